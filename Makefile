@@ -1,0 +1,47 @@
+# One command per verb. Everything runs from the checkout; the Python environment lies in .venv, caches and state outside.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+INVENTORY ?= inventories/lab
+PYTHON ?= python3.11
+VENV := .venv
+ANSIBLE := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" ansible-playbook
+
+.PHONY: help env lab lab-down verify check test lock clean
+
+help: ## List the verbs
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# One environment for running and testing, so that both use the same versions; pip checks every hash.
+$(VENV)/.installed: requirements.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	touch $@
+
+$(VENV)/.test-installed: $(VENV)/.installed requirements-test.txt
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-test.txt
+	touch $@
+
+env: $(VENV)/.installed ## Make the Python environment
+
+lab: env ## From this machine to a proven training: site.yml on the lab
+	$(ANSIBLE) site.yml -i $(INVENTORY)
+
+lab-down: env ## Remove everything that the lab put on this machine
+	$(ANSIBLE) playbooks/lab_down.yml -i $(INVENTORY) -e lab_confirm=$$($(VENV)/bin/python -c 'import sys, yaml; print(yaml.safe_load(open("$(INVENTORY)/group_vars/all/lab.yml"))["lab_name"])')
+
+verify: env ## Verify the site; JSON on stdout, the program itself ends 0 pass, 1 fail, 2 cannot tell
+	@$(VENV)/bin/python module_utils/trainyard/verify_run.py -i $(INVENTORY)
+
+check: $(VENV)/.test-installed ## Lint and unit tests, under two minutes
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" pytest -m "not slow and not lab"
+
+test: $(VENV)/.test-installed ## The whole test suite
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" pytest
+
+lock: $(VENV)/.test-installed ## Make requirements*.txt anew from their .in files
+	$(VENV)/bin/pip-compile --quiet --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras -o requirements.txt requirements.in
+	$(VENV)/bin/pip-compile --quiet --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras -o requirements-test.txt requirements-test.in
+
+clean: ## Remove the Python environment
+	rm -rf $(VENV)

@@ -1,0 +1,88 @@
+#!/usr/bin/python
+"""Thin module; the logic is in module_utils/trainyard/base_packages.py."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: base_packages
+short_description: Install Debian packages at wanted versions and hold them
+description:
+  - Does in one task what takes a refresh, an installation and a hold with C(ansible.builtin.apt) and
+    C(ansible.builtin.dpkg_selections), and gets through a check run on a host whose apt sources are only planned so
+    far.
+  - The package index is read again before an installation when the apt sources changed since it was read last, when it
+    lacks a wanted package or version, and when a download fails.
+  - An installation that was interrupted is finished first. An installation that would remove other packages is
+    refused.
+options:
+  packages:
+    description: Package names, each with a version pattern (V(2.3.4-*)) or an empty string for any version.
+    type: dict
+    required: true
+  hold:
+    description: Hold the packages, so that an upgrade of the system leaves them alone.
+    type: bool
+    default: false
+  may_remove:
+    description: Packages that the installation may remove.
+    type: list
+    elements: str
+    default: []
+  timeout:
+    description: Seconds for one run of apt-get.
+    type: int
+    default: 600
+attributes:
+  check_mode:
+    description: Reports the same plan, made from the installed packages; the index is not read.
+    support: full
+  diff_mode:
+    description: Shows versions and holds before and after.
+    support: full
+author:
+  - trainyard
+"""
+
+EXAMPLES = r"""
+- name: Install containerd
+  base_packages:
+    packages:
+      containerd.io: "2.3.4-*"
+    hold: true
+"""
+
+RETURN = r"""
+steps:
+  description: What was done, or in check mode would be done.
+  returned: always
+  type: list
+  elements: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.trainyard.base_packages import Packages, dpkg_was_interrupted, installed
+from ansible.module_utils.trainyard.runner import run_plan
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "packages": {"type": "dict", "required": True},
+            "hold": {"type": "bool", "default": False},
+            "may_remove": {"type": "list", "elements": "str", "default": []},
+            "timeout": {"type": "int", "default": 600},
+        },
+        supports_check_mode=True,
+    )
+    packages = Packages(
+        wanted={name: str(version or "") for name, version in module.params["packages"].items()},
+        hold=module.params["hold"],
+        may_remove=module.params["may_remove"],
+        timeout=module.params["timeout"],
+    )
+    run_plan(module, lambda: packages.plan(installed(), dpkg_was_interrupted()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+#!/usr/bin/python
+"""Thin module; the logic is in module_utils/trainyard/base_host.py."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: base_preflight
+short_description: Refuse a host that cannot be a cluster node, and report what it is
+description:
+  - Reads operating system, memory, CPUs, free space and abilities of a host, changes nothing, and fails with all
+    reasons at once when the host does not have what is needed.
+options:
+  host:
+    description: Name of the host in the error.
+    type: str
+    required: true
+  memory_min_mib:
+    description: Least memory in MiB; a cgroup's limit counts.
+    type: int
+    required: true
+  cpu_min:
+    description: Least number of CPUs; a cgroup's quota counts.
+    type: float
+    required: true
+  disk_free_min_mib:
+    description: Least free space in MiB by path.
+    type: dict
+    required: true
+  features:
+    description: Kernel features that must be there, as for M(base_kernel).
+    type: list
+    elements: str
+    choices: [overlay, br_netfilter, nf_conntrack, nf_tables, ip_set, veth, vxlan, fuse]
+    default: []
+  sysctls:
+    description: Kernel parameters that must exist, name -> value; a feature that is still to be loaded may bring them.
+    type: dict
+    default: {}
+  systems:
+    description: Supported systems as ID-VERSION_ID of C(/etc/os-release).
+    type: list
+    elements: str
+    required: true
+attributes:
+  check_mode:
+    description: Does the same; nothing is ever changed.
+    support: full
+  diff_mode:
+    description: There is nothing to show.
+    support: none
+author:
+  - trainyard
+"""
+
+EXAMPLES = r"""
+- name: Check the host
+  base_preflight:
+    host: "{{ inventory_hostname }}"
+    memory_min_mib: 1700
+    cpu_min: 2
+    disk_free_min_mib: {"/var/lib": 5000}
+    systems: ["debian-13"]
+"""
+
+RETURN = r"""
+host:
+  description: What the host is - system, kernel, memory_mib, cpus, free_mib, container, clock_settable,
+    modules_directory, systemd, root.
+  returned: always
+  type: dict
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.trainyard.base_host import Needs, observe, problems, refuse
+from ansible.module_utils.trainyard.base_kernel import FEATURES, Kernel
+from ansible.module_utils.trainyard.errors import TrainyardError
+from ansible.module_utils.trainyard.runner import fail
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "host": {"type": "str", "required": True},
+            "memory_min_mib": {"type": "int", "required": True},
+            "cpu_min": {"type": "float", "required": True},
+            "disk_free_min_mib": {"type": "dict", "required": True},
+            "features": {"type": "list", "elements": "str", "choices": list(FEATURES), "default": []},
+            "sysctls": {"type": "dict", "default": {}},
+            "systems": {"type": "list", "elements": "str", "required": True},
+        },
+        supports_check_mode=True,
+    )
+    disks = {path: int(least) for path, least in module.params["disk_free_min_mib"].items()}
+    needs = Needs(module.params["memory_min_mib"], module.params["cpu_min"], disks, module.params["systems"])
+    host = observe(list(disks))
+    found = problems(host, needs)
+    sysctls = {name: str(value) for name, value in module.params["sysctls"].items()}
+    try:
+        # Planned here only for what it refuses: nothing may have been written when a host is refused.
+        Kernel(module.params["features"], sysctls, swap_off=False).plan()
+    except TrainyardError as error:
+        found.append(str(error))
+    try:
+        refuse(module.params["host"], found)
+    except TrainyardError as error:
+        fail(module, error)
+    module.exit_json(changed=False, host=host.as_dict())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Apply manifests by server-side apply, changing only what the server says would change."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: kube_apply
+short_description: Apply Kubernetes manifests and wait for conditions
+description:
+  - Compares every object with the cluster by the API server's own dry run, applies only those that differ, and waits
+    a bounded time for conditions.
+  - Objects are never pruned.
+  - Runs where the kubeconfig is, usually on the controller.
+options:
+  kubeconfig:
+    description: Path of the kubeconfig.
+    type: path
+    required: true
+  manifest:
+    description: Paths of manifests with any number of YAML documents, applied in the given order.
+    type: list
+    elements: path
+    default: []
+  definitions:
+    description: Objects given inline, applied after those of O(manifest).
+    type: list
+    elements: dict
+    default: []
+  wait_for:
+    description: Conditions that must hold in the end. Not waited for in check mode.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      kind:
+        description: Kind of the object.
+        type: str
+        required: true
+      name:
+        description: Name of the object; without it, all objects of the kind, and at least one.
+        type: str
+      namespace:
+        description: Namespace of the object.
+        type: str
+      api_version:
+        description: Needed for kinds that are neither in C(v1) nor among the common workload kinds.
+        type: str
+      condition:
+        description:
+          - V(Exists), V(RolledOut) (Deployment, DaemonSet, StatefulSet), V(Serving) (a Service with a ready endpoint),
+            or the type of a status condition that must be true, such as V(Available) or V(Ready).
+        type: str
+        required: true
+  timeout:
+    description: Limit in seconds for each object's apply, and for all waits together.
+    type: int
+    default: 180
+notes:
+  - In check mode an API server that cannot be reached is no error; the result says that nothing could be planned.
+author: trainyard
+"""
+
+EXAMPLES = r"""
+- name: Install the CNI
+  kube_apply:
+    kubeconfig: /var/lib/trainyard/kubeconfig
+    manifest: [/var/cache/trainyard/calico-vxlan.yaml]
+    wait_for:
+      - {kind: DaemonSet, namespace: kube-system, name: calico-node, condition: RolledOut}
+      - {kind: Node, condition: Ready}
+"""
+
+RETURN = r"""
+steps:
+  description: What was (in check mode would be) written, one sentence each.
+  type: list
+  elements: str
+  returned: always
+planned:
+  description: False when check mode could not reach the API server.
+  type: bool
+  returned: always
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.trainyard.errors import TrainyardError
+from ansible.module_utils.trainyard.kube import KubeError, Object, connect, documents
+from ansible.module_utils.trainyard.kube_plan import Wait, plan_objects, unreachable_plan, wait_for
+from ansible.module_utils.trainyard.plan import Plan
+from ansible.module_utils.trainyard.runner import run_plan
+
+WAIT_SPEC = {
+    "kind": {"type": "str", "required": True},
+    "name": {"type": "str"},
+    "namespace": {"type": "str"},
+    "api_version": {"type": "str"},
+    "condition": {"type": "str", "required": True},
+}
+ARGUMENT_SPEC = {
+    "kubeconfig": {"type": "path", "required": True},
+    "manifest": {"type": "list", "elements": "path", "default": []},
+    "definitions": {"type": "list", "elements": "dict", "default": []},
+    "wait_for": {"type": "list", "elements": "dict", "default": [], "options": WAIT_SPEC},
+    "timeout": {"type": "int", "default": 180},
+}
+
+
+def read_objects(paths: list[str], definitions: list[Object]) -> list[Object]:
+    """Objects of manifest files, then the inline ones."""
+    objects: list[Object] = []
+    for path in paths:
+        try:
+            with open(path, encoding="utf-8") as stream:
+                objects += documents(stream.read())
+        except OSError as error:
+            raise TrainyardError(
+                f"The manifest {path} cannot be read: {error.strerror}.",
+                remedy="Build the bundle first, or name another file.",
+            ) from error
+    return objects + definitions
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec=ARGUMENT_SPEC, required_one_of=[["manifest", "definitions"]], supports_check_mode=True
+    )
+    params = module.params
+    seen = {"planned": True}
+
+    def make_plan() -> Plan:
+        try:
+            objects = read_objects(params["manifest"], params["definitions"])
+        except TrainyardError as error:
+            if not module.check_mode:
+                raise
+            seen["planned"] = False
+            return unreachable_plan(params["definitions"], str(error))
+        try:
+            return plan_objects(connect(params["kubeconfig"]), objects, timeout=params["timeout"])
+        except KubeError as error:
+            if not (module.check_mode and error.status == 0):
+                raise
+            seen["planned"] = False
+            return unreachable_plan(objects, str(error))
+
+    def make_result() -> dict[str, bool]:
+        if not module.check_mode and params["wait_for"]:
+            waits = [Wait(**wait) for wait in params["wait_for"]]
+            wait_for(connect(params["kubeconfig"]), waits, timeout=params["timeout"])
+        return seen
+
+    run_plan(module, make_plan, make_result)
+
+
+if __name__ == "__main__":
+    main()

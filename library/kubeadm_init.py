@@ -1,0 +1,130 @@
+#!/usr/bin/python
+"""Initialise a kubeadm control plane, and finish or redo an initialisation that was interrupted."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: kubeadm_init
+short_description: Initialise the control plane of a cluster with kubeadm
+description:
+  - Looks at the host's files, its etcd data and its API server, and does what is missing.
+  - A finished cluster is left alone. After a power cut the module waits until the kubelet has brought the API server
+    back.
+  - An initialisation that this module began and that was interrupted is finished where it stopped if the API server
+    answers, otherwise its remains are removed and it is done again.
+  - Anything else that it finds is refused with a remedy; no cluster that was ever complete is reset.
+  - The configuration is checked by C(kubeadm config validate) before anything is written.
+options:
+  config:
+    description: kubeadm configuration (v1beta4) as YAML text.
+    type: str
+    required: true
+  ignore_preflight_errors:
+    description: Preflight checks whose errors are only warnings; V(all) is refused.
+    type: list
+    elements: str
+    default: []
+  cri_socket:
+    description: URL of the container runtime's socket.
+    type: str
+    default: unix:///run/containerd/containerd.sock
+  etcd_data_dir:
+    description: Directory of the local etcd member.
+    type: path
+    default: /var/lib/etcd
+  timeout:
+    description: Limit in seconds for one kubeadm command.
+    type: int
+    default: 300
+  api_timeout:
+    description: How many seconds the API server of an existing cluster may take to answer.
+    type: int
+    default: 120
+attributes:
+  check_mode:
+    description: Reports the same plan, also on a host on which kubeadm is not installed yet.
+    support: full
+  diff_mode:
+    description: Shows the observed and the wanted state and the steps between them, without secrets.
+    support: full
+author:
+  - trainyard
+"""
+
+EXAMPLES = r"""
+- name: Initialise the control plane
+  kubeadm_init:
+    config: "{{ lookup('ansible.builtin.template', 'kubeadm.yaml.j2') }}"
+    ignore_preflight_errors: [SystemVerification]
+"""
+
+RETURN = r"""
+steps:
+  description: What was (in check mode would be) done, one sentence each.
+  type: list
+  elements: str
+  returned: always
+complete:
+  description: Whether the host has a complete control plane when the module ends.
+  type: bool
+  returned: always
+drift:
+  description: Whether O(config) differs from the configuration that this finished cluster was made with.
+  type: bool
+  returned: always
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.trainyard import kubeadm as adm
+from ansible.module_utils.trainyard.kubeadm_init import InitSettings, config_drift, make_plan, observe
+from ansible.module_utils.trainyard.plan import Plan
+from ansible.module_utils.trainyard.runner import run_plan
+
+ARGUMENT_SPEC = {
+    "config": {"type": "str", "required": True},
+    "ignore_preflight_errors": {"type": "list", "elements": "str", "default": []},
+    "cri_socket": {"type": "str", "default": "unix:///run/containerd/containerd.sock"},
+    "etcd_data_dir": {"type": "path", "default": "/var/lib/etcd"},
+    "timeout": {"type": "int", "default": 300},
+    "api_timeout": {"type": "int", "default": 120},
+}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    params = module.params
+    host = adm.Host(etcd=params["etcd_data_dir"])
+    settings = InitSettings(
+        config=params["config"],
+        ignore=params["ignore_preflight_errors"],
+        cri_socket=params["cri_socket"],
+        timeout=params["timeout"],
+        host=host,
+    )
+    result: dict[str, bool] = {}
+
+    def plan() -> Plan:
+        adm.refuse_all(settings.ignore)
+        if not module.check_mode:
+            adm.require_installed()
+        adm.wait_for_other_runs(settings.timeout)
+        state = adm.wait_while(lambda: observe(host), lambda state: state.may_come_back, params["api_timeout"])
+        made = make_plan(state, settings)
+        if made.changed and adm.installed():
+            with adm.configuration(settings.config):
+                pass
+        result["drift"] = not made.changed and config_drift(host, settings.config)
+        result["complete"] = not (made.changed and module.check_mode)
+        if result["drift"]:
+            module.warn(
+                "The kubeadm configuration differs from the one that this cluster was made with. "
+                "A finished cluster is not changed by this; compare with /var/lib/trainyard/kubeadm/init.yaml."
+            )
+        return made
+
+    run_plan(module, plan, lambda: result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+#!/usr/bin/python
+"""Join a host to a kubeadm cluster, and redo a join that was interrupted."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: kubeadm_join
+short_description: Join a host to a cluster with kubeadm
+description:
+  - Looks at the host's files and, with the kubelet's own credentials, at its node object, and does what is missing.
+  - A host that has joined this cluster is left alone. The remains of an interrupted join are removed, and it joins
+    again.
+  - A host that belongs to another cluster, which shows in its CA, is refused.
+  - The CA is pinned by the hash of its public key. The token lies in a file that only root can read, for the time
+    of the join.
+  - In check mode, or to find out whether a token is needed at all, neither token nor CA have to be known.
+options:
+  endpoint:
+    description: HOST:PORT of the API server.
+    type: str
+    default: ""
+  ca_certificate:
+    description: PEM of the cluster's CA.
+    type: str
+    default: ""
+  token:
+    description: Bootstrap token.
+    type: str
+    default: ""
+  certificate_key:
+    description: Key of the certificates that control plane nodes share; needed with O(control_plane).
+    type: str
+    default: ""
+  control_plane:
+    description: Join as a control plane node.
+    type: bool
+    default: false
+  node_name:
+    description: Name of the node.
+    type: str
+    required: true
+  node_ip:
+    description: Address of the node.
+    type: str
+    required: true
+  kubelet_extra_args:
+    description: Flags of the kubelet of this node, without the leading dashes.
+    type: dict
+    default: {}
+  ignore_preflight_errors:
+    description: Preflight checks whose errors are only warnings; V(all) is refused.
+    type: list
+    elements: str
+    default: []
+  cri_socket:
+    description: URL of the container runtime's socket.
+    type: str
+    default: unix:///run/containerd/containerd.sock
+  etcd_data_dir:
+    description: Directory of the local etcd member of a control plane node.
+    type: path
+    default: /var/lib/etcd
+  timeout:
+    description: Limit in seconds for the join.
+    type: int
+    default: 300
+  api_timeout:
+    description: How many seconds the API server may take to answer a host that has joined.
+    type: int
+    default: 120
+attributes:
+  check_mode:
+    description: Reports the same plan, also on a host on which kubeadm is not installed yet.
+    support: full
+  diff_mode:
+    description: Shows the observed and the wanted state and the steps between them, without secrets.
+    support: full
+author:
+  - trainyard
+"""
+
+EXAMPLES = r"""
+- name: Join the cluster
+  kubeadm_join:
+    endpoint: 192.0.2.10:6443
+    ca_certificate: "{{ lookup('ansible.builtin.file', 'ca.crt') }}"
+    token: "{{ token }}"
+    node_name: worker1
+    node_ip: 192.0.2.21
+"""
+
+RETURN = r"""
+steps:
+  description: What was (in check mode would be) done, one sentence each.
+  type: list
+  elements: str
+  returned: always
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.trainyard import kubeadm as adm
+from ansible.module_utils.trainyard.kubeadm_join import JoinSettings, make_plan, observe, require_credentials
+from ansible.module_utils.trainyard.plan import Plan
+from ansible.module_utils.trainyard.runner import run_plan
+
+ARGUMENT_SPEC = {
+    "endpoint": {"type": "str", "default": ""},
+    "ca_certificate": {"type": "str", "default": ""},
+    "token": {"type": "str", "default": "", "no_log": True},
+    "certificate_key": {"type": "str", "default": "", "no_log": True},
+    "control_plane": {"type": "bool", "default": False},
+    "node_name": {"type": "str", "required": True},
+    "node_ip": {"type": "str", "required": True},
+    "kubelet_extra_args": {"type": "dict", "default": {}},
+    "ignore_preflight_errors": {"type": "list", "elements": "str", "default": []},
+    "cri_socket": {"type": "str", "default": "unix:///run/containerd/containerd.sock"},
+    "etcd_data_dir": {"type": "path", "default": "/var/lib/etcd"},
+    "timeout": {"type": "int", "default": 300},
+    "api_timeout": {"type": "int", "default": 120},
+}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    params = module.params
+    host = adm.Host(etcd=params["etcd_data_dir"])
+    settings = JoinSettings(
+        endpoint=params["endpoint"],
+        ca=params["ca_certificate"],
+        node_name=params["node_name"],
+        node_ip=params["node_ip"],
+        token=params["token"],
+        certificate_key=params["certificate_key"],
+        control_plane=params["control_plane"],
+        ignore=params["ignore_preflight_errors"],
+        kubelet_extra_args={name: str(value) for name, value in params["kubelet_extra_args"].items()},
+        cri_socket=params["cri_socket"],
+        timeout=params["timeout"],
+        host=host,
+    )
+
+    def plan() -> Plan:
+        adm.refuse_all(settings.ignore)
+        adm.wait_for_other_runs(settings.timeout)
+        state = adm.wait_while(
+            lambda: observe(host, settings.node_name), lambda state: state.node == "down", params["api_timeout"]
+        )
+        made = make_plan(state, settings)
+        if made.changed and not module.check_mode:
+            adm.require_installed()
+            # The restart of a kubelet needs no credentials.
+            if state.node != "missing":
+                require_credentials(settings)
+        return made
+
+    run_plan(module, plan)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""Run a distributed training on a cluster and wait for its verdict."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: training
+short_description: Run a distributed training and wait for its end
+description:
+  - Submits a training as a JobSet with everything that it needs round it, shows its progress, waits a bounded time for
+    its end, keeps the logs of all roles on the controller and records the result in the cluster.
+  - A training whose success is on record is not run again until its description changes.
+  - Fails, with the last lines of every role's log, when the training does not succeed.
+options:
+  kubeconfig:
+    description: Path of the kubeconfig.
+    type: path
+    required: true
+  training:
+    description: The training, with the keys of C(workloads_training) as the README of the role C(workloads) lists them.
+    type: dict
+    required: true
+  state:
+    description:
+      - V(present) runs the training unless its success is on record; V(restarted) runs it in any case;
+        V(absent) deletes the run, its claim and its record (the files on the volume stay).
+    type: str
+    choices: [present, restarted, absent]
+    default: present
+  log_dir:
+    description: Folder on the controller for the logs of all roles.
+    type: path
+    required: true
+  isolation_probe:
+    description: Whether a pod outside the run tries the run's ps port while it trains.
+    type: bool
+    default: true
+  isolation_control:
+    description: Address as C(host,port) that this pod must be able to reach.
+    type: str
+    default: kubernetes.default.svc,443
+  progress_file:
+    description: Set by the action plugin; the module appends lines of progress to it.
+    type: path
+notes:
+  - In check mode an API server that cannot be reached is no error; the result says that nothing could be planned.
+author: trainyard
+"""
+
+EXAMPLES = r"""
+- name: Run the training
+  training:
+    kubeconfig: /var/lib/trainyard/kubeconfig
+    log_dir: /var/lib/trainyard/logs
+    training:
+      name: mnist
+      namespace: trainings
+      image: registry.example.com/trainyard/tensorflow:2.21.0
+      command: [/opt/venv/bin/python, -m, training.mnist_ps.main]
+      train_steps: 200
+      chief: {limits: {cpu: "2", memory: 1Gi}}
+      ps: {replicas: 1, limits: {cpu: "2", memory: 1Gi}}
+      worker: {replicas: 2, limits: {cpu: "2", memory: 1Gi}}
+      logs: {node: worker1, path: /var/lib/trainyard/logs/mnist}
+"""
+
+RETURN = r"""
+training:
+  description:
+    - The result as it is on record. C(result) is V(passed), V(no_bound), or V(running) for a training without end;
+      C(roles) has the exit code of each pod, V(stopped) for one that was deleted first; C(isolation) has
+      C(stranger_blocked), null where it could not be found out, and C(detail).
+  type: dict
+  returned: when it was run or is on record
+  sample:
+    name: mnist
+    result: passed
+    steps: 2000
+    train_steps: 2000
+    steps_per_second: 121.4
+    seconds: 16.5
+    accuracy: 0.9366
+    accuracy_bound: 0.9
+    roles: {chief-0: 0, ps-0: stopped, worker-0: stopped, worker-1: stopped}
+    isolation: {stranger_blocked: true, detail: 5 attempts on the ps port in use had no connection}
+    apply_to_completion_seconds: 29.1
+    restarts: 0
+    released: true
+    logs: [/var/lib/trainyard/logs/trainings-mnist/20261121T120000Z/mnist-chief-0-0-abcde.log]
+planned:
+  description: False when check mode could not reach the API server.
+  type: bool
+  returned: always
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.trainyard.errors import TrainyardError
+from ansible.module_utils.trainyard.jobset import jobset
+from ansible.module_utils.trainyard.kube import KubeError, connect
+from ansible.module_utils.trainyard.kube_plan import unreachable_plan
+from ansible.module_utils.trainyard.plan import Plan
+from ansible.module_utils.trainyard.progress import Progress
+from ansible.module_utils.trainyard.runner import fail, run_plan
+from ansible.module_utils.trainyard.training_objects import surroundings
+from ansible.module_utils.trainyard.training_run import Run, Settings
+from ansible.module_utils.trainyard.training_spec import parse_training
+
+ARGUMENT_SPEC = {
+    "kubeconfig": {"type": "path", "required": True},
+    "training": {"type": "dict", "required": True},
+    "state": {"type": "str", "choices": ["present", "restarted", "absent"], "default": "present"},
+    "log_dir": {"type": "path", "required": True},
+    "isolation_probe": {"type": "bool", "default": True},
+    "isolation_control": {"type": "str", "default": "kubernetes.default.svc,443"},
+    "progress_file": {"type": "path"},
+}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    params = module.params
+    result: dict[str, Any] = {"planned": True}
+    try:
+        training = parse_training(params["training"])
+        settings = Settings(params["log_dir"], params["isolation_probe"], params["isolation_control"])
+    except TrainyardError as error:
+        fail(module, error)
+        return
+    runs: list[Run] = []
+
+    def make_plan() -> Plan:
+        try:
+            run = Run(connect(params["kubeconfig"]), training, settings, Progress(params["progress_file"]))
+            runs.append(run)
+            if params["state"] == "absent":
+                return run.remove_plan()
+            return run.plan(restart=params["state"] == "restarted")
+        except KubeError as error:
+            if not (module.check_mode and error.status == 0):
+                raise
+            result["planned"] = False
+            if params["state"] == "absent":
+                return unreachable_plan([], str(error))
+            return unreachable_plan([*surroundings(training), jobset(training, "")], str(error))
+
+    def make_result() -> dict[str, Any]:
+        if runs and runs[0].result:
+            result["training"] = runs[0].result
+        return result
+
+    run_plan(module, make_plan, make_result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+#!/usr/bin/python
+"""The verdict on a site: read everything, judge, keep the receipt."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: verify_site
+short_description: Judge a finished site and keep the receipt
+description:
+  - Reads nodes, system pods, network policies and the training's recorded result from the API server, adds the
+    findings of M(service_probe), and answers with one verdict, C(pass), C(fail) or C(unknown) (a check could not be
+    made).
+  - Changes nothing in the cluster. The receipt is written when something else than times and counters differs from the
+    one that is there, and only then is the task changed.
+  - Looks again until O(settle_timeout) as long as all that is wrong may settle by itself, such as a pod that is ending.
+  - Runs on the controller. Does not fail because of a verdict; the caller decides what to do with it.
+options:
+  kubeconfig:
+    description: Credentials of the cluster. A file that does not exist makes the verdict C(unknown).
+    type: path
+    required: true
+  nodes:
+    description: Names of the nodes that the cluster must have.
+    type: list
+    elements: str
+    required: true
+  kubelet_version:
+    description: Locked version without C(v).
+    type: str
+    required: true
+  containerd_version:
+    description: Locked version without C(v).
+    type: str
+    required: true
+  system_namespaces:
+    description: Namespaces whose pods must be healthy; one without any pod fails.
+    type: list
+    elements: str
+    default: [kube-system]
+  probes:
+    description: Node name to what M(service_probe) returned there.
+    type: dict
+    default: {}
+  training_name:
+    description: Name of the training that must have learned. Empty if the site has none.
+    type: str
+    default: ""
+  training_namespace:
+    description: Namespace of the training.
+    type: str
+    default: trainings
+  accuracy_bound:
+    description: Held-out accuracy that the training must have reached. Its own bound counts where that is higher.
+    type: float
+    default: 0.0
+  receipt_path:
+    description: File on this host for the receipt, mode 0644. Empty to write none.
+    type: path
+    default: ""
+  document_path:
+    description: File for the document of this very run, times included. It is written every time. Empty to write none.
+    type: path
+    default: ""
+  started_at:
+    description: Seconds since the epoch at which the site's run began, for the wall time. 0 if nobody knows.
+    type: float
+    default: 0.0
+  settle_timeout:
+    description: Limit in seconds for what may settle by itself. Check mode does not wait.
+    type: float
+    default: 90.0
+attributes:
+  check_mode:
+    support: full
+    description: Looks and judges as always, once, and writes nothing. A node that is not there yet is no failure then.
+  diff_mode:
+    support: full
+    description: Shows the receipt's stable part before and after.
+author: trainyard
+"""
+
+EXAMPLES = r"""
+- name: Judge the site
+  verify_site:
+    kubeconfig: "/srv/trainyard/kubeconfig"
+    nodes: ["cp1", "worker1", "worker2"]
+    kubelet_version: "1.36.3"
+    containerd_version: "2.3.4"
+    training_name: "mnist"
+    receipt_path: "/srv/trainyard/receipt.json"
+  register: site_verdict
+"""
+
+RETURN = r"""
+verdict:
+  description: C(pass), C(fail) or C(unknown).
+  returned: success
+  type: str
+problems:
+  description: The checks that did not pass, one line each.
+  returned: success
+  type: list
+  elements: str
+receipt:
+  description: The whole document.
+  returned: success
+  type: dict
+table:
+  description: The same for people, as lines.
+  returned: success
+  type: list
+  elements: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.trainyard.runner import run_plan
+from ansible.module_utils.trainyard.verify_site import Settings, Site
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "kubeconfig": {"type": "path", "required": True},
+            "nodes": {"type": "list", "elements": "str", "required": True},
+            "kubelet_version": {"type": "str", "required": True},
+            "containerd_version": {"type": "str", "required": True},
+            "system_namespaces": {"type": "list", "elements": "str", "default": ["kube-system"]},
+            "probes": {"type": "dict", "default": {}},
+            "training_name": {"type": "str", "default": ""},
+            "training_namespace": {"type": "str", "default": "trainings"},
+            "accuracy_bound": {"type": "float", "default": 0.0},
+            "receipt_path": {"type": "path", "default": ""},
+            "document_path": {"type": "path", "default": ""},
+            "started_at": {"type": "float", "default": 0.0},
+            "settle_timeout": {"type": "float", "default": 90.0},
+        },
+        supports_check_mode=True,
+    )
+    site = Site(Settings(**module.params, planning=module.check_mode))
+    run_plan(module, site.plan, site.result)
+
+
+if __name__ == "__main__":
+    main()

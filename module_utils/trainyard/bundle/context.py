@@ -1,0 +1,46 @@
+"""What every builder is given: where inputs lie, and the machine's options."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ansible.module_utils.trainyard.bundle.lock import Reference, tree_files
+
+EPOCH = 1767225600
+"""2026-01-01T00:00:00Z, the time stamped on everything that is built, so that equal inputs give equal bytes."""
+
+
+@dataclass
+class Context:
+    """The surroundings of a build.
+
+    :param project: the repository's root.
+    :param cache: folder for the tools' own caches (Go modules, image layers, package pools).
+    :param debian_mirror: base URL of a Debian archive.
+    :param made: folder of every artefact that is already there, by name.
+    """
+
+    project: Path
+    cache: Path
+    debian_mirror: str
+    made: dict[str, Path] = field(default_factory=dict)
+
+    def resolve(self, reference: str) -> Path:
+        """The file or folder that a reference names."""
+        parsed = Reference.parse(reference)
+        base = self.project if parsed.kind == "project" else self.made[parsed.artefact]
+        return base / parsed.path
+
+    def copy(self, files: Mapping[str, str], target: Path) -> None:
+        """Copy references to paths below `target`: `{destination: reference}`; folders are copied whole."""
+        for destination, reference in files.items():
+            source = self.resolve(reference)
+            for file in tree_files(source):
+                place = target / destination.lstrip("/")
+                if source.is_dir():
+                    place = place / file.relative_to(source)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, place)

@@ -1,0 +1,134 @@
+"""One DNS question over UDP, standard library only: nodes have no DNS client beyond the resolver of libc.
+
+Packet layout: RFC 1035, section 4; AAAA: RFC 3596.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import socket
+import struct
+import time
+from dataclasses import dataclass
+
+A = 1
+AAAA = 28
+_CLASS_IN = 1
+_POINTER = 0xC0
+_TRUNCATED = 0x0200
+_RESPONSE = 0x8000
+_RCODES = {0: "NOERROR", 1: "FORMERR", 2: "SERVFAIL", 3: "NXDOMAIN", 4: "NOTIMP", 5: "REFUSED"}
+
+RESEND_S = 1.0
+"""Seconds after which the question is sent again: UDP may lose it without a word."""
+
+
+class DnsError(Exception):
+    """No usable answer; the message says why."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the server said.
+
+    :param addresses: the addresses in the answer section, in order.
+    :param seconds: from the first question to the answer.
+    """
+
+    addresses: tuple[str, ...]
+    seconds: float
+
+
+def encode_query(identifier: int, name: str, kind: int) -> bytes:
+    """The packet that asks for `name`'s records of one kind (`A` or `AAAA`).
+
+    :param identifier: 16 bits that the answer has to repeat.
+    :param name: fully qualified, with or without the last dot.
+    :raises DnsError: the name has an empty label or one above 63 octets.
+    """
+    labels = name.rstrip(".").encode("idna" if not name.isascii() else "ascii").split(b".")
+    if any(not 0 < len(label) < 64 for label in labels):
+        raise DnsError(f"{name!r} is not a DNS name")
+    question = b"".join(bytes([len(label)]) + label for label in labels) + b"\0"
+    return struct.pack(">6H", identifier, 0x0100, 1, 0, 0, 0) + question + struct.pack(">2H", kind, _CLASS_IN)
+
+
+def decode_answer(packet: bytes, identifier: int, kind: int) -> tuple[str, ...]:
+    """The addresses of one kind in a response.
+
+    :raises DnsError: not the answer to this question, an error code, or a broken packet.
+    """
+    try:
+        found, flags, questions, answers = struct.unpack_from(">4H", packet)
+        if found != identifier or not flags & _RESPONSE:
+            raise DnsError("the packet is not the answer to the question")
+        code = flags & 0x000F
+        if code:
+            raise DnsError(f"the server answered {_RCODES.get(code, f'code {code}')}")
+        if flags & _TRUNCATED:
+            raise DnsError("the answer is truncated")
+        offset = 12
+        for _ in range(questions):
+            offset = _skip_name(packet, offset) + 4
+        addresses = []
+        for _ in range(answers):
+            offset = _skip_name(packet, offset)
+            record, _, _, length = struct.unpack_from(">HHIH", packet, offset)
+            offset += 10
+            data = packet[offset : offset + length]
+            offset += length
+            if record == kind:
+                addresses.append(str(ipaddress.ip_address(data)))
+        return tuple(addresses)
+    except (struct.error, IndexError, ValueError) as error:
+        raise DnsError("the answer is not a DNS packet") from error
+
+
+def _skip_name(packet: bytes, offset: int) -> int:
+    """Offset behind the name at `offset`; a compression pointer ends a name, so it need not be followed."""
+    for _ in range(128):
+        length = packet[offset]
+        if length & _POINTER == _POINTER:
+            return offset + 2
+        offset += 1 + length
+        if not length:
+            return offset
+    raise DnsError("the answer is not a DNS packet")
+
+
+def ask(server: str, name: str, *, kind: int = A, port: int = 53, timeout: float = 5.0) -> Answer:
+    """Ask `server` by UDP and return the first valid answer.
+
+    :param timeout: limit in seconds for everything; the question is repeated every `RESEND_S` within it.
+    :raises DnsError: no answer in time, the server refuses, or the answer is an error.
+    """
+    identifier = secrets.randbits(16)
+    query = encode_query(identifier, name, kind)
+    family = socket.AF_INET6 if ":" in server else socket.AF_INET
+    started = time.monotonic()
+    with socket.socket(family, socket.SOCK_DGRAM) as sock:
+        try:
+            sock.connect((server, port))  # only this server's packets are received, and its refusals are seen
+            while (left := started + timeout - time.monotonic()) > 0:
+                sock.send(query)
+                packet = _receive(sock, identifier, min(RESEND_S, left))
+                if packet:
+                    return Answer(decode_answer(packet, identifier, kind), time.monotonic() - started)
+        except OSError as error:
+            raise DnsError(f"{server} port {port}: {error.strerror or error}") from error
+    raise DnsError(f"{server} did not answer within {timeout:g} s")
+
+
+def _receive(sock: socket.socket, identifier: int, seconds: float) -> bytes:
+    """The next packet with the identifier, or nothing when the time is over; late answers to others are dropped."""
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        sock.settimeout(left)
+        try:
+            packet = sock.recv(4096)
+        except TimeoutError:
+            break
+        if packet[:2] == struct.pack(">H", identifier):
+            return packet
+    return b""

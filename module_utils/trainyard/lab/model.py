@@ -1,0 +1,118 @@
+"""What a lab is: its name, its network and its nodes."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.trainyard.errors import TrainyardError
+
+LABEL = "dev.trainyard.lab"
+"""Label on everything that a lab makes; its value is the lab's name. What lacks it belongs to somebody else."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A system container.
+
+    :param name: host name; the container's is `<lab>-<name>`.
+    :param address: IPv4 address in the lab's subnet.
+    :param volumes: absolute paths that get a volume of their own (a container runtime cannot put overlay on overlay).
+    """
+
+    name: str
+    address: str
+    volumes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A lab.
+
+    :param name: lower-case letters, digits and dashes; prefix of all containers and volumes.
+    :param subnet: IPv4 network; its first address is the gateway, which is this machine.
+    :param image: digest of the nodes' image, and `layout`, the OCI layout that holds it.
+    :param state_dir: folder of keys and known hosts.
+    """
+
+    name: str
+    subnet: ipaddress.IPv4Network
+    nodes: tuple[Node, ...]
+    layout: Path
+    image: str
+    state_dir: Path
+
+    @property
+    def gateway(self) -> str:
+        return str(self.subnet[1])
+
+    @property
+    def network(self) -> str:
+        return self.name
+
+    @property
+    def table(self) -> str:
+        """Name of the firewall table, in the family `inet`."""
+        return f"lab_{self.name.replace('-', '_')}"
+
+    @property
+    def ssh_key(self) -> Path:
+        return self.state_dir / "ssh" / "id_ed25519"
+
+    @property
+    def known_hosts(self) -> Path:
+        return self.state_dir / "ssh" / "known_hosts"
+
+    def host_key(self, node: Node) -> Path:
+        return self.state_dir / "ssh" / "hosts" / node.name
+
+    def container(self, node: Node) -> str:
+        return f"{self.name}-{node.name}"
+
+    def volume(self, node: Node, path: str) -> str:
+        return f"{self.container(node)}{path.replace('/', '-')}"
+
+
+def parse(params: Mapping[str, Any]) -> Lab:
+    """Check a module's parameters and make them a `Lab`.
+
+    :raises TrainyardError: a name that cannot be one, an address outside the subnet or used twice.
+    """
+    name = params["name"]
+    if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", name):
+        raise TrainyardError(
+            f"The lab's name {name!r} is not valid.", remedy="Use up to 20 lower-case letters, digits and dashes."
+        )
+    try:
+        subnet = ipaddress.IPv4Network(params["subnet"])
+    except ValueError as error:
+        raise TrainyardError(f"The lab's subnet {params['subnet']!r} is not an IPv4 network: {error}.") from error
+    volumes = tuple(params["volumes"])
+    nodes = tuple(Node(node, _address(node, address, subnet), volumes) for node, address in params["nodes"].items())
+    addresses = [node.address for node in nodes]
+    twice = sorted({address for address in addresses if addresses.count(address) > 1})
+    if twice:
+        raise TrainyardError(f"Two nodes of the lab have the same address: {', '.join(twice)}.")
+    image = params.get("image") or {}
+    return Lab(name, subnet, nodes, Path(image.get("layout", "")), image.get("digest", ""), Path(params["state_dir"]))
+
+
+def _address(node: str, address: str, subnet: ipaddress.IPv4Network) -> str:
+    parsed = ipaddress.IPv4Address(address)
+    if parsed not in subnet or parsed in (subnet[0], subnet[1], subnet[-1]):
+        raise TrainyardError(
+            f"The address {address} of {node} is not one of the lab's subnet {subnet} that a node can have.",
+            remedy=f"Give an address from {subnet[2]} to {subnet[-2]}.",
+        )
+    return str(parsed)
+
+
+def fingerprint(document: Any) -> str:
+    """Short hash by which a lab recognises what it made from the same input."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]

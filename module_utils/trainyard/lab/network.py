@@ -1,0 +1,137 @@
+"""The lab's network: a bridge of its own, and a firewall table that leaves its nodes no way out."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Iterator
+
+from ansible.module_utils.trainyard.command import run
+from ansible.module_utils.trainyard.errors import TrainyardError
+from ansible.module_utils.trainyard.lab.model import LABEL, Lab, fingerprint
+from ansible.module_utils.trainyard.lab.podman import podman
+from ansible.module_utils.trainyard.plan import Step
+
+
+def plan(lab: Lab) -> tuple[list[Step], str]:
+    """The network's writes.
+
+    :returns: steps, and one word on what was found ("absent", "present").
+    :raises TrainyardError: the name or the subnet is somebody else's.
+    """
+    network = _inspect(lab)
+    if network is None:
+        _refuse_overlap(lab)
+        return [Step(f"Create the network {lab.network} with {lab.subnet}", lambda: _create(lab))], "absent"
+    found = {subnet["subnet"] for subnet in network["subnets"]}
+    if found != {str(lab.subnet)}:
+        raise TrainyardError(
+            f"The lab {lab.name} has the network {', '.join(found)}, the inventory says {lab.subnet}.",
+            remedy="Take the lab down before you change its subnet (make lab-down).",
+        )
+    return [], "present"
+
+
+def plan_firewall(lab: Lab) -> list[Step]:
+    """The firewall's write; its table carries a hash of its rules, so that another or a missing table is noticed."""
+    network = _inspect(lab)
+    bridge = network["network_interface"] if network else "?"
+    mark = _mark(lab, bridge)
+    found = run(["nft", "list", "table", "inet", lab.table], timeout=20, ok=(0, 1)).stdout
+    if mark in found:
+        return []
+    return [Step(f"Close the way out of the lab (nftables table inet {lab.table})", lambda: _close(lab))]
+
+
+def plan_removal(lab: Lab) -> list[Step]:
+    steps = []
+    if run(["nft", "list", "table", "inet", lab.table], timeout=20, ok=(0, 1)).returncode == 0:
+        delete = ["nft", "delete", "table", "inet", lab.table]
+        steps.append(Step(f"Remove the nftables table inet {lab.table}", lambda: run(delete, timeout=20)))
+    if _inspect(lab) is not None:
+        steps.append(Step(f"Remove the network {lab.network}", lambda: podman("network", "rm", lab.network)))
+    return steps
+
+
+def assert_route(lab: Lab) -> None:
+    """Refuse to go on when packets to a node would not leave by the lab's bridge.
+
+    :raises TrainyardError: the route to the lab's subnet is another interface's.
+    """
+    network = _inspect(lab)
+    bridge = network["network_interface"] if network else ""
+    for node in lab.nodes:
+        route = json.loads(run(["ip", "-json", "route", "get", node.address], timeout=10).stdout)[0]
+        if route.get("dev") != bridge or "gateway" in route:
+            raise TrainyardError(
+                f"The way to {node.name} ({node.address}) is {route.get('dev')}, not the lab's bridge {bridge}.",
+                remedy=f"Choose a subnet (lab_subnet) that this machine does not use; it is {lab.subnet} now.",
+            )
+
+
+def _inspect(lab: Lab) -> dict | None:
+    result = podman("network", "inspect", lab.network, ok=(0, 1, 125))
+    if result.returncode != 0:
+        return None
+    network = json.loads(result.stdout)[0]
+    if network.get("labels", {}).get(LABEL) != lab.name:
+        raise TrainyardError(
+            f"There is a container network {lab.network} that no lab made.", remedy="Choose another lab_name."
+        )
+    return network
+
+
+def _create(lab: Lab) -> None:
+    # Not an internal network: podman 4.3 gives its bridge no address then, and connections would leave by the default route.
+    podman(
+        "network", "create", f"--label={LABEL}={lab.name}", "--disable-dns",
+        f"--subnet={lab.subnet}", f"--gateway={lab.gateway}", lab.network,
+    )  # fmt: skip
+
+
+def _refuse_overlap(lab: Lab) -> None:
+    for interface, network in _host_networks():
+        if network.overlaps(lab.subnet):
+            raise TrainyardError(
+                f"The lab's subnet {lab.subnet} overlaps {network} on this machine's interface {interface}.",
+                remedy="Set lab_subnet to a network that this machine does not use.",
+            )
+
+
+def _host_networks() -> Iterator[tuple[str, ipaddress.IPv4Network]]:
+    routes = json.loads(run(["ip", "-json", "-4", "route", "show"], timeout=10).stdout)
+    for route in routes:
+        if route["dst"] != "default":
+            yield route.get("dev", "?"), ipaddress.IPv4Network(route["dst"], strict=False)
+
+
+def _rules(lab: Lab, bridge: str) -> str:
+    """Nodes may talk to each other and answer whoever calls them from this machine; nothing of theirs goes anywhere else."""
+    return f"""\
+table inet {lab.table} {{
+  chain forward {{
+    type filter hook forward priority -10; policy accept;
+    iifname "{bridge}" oifname != "{bridge}" reject
+  }}
+  chain input {{
+    type filter hook input priority -10; policy accept;
+    iifname "{bridge}" ct state established,related accept
+    iifname "{bridge}" reject
+  }}
+}}
+"""
+
+
+def _mark(lab: Lab, bridge: str) -> str:
+    return f"trainyard-{fingerprint(_rules(lab, bridge))}"
+
+
+def _close(lab: Lab) -> None:
+    network = _inspect(lab)
+    if network is None:
+        raise TrainyardError(f"The lab's network {lab.network} has vanished.", remedy="Run again.")
+    bridge = network["network_interface"]
+    rules = _rules(lab, bridge).replace(" reject\n  }\n}", f' reject comment "{_mark(lab, bridge)}"\n  }}\n}}')
+    # One transaction: there is no moment without rules.
+    program = f"table inet {lab.table}\ndelete table inet {lab.table}\n{rules}"
+    run(["nft", "-f", "-"], stdin=program.encode(), timeout=20)

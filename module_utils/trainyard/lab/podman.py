@@ -1,0 +1,21 @@
+"""Calls of the container engine."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+
+from ansible.module_utils.trainyard.command import run
+from ansible.module_utils.trainyard.lab import host
+
+TIMEOUT = 120
+"""Seconds for one call; creating a container from a 300 MB image takes about one."""
+
+
+def podman(
+    *arguments: str, ok: Sequence[int] = (0,), stdin: bytes | None = None, timeout: float = TIMEOUT
+) -> subprocess.CompletedProcess[str]:
+    """Run podman with the OCI runtime that this machine needs."""
+    runtime = host.detect().runtime
+    selected = [f"--runtime={runtime}"] if runtime else []
+    return run(["podman", *selected, *arguments], timeout=timeout, ok=ok, stdin=stdin)

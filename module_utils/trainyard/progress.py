@@ -1,0 +1,18 @@
+"""Progress of a long module: lines in a file that the action plugin `with_progress` shows while the module runs."""
+
+from __future__ import annotations
+
+
+class Progress:
+    """Appends lines to a file; without a path it is silent.
+
+    :param path: file made by the action plugin, or None when the module runs without it.
+    """
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+
+    def say(self, line: str) -> None:
+        if self._path:
+            with open(self._path, "a", encoding="utf-8") as stream:
+                stream.write(line + "\n")

@@ -1,0 +1,154 @@
+"""The plain data that the rules of a site look at, and the problem that a rule finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+SHOWN_HOSTS = 3
+"""How many hosts a problem names before it says "and N more"."""
+
+SHOWN_VALUE = 120
+"""Characters of a value that a problem quotes."""
+
+
+class _Unresolved:
+    """A value that needs facts, secrets or an undefined variable; nothing can be said about it before the run."""
+
+    def __repr__(self) -> str:
+        return "UNRESOLVED"
+
+
+UNRESOLVED: Final = _Unresolved()
+
+
+@dataclass(frozen=True)
+class Option:
+    """One variable, or one key of a dictionary, as an argument specification declares it.
+
+    :param type: Ansible's name of the type ("str", "int", "list" ...).
+    :param elements: type of a list's elements, empty when they are not declared.
+    :param choices: the allowed values, empty when every value of the type is.
+    :param options: the keys of a dictionary (or of each dictionary of a list), empty when they are free.
+    """
+
+    type: str = "str"
+    elements: str = ""
+    choices: tuple[Any, ...] = ()
+    required: bool = False
+    no_log: bool = False
+    options: Mapping[str, Option] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, spec: Mapping[str, Any]) -> Option:
+        """Read one entry of `options` of an `argument_specs.yml`."""
+        return cls(
+            type=spec.get("type", "str"),
+            elements=spec.get("elements", ""),
+            choices=tuple(spec.get("choices") or ()),
+            required=bool(spec.get("required")),
+            no_log=bool(spec.get("no_log")),
+            options={name: cls.parse(inner) for name, inner in (spec.get("options") or {}).items()},
+        )
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A value of a variable, with the hosts that share it.
+
+    :param value: plain data, or `UNRESOLVED`.
+    :param hosts: none for a role's default.
+    :param origin: "file:line" where the value was written, or empty.
+    """
+
+    name: str
+    value: Any
+    hosts: tuple[str, ...] = ()
+    origin: str = ""
+
+    @property
+    def resolved(self) -> bool:
+        return self.value is not UNRESOLVED
+
+
+@dataclass(frozen=True)
+class Site:
+    """Everything that can be known before a connection is made.
+
+    :param groups: group -> names of its hosts, the hosts of its child groups included.
+    :param addresses: host -> its address or DNS name; hosts with a local connection are left out.
+    :param settings: every variable that the inventory or the command line sets.
+    :param defaults: the roles' own values.
+    :param options: the roles' declared variables.
+    :param roles: names of all roles.
+    :param locked: variable -> artefact whose locked version it takes by default, and has to agree with.
+    :param versions: artefact -> its version without a leading "v"; None when there is no lock to compare with.
+    :param catalogue: workload -> its entry in the catalogue.
+    :param is_root: whether the controller's user may create containers.
+    """
+
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    settings: Sequence[Setting] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Option] = field(default_factory=dict)
+    roles: frozenset[str] = frozenset()
+    locked: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] | None = None
+    catalogue: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    is_root: bool = True
+
+    def values(self, name: str) -> Iterator[Setting]:
+        """The resolved values of a variable: those that were set, or the role's default."""
+        found = [setting for setting in self.settings if setting.name == name]
+        if not found and name in self.defaults:
+            found = [Setting(name, self.defaults[name])]
+        return (setting for setting in found if setting.resolved and setting.value is not None)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One refusal.
+
+    :param subject: what is wrong, with its kind: "variable x", "host y", "group z".
+    :param value: the value that is wrong, as text.
+    :param fault: why it is wrong, as a clause.
+    :param remedy: what to do, as a sentence.
+    :param hosts: where, when the subject is not a host itself.
+    :param origin: "file:line", or empty.
+    """
+
+    subject: str
+    value: str
+    fault: str
+    remedy: str
+    hosts: tuple[str, ...] = ()
+    origin: str = ""
+
+    def __str__(self) -> str:
+        where = ", ".join(text for text in (self.origin, named(self.hosts)) if text)
+        return f"{self.subject}{f' ({where})' if where else ''} is {self.value}: {self.fault}. {self.remedy}"
+
+
+def problem(setting: Setting, fault: str, remedy: str, *, key: str = "", value: Any = UNRESOLVED) -> Problem:
+    """A problem of a variable, or of one key inside it.
+
+    :param key: path inside the value (".worker.limits"), or empty.
+    :param value: the wrong part; left out, the whole value.
+    """
+    shown = quoted(setting.value if value is UNRESOLVED else value)
+    return Problem(f"variable {setting.name}{key}", shown, fault, remedy, setting.hosts, setting.origin)
+
+
+def quoted(value: Any) -> str:
+    """A value as the user would recognise it: strings quoted, long ones cut."""
+    text = f'"{value}"' if isinstance(value, str) else str(value)
+    return text if len(text) <= SHOWN_VALUE else f"{text[:SHOWN_VALUE]} ..."
+
+
+def named(hosts: Sequence[str]) -> str:
+    """Some hosts as text, the first few by name."""
+    shown = ", ".join(hosts[:SHOWN_HOSTS])
+    more = len(hosts) - SHOWN_HOSTS
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -1,0 +1,54 @@
+"""Runs the module of the same name and shows its progress lines while it works.
+
+`training.py` beside it is the same class: Ansible finds an action plugin by the module's name.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+POLL_SECONDS = 0.5
+
+
+class ActionModule(ActionBase):
+    """Passes `progress_file` to the module and copies what the module writes there to the terminal."""
+
+    TRANSFERS_FILES = False
+
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        descriptor, path = tempfile.mkstemp(prefix="trainyard-progress-")
+        os.close(descriptor)
+        ended = threading.Event()
+        follower = threading.Thread(target=_follow, args=(path, ended), daemon=True)
+        follower.start()
+        try:
+            result.update(
+                self._execute_module(module_args={**self._task.args, "progress_file": path}, task_vars=task_vars)
+            )
+        finally:
+            ended.set()
+            follower.join()
+            os.unlink(path)
+        result.get("invocation", {}).get("module_args", {}).pop("progress_file", None)
+        return result
+
+
+def _follow(path: str, ended: threading.Event) -> None:
+    """Show whole lines as they arrive; one last look after the module has ended."""
+    display = Display()
+    with open(path, encoding="utf-8") as stream:
+        pending = ""
+        while True:
+            last = ended.wait(POLL_SECONDS)
+            pending += stream.read()
+            *lines, pending = pending.split("\n")
+            for line in lines:
+                display.display(f"    {line}")
+            if last:
+                return

@@ -1,0 +1,83 @@
+"""Every custom module documents exactly what it accepts."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from checkout import ROOT
+
+MODULES = sorted((ROOT / "library").glob("*.py"))
+
+
+class _Seen(Exception):
+    """Carries what a module gave to AnsibleModule, and ends the module there."""
+
+
+def _load(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(f"library_{path.stem}", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _argument_spec(module: Any) -> dict[str, Any]:
+    def record(*_: object, **arguments: object) -> None:
+        raise _Seen(arguments)
+
+    module.AnsibleModule = record
+    with pytest.raises(_Seen) as seen:
+        module.main()
+    return seen.value.args[0]
+
+
+def _normal(options: Mapping[str, Any], children: str) -> dict[str, Any]:
+    """Options with the implied values written out; `children` is the key of the nested ones."""
+    normal = {}
+    for name, option in options.items():
+        normal[name] = {
+            "type": option.get("type", "str"),
+            "required": bool(option.get("required", False)),
+            "default": option.get("default"),
+            "choices": list(option.get("choices") or []),
+            "elements": option.get("elements"),
+            "options": _normal(option.get(children) or {}, children),
+        }
+    return normal
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_documentation(path: Path) -> None:
+    module = _load(path)
+    documentation = yaml.safe_load(module.DOCUMENTATION)
+    assert documentation["module"] == path.stem
+    assert documentation["short_description"] and not documentation["short_description"].endswith(".")
+    assert documentation["description"]
+    assert "check_mode" in documentation.get("attributes", {}), "attributes.check_mode is not documented"
+    yaml.safe_load(module.RETURN)
+    examples = yaml.safe_load(module.EXAMPLES)
+    assert examples and all(task["name"] for task in examples)
+    used = [task[path.stem] or {} for task in examples if path.stem in task]
+    assert used, "no example uses the module"
+    for arguments in used:
+        assert set(arguments) <= set(documentation.get("options") or {}), "an example uses an unknown option"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_documentation_agrees_with_the_argument_specification(path: Path) -> None:
+    module = _load(path)
+    documented = _normal(yaml.safe_load(module.DOCUMENTATION).get("options") or {}, "suboptions")
+    if not hasattr(module, "main"):
+        # Documentation of an action plugin, which has the specification; it does its work without a module.
+        assert (ROOT / "plugins" / "action" / path.name).is_file()
+        return
+    arguments = _argument_spec(module)
+    assert _normal(arguments["argument_spec"], "options") == documented
+    attributes = yaml.safe_load(module.DOCUMENTATION).get("attributes", {})
+    support = attributes.get("check_mode", {}).get("support")
+    assert support in (("full", "partial") if arguments.get("supports_check_mode") else ("none",))

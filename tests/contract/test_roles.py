@@ -1,0 +1,73 @@
+"""What every role promises: the same shape, and three descriptions of its variables that agree."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from checkout import ROLES, Role, read_yaml, role_id
+
+FIRST_CELL = re.compile(r"^\|([^|]*)\|", re.MULTILINE)
+NAME = re.compile(r"`([a-z_][a-z0-9_]*)`")
+NO_DEFAULT = object()
+
+pytestmark = pytest.mark.parametrize("role", ROLES, ids=role_id)
+
+
+def test_shape(role: Role) -> None:
+    for path in ("README.md", "defaults/main.yml", "tasks/main.yml", "meta/main.yml", "meta/argument_specs.yml"):
+        assert (role.path / path).is_file(), f"roles/{role.name}/{path} is missing"
+
+
+def test_meta(role: Role) -> None:
+    info = read_yaml(role.path / "meta" / "main.yml")["galaxy_info"]
+    assert info["author"] == "trainyard"
+    assert info["license"] == "Apache-2.0"
+    assert info["min_ansible_version"] == "2.18"
+    assert info["description"]
+    assert {platform["name"] for platform in info["platforms"]} <= {"Debian", "Ubuntu"}
+
+
+def test_defaults_and_specification_have_the_same_keys(role: Role) -> None:
+    assert role.defaults.keys() <= role.options.keys(), "in defaults/main.yml and not in meta/argument_specs.yml"
+    for name in role.own_options - role.defaults.keys():
+        assert role.options[name].get("required"), f"{name} has no default and is not required"
+
+
+def test_defaults_and_specification_have_the_same_values(role: Role) -> None:
+    for name, value in role.defaults.items():
+        option = role.options.get(name, {})
+        if "undef(" in str(value):
+            assert option.get("required"), f"{name} must be given, so it is required"
+            assert "default" not in option, f"{name} must be given, so it has no default"
+        else:
+            assert option.get("default", NO_DEFAULT) == value, f"default of {name}"
+
+
+def test_every_option_is_described_and_typed(role: Role) -> None:
+    for name, option in role.options.items():
+        assert option.get("description"), f"{name} has no description"
+        assert option.get("type"), f"{name} has no type"
+
+
+def test_names(role: Role) -> None:
+    """Public names begin with the role's name; what belongs to another role is declared there."""
+    for name in role.defaults:
+        assert name.startswith(f"{role.name}_"), f"{name} in the defaults of {role.name}"
+    for name in role.options.keys() - role.own_options:
+        assert any(name in other.own_options for other in ROLES), f"{name} belongs to no role"
+    for name in role.variables:
+        assert name.startswith(f"__{role.name}_"), f"{name} in vars/ is internal"
+
+
+def test_readme_tables_name_all_variables_and_no_others(role: Role) -> None:
+    named = {name for cell in FIRST_CELL.findall(role.readme) for name in NAME.findall(cell)}
+    own = {name for name in named if name.startswith(f"{role.name}_")}
+    assert role.own_options - own == set(), "missing in the README"
+    assert own - role.own_options == set(), "in the README only"
+
+
+def test_readme_says_what_a_user_needs(role: Role) -> None:
+    headings = " ".join(re.findall(r"^#+ (.*)$", role.readme, re.MULTILINE)).lower()
+    for word in ("variables", "example", "undo"):
+        assert word in headings, f"no heading about {word}"

@@ -1,0 +1,106 @@
+"""The API server as a node sees it, against a TLS server on this machine."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import http.server
+import ipaddress
+import json
+import ssl
+import threading
+from collections.abc import Iterator
+
+import pytest
+from ansible.module_utils.trainyard import kubeadm_api
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+
+def make_pair() -> tuple[str, str]:
+    """A self-signed certificate for 127.0.0.1 and its key, PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kubernetes")])
+    now = datetime.datetime.now(datetime.UTC)
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return certificate.public_bytes(serialization.Encoding.PEM).decode(), pem.decode()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response({"/readyz": 200, "/denied": 403}.get(self.path, 404))
+        self.end_headers()
+
+    def log_message(self, *arguments: object) -> None:
+        return
+
+
+@pytest.fixture
+def server(tmp_path) -> Iterator[tuple[str, str, str]]:
+    """URL, certificate and key of a running server."""
+    certificate, key = make_pair()
+    (tmp_path / "pair.pem").write_text(certificate + key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "pair.pem")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        running.socket = context.wrap_socket(running.socket, server_side=True)
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield f"https://127.0.0.1:{running.server_address[1]}", certificate, key
+        running.shutdown()
+
+
+def kubeconfig(tmp_path, monkeypatch, url: str, ca: str, certificate: str, key: str) -> str:
+    """A kubectl that prints this kubeconfig as JSON, and the path to give it."""
+
+    def coded(text: str) -> str:
+        return base64.b64encode(text.encode()).decode()
+
+    config = {
+        "clusters": [{"cluster": {"server": url, "certificate-authority-data": coded(ca)}}],
+        "users": [{"user": {"client-certificate-data": coded(certificate), "client-key-data": coded(key)}}],
+    }
+    (tmp_path / "view.json").write_text(json.dumps(config))
+    (tmp_path / "kubectl").write_text(f"#!/bin/sh\ncat {tmp_path}/view.json\n")
+    (tmp_path / "kubectl").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    return str(tmp_path / "admin.conf")
+
+
+@pytest.mark.parametrize(("path", "status"), [("/readyz", 200), ("/denied", 403), ("/else", 404)])
+def test_status(server, tmp_path, monkeypatch, path: str, status: int) -> None:
+    url, certificate, key = server
+    config = kubeconfig(tmp_path, monkeypatch, url, certificate, certificate, key)
+    assert kubeadm_api.api_status(config, path) == status
+
+
+def test_a_server_with_another_ca_counts_as_unreachable(server, tmp_path, monkeypatch) -> None:
+    url, certificate, key = server
+    other, _ = make_pair()
+    assert kubeadm_api.api_status(kubeconfig(tmp_path, monkeypatch, url, other, certificate, key), "/readyz") == 0
+
+
+def test_no_server(tmp_path, monkeypatch) -> None:
+    certificate, key = make_pair()
+    config = kubeconfig(tmp_path, monkeypatch, "https://127.0.0.1:9", certificate, certificate, key)
+    assert kubeadm_api.api_status(config, "/readyz") == 0
+
+
+def test_a_half_written_kubeconfig_is_no_error(tmp_path, monkeypatch) -> None:
+    kubeconfig(tmp_path, monkeypatch, "", "", "", "")
+    (tmp_path / "view.json").write_text('{"clusters": null, "users": null}')
+    assert kubeadm_api.api_status(str(tmp_path / "admin.conf"), "/readyz") == 0

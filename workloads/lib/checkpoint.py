@@ -1,0 +1,61 @@
+"""Checkpoints that only the chief reads and writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import tensorflow as tf
+
+from lib.errors import InputError
+
+KEEP = 3
+"""Older checkpoints are the fallback when the newest was cut off by a power failure."""
+
+
+class ChiefCheckpoint:
+    """Saves and restores trackable objects whose variables live on the parameter servers.
+
+    By default TensorFlow lets every device write its own part of a checkpoint, which needs a volume shared by chief and
+    parameter servers. Here the values travel to the chief, and the chief does the input and output.
+
+    :param directory: where the checkpoints lie, on the chief.
+    :param io_device: TensorFlow's name of the chief's device.
+    :param objects: name -> trackable.
+    """
+
+    def __init__(self, directory: Path, io_device: str, **objects: tf.Module | tf.Variable) -> None:
+        self._directory = directory
+        self._options = tf.train.CheckpointOptions(experimental_io_device=io_device)
+        self._checkpoint = tf.train.Checkpoint(**objects)
+        self._manager = tf.train.CheckpointManager(self._checkpoint, str(directory), max_to_keep=KEEP)
+
+    def save(self, step: int) -> str:
+        """Write a checkpoint and return its path.
+
+        :param step: number of global steps that went into it; part of the file name.
+        """
+        return self._manager.save(checkpoint_number=step, options=self._options)
+
+    def restore(self) -> str | None:
+        """Restore the newest readable checkpoint; None when there has never been one.
+
+        :raises InputError: there are checkpoints, but none fits or none can be read. Training then never starts over
+            silently.
+        """
+        unreadable = []
+        for path in reversed(self._manager.checkpoints):
+            try:
+                self._checkpoint.restore(path, options=self._options).assert_existing_objects_matched()
+                return path
+            except (tf.errors.DataLossError, tf.errors.NotFoundError, tf.errors.OutOfRangeError) as error:
+                unreadable.append(f"{Path(path).name}: {str(error).splitlines()[0]}")
+            except (AssertionError, ValueError, tf.errors.InvalidArgumentError) as error:
+                raise InputError(
+                    f"{path} does not fit this training ({str(error).splitlines()[0]}).",
+                    "Use the model flags it was written with, or another log_dir.",
+                ) from error
+        if unreadable:
+            raise InputError(
+                f"No checkpoint in {self._directory} can be read ({'; '.join(unreadable)}).", "Use another log_dir."
+            )
+        return None

@@ -1,0 +1,33 @@
+"""Exit codes and errors that the training programs share; the roles `workloads` and `verify` read the codes."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What the end of a training process means."""
+
+    TRAINED = 0
+    UNEXPECTED = 1
+    BAD_INPUT = 2
+    BOUND_NOT_REACHED = 3
+    PREEMPTED = 42
+    STALLED = 75
+
+
+class InputError(ValueError):
+    """Something that the user set cannot work; a restart does not help.
+
+    :param message: one sentence naming the input and its value.
+    :param remedy: one sentence saying what to set instead.
+    """
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(f"{message} {remedy}")
+        self.message = message
+        self.remedy = remedy
+
+
+class StalledError(RuntimeError):
+    """The cluster does not answer; the same run may succeed when it is started again."""

@@ -1,0 +1,53 @@
+"""One hidden layer, as in the classic distributed MNIST example, on plain variables."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from training.mnist_ps.data import CLASSES, PIXELS
+
+
+class Classifier(tf.Module):
+    """784 pixels -> hidden units (ReLU) -> 10 logits; 79,510 parameters with 100 hidden units.
+
+    :param hidden_units: width of the hidden layer.
+    :param seed: makes the initial values the same in every run.
+    """
+
+    def __init__(self, hidden_units: int, seed: int) -> None:
+        super().__init__(name="classifier")
+        self.hidden_kernel = tf.Variable(_he_normal(PIXELS, hidden_units, seed), name="hidden_kernel")
+        self.hidden_bias = tf.Variable(tf.zeros([hidden_units]), name="hidden_bias")
+        self.output_kernel = tf.Variable(_he_normal(hidden_units, CLASSES, seed + 1), name="output_kernel")
+        self.output_bias = tf.Variable(tf.zeros([CLASSES]), name="output_bias")
+
+    def parameters(self) -> list[tf.Variable]:
+        return [self.hidden_kernel, self.hidden_bias, self.output_kernel, self.output_bias]
+
+    def logits(self, images: tf.Tensor) -> tf.Tensor:
+        """Unnormalised class scores, float32 [n, 10].
+
+        :param images: uint8 [n, 784], 0 to 255.
+        """
+        pixels = tf.cast(images, tf.float32) / 255.0
+        hidden = tf.nn.relu(tf.matmul(pixels, self.hidden_kernel) + self.hidden_bias)
+        return tf.matmul(hidden, self.output_kernel) + self.output_bias
+
+    def loss(self, images: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+        """Mean cross entropy in nats, float32 scalar.
+
+        :param labels: uint8 [n], 0 to 9.
+        """
+        return cross_entropy(self.logits(images), labels)
+
+
+def cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    """Mean cross entropy in nats of float32 logits [n, 10] and integer labels [n]."""
+    return tf.reduce_mean(
+        tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.cast(labels, tf.int32), logits=logits)
+    )
+
+
+def _he_normal(inputs: int, outputs: int, seed: int) -> tf.Tensor:
+    """Kaiming He et al. 2015, https://arxiv.org/abs/1502.01852, equation 10."""
+    return tf.random.stateless_normal([inputs, outputs], seed=[seed, inputs], stddev=(2.0 / inputs) ** 0.5)

@@ -1,0 +1,115 @@
+"""One process of the training: its role, its exit code, and what it says when something is wrong."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+from lib import compat, peers
+from lib.cluster_spec import Cluster, parse
+from lib.errors import ExitCode, InputError, StalledError
+from lib.metrics import MetricsLog
+from lib.preemption import Preemption
+from lib.watchdog import Watchdog
+from training.mnist_ps.config import Config
+
+_DETAIL_CHARACTERS = 600
+"""Of an exception's text; the whole traceback goes to standard error."""
+
+_ENVIRONMENT = {
+    # A call to a task that is away fails at once instead of waiting, so that the coordinator can give it to another.
+    "GRPC_FAIL_FAST": "use_caller",
+    "TF_CPP_MIN_LOG_LEVEL": "1",
+}
+
+
+def run(flags: Mapping[str, Any], started: float) -> int:
+    """Run this process's role to its end and return the exit code; a chief and a stopped server do not return.
+
+    :param flags: values for `Config`.
+    :param started: when the process started, seconds since the epoch.
+    """
+    log = MetricsLog()
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    cluster: Cluster | None = None
+    try:
+        config = Config(**flags)
+        cluster = parse(os.environ.get("TF_CONFIG"))
+        if cluster.role == "chief":
+            log = MetricsLog(config.log_dir)
+            code = _chief(config, cluster, log, started)
+            # TensorFlow's tear-down waits for servers that are being stopped at the same moment.
+            sys.stderr.flush()
+            os._exit(int(code))
+        if cluster.role == "evaluator":
+            raise InputError("The role evaluator is not used here: the chief evaluates.", "Remove it from TF_CONFIG.")
+        _server(config, cluster, log)
+    except InputError as error:
+        return _failed(log, ExitCode.BAD_INPUT, error.message, remedy=error.remedy)
+    except StalledError as error:
+        return _failed(log, ExitCode.STALLED, str(error))
+    except Exception as error:
+        traceback.print_exc()
+        os._exit(int(_broken(log, cluster, error)))
+    return ExitCode.UNEXPECTED
+
+
+def _chief(config: Config, cluster: Cluster, log: MetricsLog, started: float) -> ExitCode:
+    preemption = Preemption()
+
+    def stalled(known: dict[str, Any]) -> None:
+        away = peers.unreachable(cluster.peers("ps", "worker"))
+        log.emit("error", code=int(ExitCode.STALLED), message="No progress.", unreachable=away, **known)
+
+    watchdog = Watchdog(config.stall_timeout, stalled)
+    watchdog.start()
+    log.emit("start", role="chief", address=cluster.address, train_steps=config.train_steps, batch_size=config.batch_size)
+    watchdog.beat("importing TensorFlow")
+    from training.mnist_ps import train
+
+    _check_versions()
+    return train.train(config, cluster, log, watchdog, preemption, started)
+
+
+def _server(config: Config, cluster: Cluster, log: MetricsLog) -> None:
+    Preemption(ExitCode.TRAINED)
+    from lib.server import serve
+    from training.mnist_ps import data
+
+    _check_versions()
+    if cluster.role == "worker":
+        data.find(config.data_dir)
+    log.emit("start", role=cluster.role, index=cluster.index, address=cluster.address)
+    serve(cluster)
+
+
+def _check_versions() -> None:
+    import tensorflow as tf
+
+    compat.check(
+        compat.Combination("parameter_server", "custom", "none", tf.__version__, platform.python_version())
+    )
+
+
+def _broken(log: MetricsLog, cluster: Cluster | None, error: Exception) -> ExitCode:
+    """Report an exception: a lost parameter server may show as one, which is a stall that was noticed early."""
+    import tensorflow as tf
+
+    detail = f"{type(error).__name__}: {str(error)[-_DETAIL_CHARACTERS:]}"
+    lost = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError)
+    if cluster is None or not isinstance(error, lost):
+        return _failed(log, ExitCode.UNEXPECTED, detail)
+    away = peers.unreachable(cluster.peers("ps", "worker"))
+    message = f"Lost {', '.join(away) or 'a task that is back now'}."
+    return _failed(log, ExitCode.STALLED, message, unreachable=away, detail=detail)
+
+
+def _failed(log: MetricsLog, code: ExitCode, message: str, **fields: Any) -> ExitCode:
+    log.emit("error", code=int(code), message=message, **fields)
+    print(message, fields.get("remedy", ""), file=sys.stderr, flush=True)
+    return code

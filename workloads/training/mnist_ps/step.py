@@ -1,0 +1,66 @@
+"""What a worker does when the chief calls it: several training steps, each counted exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from training.mnist_ps.config import Config
+from training.mnist_ps.data import example_numbers
+from training.mnist_ps.model import Classifier
+from training.mnist_ps.optimizer import Adam
+
+TrainCall = Callable[[Iterator[Any], tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+
+
+class Counters(tf.Module):
+    """Counters on the parameter servers.
+
+    :param lanes: number of calls that may be under way at once.
+
+    `global_step` counts applied steps. `next_step[lane]` is the step after the last one applied by the call in that
+    lane: a call that the coordinator repeats on another worker goes on there instead of from its beginning.
+    """
+
+    def __init__(self, lanes: int) -> None:
+        super().__init__(name="counters")
+        self.global_step = tf.Variable(0, dtype=tf.int64, trainable=False, name="global_step")
+        self.next_step = tf.Variable(tf.zeros([lanes], tf.int64), trainable=False, name="next_step")
+
+
+def make_train_call(model: Classifier, adam: Adam, counters: Counters, config: Config, examples: int) -> TrainCall:
+    """Build the function that runs on workers.
+
+    :param examples: size of the training set.
+    :returns: `train_call(data, lane, first, count)`: does the global steps first ... first + count - 1 (int64 scalars)
+        that are not yet done and returns the sum of their losses and their number.
+    """
+    parameters = model.parameters()
+
+    def one_step(images: tf.Tensor, labels: tf.Tensor, step: tf.Tensor, lane: tf.Tensor) -> tf.Tensor:
+        numbers = example_numbers(step, config.batch_size, examples, config.seed)
+        with tf.GradientTape() as tape:
+            loss = model.loss(tf.gather(images, numbers), tf.gather(labels, numbers))
+        updates = adam.apply(tape.gradient(loss, parameters), step + 1)
+        # Counted after it was applied and marked done after it was counted: a worker that dies in between repeats the
+        # step, and the counter shows it.
+        with tf.control_dependencies(updates):
+            counted = counters.global_step.assign_add(1, read_value=False)
+        with tf.control_dependencies([counted]):
+            counters.next_step.scatter_update(tf.IndexedSlices(step + 1, lane))
+        return loss
+
+    @tf.function
+    def train_call(
+        data: Iterator[Any], lane: tf.Tensor, first: tf.Tensor, count: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        images, labels = next(data)
+        start = tf.maximum(first, tf.gather(counters.next_step, lane))
+        total = tf.constant(0.0)
+        for step in tf.range(start, first + count):
+            total += one_step(images, labels, step, lane)
+        return total, tf.maximum(first + count - start, 0)
+
+    return train_call

@@ -1,0 +1,212 @@
+"""The chief: hands out steps, saves, evaluates, and gives the verdict."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from lib import peers
+from lib.checkpoint import ChiefCheckpoint
+from lib.cluster_spec import Cluster
+from lib.errors import ExitCode
+from lib.metrics import MetricsLog
+from lib.preemption import Preemption
+from lib.watchdog import Watchdog
+from training.mnist_ps import data
+from training.mnist_ps.config import Config
+from training.mnist_ps.dispatch import Call, Dispatcher
+from training.mnist_ps.evaluate import evaluate
+from training.mnist_ps.model import Classifier
+from training.mnist_ps.optimizer import Adam
+from training.mnist_ps.step import Counters, make_train_call
+
+CALLS_PER_WORKER = 3
+"""Calls under way per worker: one that runs, and enough queued that it never waits for the chief."""
+
+_CHIEF_DEVICE = "/job:chief/replica:0/task:0/device:CPU:0"
+
+_SAVE_SECONDS = 20.0
+"""Time to drain and save after SIGTERM; less than the 30 s that Kubernetes grants by default."""
+
+
+def train(
+    config: Config, cluster: Cluster, log: MetricsLog, watchdog: Watchdog, preemption: Preemption, started: float
+) -> ExitCode:
+    """Train to the configured step, evaluate, and compare with the bound.
+
+    :param started: when the process started, seconds since the epoch.
+    """
+    files = data.find(config.data_dir)
+    watchdog.beat("waiting for parameter servers and workers")
+    peers.wait_for(cluster.peers("ps", "worker"), config.stall_timeout)
+    watchdog.beat("connecting")
+    training = _Training(config, cluster, files, log, watchdog)
+    training.restore()
+    preemption.defer(lambda: watchdog.shorten(_SAVE_SECONDS))
+    training.loop(preemption)
+    if preemption.requested and not training.finished:
+        training.save()
+        return ExitCode.PREEMPTED
+    return training.conclude(started)
+
+
+class _Training:
+    """State of one run on the chief."""
+
+    def __init__(
+        self, config: Config, cluster: Cluster, files: data.Mnist, log: MetricsLog, watchdog: Watchdog
+    ) -> None:
+        self._config, self._log, self._watchdog = config, log, watchdog
+        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+            cluster.tensorflow_spec(), task_type="chief", task_id=0, rpc_layer="grpc"
+        )
+        strategy = tf.distribute.ParameterServerStrategy(resolver)
+        self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+        self._lanes = CALLS_PER_WORKER * len(cluster.addresses["worker"])
+        with strategy.scope():
+            self._model = Classifier(config.hidden_units, config.seed)
+            adam = Adam(self._model.parameters(), strategy, config.learning_rate)
+            self._counters = Counters(self._lanes)
+        self._call = make_train_call(self._model, adam, self._counters, config, files.train_count)
+        self._checkpoint = ChiefCheckpoint(
+            config.log_dir / "checkpoints",
+            _CHIEF_DEVICE,
+            model=self._model,
+            adam=adam,
+            global_step=self._counters.global_step,
+        )
+        self._files = files
+        self._test_set = data.test_set(files)
+        self._repeated = 0
+        self._saved: int | None = None
+        self._evaluated: tuple[int, float] | None = None
+        self._start = self._step = 0
+        self._loop_seconds = 0.0
+
+    @property
+    def finished(self) -> bool:
+        return bool(self._config.train_steps) and self._step >= self._config.train_steps
+
+    def restore(self) -> None:
+        """Continue from the newest checkpoint, if there is one."""
+        self._watchdog.beat("restoring")
+        path = self._checkpoint.restore()
+        if path is not None:
+            self._start = self._step = self._saved = int(self._counters.global_step.numpy())
+            self._log.emit("restore", step=self._step, path=path)
+
+    def save(self) -> None:
+        """Write a checkpoint of the present step, unless it is the one saved last. No step may be under way."""
+        if self._saved == self._step:
+            return
+        self._watchdog.beat("saving", self._step)
+        path = self._checkpoint.save(self._step)
+        self._saved = self._step
+        self._log.emit("checkpoint", step=self._step, path=path)
+
+    def evaluate(self) -> float:
+        """Held-out accuracy at the present step. No step may be under way."""
+        if self._evaluated is None or self._evaluated[0] != self._step:
+            self._watchdog.beat("evaluating", self._step)
+            images, labels = self._test_set
+            accuracy, loss = evaluate(self._model, images, labels)
+            self._evaluated = (self._step, accuracy)
+            self._log.emit("evaluate", step=self._step, accuracy=accuracy, loss=loss, examples=len(labels))
+            self._log.scalars(self._step, **{"evaluate/accuracy": accuracy, "evaluate/loss": loss})
+        return self._evaluated[1]
+
+    def loop(self, preemption: Preemption) -> None:
+        """Hand out and collect steps until the target is reached or the process is asked to end."""
+        config = self._config
+        dispatcher = Dispatcher(
+            self._start,
+            config.train_steps,
+            config.steps_per_dispatch,
+            self._lanes,
+            (config.report_every,),
+            config.checkpoint_every,
+        )
+        dispatcher.pass_barrier()
+        report = _Report(config, self._log, self._start)
+        begun = time.monotonic()
+        self._watchdog.beat("training", self._step)
+        examples = iter(self._coordinator.create_per_worker_dataset(lambda: data.training_dataset(self._files)))
+        while True:
+            while not preemption.requested and (call := dispatcher.next_call()):
+                dispatcher.handed(self._schedule(call, examples))
+            if dispatcher.pending:
+                call = dispatcher.collect()
+                total, done = call.result.fetch()
+                self._step = dispatcher.collected
+                self._watchdog.beat("training", self._step)
+                report.add(self._step, float(total), int(done))
+                continue
+            self._settle()
+            if preemption.requested or dispatcher.finished or not dispatcher.at_barrier:
+                break
+            self.save()
+            self.evaluate()
+            self._watchdog.beat("training", self._step)
+            dispatcher.pass_barrier()
+        self._loop_seconds = time.monotonic() - begun
+
+    def _schedule(self, call: Call, examples: Iterator[Any]) -> Call:
+        numbers = [tf.constant(number, tf.int64) for number in (call.lane, call.first, call.count)]
+        return dataclasses.replace(call, result=self._coordinator.schedule(self._call, args=(examples, *numbers)))
+
+    def _settle(self) -> None:
+        """With no step under way, compare the counter on the parameter server with the steps that came back."""
+        applied = int(self._counters.global_step.numpy())
+        if applied < self._step:
+            raise RuntimeError(f"{self._step} steps were reported, but only {applied} were applied.")
+        self._repeated += applied - self._step
+        self._counters.global_step.assign(self._step)
+
+    def conclude(self, started: float) -> ExitCode:
+        """Save, evaluate and give the verdict."""
+        accuracy = self.evaluate()
+        self.save()
+        bound = self._config.accuracy_bound
+        code = ExitCode.BOUND_NOT_REACHED if bound and accuracy < bound else ExitCode.TRAINED
+        self._log.emit(
+            "end",
+            step=self._step,
+            steps_total=self._config.train_steps,
+            steps_repeated=self._repeated,
+            seconds=time.time() - started,
+            steps_per_second=(self._step - self._start) / self._loop_seconds if self._loop_seconds else 0.0,
+            accuracy=accuracy,
+            accuracy_bound=bound,
+            result="no_bound" if not bound else "passed" if code == ExitCode.TRAINED else "failed",
+        )
+        self._watchdog.stop()
+        return code
+
+
+class _Report:
+    """Progress lines: mean loss and speed since the last one."""
+
+    def __init__(self, config: Config, log: MetricsLog, start: int) -> None:
+        self._config, self._log = config, log
+        self._reported, self._time = start, time.monotonic()
+        self._loss, self._steps = 0.0, 0
+
+    def add(self, step: int, loss: float, steps: int) -> None:
+        """Count one collected call; `loss` is the sum over its `steps` steps, `step` all steps done so far."""
+        self._loss += loss
+        self._steps += steps
+        if step % self._config.report_every and step != self._config.train_steps:
+            return
+        now = time.monotonic()
+        speed = (step - self._reported) / max(now - self._time, 1e-6)
+        mean = self._loss / self._steps if self._steps else float("nan")
+        self._log.emit(
+            "step", step=step, steps_total=self._config.train_steps, loss=mean, steps_per_second=speed
+        )
+        self._log.scalars(step, **{"train/loss": mean, "train/steps_per_second": speed})
+        self._reported, self._time = step, now
+        self._loss, self._steps = 0.0, 0
