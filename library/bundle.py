@@ -80,7 +80,6 @@ steps:
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
-
 from ansible.module_utils.trainyard.bundle import lock, machine
 from ansible.module_utils.trainyard.bundle.assemble import Assembly
 from ansible.module_utils.trainyard.bundle.context import Context

@@ -18,7 +18,9 @@ options:
     type: str
     required: true
   state:
-    description: V(absent) removes containers, volumes, network and firewall table, and leaves the state directory to the caller.
+    description:
+      - V(absent) removes the nodes that O(nodes) names, with their volumes and keys.
+      - Without O(nodes) it removes everything but the state directory - all nodes, the network and the firewall table.
     type: str
     choices: [present, absent]
     default: present
@@ -91,7 +93,6 @@ steps:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-
 from ansible.module_utils.trainyard.errors import TrainyardError
 from ansible.module_utils.trainyard.lab import model, network, nodes
 from ansible.module_utils.trainyard.plan import Plan, Step
@@ -112,13 +113,19 @@ def plan_present(lab: model.Lab, states: dict[str, str]) -> Plan:
         steps.append(Step("Wait for SSH on every node", lambda: _reach(lab)))
     elif found == "present":
         network.assert_route(lab)
-    return Plan(steps, {"network": found, **node_states}, {"network": "present", **dict.fromkeys(node_states, "running")})
+    return Plan(
+        steps, {"network": found, **node_states}, {"network": "present", **dict.fromkeys(node_states, "running")}
+    )
 
 
 def plan_absent(lab: model.Lab) -> Plan:
     """The steps of O(state=absent)."""
-    found = nodes.containers(lab)
-    return Plan(nodes.plan_removal(lab) + network.plan_removal(lab), {"containers": sorted(found)}, {"containers": []})
+    found = sorted(nodes.containers(lab))
+    if lab.nodes:
+        gone = [lab.container(node) for node in lab.nodes]
+        left = [name for name in found if name not in gone]
+        return Plan(nodes.plan_node_removal(lab, found), {"containers": found}, {"containers": left})
+    return Plan(nodes.plan_removal(lab, found) + network.plan_removal(lab), {"containers": found}, {"containers": []})
 
 
 def _reach(lab: model.Lab) -> None:

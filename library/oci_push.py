@@ -54,7 +54,6 @@ steps:
 from concurrent.futures import ThreadPoolExecutor
 
 from ansible.module_utils.basic import AnsibleModule
-
 from ansible.module_utils.trainyard.errors import TrainyardError
 from ansible.module_utils.trainyard.oci import Registry, image
 from ansible.module_utils.trainyard.plan import Plan, Step

@@ -54,7 +54,9 @@ def run(
             argv=list(argv),
             status=process.returncode,
         )
-    return subprocess.CompletedProcess(argv, process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
+    return subprocess.CompletedProcess(
+        argv, process.returncode, out.decode(errors="replace"), err.decode(errors="replace")
+    )
 
 
 def _tail(out: bytes, err: bytes) -> str:

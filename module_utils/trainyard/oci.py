@@ -103,7 +103,8 @@ class Registry:
             content = response.read()
         except (OSError, http.client.HTTPException) as error:
             raise TrainyardError(
-                f"The registry {self.url} does not answer: {error}.", remedy="See whether it runs and whether the address is right."
+                f"The registry {self.url} does not answer: {error}.",
+                remedy="See whether it runs and whether the address is right.",
             ) from error
         finally:
             connection.close()

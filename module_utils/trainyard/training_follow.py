@@ -13,7 +13,7 @@ from ansible.module_utils.trainyard.errors import TrainyardError
 from ansible.module_utils.trainyard.jobset import API_VERSION, EXIT_BOUND, EXIT_REFUSED
 from ansible.module_utils.trainyard.kube import Api
 from ansible.module_utils.trainyard.kube_plan import retry
-from ansible.module_utils.trainyard.training_logs import KeptLogs, isolation, last, progress_line, summary
+from ansible.module_utils.trainyard.training_logs import KeptLogs, last, progress_line, summary
 from ansible.module_utils.trainyard.training_objects import result_record
 from ansible.module_utils.trainyard.training_probe import Stranger
 from ansible.module_utils.trainyard.training_spec import Training
@@ -73,7 +73,7 @@ class Follower:
             self._until_ended(view, begin, kept, stranger)
             seconds = round(time.monotonic() - begin, 1) if submitted else view.seconds()
             view.keep_logs(final=True)
-            attempts = stranger.attempts()
+            evidence = stranger.evidence(view.chief)
         if training.endless:
             return {"name": training.name, **summary(view.chief, training.flags), "result": "running"}
         self._release(view, kept)
@@ -86,7 +86,7 @@ class Follower:
             **found,
             "roles": view.roles(),
             "restarts": view.status.get("restarts", 0),
-            "isolation": isolation(attempts, view.chief) if settings.stranger else {"detail": "isolation_probe is off"},
+            "isolation": evidence,
             "released": True,
             "apply_to_completion_seconds": seconds,
             "logs": kept.paths,
@@ -149,7 +149,7 @@ class Follower:
             remedy=remedy,
             logs=kept.paths,
             roles=roles,
-            warnings=warnings,
+            cluster_events=warnings,
         )
 
 

@@ -65,9 +65,8 @@ def isolation(attempts: Sequence[Event], chief: Sequence[Event]) -> dict[str, An
     ]
     if not during:
         return _evidence(None, "no attempt of the stranger fell between the first and the last step; train longer")
-    return _evidence(
-        True, f"{len(during)} attempts on the ps port in use had no connection, {len(answered)} on the control had"
-    )
+    detail = f"attempts on the ps port while it was in use, without a connection: {len(during)}"
+    return _evidence(True, f"{detail}; connections to the control: {len(answered)}")
 
 
 def _evidence(blocked: bool | None, detail: str) -> dict[str, Any]:

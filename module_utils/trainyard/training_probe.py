@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from types import TracebackType
+from typing import Any
 
-from ansible.module_utils.trainyard.kube import Api, KubeError
+from ansible.module_utils.trainyard.kube import Api, KubeError, Object
+from ansible.module_utils.trainyard.kube_plan import retry
 from ansible.module_utils.trainyard.training_logs import Event, events, isolation
 from ansible.module_utils.trainyard.training_objects import probe, probe_name
 from ansible.module_utils.trainyard.training_spec import Training
 
 SECONDS = 600
 """How long the stranger goes on trying if nobody deletes it."""
+APPLY_SECONDS = 30.0
+
+
+def stranger_objects(training: Training, control: str = "") -> list[Object]:
+    """The stranger's network policy and pod."""
+    return probe(training, control, seconds=SECONDS)
 
 
 class Stranger:
     """Exists from the start of a run, so that it is ready when the first step comes, and goes as soon as it has its
-    answer, at the latest with the `with` block.
+    answer, at the latest with the `with` block. One that an interrupted watch left goes on.
 
     :param control: `host,port` that it must reach, to show that its network works.
     """
@@ -24,16 +33,15 @@ class Stranger:
     def __init__(self, api: Api, training: Training, *, control: str, enabled: bool) -> None:
         self._api = api
         self._training = training
-        self._objects = probe(training, control, seconds=SECONDS)
+        self._objects = stranger_objects(training, control)
         self._enabled = enabled
         self._running = False
-        self._attempts: list[Event] = []
+        self._evidence: dict[str, Any] = {}
 
     def __enter__(self) -> Stranger:
         if self._enabled:
-            self._remove()  # one that an interrupted run left
             for obj in self._objects:
-                self._api.apply(obj)
+                retry(partial(self._api.apply, obj), timeout=APPLY_SECONDS)
             self._running = True
         return self
 
@@ -44,19 +52,21 @@ class Stranger:
             self._remove()
 
     def watch(self, chief: Sequence[Event]) -> None:
-        """Read its attempts once the training makes steps; let it go when they answer the question."""
+        """Look at its attempts once the training makes steps; let it go when they answer the question."""
         if self._running and any(event["event"] == "step" for event in chief):
-            self.attempts()
-            if isolation(self._attempts, chief)["stranger_blocked"] is not None:
-                self._remove()
-                self._running = False
+            self.evidence(chief)
 
-    def attempts(self) -> list[Event]:
-        """All attempts so far."""
+    def evidence(self, chief: Sequence[Event]) -> dict[str, Any]:
+        """What is known by now, as `training_logs.isolation` says it."""
+        if not self._enabled:
+            return {"stranger_blocked": None, "detail": "isolation_probe is off"}
         if self._running:
             text = self._api.log(self._training.namespace, probe_name(self._training))
-            self._attempts = events(text, "target") or self._attempts
-        return self._attempts
+            self._evidence = isolation(events(text, "target"), chief)
+            if self._evidence["stranger_blocked"] is not None:
+                self._remove()
+                self._running = False
+        return self._evidence
 
     def _remove(self) -> None:
         for obj in reversed(self._objects):

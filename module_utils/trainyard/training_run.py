@@ -21,6 +21,7 @@ from ansible.module_utils.trainyard.plan import Plan, Step
 from ansible.module_utils.trainyard.progress import Progress
 from ansible.module_utils.trainyard.training_follow import Follower, Settings
 from ansible.module_utils.trainyard.training_objects import RESULT_KEY, result_name, result_record, surroundings
+from ansible.module_utils.trainyard.training_probe import stranger_objects
 from ansible.module_utils.trainyard.training_spec import Training
 from ansible.module_utils.trainyard.waiter import wait_until
 
@@ -90,14 +91,17 @@ class Run:
     def remove_plan(self) -> Plan:
         """Steps that delete the run and what was made for it; the namespace and the files of the volume stay."""
         training = self._training
-        objects = [jobset(training, ""), *surroundings(training)[2:], result_record(training, {})]
+        # Backwards: a claim before its volume, which waits for it.
+        shared = (training.namespace, "default-deny")
+        own = [obj for obj in surroundings(training) if obj["metadata"]["name"] not in shared]
+        objects = [jobset(training, ""), result_record(training, {}), *stranger_objects(training), *reversed(own)]
         there = [obj for obj in objects if self._find(obj)]
         steps = [Step(f"Delete {obj['kind']} {obj['metadata']['name']}", partial(self._delete, obj)) for obj in there]
         return Plan(steps, {"training": training.name} if there else {}, {})
 
     def _submit(self) -> None:
         training = self._training
-        for old in (jobset(training, ""), result_record(training, {})):
+        for old in (jobset(training, ""), result_record(training, {}), *stranger_objects(training)):
             self._delete(old)
         wait_until(
             lambda: self._api.list("v1", "Pod", training.namespace, labels=f"{NAME_LABEL}={training.name}"),

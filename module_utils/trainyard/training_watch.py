@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -14,6 +15,8 @@ from ansible.module_utils.trainyard.training_spec import ROLES, Training
 
 WATCH_SECONDS = 1
 """The server ends each watch after this time; it is the pace of the whole wait."""
+SILENCE_SECONDS = 60.0
+"""The training goes on while the API server restarts; after this time without an answer the watching ends."""
 CHIEF_TAIL = 400
 OTHERS_TAIL = 2000
 """Lines of log read at a time. The chief's is read whole when it has ended."""
@@ -32,26 +35,37 @@ class RunView:
         self._version: str | None = None
         self._read: set[str] = set()
         self._created = ""
+        self._answered = time.monotonic()
         self.pods: dict[str, Object] = {}
         self.gone: set[str] = set()
         self.status: Object = {}
         self.chief: list[Event] = []
 
     def refresh(self) -> None:
-        """Take in about a second of changes: pods, the JobSet's status, the chief's log."""
+        """Take in about a second of changes: pods, the JobSet's status, the chief's log.
+
+        :raises KubeError: the server has not answered for a minute, or refuses.
+        """
         try:
-            self._changes()
+            self._refresh()
+            self._answered = time.monotonic()
         except KubeError as error:
-            if not error.transient and error.status != 410:
+            if error.status == 410:  # the watch is too old; the next refresh lists
+                self._version = None
+            elif not error.transient or time.monotonic() - self._answered > SILENCE_SECONDS:
                 raise
-            self._version = None
+            time.sleep(WATCH_SECONDS)
+
+    def _refresh(self) -> None:
+        self._changes()
         found = self._api.get(API_VERSION, "JobSet", self._training.name, self._training.namespace)
         self._created = (found or {}).get("metadata", {}).get("creationTimestamp", "")
         self.status = (found or {}).get("status") or {}
         chief = self.newest("chief", "0")
-        if chief and _started(chief):
+        if chief and _started(chief) and chief["metadata"]["name"] not in self._read:
             text = self._log(chief["metadata"]["name"], CHIEF_TAIL)
             self.chief = _merge(self.chief, events(text))
+            self._kept.keep(chief["metadata"]["name"], "chief", text)
 
     def keep_logs(self, *, final: bool = False) -> None:
         """Copy the logs of all pods that are still there; an ended pod's log is read whole, once.
@@ -107,8 +121,15 @@ class RunView:
         ]
 
     def roles(self) -> dict[str, int | str]:
-        """Exit code per place; `stopped` for a pod that was deleted before its exit was seen."""
-        return {place: exit_code(pod) for place, pod in self.present().items()}
+        """Exit code per place, such as `worker-1`; else `waiting`, `running`, or `stopped` for a pod that was deleted
+        before its exit was seen."""
+        return {place: self._exit(pod) for place, pod in self.present().items()}
+
+    def _exit(self, pod: Object) -> int | str:
+        for status in (pod.get("status") or {}).get("containerStatuses") or []:
+            if "terminated" in status.get("state", {}):
+                return int(status["state"]["terminated"]["exitCode"])
+        return "stopped" if pod["metadata"]["name"] in self.gone else pod_state(pod)[0]
 
     def states(self) -> str:
         """`chief 1/1 running; worker 0/2 running (worker-1 ContainerCreating)`."""
@@ -122,15 +143,14 @@ class RunView:
         return "; ".join(parts)
 
     def warnings(self) -> list[str]:
-        """The last warnings that the cluster has about the run's objects, for an error message."""
-        name = self._training.name
-        found = [
-            event
-            for event in self._api.list("v1", "Event", self._training.namespace)
-            if event.get("type") == "Warning" and event["involvedObject"].get("name", "").startswith(name)
-        ]
-        found.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
-        return [f"{event['involvedObject']['name']}: {event.get('message', '').strip()}" for event in found[-5:]]
+        """The last warnings that the cluster has about this attempt's objects, for an error message."""
+        found = []
+        for event in self._api.list("v1", "Event", self._training.namespace):
+            about = event["involvedObject"].get("name", "")
+            when = str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"])
+            if event.get("type") == "Warning" and about.startswith(self._training.name) and when >= self._created:
+                found.append((when, f"{about}: {event.get('message', '').strip()}"))
+        return [text for _, text in sorted(found)[-5:]]
 
     def _changes(self) -> None:
         path = self._api.path("v1", "Pod", self._training.namespace)
@@ -172,13 +192,6 @@ def role_of(pod: Mapping[str, Any]) -> str:
 
 def index_of(pod: Mapping[str, Any]) -> str:
     return str(pod["metadata"].get("labels", {}).get(INDEX_LABEL, "?"))
-
-
-def exit_code(pod: Mapping[str, Any]) -> int | str:
-    for status in (pod.get("status") or {}).get("containerStatuses") or []:
-        if "terminated" in status.get("state", {}):
-            return int(status["state"]["terminated"]["exitCode"])
-    return "stopped"
 
 
 def pod_state(pod: Mapping[str, Any]) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import ansible.module_utils
+import yaml
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
@@ -26,7 +27,6 @@ if str(PROJECT / "workloads") not in sys.path:
     # The rules about trainings ask the workloads' own table of what works together.
     sys.path.append(str(PROJECT / "workloads"))
 
-from ansible.module_utils.trainyard.bundle import lock
 from ansible.module_utils.trainyard.errors import TrainyardError
 from ansible.module_utils.trainyard.site_rules import DEFAULTS_READ, check
 from ansible.module_utils.trainyard.site_rules_model import UNRESOLVED, Option, Setting, Site
@@ -45,6 +45,8 @@ MAGIC = (
 
 _LOCKED = re.compile(r"v?\{\{\s*lookup\(\s*['\"](?:[a-z_.]+\.)?locked_version['\"],\s*['\"](\w+)['\"]\s*\)\s*\}\}")
 """A default that is nothing but the locked version of an artefact."""
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _TEMPLATE = re.compile(r"\{\{|\{%|\{#")
 
@@ -98,7 +100,7 @@ class ActionModule(ActionBase):
             roles=roles,
             locked={name: found[1] for name, value in defaults.items() if (found := _LOCKED.fullmatch(str(value)))},
             versions=versions,
-            catalogue=self._loader.load_from_file(str([project / "workloads" / "catalogue.yml", *catalogues][-1])),
+            catalogue=_read(Path([project / "workloads" / "catalogue.yml", *catalogues][-1])) or {},
             is_root=os.geteuid() == 0,
         )
         return site, len(hostvars)
@@ -108,7 +110,7 @@ class ActionModule(ActionBase):
         options: dict[str, Option] = {}
         defaults: dict[str, Any] = {}
         for path in sorted(project.glob("roles/*/meta/argument_specs.yml")):
-            document = self._loader.load_from_file(str(path)) or {}
+            document = _read(path) or {}
             owned = f"{path.parents[1].name}_"
             for entry_point in document.get("argument_specs", {}).values():
                 for name, spec in (entry_point.get("options") or {}).items():
@@ -116,7 +118,8 @@ class ActionModule(ActionBase):
                     if name.startswith(owned) or name not in options:
                         options[str(name)] = Option.parse(spec)
         for path in sorted(project.glob("roles/*/defaults/main.yml")):
-            defaults.update(self._loader.load_from_file(str(path)) or {})
+            # Read by Ansible, which trusts the templates in it; `unsafe` saves a deep copy.
+            defaults.update(self._loader.load_from_file(str(path), unsafe=True) or {})
         return options, defaults
 
 
@@ -219,8 +222,17 @@ def _origin(value: Any) -> str:
 def _versions(path: Path) -> dict[str, str] | None:
     """Artefact -> version without its "v"; None without a lock.
 
-    :raises TrainyardError: the lock is broken.
+    :raises TrainyardError: the lock cannot be read.
     """
     if not path.exists():
         return None
-    return {name: artefact.version.removeprefix("v") for name, artefact in lock.load(path).items()}
+    artefacts = (_read(path) or {}).get("artefacts", {})
+    return {name: str(entry["version"]).removeprefix("v") for name, entry in artefacts.items() if "version" in entry}
+
+
+def _read(path: Path) -> Any:
+    """A YAML file without templates as plain data; ten times as fast as Ansible's own reading."""
+    try:
+        return yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
+    except (OSError, yaml.YAMLError) as error:
+        raise TrainyardError(f"{path} cannot be read: {error}.") from error

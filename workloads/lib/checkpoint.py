@@ -45,6 +45,11 @@ class ChiefCheckpoint:
         unreadable = []
         for path in reversed(self._manager.checkpoints):
             try:
+                tf.train.load_checkpoint(path)
+            except tf.errors.OpError as error:
+                unreadable.append(f"{Path(path).name}: {str(error).splitlines()[0]}")
+                continue
+            try:
                 self._checkpoint.restore(path, options=self._options).assert_existing_objects_matched()
                 return path
             except (tf.errors.DataLossError, tf.errors.NotFoundError, tf.errors.OutOfRangeError) as error:

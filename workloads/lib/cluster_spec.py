@@ -45,9 +45,7 @@ class Cluster:
     def peers(self, *roles: str) -> dict[str, str]:
         """Task name ("ps 0") -> address, of the given roles."""
         return {
-            f"{role} {index}": address
-            for role in roles
-            for index, address in enumerate(self.addresses.get(role, ()))
+            f"{role} {index}": address for role in roles for index, address in enumerate(self.addresses.get(role, ()))
         }
 
     def tensorflow_spec(self) -> tf.train.ClusterSpec:
@@ -96,7 +94,9 @@ def _addresses(cluster: dict[str, Any]) -> dict[str, tuple[str, ...]]:
         addresses[role] = tuple(members)
     for role in SERVING_ROLES:
         if role not in addresses:
-            raise InputError(f"TF_CONFIG has no task of role '{role}'.", "Set one chief and at least one ps and worker.")
+            raise InputError(
+                f"TF_CONFIG has no task of role '{role}'.", "Set one chief and at least one ps and worker."
+            )
     if len(addresses["chief"]) != 1:
         raise InputError(f"TF_CONFIG has {len(addresses['chief'])} chiefs.", "Set exactly one.")
     return addresses
@@ -113,11 +113,15 @@ def _task(task: object, addresses: Mapping[str, tuple[str, ...]]) -> tuple[str, 
         raise InputError("TF_CONFIG has no object 'task' with a 'type'.", _EXAMPLE)
     role, index = task["type"], task.get("index", 0)
     if role not in addresses:
-        raise InputError(f"TF_CONFIG: this task's type {role!r} is not in the cluster.", f"Use one of {sorted(addresses)}.")
+        raise InputError(
+            f"TF_CONFIG: this task's type {role!r} is not in the cluster.", f"Use one of {sorted(addresses)}."
+        )
     if isinstance(index, str) and index.isdigit():
         # A downward-API environment variable can only be a string.
         index = int(index)
     count = len(addresses[role])
     if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < count:
-        raise InputError(f"TF_CONFIG: index {index!r} of {role} is out of range.", f"There are {count}, counted from 0.")
+        raise InputError(
+            f"TF_CONFIG: index {index!r} of {role} is out of range.", f"There are {count}, counted from 0."
+        )
     return role, index

@@ -18,7 +18,8 @@ from lib.errors import InputError
 class MetricsLog:
     """One JSON object per line on standard output and, on the chief, appended to `metrics.jsonl` and TensorBoard.
 
-    :param log_dir: directory of the logs volume, made if missing and never emptied; None writes to standard output only.
+    :param log_dir: directory of the logs volume, made if missing and never emptied; None for standard
+        output only.
     :param stream: stands in for standard output in tests.
     :raises InputError: the directory cannot be written.
     """

@@ -44,5 +44,6 @@ def wait_for(peers: Mapping[str, str], timeout: float) -> None:
             return
         missing = {name: peers[name] for name in reasons}
         if time.monotonic() > deadline:
-            raise StalledError(f"After {timeout:.0f} s no connection to " + "; ".join(f"{n} ({r})" for n, r in reasons.items()))
+            missing_text = "; ".join(f"{name} ({reason})" for name, reason in reasons.items())
+            raise StalledError(f"After {timeout:.0f} s no connection to {missing_text}.")
         time.sleep(_POLL_SECONDS)

@@ -17,7 +17,8 @@ class Preemption:
 
     A thread waits for the signal, because Python runs signal handlers only between two steps of the main thread, and
     that one may be waiting inside TensorFlow for a task that is gone. Make it before TensorFlow is imported: threads
-    that exist already would still take the signal, and process 1 of a container ignores signals that it does not expect.
+    that exist already would still take the signal, and process 1 of a container ignores signals it does
+    not expect.
 
     :param code: exit code while nothing is to be saved.
     """

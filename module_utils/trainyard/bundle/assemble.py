@@ -50,7 +50,9 @@ class Assembly:
             names = sorted(todo)
             seen |= todo
             with ThreadPoolExecutor(JOBS) as pool:
-                found = dict(zip(names, pool.map(lambda name: self.store.read(name, self.keys[name]), names), strict=True))
+                found = dict(
+                    zip(names, pool.map(lambda name: self.store.read(name, self.keys[name]), names), strict=True)
+                )
             for name, manifest in found.items():
                 if manifest:
                     self._have(name, manifest)
@@ -98,7 +100,12 @@ class Assembly:
 
         def build(out: Path) -> dict[str, Any]:
             facts = builder(artefact, out, self.context)
-            return {"version": artefact.version, "kind": artefact.kind, **facts, "seconds": round(time.monotonic() - started, 1)}
+            return {
+                "version": artefact.version,
+                "kind": artefact.kind,
+                **facts,
+                "seconds": round(time.monotonic() - started, 1),
+            }
 
         manifest = self.store.add(name, self.keys[name], build)
         self._have(name, manifest)
@@ -121,5 +128,7 @@ class Assembly:
 
 def _named(name: str, error: BaseException | None) -> BaseException | None:
     if isinstance(error, TrainyardError):
-        return TrainyardError(f"The artefact {name} cannot be made: {error.message}", remedy=error.remedy, **error.facts)
+        return TrainyardError(
+            f"The artefact {name} cannot be made: {error.message}", remedy=error.remedy, **error.facts
+        )
     return error

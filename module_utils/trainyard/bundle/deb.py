@@ -89,7 +89,10 @@ def repository(artefact: Artefact, out: Path, context: Context) -> dict[str, Any
     aptly("repo", "add", "site", *[str(context.resolve(reference)) for reference in recipe["packages"]], timeout=300)
     aptly("publish", "repo", "-skip-signing", "-skip-contents", "-skip-bz2", f"-architectures={ARCHITECTURE}", "site")
     public = aptly.root / "public"
-    run(["tar", "--create", "--sort=name", f"--file={out / 'repository.tar'}", "--directory", str(public), "."], timeout=120)
+    run(
+        ["tar", "--create", "--sort=name", f"--file={out / 'repository.tar'}", "--directory", str(public), "."],
+        timeout=120,
+    )
     shutil.copyfile(public / "dists" / recipe["suite"] / "Release", out / "Release")
     aptly.remove()
     return {"suite": recipe["suite"], "component": recipe["component"]}

@@ -70,7 +70,7 @@ def rootfs(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     recipe = artefact.recipe
     keyrings = [f"--keyring={path}" for path in sorted(glob.glob(KEYRINGS))]
     argv = ["mmdebstrap", "--quiet", "--variant=minbase", "--mode=root", f"--architectures={ARCHITECTURE}", *keyrings]
-    argv += [f"--include={','.join(recipe['packages'])}", "--aptopt=Acquire::Retries \"3\""]
+    argv += [f"--include={','.join(recipe['packages'])}", '--aptopt=Acquire::Retries "3"']
     argv += ["--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*"]
     argv += ["--dpkgopt=path-exclude=/usr/share/locale/*"]
     argv += [recipe["suite"], str(out / "rootfs.tar"), context.debian_mirror]

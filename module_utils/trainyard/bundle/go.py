@@ -75,7 +75,9 @@ def module_files(artefact: Artefact, out: Path, context: Context) -> dict[str, A
         else:
             shutil.copyfile(folder / source, place)
     for destination, job in artefact.recipe.get("kustomize", {}).items():
-        rendered = run([str(context.resolve(job["program"])), "kustomize", str(folder / job["path"])], timeout=60).stdout
+        rendered = run(
+            [str(context.resolve(job["program"])), "kustomize", str(folder / job["path"])], timeout=60
+        ).stdout
         for old, new in job.get("images", {}).items():
             if old not in rendered:
                 raise TrainyardError(f"The manifest {destination} of {artefact.name} does not use the image {old}.")

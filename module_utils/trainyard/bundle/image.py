@@ -51,7 +51,13 @@ def image(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
 
 def _podman(context: Context) -> list[str]:
     storage = context.cache / "podman"
-    return ["podman", f"--root={storage}/storage", f"--runroot={storage}/run", "--runtime=runc", "--cgroup-manager=cgroupfs"]
+    return [
+        "podman",
+        f"--root={storage}/storage",
+        f"--runroot={storage}/run",
+        "--runtime=runc",
+        "--cgroup-manager=cgroupfs",
+    ]
 
 
 def _load(podman: list[str], layout: Path) -> str:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
 from ansible.module_utils.trainyard.errors import TrainyardError
 
 SCHEMA = 1

@@ -60,7 +60,13 @@ def run_arguments(facts: HostFacts) -> list[str]:
     container on cgroup version 1, so that nodes see each other's units; with a private cgroup namespace each node has its own
     on either version.
     """
-    arguments = ["--privileged", "--systemd=false", "--env=container=podman", "--stop-signal=SIGRTMIN+3", "--cgroupns=private"]
+    arguments = [
+        "--privileged",
+        "--systemd=false",
+        "--env=container=podman",
+        "--stop-signal=SIGRTMIN+3",
+        "--cgroupns=private",
+    ]
     arguments += ["--tmpfs=/run:rw,exec,mode=755", "--tmpfs=/run/lock", "--tmpfs=/tmp:exec"]
     arguments += [f"--ulimit=nofile={facts.nofile}:{facts.nofile}", f"--ulimit=nproc={facts.nproc}:{facts.nproc}"]
     if facts.kmsg:

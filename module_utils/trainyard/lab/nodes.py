@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import tarfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,7 @@ def plan_keys(lab: Lab) -> list[Step]:
         for path, comment in wanted.items()
         if not path.exists()
     ]
-    known = "".join(_known(lab, node) for node in lab.nodes if lab.host_key(node).exists())
-    if steps or not lab.known_hosts.exists() or lab.known_hosts.read_text(encoding="utf-8") != known:
+    if steps or _pinned(lab) != _wanted_pins(lab):
         steps.append(Step("Pin the nodes' host keys", lambda: _pin(lab)))
     return steps
 
@@ -67,13 +67,17 @@ def plan_nodes(lab: Lab, found: dict[str, dict[str, Any]]) -> tuple[list[Step], 
         entry = found.get(name)
         if entry is None:
             if podman("container", "exists", name, ok=(0, 1)).returncode == 0:
-                raise TrainyardError(f"There is a container {name} that no lab made.", remedy="Choose another lab_name.")
+                raise TrainyardError(
+                    f"There is a container {name} that no lab made.", remedy="Choose another lab_name."
+                )
             states[node.name] = "absent"
             steps.append(Step(f"Create the node {node.name} at {node.address}", lambda node=node: _create(lab, node)))
         elif entry["State"]["StartedAt"].startswith("0001-"):
             # Never ran: a run was interrupted between making it and giving it its keys.
             states[node.name] = "absent"
-            steps.append(Step(f"Remove the unfinished node {node.name}", lambda name=name: podman("rm", "--force", name)))
+            steps.append(
+                Step(f"Remove the unfinished node {node.name}", lambda name=name: podman("rm", "--force", name))
+            )
             steps.append(Step(f"Create the node {node.name} at {node.address}", lambda node=node: _create(lab, node)))
         elif _runs(entry):
             states[node.name] = "running"
@@ -83,17 +87,36 @@ def plan_nodes(lab: Lab, found: dict[str, dict[str, Any]]) -> tuple[list[Step], 
     return steps, states
 
 
-def plan_removal(lab: Lab) -> list[Step]:
+def plan_removal(lab: Lab, found: Sequence[str]) -> list[Step]:
     """Everything that carries the lab's label: containers first, then their volumes."""
-    steps = [
-        Step(f"Remove the container {name}", lambda name=name: podman("rm", "--force", "--time=5", "--volumes", name))
-        for name in containers(lab)
-    ]
+    steps = [_removal(name) for name in found]
     volumes = podman("volume", "ls", "--quiet", f"--filter=label={LABEL}={lab.name}").stdout.split()
     if volumes:
         what = f"Remove {len(volumes)} volumes of the lab"
         steps.append(Step(what, lambda: podman("volume", "rm", "--force", *volumes, timeout=300)))
     return steps
+
+
+def plan_node_removal(lab: Lab, found: Sequence[str]) -> list[Step]:
+    """The named nodes with their volumes and host keys; the others stay."""
+    steps = []
+    for node in lab.nodes:
+        volumes = [lab.volume(node, path) for path in node.volumes]
+        if lab.container(node) in found:
+            steps.append(_removal(lab.container(node)))
+            steps.append(
+                Step(
+                    f"Remove the volumes of {node.name}",
+                    lambda v=volumes: podman("volume", "rm", "--force", *v, timeout=300),
+                )
+            )
+        if lab.host_key(node).exists():
+            steps.append(Step(f"Forget the host key of {node.name}", lambda node=node: _forget(lab, node)))
+    return steps
+
+
+def _removal(name: str) -> Step:
+    return Step(f"Remove the container {name}", lambda: podman("rm", "--force", "--time=5", "--volumes", name))
 
 
 def wait_for_ssh(lab: Lab) -> None:
@@ -130,15 +153,37 @@ def _generate(path: Path, comment: str) -> None:
     run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(path)], timeout=20)
 
 
-def _known(lab: Lab, node: Node) -> str:
-    kind, key, *_ = Path(f"{lab.host_key(node)}.pub").read_text(encoding="utf-8").split()
-    return f"{node.address} {kind} {key}\n"
+def _pinned(lab: Lab) -> dict[str, str]:
+    """The known hosts, address -> line."""
+    if not lab.known_hosts.exists():
+        return {}
+    lines = lab.known_hosts.read_text(encoding="utf-8").splitlines()
+    return {line.split()[0]: line for line in lines if line}
+
+
+def _wanted_pins(lab: Lab) -> dict[str, str]:
+    """Nodes that this call does not name keep their lines: several inventories may share one lab."""
+    pins = _pinned(lab)
+    for node in lab.nodes:
+        kind, key, *_ = Path(f"{lab.host_key(node)}.pub").read_text(encoding="utf-8").split()
+        pins[node.address] = f"{node.address} {kind} {key}"
+    return pins
 
 
 def _pin(lab: Lab) -> None:
+    _write_pins(lab, _wanted_pins(lab))
+
+
+def _write_pins(lab: Lab, pins: Mapping[str, str]) -> None:
     staged = lab.known_hosts.with_suffix(".new")
-    staged.write_text("".join(_known(lab, node) for node in lab.nodes), encoding="utf-8")
+    staged.write_text("".join(f"{pins[address]}\n" for address in sorted(pins)), encoding="utf-8")
     staged.rename(lab.known_hosts)
+
+
+def _forget(lab: Lab, node: Node) -> None:
+    for path in (lab.host_key(node), Path(f"{lab.host_key(node)}.pub")):
+        path.unlink(missing_ok=True)
+    _write_pins(lab, {address: line for address, line in _pinned(lab).items() if address != node.address})
 
 
 def _image(lab: Lab) -> str:

@@ -42,7 +42,9 @@ class Config:
         self._require("hidden_units", 1 <= self.hidden_units <= 65536, "1 to 65536")
         self._require("checkpoint_every", self.checkpoint_every >= 0, "0 (only at the end) or more")
         self._require("report_every", self.report_every >= 1, "1 or more")
-        self._require("stall_timeout", math.isfinite(self.stall_timeout) and self.stall_timeout >= 1, "1 second or more")
+        self._require(
+            "stall_timeout", math.isfinite(self.stall_timeout) and self.stall_timeout >= 1, "1 second or more"
+        )
         self._require("accuracy_bound", 0 <= self.accuracy_bound <= 1, "0 (none) to 1")
         self._require("steps_per_dispatch", self.steps_per_dispatch >= 1, "1 or more")
         self._require("seed", 0 <= self.seed < 2**31, "0 to 2147483647")

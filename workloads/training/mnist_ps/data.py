@@ -47,18 +47,27 @@ def find(data_dir: Path) -> Mnist:
             f"data_dir {data_dir} holds no {_NAMES[0]}, nor does its subdirectory data.",
             "Mount the MNIST data set there, on the chief and on every worker.",
         )
-    paths = [folder / name for name in _NAMES]
-    counts = [
-        _count(path, *((_IMAGES_MAGIC, _IMAGES_HEADER, PIXELS) if "images" in path.name else (_LABELS_MAGIC, _LABELS_HEADER, 1)))
-        for path in paths
-    ]
-    for index in (0, 2):
-        if counts[index] != counts[index + 1]:
-            raise InputError(
-                f"{paths[index].name} has {counts[index]} images and {paths[index + 1].name} {counts[index + 1]} labels.",
-                "Use files that belong together.",
-            )
-    return Mnist(*paths, train_count=counts[0], test_count=counts[2])
+    train_images, train_labels, test_images, test_labels = (folder / name for name in _NAMES)
+    return Mnist(
+        train_images,
+        train_labels,
+        test_images,
+        test_labels,
+        train_count=_pair(train_images, train_labels),
+        test_count=_pair(test_images, test_labels),
+    )
+
+
+def _pair(images: Path, labels: Path) -> int:
+    """Number of examples in two files that belong together."""
+    count = _count(images, _IMAGES_MAGIC, _IMAGES_HEADER, PIXELS)
+    label_count = _count(labels, _LABELS_MAGIC, _LABELS_HEADER, 1)
+    if count != label_count:
+        raise InputError(
+            f"{images.name} has {count} images and {labels.name} {label_count} labels.",
+            "Use files that belong together.",
+        )
+    return count
 
 
 def _count(path: Path, magic: int, header: int, item: int) -> int:

@@ -1,6 +1,6 @@
 """Entry point: flags and exit code only.
 
-    TF_CONFIG=... python -m training.mnist_ps.main --train_steps 2000 --accuracy_bound 0.9
+TF_CONFIG=... python -m training.mnist_ps.main --train_steps 2000 --accuracy_bound 0.9
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ _HELP = {
 def parse_flags(arguments: list[str] | None = None) -> dict[str, object]:
     """Read the command line; leaves with exit code 2 on an unknown flag or a value of the wrong type."""
     parser = argparse.ArgumentParser(
-        prog="mnist_ps", description="MNIST on parameter servers.", formatter_class=argparse.ArgumentDefaultsHelpFormatter
+        prog="mnist_ps",
+        description="MNIST on parameter servers.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        allow_abbrev=False,
     )
     for field in dataclasses.fields(Config):
         kind = {"int": int, "float": float, "Path": Path}[str(field.type)]

@@ -68,7 +68,9 @@ def _chief(config: Config, cluster: Cluster, log: MetricsLog, started: float) ->
 
     watchdog = Watchdog(config.stall_timeout, stalled)
     watchdog.start()
-    log.emit("start", role="chief", address=cluster.address, train_steps=config.train_steps, batch_size=config.batch_size)
+    log.emit(
+        "start", role="chief", address=cluster.address, train_steps=config.train_steps, batch_size=config.batch_size
+    )
     watchdog.beat("importing TensorFlow")
     from training.mnist_ps import train
 
@@ -91,9 +93,7 @@ def _server(config: Config, cluster: Cluster, log: MetricsLog) -> None:
 def _check_versions() -> None:
     import tensorflow as tf
 
-    compat.check(
-        compat.Combination("parameter_server", "custom", "none", tf.__version__, platform.python_version())
-    )
+    compat.check(compat.Combination("parameter_server", "custom", "none", tf.__version__, platform.python_version()))
 
 
 def _broken(log: MetricsLog, cluster: Cluster | None, error: Exception) -> ExitCode:

@@ -140,10 +140,10 @@ class _Training:
                 dispatcher.handed(self._schedule(call, examples))
             if dispatcher.pending:
                 call = dispatcher.collect()
-                total, done = call.result.fetch()
+                total, done = self._result(call)
                 self._step = dispatcher.collected
                 self._watchdog.beat("training", self._step)
-                report.add(self._step, float(total), int(done))
+                report.add(self._step, total, done)
                 continue
             self._settle()
             if preemption.requested or dispatcher.finished or not dispatcher.at_barrier:
@@ -157,6 +157,18 @@ class _Training:
     def _schedule(self, call: Call, examples: Iterator[Any]) -> Call:
         numbers = [tf.constant(number, tf.int64) for number in (call.lane, call.first, call.count)]
         return dataclasses.replace(call, result=self._coordinator.schedule(self._call, args=(examples, *numbers)))
+
+    def _result(self, call: Call) -> tuple[float, int]:
+        """Wait for a call: the sum of its losses, and of how many steps."""
+        try:
+            total, done = call.result.fetch()
+            return float(total), int(done)
+        except (tf.errors.UnavailableError, tf.errors.AbortedError):
+            # The values of a call that has ended stay on its worker until they are fetched; a worker that dies in
+            # between takes them along. The mark on the parameter server says whether the steps were done.
+            if int(self._counters.next_step.numpy()[call.lane]) < call.first + call.count:
+                raise
+            return 0.0, 0
 
     def _settle(self) -> None:
         """With no step under way, compare the counter on the parameter server with the steps that came back."""
@@ -204,9 +216,7 @@ class _Report:
         now = time.monotonic()
         speed = (step - self._reported) / max(now - self._time, 1e-6)
         mean = self._loss / self._steps if self._steps else float("nan")
-        self._log.emit(
-            "step", step=step, steps_total=self._config.train_steps, loss=mean, steps_per_second=speed
-        )
+        self._log.emit("step", step=step, steps_total=self._config.train_steps, loss=mean, steps_per_second=speed)
         self._log.scalars(step, **{"train/loss": mean, "train/steps_per_second": speed})
         self._reported, self._time = step, now
         self._loss, self._steps = 0.0, 0

@@ -1,0 +1,48 @@
+"""JSON lines and TensorBoard events."""
+
+import io
+import json
+
+import pytest
+
+from lib.errors import InputError
+from lib.metrics import MetricsLog
+
+
+def test_lines_go_to_the_stream_and_are_appended_to_the_file(tmp_path):
+    (tmp_path / "metrics.jsonl").write_text('{"event": "older"}\n')
+    stream = io.StringIO()
+    MetricsLog(tmp_path, stream).emit("step", step=20, loss=float("nan"), speed=1 / 3)
+    line = json.loads(stream.getvalue())
+    assert (line["event"], line["step"], line["loss"], line["speed"]) == ("step", 20, None, 0.333333)
+    assert line["time"] > 1.7e9
+    kept = [json.loads(text) for text in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert kept == [{"event": "older"}, line]
+
+
+def test_without_a_directory_only_the_stream_is_written():
+    stream = io.StringIO()
+    log = MetricsLog(stream=stream)
+    log.emit("start")
+    log.scalars(1, loss=0.5)
+    assert json.loads(stream.getvalue())["event"] == "start"
+
+
+def test_a_log_directory_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be written"):
+        MetricsLog(tmp_path / "file" / "logs")
+
+
+def test_scalars_can_be_read_back_as_tensorboard_events(tmp_path):
+    tf = pytest.importorskip("tensorflow")
+    log = MetricsLog(tmp_path, io.StringIO())
+    log.scalars(20, loss=0.5)
+    log.scalars(40, loss=0.25)
+    (path,) = (tmp_path / "tensorboard").glob("events.out.tfevents.*")
+    events = list(tf.compat.v1.train.summary_iterator(str(path)))
+    assert events[0].file_version == "brain.Event:2"
+    assert [(e.step, e.summary.value[0].tag, e.summary.value[0].simple_value) for e in events[1:]] == [
+        (20, "loss", 0.5),
+        (40, "loss", 0.25),
+    ]

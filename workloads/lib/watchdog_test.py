@@ -1,0 +1,47 @@
+"""The watchdog ends what makes no progress, and leaves the rest alone."""
+
+import threading
+import time
+
+from lib.errors import ExitCode
+from lib.watchdog import Watchdog
+
+
+def started(limit: float):
+    """A watchdog whose end is recorded: (watchdog, codes, reports, event set at the end)."""
+    codes, reports, left = [], [], threading.Event()
+
+    def leave(code):
+        codes.append(code)
+        left.set()
+
+    watchdog = Watchdog(limit, reports.append, leave)
+    watchdog.start()
+    return watchdog, codes, reports, left
+
+
+def test_silence_ends_the_process_with_what_is_known():
+    watchdog, codes, reports, left = started(0.2)
+    watchdog.beat("training", 40)
+    assert left.wait(5)
+    assert codes == [ExitCode.STALLED]
+    assert (reports[0]["activity"], reports[0]["step"]) == ("training", 40)
+    assert reports[0]["stalled_seconds"] >= 0.2
+
+
+def test_beats_keep_the_process():
+    watchdog, codes, _, _ = started(1.0)
+    for step in range(15):
+        watchdog.beat("training", step)
+        time.sleep(0.1)
+    watchdog.stop()
+    watchdog.join(5)
+    assert codes == []
+
+
+def test_a_shortened_limit_counts_from_now_and_is_noticed_soon():
+    watchdog, codes, _, left = started(600)
+    watchdog.shorten(0.1)
+    watchdog.shorten(900)
+    assert left.wait(5)
+    assert codes == [ExitCode.STALLED]
