@@ -33,11 +33,31 @@ options:
     description: Oldest Go that builds the locked versions.
     type: str
     default: "1.26"
+  source:
+    description:
+      - Where artefacts come from. V(source) makes everything from its recipe, V(upstream) fetches the vendors' own
+        where the lock names an origin, V(auto) does so where the origin is pinned and answers.
+      - Under V(auto), what is there already stays as it is.
+    type: str
+    choices: [auto, upstream, source]
+    default: auto
   artefacts:
     description: Names of the results to make; all that nothing else in the lock is made from when empty.
     type: list
     elements: str
     default: []
+  keep_days:
+    description:
+      - Remove artefacts that no entry of the lock makes any more and that are older than this many days.
+      - 0 removes nothing.
+    type: int
+    default: 0
+  pin:
+    description:
+      - Instead of making artefacts, ask the vendors for the hashes of the origins that the lock calls C(unpinned), and
+        write them into the lock.
+    type: bool
+    default: false
   progress_file:
     description: File for progress lines; set by the action plugin.
     type: path
@@ -62,7 +82,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 artefacts:
-  description: Every artefact that is there, by name, with its path, version, key and the facts of its kind.
+  description:
+    - Every artefact that is there, by name, with its path, version, key, origin (C(source) or C(upstream)) and the
+      facts of its kind.
   returned: always
   type: dict
 missing:
@@ -80,7 +102,7 @@ steps:
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.bundle import lock, machine
+from ansible.module_utils.trainyard.bundle import lock, machine, pin, sweep
 from ansible.module_utils.trainyard.bundle.assemble import Assembly
 from ansible.module_utils.trainyard.bundle.context import Context
 from ansible.module_utils.trainyard.bundle.store import Store
@@ -88,6 +110,8 @@ from ansible.module_utils.trainyard.errors import TrainyardError
 from ansible.module_utils.trainyard.plan import Plan, Step
 from ansible.module_utils.trainyard.progress import Progress
 from ansible.module_utils.trainyard.runner import fail, run_plan
+
+GO_TOOLCHAIN = "roles/bundle/files/go/toolchain.txt"
 
 
 def main() -> None:
@@ -98,35 +122,68 @@ def main() -> None:
             "cache_dir": {"type": "path", "required": True},
             "debian_mirror": {"type": "str", "default": ""},
             "go_min": {"type": "str", "default": "1.26"},
+            "source": {"type": "str", "choices": ["auto", "upstream", "source"], "default": "auto"},
             "artefacts": {"type": "list", "elements": "str", "default": []},
+            "keep_days": {"type": "int", "default": 0},
+            "pin": {"type": "bool", "default": False},
             "progress_file": {"type": "path"},
         },
         supports_check_mode=True,
     )
-    params = module.params
     try:
-        artefacts = lock.load(params["lock"])
-        cache = Path(params["cache_dir"])
-        context = Context(Path(params["project"]).resolve(), cache, params["debian_mirror"])
-        assembly = Assembly(artefacts, params["artefacts"], Store(cache), context, source="source")
-        missing = list(assembly.missing)
-        if missing:
-            machine.check_disk(cache)
-            machine.check_go(params["go_min"])
-            context.debian_mirror = context.debian_mirror or machine.debian_mirror()
+        (_pin if module.params["pin"] else _make)(module)
     except TrainyardError as error:
         fail(module, error)
-        return
+
+
+def _make(module: AnsibleModule) -> None:
+    params = module.params
+    artefacts = lock.load(params["lock"])
+    cache = Path(params["cache_dir"])
+    store = Store(cache)
+    context = Context(Path(params["project"]).resolve(), cache, params["debian_mirror"])
+    assembly = Assembly(artefacts, params["artefacts"], store, context, params["source"])
+    missing = list(assembly.missing)
+    kinds = {assembly.artefacts[name].kind for name in missing if assembly.choices[name].origin == "source"}
+    if missing:
+        machine.check_disk(cache)
+    if kinds & {"debian_packages", "rootfs"}:
+        context.debian_mirror = context.debian_mirror or machine.debian_mirror()
+
+    def build() -> None:
+        if kinds & {"go_programs", "go_module_files"}:
+            context.go = machine.go_folder(params["go_min"], cache, context.project / GO_TOOLCHAIN)
+        assembly.build_missing(Progress(params["progress_file"]))
+        for name in missing:
+            if drift := assembly.manifests[name].get("drift"):
+                module.warn(f"{name}: Debian has newer packages than the last time: {', '.join(drift)}.")
 
     def make_plan() -> Plan:
         steps = []
         if missing:
-            what = f"Make {len(missing)} artefacts: {', '.join(missing)}"
-            steps.append(Step(what, lambda: assembly.build_missing(Progress(params["progress_file"]))))
+            steps.append(Step(f"Make {len(missing)} artefacts: {', '.join(missing)}", build))
+        if params["keep_days"] > 0:
+            keep = sweep.current(artefacts, context.project, store, assembly.choices)
+            if paths := sweep.stale(store, keep, params["keep_days"]):
+                what = f"Remove {len(paths)} old artefacts: {', '.join(path.name for path in paths)}"
+                steps.append(Step(what, lambda: sweep.remove(paths)))
         before = {name: assembly.keys[name][:16] for name in assembly.manifests}
         return Plan(steps, before, {**before, **{name: assembly.keys[name][:16] for name in missing}})
 
     run_plan(module, make_plan, lambda: {"artefacts": assembly.result(), "missing": missing})
+
+
+def _pin(module: AnsibleModule) -> None:
+    path = Path(module.params["lock"])
+
+    def make_plan() -> Plan:
+        pins = pin.resolve(lock.load(path))
+        what = f"Write {len(pins)} hashes into {path}"
+        after = {entry.origin: entry.value for entry in pins}
+        steps = [Step(what, lambda: pin.write(path, pins))] if pins else []
+        return Plan(steps, dict.fromkeys(after, "unpinned"), after)
+
+    run_plan(module, make_plan, lambda: {"artefacts": {}, "missing": []})
 
 
 if __name__ == "__main__":

@@ -127,21 +127,24 @@ def main() -> None:
     params = module.params
     seen = {"planned": True}
 
+    def not_planned(objects: list[Object], error: TrainyardError) -> Plan:
+        seen["planned"] = False
+        module.warn(f"Not planned: {error}")
+        return unreachable_plan(objects, str(error))
+
     def make_plan() -> Plan:
         try:
             objects = read_objects(params["manifest"], params["definitions"])
         except TrainyardError as error:
             if not module.check_mode:
                 raise
-            seen["planned"] = False
-            return unreachable_plan(params["definitions"], str(error))
+            return not_planned(params["definitions"], error)
         try:
             return plan_objects(connect(params["kubeconfig"]), objects, timeout=params["timeout"])
         except KubeError as error:
             if not (module.check_mode and error.status == 0):
                 raise
-            seen["planned"] = False
-            return unreachable_plan(objects, str(error))
+            return not_planned(objects, error)
 
     def make_result() -> dict[str, bool]:
         if not module.check_mode and params["wait_for"]:

@@ -52,6 +52,7 @@ steps:
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.errors import TrainyardError
@@ -75,17 +76,17 @@ def main() -> None:
 
     def make_plan() -> Plan:
         images = [image(entry["reference"], entry["layout"], entry["digest"]) for entry in module.params["images"]]
+        registry = Registry(module.params["registry"], module.params["ca_file"])
         try:
-            registry = Registry(module.params["registry"], module.params["ca_file"])
             with ThreadPoolExecutor(CONNECTIONS) as pool:
                 found = list(pool.map(lambda wanted: registry.digest(wanted.repository, wanted.tag), images))
-        except (TrainyardError, OSError):
+        except TrainyardError:
             # A site that is only planned has no registry yet.
             if not module.check_mode:
                 raise
             found = [None] * len(images)
         steps = [
-            Step(f"Push {wanted.repository}:{wanted.tag}", lambda wanted=wanted: registry.push(wanted))
+            Step(f"Push {wanted.repository}:{wanted.tag}", partial(registry.push, wanted))
             for wanted, digest in zip(images, found, strict=True)
             if digest != wanted.digest
         ]

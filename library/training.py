@@ -141,6 +141,7 @@ def main() -> None:
             if not (module.check_mode and error.status == 0):
                 raise
             result["planned"] = False
+            module.warn(f"Not planned: {error}")
             if params["state"] == "absent":
                 return unreachable_plan([], str(error))
             return unreachable_plan([*surroundings(training), jobset(training, "")], str(error))

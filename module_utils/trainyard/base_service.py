@@ -16,6 +16,7 @@ from ansible.module_utils.trainyard.waiter import wait_until
 PROPERTIES = (
     "LoadState",
     "ActiveState",
+    "SubState",
     "UnitFileState",
     "NeedDaemonReload",
     "ExecMainStartTimestampMonotonic",
@@ -82,11 +83,14 @@ def make_plan(
     enabled = seen.get("UnitFileState") in STARTS_AT_BOOT
     if not enabled:
         steps.append(_systemctl(service, f"Enable {service.name}", "enable", service.name))
-    active = seen.get("ActiveState") in ("active", "reloading")
+    # A unit that ends again and again, as a kubelet does before its node joins: systemd starts it anew by itself, and then
+    # it reads what lies there.
+    restarting = seen.get("SubState") == "auto-restart"
+    active = restarting or seen.get("ActiveState") in ("active", "reloading")
     reasons: list[str] = []
     if not active:
         steps.append(Step(f"Start {service.name}", lambda: _start(service, "start")))
-    else:
+    elif not restarting:
         started = int(seen.get("ExecMainStartTimestampMonotonic") or 0) / 1e6
         units = [seen.get("FragmentPath", ""), *seen.get("DropInPaths", "").split()]
         reasons = (newer or newer_paths)([*service.newer_than, *filter(None, units)], started)

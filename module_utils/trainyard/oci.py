@@ -1,7 +1,7 @@
 """Pushing OCI layouts to a registry by the distribution protocol.
 
-https://github.com/opencontainers/distribution-spec/blob/main/spec.md: a manifest is put under a tag after every blob that
-it names; what the registry already has is not sent again.
+https://github.com/opencontainers/distribution-spec/blob/main/spec.md: a manifest is put under a tag after every blob
+that it names; what the registry already has is not sent again.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import json
 import ssl
 import urllib.parse
 from dataclasses import dataclass
+from email.message import Message
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,12 @@ from ansible.module_utils.trainyard.errors import TrainyardError
 
 TIMEOUT = 60
 """Seconds that one request may be without an answer."""
-INDEX_TYPE = "application/vnd.oci.image.index.v1+json"
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
+MANIFEST_TYPES = (MANIFEST_TYPE, "application/vnd.docker.distribution.manifest.v2+json")
+INDEX_TYPES = (
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+)
 
 
 @dataclass(frozen=True)
@@ -58,11 +64,18 @@ class Registry:
             raise TrainyardError(f"{url} is not the https:// address of a registry.")
         self.url = url
         self._host, self._port = parsed.hostname, parsed.port or 443
-        self._context = ssl.create_default_context(cafile=ca_file)
+        self._ca_file = ca_file
+
+    @cached_property
+    def _context(self) -> ssl.SSLContext:
+        try:
+            return ssl.create_default_context(cafile=self._ca_file)
+        except OSError as error:
+            raise TrainyardError(f"The certificate authority {self._ca_file} cannot be read: {error}.") from error
 
     def digest(self, repository: str, tag: str) -> str | None:
         """Digest of a tag's manifest, or None when the registry does not have it."""
-        headers = {"Accept": f"{MANIFEST_TYPE}, {INDEX_TYPE}"}
+        headers = {"Accept": ", ".join((*MANIFEST_TYPES, *INDEX_TYPES))}
         status, answer, _ = self._request("HEAD", f"/v2/{repository}/manifests/{tag}", headers=headers, ok=(200, 404))
         return answer.get("Docker-Content-Digest") if status == 200 else None
 
@@ -71,12 +84,20 @@ class Registry:
 
         :raises TrainyardError: the registry refuses, or does not answer in time.
         """
-        manifest_bytes = pushed.blob(pushed.digest).read_bytes()
+        try:
+            manifest_bytes = pushed.blob(pushed.digest).read_bytes()
+        except OSError as error:
+            raise TrainyardError(
+                f"The layout {pushed.layout} of {pushed.repository}:{pushed.tag} lacks {pushed.digest}.",
+                remedy="Run the bundle role again: it notices what is damaged and makes it anew.",
+            ) from error
         manifest: dict[str, Any] = json.loads(manifest_bytes)
+        # An OCI manifest may leave its type out, Docker's never does.
+        media_type = manifest.get("mediaType", MANIFEST_TYPE)
         for blob in [manifest["config"], *manifest["layers"]]:
             self._push_blob(pushed, blob["digest"])
         path = f"/v2/{pushed.repository}/manifests/{pushed.tag}"
-        self._request("PUT", path, body=manifest_bytes, headers={"Content-Type": manifest["mediaType"]}, ok=(201,))
+        self._request("PUT", path, body=manifest_bytes, headers={"Content-Type": media_type}, ok=(201,))
 
     def _push_blob(self, pushed: Image, digest: str) -> None:
         path = f"/v2/{pushed.repository}/blobs/{digest}"
@@ -94,7 +115,7 @@ class Registry:
 
     def _request(
         self, method: str, path: str, *, body: Any = None, headers: dict[str, str] | None = None, ok: tuple[int, ...]
-    ) -> tuple[int, dict[str, str], bytes]:
+    ) -> tuple[int, Message, bytes]:
         connection = http.client.HTTPSConnection(self._host, self._port, timeout=TIMEOUT, context=self._context)
         connection.blocksize = 1 << 20
         try:
@@ -111,4 +132,4 @@ class Registry:
         if response.status not in ok:
             text = content.decode(errors="replace")[:300]
             raise TrainyardError(f"The registry {self.url} answered {response.status} to {method} {path}: {text}")
-        return response.status, dict(response.getheaders()), content
+        return response.status, response.headers, content

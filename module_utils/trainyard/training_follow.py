@@ -74,7 +74,7 @@ class Follower:
             seconds = round(time.monotonic() - begin, 1) if submitted else view.seconds()
             view.keep_logs(final=True)
             evidence = stranger.evidence(view.chief)
-        if training.endless:
+        if training.endless and not view.condition("Completed"):
             return {"name": training.name, **summary(view.chief, training.flags), "result": "running"}
         self._release(view, kept)
         found = summary(view.chief, training.flags)

@@ -65,9 +65,8 @@ def training(run: str, bound: float, result: Mapping[str, Any]) -> Check:
 def isolation(run: str, result: Mapping[str, Any]) -> Check:
     """During the run a stranger's connection to a ps port was blocked; the run itself recorded how that was tried."""
     evidence = result.get("isolation") or {}
-    answer = evidence.get("result", UNKNOWN)
-    detail = evidence.get("detail") or f"no attempt of a stranger on {run} is recorded"
-    return Check("isolation", answer if answer in (PASS, FAIL) else UNKNOWN, str(detail))
+    answer = {True: PASS, False: FAIL}.get(evidence.get("stranger_blocked"), UNKNOWN)
+    return Check("isolation", answer, str(evidence.get("detail") or f"no attempt of a stranger on {run} is recorded"))
 
 
 def unclean(roles: Mapping[str, int | str]) -> list[str]:

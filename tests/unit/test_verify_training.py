@@ -19,7 +19,7 @@ RESULT: dict[str, Any] = {
     "accuracy": 0.9366,
     "accuracy_bound": 0.9,
     "roles": {"chief-0": 0, "ps-0": "stopped", "worker-0": 143, "worker-1": 0},
-    "isolation": {"result": "pass", "detail": "5 attempts had no connection"},
+    "isolation": {"stranger_blocked": True, "detail": "5 attempts had no connection"},
     "logs": ["/somewhere"],
 }
 LABEL = "jobset.sigs.k8s.io/jobset-name"
@@ -76,10 +76,10 @@ def test_no_result_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("evidence", "result"),
     [
-        ({"result": "pass", "detail": "x"}, PASS),
-        ({"result": "fail", "detail": "x"}, FAIL),
-        ({"result": "unknown", "detail": "x"}, UNKNOWN),
-        ({"result": "perhaps", "detail": "x"}, UNKNOWN),
+        ({"stranger_blocked": True, "detail": "x"}, PASS),
+        ({"stranger_blocked": False, "detail": "x"}, FAIL),
+        ({"stranger_blocked": None, "detail": "x"}, UNKNOWN),
+        ({"stranger_blocked": "perhaps", "detail": "x"}, UNKNOWN),
         ({}, UNKNOWN),
         (None, UNKNOWN),
     ],

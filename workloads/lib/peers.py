@@ -6,7 +6,7 @@ import socket
 import time
 from collections.abc import Mapping
 
-from lib.errors import StalledError
+from lib.errors import InputError, StalledError
 
 _CONNECT_SECONDS = 2.0
 _POLL_SECONDS = 0.2
@@ -47,3 +47,18 @@ def wait_for(peers: Mapping[str, str], timeout: float) -> None:
             missing_text = "; ".join(f"{name} ({reason})" for name, reason in reasons.items())
             raise StalledError(f"After {timeout:.0f} s no connection to {missing_text}.")
         time.sleep(_POLL_SECONDS)
+
+
+def require_free(address: str) -> None:
+    """Refuse a port of this host that something else listens on; TensorFlow's own error names no port.
+
+    :param address: this task's "host:port"; TensorFlow binds the port on all of the host's addresses.
+    :raises InputError: the port is taken.
+    """
+    port = int(address.rpartition(":")[2])
+    try:
+        socket.create_server(("", port)).close()
+    except OSError as error:
+        raise InputError(
+            f"Port {port} of {address} cannot be used ({error.strerror}).", "Choose a free port."
+        ) from error

@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
-from lib.errors import StalledError
-from lib.peers import unreachable, wait_for
+from lib.errors import InputError, StalledError
+from lib.peers import require_free, unreachable, wait_for
 
 
 @pytest.fixture
@@ -29,3 +29,9 @@ def test_a_missing_peer_is_named(listening, closed):
     assert list(unreachable({"ps 0": listening, "worker 0": closed})) == ["worker 0"]
     with pytest.raises(StalledError, match=rf"worker 0 \({closed}"):
         wait_for({"ps 0": listening, "worker 0": closed}, timeout=0.1)
+
+
+def test_a_taken_port_is_refused(listening, closed):
+    require_free(closed)
+    with pytest.raises(InputError, match=rf"{listening} cannot be used"):
+        require_free(listening)

@@ -10,8 +10,10 @@ from typing import Any
 
 from ansible.module_utils.trainyard.bundle import lock
 from ansible.module_utils.trainyard.bundle.builders import BUILDERS, REVISIONS
+from ansible.module_utils.trainyard.bundle.choose import Chooser
 from ansible.module_utils.trainyard.bundle.context import Context
 from ansible.module_utils.trainyard.bundle.store import Store
+from ansible.module_utils.trainyard.bundle.upstream import Upstream
 from ansible.module_utils.trainyard.errors import TrainyardError
 from ansible.module_utils.trainyard.progress import Progress
 
@@ -20,23 +22,28 @@ JOBS = 2
 
 
 class Assembly:
-    """The artefacts of a lock, what of them the store already holds, and the building of the rest.
+    """The artefacts of a lock, what of them the store already holds, and the making of the rest.
 
     Only what is asked for is looked at, and what it is made from only where it has to be made again: a bundle that is
     there costs the hashing of its results, not of every step on the way to them.
 
     :param artefacts: of the whole lock, in build order.
     :param wanted: names of the results that are asked for; all that nothing else is made from when empty.
+    :param source: one of `choose.SOURCES`.
     """
 
     def __init__(
         self, artefacts: Mapping[str, lock.Artefact], wanted: Sequence[str], store: Store, context: Context, source: str
     ) -> None:
         self.wanted = list(wanted) or lock.results(artefacts)
-        self.artefacts = lock.closure(artefacts, self.wanted)
+        closure = lock.closure(artefacts, self.wanted)
+        self.choices = Chooser(closure, context.project, REVISIONS, store, source).choose(self.wanted)
+        self.artefacts = {name: artefact for name, artefact in closure.items() if name in self.choices}
+        self.keys = {name: choice.key for name, choice in self.choices.items()}
         self.store = store
         self.context = context
-        self.keys = lock.keys(self.artefacts, context.project, REVISIONS, source)
+        context.previous = lambda name: next(iter(store.manifests(name)), {})
+        self.upstream = Upstream(context.project, context.cache)
         self.manifests: dict[str, dict[str, Any]] = {}
         """Of the artefacts that are there and intact, by name; grows while building."""
         self.missing: list[str] = self._look()
@@ -58,7 +65,7 @@ class Assembly:
                     self._have(name, manifest)
                 else:
                     missing.add(name)
-            todo = {needed for name in names if name in missing for needed in self.artefacts[name].inputs()} - seen
+            todo = {needed for name in names if name in missing for needed in self.choices[name].inputs} - seen
         return [name for name in self.artefacts if name in missing]
 
     def _have(self, name: str, manifest: dict[str, Any]) -> None:
@@ -70,59 +77,71 @@ class Assembly:
 
         :raises TrainyardError: the first failure, after what ran beside it has ended; what was made stays.
         """
+        with self.store.locked(lambda: progress.say("Waiting for another run of the bundle")):
+            self._build_all(progress)
+
+    def _build_all(self, progress: Progress) -> None:
         todo = list(self.missing)
         total = len(todo)
         running: dict[Future[float], str] = {}
         failure: BaseException | None = None
         with ThreadPoolExecutor(JOBS) as pool:
             while running or (todo and failure is None):
-                for name in list(todo):
-                    if failure is None and len(running) < JOBS and self.artefacts[name].inputs() <= set(self.manifests):
-                        todo.remove(name)
-                        progress.say(f"{name} {self.artefacts[name].version}: started")
-                        running[pool.submit(self._build, name)] = name
+                ready = [name for name in todo if self.choices[name].inputs <= set(self.manifests)]
+                for name in ready[: JOBS - len(running)] if failure is None else []:
+                    todo.remove(name)
+                    progress.say(f"{self._label(name)}: started")
+                    running[pool.submit(self._build, name)] = name
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     name = running.pop(future)
                     failure = failure or _named(name, future.exception())
                     if future.exception() is None:
                         left = len(todo) + len(running)
-                        progress.say(
-                            f"{name} {self.artefacts[name].version}: {future.result():.0f} s ({total - left} of {total}, {left} left)"
-                        )
+                        took = f"{future.result():.0f} s ({total - left} of {total}, {left} left)"
+                        progress.say(f"{self._label(name)}: {took}")
         if failure is not None:
             raise failure
 
+    def _label(self, name: str) -> str:
+        origin = " from upstream" if self.choices[name].origin == "upstream" else ""
+        return f"{name} {self.artefacts[name].version}{origin}"
+
     def _build(self, name: str) -> float:
         started = time.monotonic()
-        artefact = self.artefacts[name]
-        _, builder = BUILDERS[artefact.kind]
+        artefact, key = self.artefacts[name], self.keys[name]
+        origin = self.choices[name].origin
 
         def build(out: Path) -> dict[str, Any]:
-            facts = builder(artefact, out, self.context)
+            facts = (
+                self.upstream.fetch(artefact, out)
+                if origin == "upstream"
+                else BUILDERS[artefact.kind][1](artefact, out, self.context)
+            )
             return {
                 "version": artefact.version,
                 "kind": artefact.kind,
+                "origin": origin,
                 **facts,
                 "seconds": round(time.monotonic() - started, 1),
             }
 
-        manifest = self.store.add(name, self.keys[name], build)
-        self._have(name, manifest)
+        # Another run may have made it while this one waited for the lock.
+        self._have(name, self.store.read(name, key) or self.store.add(name, key, build))
         return time.monotonic() - started
 
     def result(self) -> dict[str, dict[str, Any]]:
-        """What users of the bundle need to know of each artefact that is there: path, version, key and facts.
+        """What users of the bundle need to know of each artefact that is there: path, version, key, origin and facts.
 
-        Where the facts hold a `layout`, it is made an absolute path.
+        Where the facts hold a `layout`, it is made an absolute path. Long lists stay in the store's manifests.
         """
-        result = {}
+        result: dict[str, dict[str, Any]] = {}
         for name, manifest in self.manifests.items():
             path = self.store.path(name, self.keys[name])
-            facts = {key: value for key, value in manifest.items() if key not in ("files", "name")}
+            facts = {key: value for key, value in manifest.items() if key not in ("files", "name", "resolved")}
             if "layout" in facts:
                 facts["layout"] = str(path / facts["layout"])
-            result[name] = {"path": str(path), **facts}
+            result[name] = {"path": str(path), "origin": self.choices[name].origin, **facts}
         return result
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.trainyard.bundle.lock import Reference, tree_files
 
@@ -20,13 +21,17 @@ class Context:
     :param project: the repository's root.
     :param cache: folder for the tools' own caches (Go modules, image layers, package pools).
     :param debian_mirror: base URL of a Debian archive.
+    :param go: folder of the Go program; empty for the one on the PATH.
     :param made: folder of every artefact that is already there, by name.
+    :param previous: facts of the newest artefact of a name that was ever made, or nothing.
     """
 
     project: Path
     cache: Path
     debian_mirror: str
+    go: str = ""
     made: dict[str, Path] = field(default_factory=dict)
+    previous: Callable[[str], Mapping[str, Any]] = lambda name: {}
 
     def resolve(self, reference: str) -> Path:
         """The file or folder that a reference names."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import glob
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.trainyard.bundle.context import EPOCH, Context
 from ansible.module_utils.trainyard.bundle.lock import Artefact
+from ansible.module_utils.trainyard.bundle.store import sha256
 from ansible.module_utils.trainyard.command import run
 from ansible.module_utils.trainyard.errors import TrainyardError
 
 ARCHITECTURE = "amd64"
+_HASH_PREFIX = re.compile(r"^[0-9a-f]{28,}_")
 KEYRINGS = "/usr/share/keyrings/debian-archive-*.gpg"
 
 
@@ -55,7 +58,9 @@ def package(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
 def closure(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     """Take packages with all that they depend on from Debian's archive (kind `debian_packages`).
 
-    The archive's signed index vouches for every file. Recipe: `suite`, `components`, `packages`.
+    The archive's signed index vouches for every file. The archive keeps the newest version of a package only, so the
+    same recipe may give newer packages on another day: what it gave is recorded as the fact `resolved`, and what is
+    newer than in the artefact before it as `drift`. Recipe: `suite`, `components`, `packages`.
     """
     recipe = artefact.recipe
     aptly = _Aptly(context.cache / "work" / f"aptly-{artefact.name}")
@@ -65,23 +70,30 @@ def closure(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     aptly("mirror", "create", *options, "debian", context.debian_mirror, recipe["suite"], *recipe["components"])
     aptly("mirror", "update", *keyrings, "debian", timeout=900)
     aptly("snapshot", "create", "debian", "from", "mirror", "debian")
-    found: list[str] = []
+    resolved: dict[str, dict[str, str]] = {}
     for file in sorted((aptly.root / "pool").rglob("*.deb")):
-        # aptly's pool prefixes file names with a hash; the name that apt expects is the package's own.
-        name = file.name.split("_", 1)[1] if file.name[:32].count("-") == 0 and _is_hash(file.name) else file.name
-        shutil.move(file, out / name)
-        found.append(name)
+        # aptly's pool may prefix names with a part of the hash; the name that apt expects is the package's own.
+        place = out / _HASH_PREFIX.sub("", file.name)
+        shutil.move(file, place)
+        package_name, version, _ = place.stem.split("_")
+        resolved[package_name] = {"version": version, "sha256": sha256(place)}
     aptly.remove()
-    if not found:
+    if not resolved:
         raise TrainyardError(f"Debian's archive at {context.debian_mirror} gave no packages for {artefact.name}.")
-    return {"packages": len(found)}
+    before: dict[str, dict[str, str]] = context.previous(artefact.name).get("resolved", {})
+    drift = [
+        f"{name} {before[name]['version']} -> {found['version']}"
+        for name, found in resolved.items()
+        if name in before and before[name] != found
+    ]
+    return {"packages": len(resolved), "resolved": resolved, "drift": drift}
 
 
 def repository(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     """Publish packages as one apt repository (kind `apt_repository`), unsigned: each site signs with its own key.
 
     Recipe: `suite`, `component`, `packages` (references to artefacts that hold .deb files).
-    Output: `repository.tar` (one file travels to a host much faster than hundreds) and `Release`, which is to be signed.
+    Output: `repository.tar` (one file travels to a host much faster than hundreds) and `Release`, to be signed.
     """
     recipe = artefact.recipe
     aptly = _Aptly(context.cache / "work" / f"aptly-{artefact.name}")
@@ -115,8 +127,3 @@ class _Aptly:
 
     def remove(self) -> None:
         shutil.rmtree(self.root, ignore_errors=True)
-
-
-def _is_hash(name: str) -> bool:
-    prefix = name.split("_", 1)[0]
-    return len(prefix) >= 28 and all(character in "0123456789abcdef" for character in prefix)

@@ -6,17 +6,23 @@ import base64
 import glob
 import hashlib
 import json
+import os
 import shutil
 import sys
 import tarfile
 from pathlib import Path
 from typing import Any
 
+from ansible.module_utils.trainyard.bundle import fetch
 from ansible.module_utils.trainyard.bundle.context import EPOCH, Context
 from ansible.module_utils.trainyard.bundle.deb import ARCHITECTURE, KEYRINGS
 from ansible.module_utils.trainyard.bundle.lock import Artefact
 from ansible.module_utils.trainyard.command import run
 from ansible.module_utils.trainyard.errors import TrainyardError
+
+NPM_REGISTRY = "https://registry.example.invalid"
+NPM_LIMIT = 1 << 30
+"""Bytes of a package."""
 
 
 def wheels(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
@@ -39,8 +45,7 @@ def npm_files(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]
     Recipe: `package`, `integrity` (npm's sha512 of the archive), `files` (destination -> path in the package).
     """
     recipe = artefact.recipe
-    argv = ["npm", "pack", "--json", "--silent", f"--pack-destination={out}", f"{recipe['package']}@{artefact.version}"]
-    archive = out / json.loads(run(argv, timeout=600, cwd=str(out)).stdout)[0]["filename"]
+    archive = _npm_archive(recipe["package"], artefact.version, out)
     integrity = f"sha512-{base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()}"
     if integrity != recipe["integrity"]:
         raise TrainyardError(
@@ -56,6 +61,19 @@ def npm_files(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]
             (out / destination).write_bytes(member.read())
     archive.unlink()
     return {}
+
+
+def _npm_archive(package: str, version: str, out: Path) -> Path:
+    """Download a package with npm, whose configuration knows the registry, or from the public registry without npm."""
+    if shutil.which("npm"):
+        argv = ["npm", "pack", "--json", "--silent", f"--pack-destination={out}", f"{package}@{version}"]
+        return out / str(json.loads(run(argv, timeout=600, cwd=str(out)).stdout)[0]["filename"])
+    registry = os.environ.get("NPM_CONFIG_REGISTRY", NPM_REGISTRY).rstrip("/")
+    archive = out / "package.tgz"
+    archive.write_bytes(
+        fetch.read(f"{registry}/{package}/-/{package.rpartition('/')[2]}-{version}.tgz", limit=NPM_LIMIT)
+    )
+    return archive
 
 
 def c_program(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,7 @@ def programs(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     `ldflags`, `stamp` (packages whose version variables are set as Kubernetes' own build does), `flags`.
     """
     recipe = artefact.recipe
-    wrapper = context.cache / "work" / f"wrapper-{artefact.name}"
-    shutil.rmtree(wrapper, ignore_errors=True)
-    shutil.copytree(context.resolve(recipe["wrapper"]), wrapper)
-    _check_version(wrapper, artefact)
+    wrapper = _wrapper(artefact, context)
     ldflags = ["-s", "-w", *recipe.get("ldflags", []), *_stamps(recipe.get("stamp", []), artefact.version)]
     shared = ["-trimpath", "-ldflags", " ".join(ldflags), *recipe.get("flags", [])]
     if recipe.get("tags"):
@@ -47,7 +45,7 @@ def programs(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
             argv = ["go", "build", *shared, "-o", str(out / name), package]
             run(argv, cwd=str(wrapper), env=environment, timeout=BUILD_TIMEOUT)
     shutil.rmtree(wrapper)
-    return {"toolchain": run(["go", "env", "GOVERSION"], timeout=30).stdout.strip()}
+    return {"toolchain": run(["go", "env", "GOVERSION"], env=environment, timeout=30).stdout.strip()}
 
 
 def module_files(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
@@ -57,15 +55,15 @@ def module_files(artefact: Artefact, out: Path, context: Context) -> dict[str, A
     {path, program, images}: render a kustomization folder of the module with the `kubectl` that `program` names;
     `images` maps an image name in it to the name and tag that the site uses).
     """
-    wrapper = context.resolve(artefact.recipe["wrapper"])
-    argv = ["go", "list", "-mod=readonly", "-m", "-json", artefact.recipe["module"]]
+    wrapper = _wrapper(artefact, context)
+    module_path = artefact.recipe["module"]
+    if f"{module_path} {artefact.version} h1:" not in (wrapper / "go.sum").read_text(encoding="utf-8"):
+        raise TrainyardError(f"The wrapper module of {artefact.name} has no hash of {module_path} {artefact.version}.")
     environment = _environment(context, cgo=False)
-    run(["go", "mod", "download", artefact.recipe["module"]], cwd=str(wrapper), env=environment, timeout=600)
+    run(["go", "mod", "download", module_path], cwd=str(wrapper), env=environment, timeout=600)
+    argv = ["go", "list", "-mod=readonly", "-m", "-json", module_path]
     module = json.loads(run(argv, cwd=str(wrapper), env=environment, timeout=300).stdout)
-    if module["Version"] != artefact.version:
-        raise TrainyardError(
-            f"The lock says {artefact.version} for {artefact.name}, its wrapper module says {module['Version']}."
-        )
+    shutil.rmtree(wrapper)
     folder = Path(module["Dir"])
     for destination, source in artefact.recipe.get("files", {}).items():
         place = out / destination
@@ -90,6 +88,7 @@ def _environment(context: Context, *, cgo: bool) -> dict[str, str]:
     """Caches in the bundle's own folder, shared by all components; module files writable, so that they can go."""
     caches = context.cache / "go"
     return {
+        "PATH": os.pathsep.join(filter(None, (context.go, os.environ.get("PATH", "")))),
         "GOCACHE": str(caches / "build"),
         "GOMODCACHE": str(caches / "modules"),
         "GOFLAGS": "-modcacherw",
@@ -101,12 +100,20 @@ def _environment(context: Context, *, cgo: bool) -> dict[str, str]:
     }
 
 
-def _check_version(wrapper: Path, artefact: Artefact) -> None:
-    if f" {artefact.version}" not in (wrapper / "go.mod").read_text(encoding="utf-8"):
+def _wrapper(artefact: Artefact, context: Context) -> Path:
+    """A copy of the wrapper module to work in: Go writes into it, the checkout stays as it is.
+
+    :raises TrainyardError: it requires another version than the lock names.
+    """
+    wrapper = context.cache / "work" / f"wrapper-{artefact.name}"
+    shutil.rmtree(wrapper, ignore_errors=True)
+    shutil.copytree(context.resolve(artefact.recipe["wrapper"]), wrapper)
+    if not re.search(rf"\s{re.escape(artefact.version)}(\s|$)", (wrapper / "go.mod").read_text(encoding="utf-8")):
         raise TrainyardError(
             f"The lock says {artefact.version} for {artefact.name}, its wrapper module requires another version.",
             remedy=f"Run `go get -tool PACKAGE@{artefact.version}` in the wrapper and commit both.",
         )
+    return wrapper
 
 
 def _stamps(packages: list[str], version: str) -> list[str]:

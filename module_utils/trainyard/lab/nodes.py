@@ -204,10 +204,10 @@ def _create(lab: Lab, node: Node) -> None:
         arguments.append(f"--volume={volume}:{path}")
     podman(
         "create", f"--name={name}", f"--hostname={node.name}", f"--label={LABEL}={lab.name}", f"--network={lab.network}",
-        f"--ip={node.address}", f"--dns={lab.gateway}", "--dns-search=.", *arguments,
+        f"--ip={node.address}", f"--dns={lab.gateway}", "--dns-search=.", "--no-hosts", *arguments,
         _image(lab),
     )  # fmt: skip
-    podman("cp", "-", f"{name}:/", stdin=_keys(lab, node))
+    podman("cp", "-", f"{name}:/", stdin=_identity(lab, node))
     _start(name)
 
 
@@ -217,18 +217,21 @@ def _start(name: str) -> None:
     podman("start", name)
 
 
-def _keys(lab: Lab, node: Node) -> bytes:
-    """The node's host key and the lab's public key as a tar stream."""
+def _identity(lab: Lab, node: Node) -> bytes:
+    """What makes the node this node, as a tar stream: its host key, the lab's public key, its name.
+
+    The engine would write /etc/hosts anew at every start and take away what roles have added.
+    """
     private, public = lab.host_key(node), Path(f"{lab.host_key(node)}.pub")
     files = {
-        "etc/ssh/ssh_host_ed25519_key": (0o600, private),
-        "etc/ssh/ssh_host_ed25519_key.pub": (0o644, public),
-        "root/.ssh/authorized_keys": (0o600, Path(f"{lab.ssh_key}.pub")),
+        "etc/ssh/ssh_host_ed25519_key": (0o600, private.read_bytes()),
+        "etc/ssh/ssh_host_ed25519_key.pub": (0o644, public.read_bytes()),
+        "etc/hosts": (0o644, f"127.0.0.1 localhost\n{node.address} {node.name}\n".encode()),
+        "root/.ssh/authorized_keys": (0o600, Path(f"{lab.ssh_key}.pub").read_bytes()),
     }
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for place, (mode, source) in files.items():
-            data = source.read_bytes()
+        for place, (mode, data) in files.items():
             member = tarfile.TarInfo(place)
             member.size, member.mode = len(data), mode
             archive.addfile(member, io.BytesIO(data))

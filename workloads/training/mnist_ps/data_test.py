@@ -1,11 +1,11 @@
 """idx files and the order of the examples."""
 
-import numpy as np
 import pytest
 
 from lib.errors import InputError
 from training.mnist_ps import idx_files
 
+np = pytest.importorskip("numpy")
 tf = pytest.importorskip("tensorflow")
 data = pytest.importorskip("training.mnist_ps.data")
 

@@ -40,6 +40,7 @@ def run(flags: Mapping[str, Any], started: float) -> int:
     try:
         config = Config(**flags)
         cluster = parse(os.environ.get("TF_CONFIG"))
+        peers.require_free(cluster.address)
         if cluster.role == "chief":
             log = MetricsLog(config.log_dir)
             code = _chief(config, cluster, log, started)

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Writes docs/versions.md from bundle.lock.yml, the one source of versions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = ROOT / "docs" / "versions.md"
+MADE_FROM = {
+    "go_programs": "Go modules, hashes in go.sum",
+    "go_module_files": "Go module, hash in go.sum",
+    "c_program": "C source of this repository",
+    "deb": "the programs above, in the vendor's layout",
+    "debian_packages": "Debian's signed archive",
+    "apt_repository": "the packages above",
+    "rootfs": "Debian's signed archive",
+    "python_wheels": "Python index, hashes in requirements.txt",
+    "npm_files": "npm, hash in the lock",
+    "image": "the artefacts above",
+}
+
+
+def render(lock: dict[str, Any]) -> str:
+    """The page for a lock file."""
+    lines = [
+        "# Versions",
+        "",
+        "Made from `bundle.lock.yml` by `python3 docs/versions.py`; a test keeps it current.",
+        "",
+        "| artefact | version | made from | published by the vendor as |",
+        "| --- | --- | --- | --- |",
+    ]
+    for name, entry in lock["artefacts"].items():
+        product = str(entry.get("package", "") if entry["kind"] == "deb" else entry.get("reference", "").split(":")[0])
+        label = f"{name} (`{product}`)" if product else name
+        upstream = _upstream(entry.get("upstream") or {}, entry)
+        lines.append(f"| {label} | {entry['version']} | {MADE_FROM[entry['kind']]} | {upstream} |")
+    return "\n".join(lines) + "\n"
+
+
+def _upstream(upstream: dict[str, Any], entry: dict[str, Any]) -> str:
+    if "apt" in upstream:
+        version = upstream.get("version", entry["version"])
+        return f"{entry['package']} {version} in {upstream['apt']}, key {upstream['signed_by'][-16:]}"
+    if "image" in upstream:
+        return _pin(upstream["image"], "@")
+    return ", ".join(_pin(item["url"], "#sha256=") for item in upstream.get("downloads", []))
+
+
+def _pin(text: str, mark: str) -> str:
+    address, _, pin = text.partition(mark)
+    return f"{address} ({'not pinned yet' if pin == 'unpinned' else pin.removeprefix('sha256:')[:12]})"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(render(yaml.safe_load((ROOT / "bundle.lock.yml").read_text(encoding="utf-8"))), encoding="utf-8")

@@ -1,0 +1,145 @@
+"""Where each artefact comes from, and the content address that follows: `artifact_source` of the design.
+
+`source` makes everything from its recipe, `upstream` fetches whatever has an origin, `auto` fetches it where the
+origin is pinned and answers. Under `auto` what the store holds stays as it is, whichever way it came: a machine that
+loses its way to the vendors does not make everything anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import urllib.parse
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ansible.module_utils.trainyard.bundle import fetch
+from ansible.module_utils.trainyard.bundle.lock import Artefact, tree_hash
+from ansible.module_utils.trainyard.bundle.store import Store
+from ansible.module_utils.trainyard.errors import TrainyardError
+
+SOURCES = ("auto", "upstream", "source")
+UPSTREAM_REVISION = 1
+"""Raised when fetching makes other files from the same origin."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One artefact's way into the store.
+
+    :param origin: "source" or "upstream".
+    :param key: content address, 64 hexadecimal digits.
+    :param inputs: names of the artefacts that are needed to make it; none when it is fetched.
+    """
+
+    origin: str
+    key: str
+    inputs: frozenset[str]
+
+
+class Chooser:
+    """Chooses for artefacts and everything that they are made from.
+
+    :param artefacts: of the whole lock.
+    :param project: the repository's root, which `project:` references are relative to.
+    :param revisions: of each builder; raising one makes again what that builder makes.
+    :param source: one of `SOURCES`.
+    :param answers: whether the server behind a URL answers; asked once per host.
+    """
+
+    def __init__(
+        self,
+        artefacts: Mapping[str, Artefact],
+        project: Path,
+        revisions: Mapping[str, int],
+        store: Store,
+        source: str,
+        answers: Callable[[str], bool] = fetch.answers,
+    ) -> None:
+        self._artefacts = artefacts
+        self._project = project
+        self._revisions = revisions
+        self._store = store
+        self._source = source
+        self._answers = answers
+        self._hosts: dict[str, bool] = {}
+        self._unpinned: list[str] = []
+        self.choices: dict[str, Choice] = {}
+
+    def choose(self, wanted: Iterable[str]) -> dict[str, Choice]:
+        """The choices for the wanted artefacts and what they need.
+
+        :raises TrainyardError: `upstream` is asked for and an origin is not pinned.
+        """
+        for name in wanted:
+            self._choose(name)
+        if self._unpinned:
+            raise TrainyardError(
+                f"The lock has no hash for the upstream of {', '.join(sorted(set(self._unpinned)))}, "
+                "and bundle_artifact_source is upstream.",
+                remedy="Pin them on a machine that reaches the vendors: "
+                "ansible localhost -m include_role -a 'name=bundle tasks_from=pin', then commit bundle.lock.yml.",
+            )
+        return self.choices
+
+    def _choose(self, name: str) -> Choice:
+        if name not in self.choices:
+            self.choices[name] = self._choice(self._artefacts[name])
+        return self.choices[name]
+
+    def _choice(self, artefact: Artefact) -> Choice:
+        origin = artefact.origin
+        if origin is None or self._source == "source":
+            return self._from_source(artefact)
+        upstream = Choice("upstream", upstream_key(artefact), frozenset())
+        if self._source == "upstream":
+            if not origin.pinned:
+                self._unpinned.append(artefact.name)
+            return upstream
+        if not origin.pinned:
+            return self._from_source(artefact)
+        if self._store.has(artefact.name, upstream.key):
+            return upstream
+        source = self._from_source(artefact)
+        if self._store.has(artefact.name, source.key) or not self._reaches(origin.probe):
+            return source
+        return upstream
+
+    def _from_source(self, artefact: Artefact) -> Choice:
+        inputs = {name: self._choose(name).key for name in sorted(artefact.inputs())}
+        return Choice(
+            "source", source_key(artefact, self._project, self._revisions[artefact.kind], inputs), frozenset(inputs)
+        )
+
+    def _reaches(self, url: str) -> bool:
+        host = urllib.parse.urlsplit(url).netloc
+        if host not in self._hosts:
+            self._hosts[host] = self._answers(url)
+        return self._hosts[host]
+
+
+def source_key(artefact: Artefact, project: Path, revision: int, inputs: Mapping[str, str]) -> str:
+    """A hash of an entry's recipe, its files in the repository, its builder and its inputs' addresses."""
+    document = {
+        "kind": artefact.kind,
+        "version": artefact.version,
+        "recipe": artefact.recipe,
+        "revision": revision,
+        "inputs": dict(inputs),
+        "files": {
+            reference.path: tree_hash(project / reference.path)
+            for reference in artefact.references()
+            if reference.kind == "project"
+        },
+    }
+    return _hash(document)
+
+
+def upstream_key(artefact: Artefact) -> str:
+    """A hash of an entry's origin with its pin: another pin is another artefact."""
+    return _hash({"upstream": artefact.upstream, "version": artefact.version, "revision": UPSTREAM_REVISION})
+
+
+def _hash(document: object) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""What both sides of the benchmark are given: where the bundle's artefacts lie, and the training, as files.
+
+    python tests/bench/inputs.py DIRECTORY [CACHE]
+
+writes `inputs.sh` (variables for by_hand.sh), `images` (layout and reference, one image a line), and two runs of the lab's
+training as manifests: `NAME-around.json` (namespace, policies, volume) and `NAME-jobset.json`. Nothing is built.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import ansible.module_utils
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+ansible.module_utils.__path__.append(str(ROOT / "module_utils"))
+
+from ansible.module_utils.trainyard.bundle import lock  # noqa: E402  (found only after the line above)
+from ansible.module_utils.trainyard.bundle.assemble import Assembly  # noqa: E402
+from ansible.module_utils.trainyard.bundle.context import Context  # noqa: E402
+from ansible.module_utils.trainyard.bundle.store import Store  # noqa: E402
+from ansible.module_utils.trainyard.jobset import jobset  # noqa: E402
+from ansible.module_utils.trainyard.training_objects import surroundings  # noqa: E402
+from ansible.module_utils.trainyard.training_spec import Training, parse_training  # noqa: E402
+
+CACHE = "/var/cache/trainyard"
+REGISTRY = "mirror.trainyard.internal:5000/trainyard"
+LOG_NODE = "worker1"
+LOG_PATH = "/var/lib/trainyard/trainings"
+SEED = {"name": "seed", "train_steps": 200, "accuracy_bound": 0}
+"""The training as it was first asked for; batch size, learning rate and roles are the catalogue's."""
+
+
+def artefacts(cache: str | Path) -> dict[str, dict[str, Any]]:
+    """The bundle's artefacts by name, with path and facts.
+
+    :raises SystemExit: something of it has still to be built.
+    """
+    entries = lock.load(str(ROOT / "bundle.lock.yml"))
+    assembly = Assembly(entries, [], Store(cache), Context(ROOT, Path(cache), ""), source="source")
+    if assembly.missing:
+        raise SystemExit(f"The bundle in {cache} lacks {', '.join(assembly.missing)}; run site.yml once to build it.")
+    return assembly.result()
+
+
+def training(bundle: Mapping[str, Mapping[str, Any]], override: Mapping[str, Any]) -> Training:
+    """The lab's training: catalogue, the inventory's knobs, the bundle's images by digest, then `override`."""
+    knobs = yaml.safe_load((ROOT / "inventories/lab/group_vars/all/workloads.yml").read_text(encoding="utf-8"))
+    wanted = knobs["workloads_training"]
+    catalogue = yaml.safe_load((ROOT / "workloads/catalogue.yml").read_text(encoding="utf-8"))
+    entry = catalogue[wanted["workload"]]
+    images = {
+        key: f"{REGISTRY}/{entry[part]['repository']}@{bundle[entry[part]['artefact']]['digest']}"
+        for key, part in (("image", "image"), ("data_image", "data"))
+    }
+    data = {**entry["training"], **wanted, **images, **override}
+    data["logs"] = {"size": "1Gi", "node": LOG_NODE, "path": f"{LOG_PATH}/{data['name']}"}
+    return parse_training(data)
+
+
+def write_manifests(folder: Path, run: Training) -> None:
+    """The run `run` as two lists that `kubectl apply` takes."""
+    for part, items in (("around", surroundings(run)), ("jobset", [jobset(run, "bench")])):
+        document = {"apiVersion": "v1", "kind": "List", "items": items}
+        (folder / f"{run.name}-{part}.json").write_text(json.dumps(document), encoding="utf-8")
+
+
+def shell_variables(bundle: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, str]:
+    """What by_hand.sh needs to know. Versions are the lock's, without a leading v."""
+    locked = yaml.safe_load((ROOT / "bundle.lock.yml").read_text(encoding="utf-8"))["artefacts"]
+
+    def version(entry: str) -> str:
+        return re.sub(r"^v", "", str(locked[entry]["version"]))
+
+    node = bundle["image_lab_node"]
+    return {
+        "NODE_LAYOUT": node["layout"],
+        # The name under which the lab role keeps it, so that neither side loads what the other has loaded.
+        "NODE_IMAGE": f"localhost/trainyard/lab-node:{node['digest'].removeprefix('sha256:')[:16]}",
+        "REPOSITORY": bundle["apt_repository"]["path"],
+        "SUITE": bundle["apt_repository"]["suite"],
+        "CALICO_MANIFEST": f"{bundle['calico_manifest']['path']}/calico-vxlan.yaml",
+        "JOBSET_MANIFEST": f"{bundle['jobset_manifest']['path']}/jobset.yaml",
+        "KUBERNETES_VERSION": version("kubernetes"),
+        "CRI_TOOLS_VERSION": version("cri_tools"),
+        "CNI_VERSION": version("cni_plugins"),
+        "CONTAINERD_VERSION": version("containerd"),
+        "ETCD_TAG": version("image_etcd"),
+        "COREDNS_TAG": f"v{version('coredns')}",
+        "PAUSE_TAG": version("image_pause"),
+        "TRAINING": name,
+        "LOG_NODE": LOG_NODE,
+        "LOG_PATH": LOG_PATH,
+    }
+
+
+def write(folder: Path, cache: str | Path = CACHE) -> dict[str, dict[str, Any]]:
+    """Write all files to `folder`; the artefacts are returned."""
+    bundle = artefacts(cache)
+    folder.mkdir(parents=True, exist_ok=True)
+    run = training(bundle, {})
+    for each in (run, training(bundle, SEED)):
+        write_manifests(folder, each)
+    pushed = [
+        f"{entry['layout']} {entry['reference']}"
+        for entry in bundle.values()
+        if entry["kind"] == "image" and not entry["reference"].startswith("localhost/")
+    ]
+    (folder / "images").write_text("".join(f"{line}\n" for line in sorted(pushed)), encoding="utf-8")
+    lines = [f"{key}={shlex.quote(value)}\n" for key, value in shell_variables(bundle, run.name).items()]
+    (folder / "inputs.sh").write_text("".join(lines), encoding="utf-8")
+    return bundle
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]), *sys.argv[2:3])

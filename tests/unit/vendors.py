@@ -1,0 +1,163 @@
+"""Vendors on this machine: servers of the shape of a package repository and of a registry, over TLS, and their keys."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import http.server
+import ipaddress
+import json
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def flipped(content: bytes) -> bytes:
+    """The same bytes but for one bit in the middle."""
+    place = len(content) // 2
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+def make_pair() -> bytes:
+    """A self-signed certificate for 127.0.0.1 with its key, PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "vendor")])
+    now = datetime.datetime.now(datetime.UTC)
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return certificate.public_bytes(serialization.Encoding.PEM) + secret
+
+
+@dataclass
+class Vendor:
+    """A server of what stands in `files`.
+
+    :param files: path with its query -> content.
+    :param token: when set, paths below /v2/ need it as bearer token, which /token hands out.
+    :param broken: path -> bytes after which the connection breaks, once.
+    :param seen: requests as (method, path, Authorization, Range).
+    """
+
+    address: str = ""
+    files: dict[str, bytes] = field(default_factory=dict)
+    redirects: dict[str, str] = field(default_factory=dict)
+    token: str = ""
+    broken: dict[str, int] = field(default_factory=dict)
+    seen: list[tuple[str, str, str, str]] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"https://{self.address}"
+
+
+def _handler(vendor: Vendor) -> type[http.server.BaseHTTPRequestHandler]:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            authorization, wanted = self.headers.get("Authorization", ""), self.headers.get("Range", "")
+            vendor.seen.append((self.command, self.path, authorization, wanted))
+            path = self.path.partition("?")[0]
+            if vendor.token and path == "/token":
+                return self.answer(200, json.dumps({"token": vendor.token}).encode())
+            if vendor.token and path.startswith("/v2/") and authorization != f"Bearer {vendor.token}":
+                challenge = f'Bearer realm="{vendor.url}/token",service="vendor"'
+                return self.answer(401, b"", {"WWW-Authenticate": challenge})
+            if path in vendor.redirects:
+                return self.answer(307, b"", {"Location": vendor.redirects[path]})
+            if path == "/v2/":
+                return self.answer(200, b"{}")
+            if path not in vendor.files:
+                return self.answer(404, b"no such file")
+            content = vendor.files[path]
+            if wanted:
+                start = int(wanted.removeprefix("bytes=").removesuffix("-"))
+                ranged = {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"}
+                return self.answer(206, content[start:], ranged)
+            return self.answer(200, content)
+
+        do_HEAD = do_GET
+
+        def answer(self, status: int, content: bytes, headers: dict[str, str] | None = None) -> None:
+            self.send_response(status)
+            for name, value in {"Content-Length": str(len(content)), **(headers or {})}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(content[: vendor.broken.pop(self.path, len(content))])
+
+        def log_message(self, *arguments: object) -> None:
+            return
+
+    return Handler
+
+
+@contextmanager
+def vendor_server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Vendor]:
+    """A running vendor, whose certificate this process trusts."""
+    (folder / "vendor.pem").write_bytes(make_pair())
+    monkeypatch.setenv("SSL_CERT_FILE", str(folder / "vendor.pem"))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "vendor.pem")
+    vendor = Vendor()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _handler(vendor)) as running:
+        running.socket = context.wrap_socket(running.socket, server_side=True)
+        vendor.address = f"127.0.0.1:{running.server_address[1]}"
+        threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
+        yield vendor
+        running.shutdown()
+
+
+@dataclass(frozen=True)
+class Signer:
+    """An OpenPGP key in a home of its own."""
+
+    home: Path
+
+    def __call__(self, *arguments: str, stdin: bytes = b"") -> bytes:
+        argv = ["gpg", "--homedir", str(self.home), "--batch", "--pinentry-mode=loopback", "--passphrase=", *arguments]
+        return subprocess.run(argv, input=stdin, capture_output=True, check=True, timeout=60).stdout
+
+    @property
+    def fingerprint(self) -> str:
+        listed = self("--with-colons", "--list-keys").decode()
+        return next(line.split(":")[9] for line in listed.splitlines() if line.startswith("fpr:"))
+
+
+def make_signer(home: Path, name: str, expires: str = "never", *options: str) -> Signer:
+    """A new key; call `stop_agent` at the end."""
+    home.mkdir(mode=0o700)
+    signer = Signer(home)
+    signer(*options, "--quick-gen-key", name, "ed25519", "sign", expires)
+    return signer
+
+
+def stop_agent(signer: Signer) -> None:
+    subprocess.run(["gpgconf", "--homedir", str(signer.home), "--kill", "all"], check=False, timeout=30)
