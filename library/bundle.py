@@ -166,7 +166,12 @@ def _make(module: AnsibleModule) -> None:
             keep = sweep.current(artefacts, context.project, store, assembly.choices)
             if paths := sweep.stale(store, keep, params["keep_days"]):
                 what = f"Remove {len(paths)} old artefacts: {', '.join(path.name for path in paths)}"
-                steps.append(Step(what, lambda: sweep.remove(paths)))
+
+                def remove() -> None:
+                    with store.locked(lambda: None):
+                        sweep.remove(paths, context)
+
+                steps.append(Step(what, remove))
         before = {name: assembly.keys[name][:16] for name in assembly.manifests}
         return Plan(steps, before, {**before, **{name: assembly.keys[name][:16] for name in missing}})
 

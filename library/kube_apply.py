@@ -57,7 +57,15 @@ options:
     default: 180
 notes:
   - In check mode an API server that cannot be reached is no error; the result says that nothing could be planned.
-author: trainyard
+attributes:
+  check_mode:
+    support: full
+    description: Asks the API server for a dry run of every object; where it does not answer yet, says that nothing could be planned.
+  diff_mode:
+    support: full
+    description: Shows the fields that would change.
+author:
+  - trainyard
 """
 
 EXAMPLES = r"""

@@ -7,9 +7,10 @@ DOCUMENTATION = r"""
 module: lab
 short_description: System containers that behave like servers
 description:
-  - Creates a network without a way out, SSH keys with pinned host keys, and one system container for each node, and waits
-    until every node answers on SSH.
-  - Existing nodes are started when they do not run, also after a power cut, and otherwise left alone; they are never made anew.
+  - Creates a network without a way out, SSH keys with pinned host keys, and one system container for each node, and
+    waits until every node answers on SSH.
+  - Existing nodes are started when they do not run, also after a power cut, and otherwise left alone; they are never
+    made anew.
   - Touches only what carries the label of this lab; a container or network of the same name without it is refused.
   - Runs on the machine that carries the containers, as root.
 options:

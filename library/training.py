@@ -44,7 +44,15 @@ options:
     type: path
 notes:
   - In check mode an API server that cannot be reached is no error; the result says that nothing could be planned.
-author: trainyard
+attributes:
+  check_mode:
+    support: full
+    description: Says whether the training would be run; where the API server does not answer yet, that nothing could be planned.
+  diff_mode:
+    support: full
+    description: Shows the run before and after.
+author:
+  - trainyard
 """
 
 EXAMPLES = r"""

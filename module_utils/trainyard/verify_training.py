@@ -65,7 +65,7 @@ def training(run: str, bound: float, result: Mapping[str, Any]) -> Check:
 def isolation(run: str, result: Mapping[str, Any]) -> Check:
     """During the run a stranger's connection to a ps port was blocked; the run itself recorded how that was tried."""
     evidence = result.get("isolation") or {}
-    answer = {True: PASS, False: FAIL}.get(evidence.get("stranger_blocked"), UNKNOWN)
+    answer = {"True": PASS, "False": FAIL}.get(str(evidence.get("stranger_blocked")), UNKNOWN)
     return Check("isolation", answer, str(evidence.get("detail") or f"no attempt of a stranger on {run} is recorded"))
 
 

@@ -33,6 +33,7 @@ REASON = re.compile(r"[Ll]onger than (?:usual|the others|its limit)")
 
 TOP = {
     ".ci",
+    ".config",
     "docs",
     "inventories",
     "library",

@@ -29,7 +29,7 @@ def put(vendor: Vendor, content: bytes, kind: str) -> str:
 
 
 def publish(vendor: Vendor, family: int = 0) -> dict[str, str]:
-    """Put an image for two platforms on the server (family 0: OCI's types, 1: Docker's); digests by what they are of."""
+    """Put an image for two platforms on the server (family 0: OCI's types, 1: Docker's). Digests by name."""
     digests = {name: put(vendor, content, "blobs") for name, content in BLOBS.items()}
     manifest = {
         "schemaVersion": 2,

@@ -6,6 +6,7 @@ import glob
 import json
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -80,13 +81,17 @@ def closure(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     aptly.remove()
     if not resolved:
         raise TrainyardError(f"Debian's archive at {context.debian_mirror} gave no packages for {artefact.name}.")
-    before: dict[str, dict[str, str]] = context.previous(artefact.name).get("resolved", {})
-    drift = [
+    return {"packages": len(resolved), "resolved": resolved, "drift": drift(context, artefact, resolved)}
+
+
+def drift(context: Context, artefact: Artefact, resolved: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Packages of which the archive has another version, or other bytes, than in the artefact made before."""
+    before: Mapping[str, Mapping[str, str]] = context.previous(artefact.name).get("resolved", {})
+    return [
         f"{name} {before[name]['version']} -> {found['version']}"
         for name, found in resolved.items()
         if name in before and before[name] != found
     ]
-    return {"packages": len(resolved), "resolved": resolved, "drift": drift}
 
 
 def repository(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import glob
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 import tarfile
@@ -15,7 +16,7 @@ from typing import Any
 
 from ansible.module_utils.trainyard.bundle import fetch
 from ansible.module_utils.trainyard.bundle.context import EPOCH, Context
-from ansible.module_utils.trainyard.bundle.deb import ARCHITECTURE, KEYRINGS
+from ansible.module_utils.trainyard.bundle.deb import ARCHITECTURE, KEYRINGS, drift
 from ansible.module_utils.trainyard.bundle.lock import Artefact
 from ansible.module_utils.trainyard.command import run
 from ansible.module_utils.trainyard.errors import TrainyardError
@@ -84,7 +85,10 @@ def c_program(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]
 
 
 def rootfs(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
-    """Make a minimal Debian root file system (kind `rootfs`) as `rootfs.tar`. Recipe: `suite`, `packages`."""
+    """Make a minimal Debian root file system (kind `rootfs`) as `rootfs.tar`; facts as of `deb.closure`.
+
+    Recipe: `suite`, `packages`.
+    """
     recipe = artefact.recipe
     keyrings = [f"--keyring={path}" for path in sorted(glob.glob(KEYRINGS))]
     argv = ["mmdebstrap", "--quiet", "--variant=minbase", "--mode=root", f"--architectures={ARCHITECTURE}", *keyrings]
@@ -97,4 +101,9 @@ def rootfs(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     temporary.mkdir(parents=True)
     run(argv, timeout=900, env={"SOURCE_DATE_EPOCH": str(EPOCH), "TMPDIR": str(temporary)})
     shutil.rmtree(temporary, ignore_errors=True)
-    return {}
+    with tarfile.open(out / "rootfs.tar") as stream:
+        status = stream.extractfile("./var/lib/dpkg/status")
+        text = status.read().decode() if status else ""
+    packages = re.findall(r"^Package: (\S+)\n(?:.+\n)*?Version: (\S+)$", text, re.MULTILINE)
+    resolved = {name: {"version": version} for name, version in packages}
+    return {"packages": len(resolved), "resolved": resolved, "drift": drift(context, artefact, resolved)}

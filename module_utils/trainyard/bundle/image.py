@@ -49,6 +49,12 @@ def image(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     return {"reference": recipe["reference"].format(version=artefact.version), "digest": digest, "layout": LAYOUT}
 
 
+def prune(context: Context) -> None:
+    """Remove the layers of builds that a newer build of the same image has replaced."""
+    if (context.cache / "podman").is_dir():
+        run([*_podman(context), "image", "prune", "--force"], timeout=300)
+
+
 def _podman(context: Context) -> list[str]:
     storage = context.cache / "podman"
     return [

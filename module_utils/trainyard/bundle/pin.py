@@ -40,14 +40,24 @@ def resolve(artefacts: Mapping[str, Artefact]) -> list[Pin]:
     puller = Puller()
     pins = []
     for name, artefact in artefacts.items():
-        origin = artefact.origin
-        if isinstance(origin, Image) and not origin.pinned:
-            pins.append(Pin(name, f"{origin.name}@", puller.resolve(origin)))
-        elif isinstance(origin, Downloads):
-            pins += [
-                Pin(name, f"{item.url}#sha256=", fetch.sha256_of(item.url)) for item in origin.items if not item.sha256
-            ]
+        try:
+            pins += _pins(name, artefact, puller)
+        except TrainyardError as error:
+            raise TrainyardError(
+                f"{name} cannot be pinned: {error.message}",
+                remedy="Run this on a machine that reaches the vendors. Nothing was written.",
+            ) from error
     return pins
+
+
+def _pins(name: str, artefact: Artefact, puller: Puller) -> list[Pin]:
+    origin = artefact.origin
+    if isinstance(origin, Image) and not origin.pinned:
+        return [Pin(name, f"{origin.name}@", puller.resolve(origin))]
+    if isinstance(origin, Downloads):
+        wanted = [item.url for item in origin.items if not item.sha256]
+        return [Pin(name, f"{url}#sha256=", fetch.sha256_of(url)) for url in wanted]
+    return []
 
 
 def write(path: Path, pins: list[Pin]) -> None:

@@ -7,8 +7,10 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from ansible.module_utils.trainyard.bundle import image
 from ansible.module_utils.trainyard.bundle.builders import REVISIONS
 from ansible.module_utils.trainyard.bundle.choose import Choice, Chooser, upstream_key
+from ansible.module_utils.trainyard.bundle.context import Context
 from ansible.module_utils.trainyard.bundle.lock import Artefact
 from ansible.module_utils.trainyard.bundle.store import Store
 
@@ -33,7 +35,8 @@ def stale(store: Store, keep: Iterable[Path], days: int, now: float | None = Non
     return sorted(path for path in set(found) - set(keep) if path.stat().st_mtime < limit)
 
 
-def remove(paths: Iterable[Path]) -> None:
-    """Remove folders."""
+def remove(paths: Iterable[Path], context: Context) -> None:
+    """Remove folders, and the layers in the builds' storage that no image has any more."""
     for path in paths:
         shutil.rmtree(path)
+    image.prune(context)

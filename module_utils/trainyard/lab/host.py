@@ -48,7 +48,7 @@ def detect() -> HostFacts:
 
 
 def _limit(which: int, wanted: int) -> int:
-    """The wanted limit, or what this process may pass on: raising a hard limit needs a capability that may be missing."""
+    """The wanted limit, or what this process may pass on: raising a hard limit takes a capability."""
     hard = resource.getrlimit(which)[1]
     return wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
 
@@ -57,8 +57,8 @@ def run_arguments(facts: HostFacts) -> list[str]:
     """Options of `podman create` for a container that boots systemd.
 
     `--systemd=false` with own mounts, because podman's systemd mode binds the host's whole systemd hierarchy into every
-    container on cgroup version 1, so that nodes see each other's units; with a private cgroup namespace each node has its own
-    on either version.
+    container on cgroup version 1, so that nodes see each other's units; with a private cgroup namespace each node has
+    its own on either version.
     """
     arguments = [
         "--privileged",

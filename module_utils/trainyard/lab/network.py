@@ -82,7 +82,8 @@ def _inspect(lab: Lab) -> dict | None:
 
 
 def _create(lab: Lab) -> None:
-    # Not an internal network: podman 4.3 gives its bridge no address then, and connections would leave by the default route.
+    # Not an internal network: podman 4.3 gives its bridge no address then, and connections would leave by the default
+    # route.
     podman(
         "network", "create", f"--label={LABEL}={lab.name}", "--disable-dns",
         f"--subnet={lab.subnet}", f"--gateway={lab.gateway}", lab.network,
@@ -106,7 +107,7 @@ def _host_networks() -> Iterator[tuple[str, ipaddress.IPv4Network]]:
 
 
 def _rules(lab: Lab, bridge: str) -> str:
-    """Nodes may talk to each other and answer whoever calls them from this machine; nothing of theirs goes anywhere else."""
+    """Nodes may talk to each other and answer whoever calls them from this machine; nothing else leaves the bridge."""
     return f"""\
 table inet {lab.table} {{
   chain forward {{

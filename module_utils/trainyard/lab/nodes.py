@@ -8,6 +8,7 @@ import os
 import socket
 import tarfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def plan_keys(lab: Lab) -> list[Step]:
     """Missing SSH key pairs, and the list of known hosts."""
     wanted = {lab.ssh_key: f"{lab.name} lab", **{lab.host_key(node): node.name for node in lab.nodes}}
     steps = [
-        Step(f"Generate the SSH key {path.name}", lambda path=path, comment=comment: _generate(path, comment))
+        Step(f"Generate the SSH key {path.name}", partial(_generate, path, comment))
         for path, comment in wanted.items()
         if not path.exists()
     ]
@@ -56,7 +57,7 @@ def plan_image(lab: Lab) -> list[Step]:
 def plan_nodes(lab: Lab, found: dict[str, dict[str, Any]]) -> tuple[list[Step], dict[str, str]]:
     """Containers to create or start.
 
-    An existing node is never made anew: it may be part of a cluster. A node that was made from another image is reported.
+    An existing node is never made anew: it may be part of a cluster.
 
     :returns: steps, and the state of each node by name.
     """
@@ -71,19 +72,17 @@ def plan_nodes(lab: Lab, found: dict[str, dict[str, Any]]) -> tuple[list[Step], 
                     f"There is a container {name} that no lab made.", remedy="Choose another lab_name."
                 )
             states[node.name] = "absent"
-            steps.append(Step(f"Create the node {node.name} at {node.address}", lambda node=node: _create(lab, node)))
+            steps.append(Step(f"Create the node {node.name} at {node.address}", partial(_create, lab, node)))
         elif entry["State"]["StartedAt"].startswith("0001-"):
             # Never ran: a run was interrupted between making it and giving it its keys.
             states[node.name] = "absent"
-            steps.append(
-                Step(f"Remove the unfinished node {node.name}", lambda name=name: podman("rm", "--force", name))
-            )
-            steps.append(Step(f"Create the node {node.name} at {node.address}", lambda node=node: _create(lab, node)))
+            steps.append(Step(f"Remove the unfinished node {node.name}", partial(podman, "rm", "--force", name)))
+            steps.append(Step(f"Create the node {node.name} at {node.address}", partial(_create, lab, node)))
         elif _runs(entry):
             states[node.name] = "running"
         else:
             states[node.name] = "stopped"
-            steps.append(Step(f"Start the node {node.name}", lambda name=name: _start(name)))
+            steps.append(Step(f"Start the node {node.name}", partial(_start, name)))
     return steps, states
 
 
@@ -93,7 +92,7 @@ def plan_removal(lab: Lab, found: Sequence[str]) -> list[Step]:
     volumes = podman("volume", "ls", "--quiet", f"--filter=label={LABEL}={lab.name}").stdout.split()
     if volumes:
         what = f"Remove {len(volumes)} volumes of the lab"
-        steps.append(Step(what, lambda: podman("volume", "rm", "--force", *volumes, timeout=300)))
+        steps.append(Step(what, partial(podman, "volume", "rm", "--force", *volumes, timeout=300)))
     return steps
 
 
@@ -107,16 +106,16 @@ def plan_node_removal(lab: Lab, found: Sequence[str]) -> list[Step]:
             steps.append(
                 Step(
                     f"Remove the volumes of {node.name}",
-                    lambda v=volumes: podman("volume", "rm", "--force", *v, timeout=300),
+                    partial(podman, "volume", "rm", "--force", *volumes, timeout=300),
                 )
             )
         if lab.host_key(node).exists():
-            steps.append(Step(f"Forget the host key of {node.name}", lambda node=node: _forget(lab, node)))
+            steps.append(Step(f"Forget the host key of {node.name}", partial(_forget, lab, node)))
     return steps
 
 
 def _removal(name: str) -> Step:
-    return Step(f"Remove the container {name}", lambda: podman("rm", "--force", "--time=5", "--volumes", name))
+    return Step(f"Remove the container {name}", partial(podman, "rm", "--force", "--time=5", "--volumes", name))
 
 
 def wait_for_ssh(lab: Lab) -> None:
@@ -126,7 +125,7 @@ def wait_for_ssh(lab: Lab) -> None:
     """
     for node in lab.nodes:
         wait_until(
-            lambda node=node: _banner(node.address),
+            partial(_banner, node.address),
             lambda banner: banner.startswith("SSH-"),
             what=f"{node.name} ({node.address}) to answer on SSH",
             timeout=SSH_TIMEOUT,
@@ -143,7 +142,7 @@ def _banner(address: str) -> str:
 
 
 def _runs(entry: dict[str, Any]) -> bool:
-    """Whether the container's first process is alive: after a power cut the engine may still believe so without looking."""
+    """Whether the container's first process is alive; after a power cut the engine may believe so without looking."""
     state = entry["State"]
     return bool(state["Running"]) and state["Pid"] > 0 and os.path.exists(f"/proc/{state['Pid']}")
 
@@ -203,10 +202,18 @@ def _create(lab: Lab, node: Node) -> None:
         podman("volume", "create", f"--label={LABEL}={lab.name}", volume, ok=(0, 125))
         arguments.append(f"--volume={volume}:{path}")
     podman(
-        "create", f"--name={name}", f"--hostname={node.name}", f"--label={LABEL}={lab.name}", f"--network={lab.network}",
-        f"--ip={node.address}", f"--dns={lab.gateway}", "--dns-search=.", "--no-hosts", *arguments,
+        "create",
+        f"--name={name}",
+        f"--hostname={node.name}",
+        f"--label={LABEL}={lab.name}",
+        f"--network={lab.network}",
+        f"--ip={node.address}",
+        f"--dns={lab.gateway}",
+        "--dns-search=.",
+        "--no-hosts",
+        *arguments,
         _image(lab),
-    )  # fmt: skip
+    )
     podman("cp", "-", f"{name}:/", stdin=_identity(lab, node))
     _start(name)
 
