@@ -60,7 +60,9 @@ notes:
 attributes:
   check_mode:
     support: full
-    description: Asks the API server for a dry run of every object; where it does not answer yet, says that nothing could be planned.
+    description:
+      - Asks the API server for a dry run of every object.
+      - Where it does not answer yet, says that nothing could be planned.
   diff_mode:
     support: full
     description: Shows the fields that would change.

@@ -96,12 +96,16 @@ import os
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.errors import TrainyardError
 from ansible.module_utils.trainyard.lab import model, network, nodes
+from ansible.module_utils.trainyard.lab.podman import installed
 from ansible.module_utils.trainyard.plan import Plan, Step
 from ansible.module_utils.trainyard.runner import run_plan
 
 
 def plan_present(lab: model.Lab, states: dict[str, str]) -> Plan:
     """The steps of O(state=present), in the order in which they must be done."""
+    if not installed():
+        states.update({node.name: "absent" for node in lab.nodes})
+        return Plan([Step("Make the lab once podman is installed", _impossible)], {"network": "absent", **states})
     steps, found = network.plan(lab)
     steps += nodes.plan_keys(lab)
     node_steps, node_states = nodes.plan_nodes(lab, nodes.containers(lab))
@@ -121,12 +125,20 @@ def plan_present(lab: model.Lab, states: dict[str, str]) -> Plan:
 
 def plan_absent(lab: model.Lab) -> Plan:
     """The steps of O(state=absent)."""
+    if not installed():
+        return Plan()
     found = sorted(nodes.containers(lab))
     if lab.nodes:
         gone = [lab.container(node) for node in lab.nodes]
         left = [name for name in found if name not in gone]
         return Plan(nodes.plan_node_removal(lab, found), {"containers": found}, {"containers": left})
     return Plan(nodes.plan_removal(lab, found) + network.plan_removal(lab), {"containers": found}, {"containers": []})
+
+
+def _impossible() -> None:
+    raise TrainyardError(
+        "podman, nftables or iproute2 is not installed.", remedy="Install the packages of lab_packages."
+    )
 
 
 def _reach(lab: model.Lab) -> None:

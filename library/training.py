@@ -47,7 +47,9 @@ notes:
 attributes:
   check_mode:
     support: full
-    description: Says whether the training would be run; where the API server does not answer yet, that nothing could be planned.
+    description:
+      - Says whether the training would be run.
+      - Where the API server does not answer yet, says that nothing could be planned.
   diff_mode:
     support: full
     description: Shows the run before and after.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Sequence
 
@@ -10,6 +11,11 @@ from ansible.module_utils.trainyard.lab import host
 
 TIMEOUT = 120
 """Seconds for one call; creating a container from a 300 MB image takes about one."""
+
+
+def installed() -> bool:
+    """Whether the programs that carry a lab are there; a check run may come before they are installed."""
+    return all(shutil.which(program) for program in ("podman", "nft", "ip"))
 
 
 def podman(
