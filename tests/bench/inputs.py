@@ -3,8 +3,8 @@
 
     python tests/bench/inputs.py DIRECTORY [CACHE]
 
-writes `inputs.sh` (variables for by_hand.sh), `images` (layout and reference, one image a line), and two runs of the lab's
-training as manifests: `NAME-around.json` (namespace, policies, volume) and `NAME-jobset.json`. Nothing is built.
+writes `inputs.sh` (variables for by_hand.sh), `images` (layout and reference, one image a line), and two runs of the
+lab's training as manifests: `NAME-around.json` (namespace, policies, volume) and `NAME-jobset.json`. Nothing is built.
 """
 
 from __future__ import annotations

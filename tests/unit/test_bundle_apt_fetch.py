@@ -39,7 +39,9 @@ def vendor(tmp_path, monkeypatch) -> Iterator[Vendor]:
         yield running
 
 
-def publish(vendor: Vendor, signer: Signer, shape: str, *, extra: str = "", detached: bool = False) -> Apt:
+def publish(
+    vendor: Vendor, signer: Signer, shape: str, *, extra: str = "", detached: bool = False, deb: bytes = DEB
+) -> Apt:
     """Put a repository with one package on the server, and say where it is."""
     root = ROOTS[shape]
     release_folder = root if shape == "flat" else f"{root}dists/trixie/"
@@ -54,7 +56,7 @@ Package: tool
 Version: 1.2-1
 Architecture: amd64
 Filename: {POOL[shape]}
-SHA256: {sha256(DEB)}
+SHA256: {sha256(deb)}
 """.encode()
     packed = gzip.compress(packages, mtime=0)
     release = f"""Origin: vendor
@@ -66,7 +68,7 @@ SHA256:
 """.encode()
     options = ["--faked-system-time=20200102T000000!"] if "expired" in str(signer.home) else []
     vendor.files |= {
-        f"{root}{POOL[shape]}": DEB,
+        f"{root}{POOL[shape]}": deb,
         f"{release_folder}{index}": packages,
         f"{release_folder}{index}.gz": packed,
         f"{release_folder}Release": release,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
 import shutil
 import subprocess
@@ -16,6 +18,8 @@ from ansible.module_utils.trainyard.bundle.context import Context
 from ansible.module_utils.trainyard.bundle.lock import REQUIRED, Artefact
 from ansible.module_utils.trainyard.bundle.store import sha256
 from ansible.module_utils.trainyard.errors import TrainyardError
+
+from tests.unit.vendors import vendor_server
 
 
 def needs(*programs: str) -> pytest.MarkDecorator:
@@ -110,6 +114,19 @@ def test_a_program_in_c_runs_alone(context, tmp_path) -> None:
     program = tmp_path / "out/tool"
     assert subprocess.run([program], check=False, timeout=10).returncode == 42
     assert b"/lib64/ld-linux" not in program.read_bytes()
+
+
+def test_without_npm_the_registry_is_asked_itself(context, tmp_path, monkeypatch) -> None:
+    npm(tmp_path, monkeypatch, b"labels")
+    packed = (tmp_path / "package.tgz").read_bytes()
+    integrity = f"sha512-{base64.b64encode(hashlib.sha512(packed).digest()).decode()}"
+    recipe = {"package": "@team/data", "integrity": integrity, "files": {"labels": "data/labels"}}
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with vendor_server(tmp_path, monkeypatch) as vendor:
+        vendor.files["/@team/data/-/data-1.2-1.tgz"] = packed
+        monkeypatch.setenv("NPM_CONFIG_REGISTRY", f"{vendor.url}/")
+        files.npm_files(artefact("npm_files", recipe), tmp_path / "out", context)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["labels"]
 
 
 def npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:

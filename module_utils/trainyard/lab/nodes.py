@@ -1,25 +1,24 @@
-"""The lab's nodes: keys, containers, and the wait until each answers on SSH."""
+"""The lab's nodes: their containers, and the wait until each answers on SSH."""
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import socket
-import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils.trainyard.command import run
 from ansible.module_utils.trainyard.errors import TrainyardError
-from ansible.module_utils.trainyard.lab import host
+from ansible.module_utils.trainyard.lab import host, keys
 from ansible.module_utils.trainyard.lab.model import LABEL, Lab, Node
 from ansible.module_utils.trainyard.lab.podman import podman
 from ansible.module_utils.trainyard.plan import Step
 from ansible.module_utils.trainyard.waiter import wait_until
 
+EXITS = Path("/run/libpod/exits")
+"""Where podman's monitors record the exit code of a container, for root."""
 SSH_TIMEOUT = 90
 """Seconds until a started node must answer on SSH; 3 to 5 are usual."""
 
@@ -30,19 +29,6 @@ def containers(lab: Lab) -> dict[str, dict[str, Any]]:
     if not names:
         return {}
     return {entry["Name"]: entry for entry in json.loads(podman("inspect", *names).stdout)}
-
-
-def plan_keys(lab: Lab) -> list[Step]:
-    """Missing SSH key pairs, and the list of known hosts."""
-    wanted = {lab.ssh_key: f"{lab.name} lab", **{lab.host_key(node): node.name for node in lab.nodes}}
-    steps = [
-        Step(f"Generate the SSH key {path.name}", partial(_generate, path, comment))
-        for path, comment in wanted.items()
-        if not path.exists()
-    ]
-    if steps or _pinned(lab) != _wanted_pins(lab):
-        steps.append(Step("Pin the nodes' host keys", lambda: _pin(lab)))
-    return steps
 
 
 def plan_image(lab: Lab) -> list[Step]:
@@ -110,7 +96,7 @@ def plan_node_removal(lab: Lab, found: Sequence[str]) -> list[Step]:
                 )
             )
         if lab.host_key(node).exists():
-            steps.append(Step(f"Forget the host key of {node.name}", partial(_forget, lab, node)))
+            steps.append(Step(f"Forget the host key of {node.name}", partial(keys.forget, lab, node)))
     return steps
 
 
@@ -147,44 +133,6 @@ def _runs(entry: dict[str, Any]) -> bool:
     return bool(state["Running"]) and state["Pid"] > 0 and os.path.exists(f"/proc/{state['Pid']}")
 
 
-def _generate(path: Path, comment: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(path)], timeout=20)
-
-
-def _pinned(lab: Lab) -> dict[str, str]:
-    """The known hosts, address -> line."""
-    if not lab.known_hosts.exists():
-        return {}
-    lines = lab.known_hosts.read_text(encoding="utf-8").splitlines()
-    return {line.split()[0]: line for line in lines if line}
-
-
-def _wanted_pins(lab: Lab) -> dict[str, str]:
-    """Nodes that this call does not name keep their lines: several inventories may share one lab."""
-    pins = _pinned(lab)
-    for node in lab.nodes:
-        kind, key, *_ = Path(f"{lab.host_key(node)}.pub").read_text(encoding="utf-8").split()
-        pins[node.address] = f"{node.address} {kind} {key}"
-    return pins
-
-
-def _pin(lab: Lab) -> None:
-    _write_pins(lab, _wanted_pins(lab))
-
-
-def _write_pins(lab: Lab, pins: Mapping[str, str]) -> None:
-    staged = lab.known_hosts.with_suffix(".new")
-    staged.write_text("".join(f"{pins[address]}\n" for address in sorted(pins)), encoding="utf-8")
-    staged.rename(lab.known_hosts)
-
-
-def _forget(lab: Lab, node: Node) -> None:
-    for path in (lab.host_key(node), Path(f"{lab.host_key(node)}.pub")):
-        path.unlink(missing_ok=True)
-    _write_pins(lab, {address: line for address, line in _pinned(lab).items() if address != node.address})
-
-
 def _image(lab: Lab) -> str:
     return f"localhost/trainyard/lab-node:{lab.image.removeprefix('sha256:')[:16]}"
 
@@ -214,32 +162,24 @@ def _create(lab: Lab, node: Node) -> None:
         *arguments,
         _image(lab),
     )
-    podman("cp", "-", f"{name}:/", stdin=_identity(lab, node))
+    podman("cp", "-", f"{name}:/", stdin=keys.identity(lab, node))
     _start(name)
 
 
 def _start(name: str) -> None:
+    _record_lost_exit(name)
     # After a power cut the network's address is still taken and mounts are left: the engine's own clean-up frees them.
     podman("container", "cleanup", name, ok=(0, 1, 125))
     podman("start", name)
 
 
-def _identity(lab: Lab, node: Node) -> bytes:
-    """What makes the node this node, as a tar stream: its host key, the lab's public key, its name.
+def _record_lost_exit(name: str) -> None:
+    """Tell the engine that a container has ended where the monitor that would have told it was killed as well.
 
-    The engine would write /etc/hosts anew at every start and take away what roles have added.
+    Without the monitor's record the engine believes for ever that the container runs, and neither starts nor stops it.
     """
-    private, public = lab.host_key(node), Path(f"{lab.host_key(node)}.pub")
-    files = {
-        "etc/ssh/ssh_host_ed25519_key": (0o600, private.read_bytes()),
-        "etc/ssh/ssh_host_ed25519_key.pub": (0o644, public.read_bytes()),
-        "etc/hosts": (0o644, f"127.0.0.1 localhost\n{node.address} {node.name}\n".encode()),
-        "root/.ssh/authorized_keys": (0o600, Path(f"{lab.ssh_key}.pub").read_bytes()),
-    }
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for place, (mode, data) in files.items():
-            member = tarfile.TarInfo(place)
-            member.size, member.mode = len(data), mode
-            archive.addfile(member, io.BytesIO(data))
-    return buffer.getvalue()
+    entry = json.loads(podman("inspect", name).stdout)[0]
+    state = entry["State"]
+    monitored = state["ConmonPid"] > 0 and os.path.exists(f"/proc/{state['ConmonPid']}")
+    if state["Status"] in ("running", "stopping", "paused") and not _runs(entry) and not monitored:
+        (EXITS / entry["Id"]).write_text("137", encoding="ascii")

@@ -1,0 +1,85 @@
+"""What makes a node known: SSH keys, pinned host keys, its name."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from ansible.module_utils.trainyard.command import run
+from ansible.module_utils.trainyard.lab.model import Lab, Node
+from ansible.module_utils.trainyard.plan import Step
+
+
+def plan_keys(lab: Lab) -> list[Step]:
+    """Missing SSH key pairs, and the list of known hosts."""
+    wanted = {lab.ssh_key: f"{lab.name} lab", **{lab.host_key(node): node.name for node in lab.nodes}}
+    steps = [
+        Step(f"Generate the SSH key {path.name}", partial(_generate, path, comment))
+        for path, comment in wanted.items()
+        if not path.exists()
+    ]
+    if steps or _pinned(lab) != _wanted_pins(lab):
+        steps.append(Step("Pin the nodes' host keys", lambda: _pin(lab)))
+    return steps
+
+
+def identity(lab: Lab, node: Node) -> bytes:
+    """What makes the node this node, as a tar stream: its host key, the lab's public key, its name.
+
+    The engine would write /etc/hosts anew at every start and take away what roles have added.
+    """
+    private, public = lab.host_key(node), Path(f"{lab.host_key(node)}.pub")
+    files = {
+        "etc/ssh/ssh_host_ed25519_key": (0o600, private.read_bytes()),
+        "etc/ssh/ssh_host_ed25519_key.pub": (0o644, public.read_bytes()),
+        "etc/hosts": (0o644, f"127.0.0.1 localhost\n{node.address} {node.name}\n".encode()),
+        "root/.ssh/authorized_keys": (0o600, Path(f"{lab.ssh_key}.pub").read_bytes()),
+    }
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for place, (mode, data) in files.items():
+            member = tarfile.TarInfo(place)
+            member.size, member.mode = len(data), mode
+            archive.addfile(member, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def _generate(path: Path, comment: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(path)], timeout=20)
+
+
+def _pinned(lab: Lab) -> dict[str, str]:
+    """The known hosts, address -> line."""
+    if not lab.known_hosts.exists():
+        return {}
+    lines = lab.known_hosts.read_text(encoding="utf-8").splitlines()
+    return {line.split()[0]: line for line in lines if line}
+
+
+def _wanted_pins(lab: Lab) -> dict[str, str]:
+    """Nodes that this call does not name keep their lines: several inventories may share one lab."""
+    pins = _pinned(lab)
+    for node in lab.nodes:
+        kind, key, *_ = Path(f"{lab.host_key(node)}.pub").read_text(encoding="utf-8").split()
+        pins[node.address] = f"{node.address} {kind} {key}"
+    return pins
+
+
+def _pin(lab: Lab) -> None:
+    _write_pins(lab, _wanted_pins(lab))
+
+
+def _write_pins(lab: Lab, pins: Mapping[str, str]) -> None:
+    staged = lab.known_hosts.with_suffix(".new")
+    staged.write_text("".join(f"{pins[address]}\n" for address in sorted(pins)), encoding="utf-8")
+    staged.rename(lab.known_hosts)
+
+
+def forget(lab: Lab, node: Node) -> None:
+    for path in (lab.host_key(node), Path(f"{lab.host_key(node)}.pub")):
+        path.unlink(missing_ok=True)
+    _write_pins(lab, {address: line for address, line in _pinned(lab).items() if address != node.address})

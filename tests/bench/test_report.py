@@ -1,0 +1,73 @@
+"""The parts of the benchmark that read and write text; what is measured is nowhere tested."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import memory
+import report
+
+LOG = """\
+PLAY [Site] ****
+mirror : Push the images of the bundle ------------------------ 99.99s
+
+PLAY RECAP *********************************************************************
+cp1                        : ok=31   changed=20   unreachable=0    failed=0    skipped=3
+
+Saturday 21 November 2026  15:30:00 +0000 (0:00:01.000)       0:01:40.000 ******
+===============================================================================
+mirror : Push the images of the bundle -------------------------------------------------- 20.50s
+base : Install packages ------------------------------------------------------------------ 12.00s
+mirror : pki | Create the folders --------------------------------------------------------- 1.50s
+Refuse bad input -------------------------------------------------------------------------- 0.25s
+"""
+
+
+def test_profile_reads_the_end_of_the_log() -> None:
+    tasks = report.profile(LOG)
+    assert tasks[0] == ("mirror : Push the images of the bundle", 20.5)
+    assert len(tasks) == 4
+    assert report.by_role(tasks) == [("mirror", 22.0), ("base", 12.0), (report.NO_ROLE, 0.25)]
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [([], "-"), ([3.0], "3.0 s (3.0 to 3.0)"), ([4.0, 1.0, 2.5], "2.5 s (1.0 to 4.0)")],
+)
+def test_spread_is_median_and_range(values: list[float], text: str) -> None:
+    assert report.spread(values) == text
+
+
+def test_insert_leaves_the_rest_alone() -> None:
+    document = f"# A\n\n{report.BEGIN}\nold\n{report.END}\n\nkept\n"
+    assert report.insert(document, "new") == f"# A\n\n{report.BEGIN}\nnew\n{report.END}\n\nkept\n"
+
+
+def test_insert_refuses_a_document_without_markers() -> None:
+    with pytest.raises(ValueError, match="once each"):
+        report.insert("# A\n", "new")
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (
+            {
+                "memory.usage_in_bytes": "1000\n",
+                "memory.stat": "rss 1\ntotal_inactive_file 300\ntotal_rss 500\ntotal_mapped_file 50\n",
+            },
+            (700, 550),
+        ),
+        ({"memory.current": "1000\n", "memory.stat": "inactive_file 400\nanon 450\nfile_mapped 30\n"}, (600, 480)),
+    ],
+    ids=["version1", "version2"],
+)
+def test_memory_of_a_control_group(tmp_path: Path, files: dict[str, str], expected: tuple[int, int]) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="ascii")
+    assert memory.measure(tmp_path) == expected
