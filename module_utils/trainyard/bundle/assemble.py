@@ -12,6 +12,7 @@ from ansible.module_utils.trainyard.bundle import lock
 from ansible.module_utils.trainyard.bundle.builders import BUILDERS, REVISIONS
 from ansible.module_utils.trainyard.bundle.choose import Chooser
 from ansible.module_utils.trainyard.bundle.context import Context
+from ansible.module_utils.trainyard.bundle.image import LAYOUT
 from ansible.module_utils.trainyard.bundle.store import Store
 from ansible.module_utils.trainyard.bundle.upstream import Upstream
 from ansible.module_utils.trainyard.errors import TrainyardError
@@ -133,9 +134,10 @@ class Assembly:
     def result(self) -> dict[str, dict[str, Any]]:
         """What users of the bundle need to know of each artefact that is there: path, version, key, origin and facts.
 
-        Where the facts hold a `layout`, it is made an absolute path. Long lists stay in the store's manifests.
+        Where the facts hold a `layout`, it is made an absolute path. Long lists stay in the store's manifests. What is
+        not made yet, as in check mode, has its future path and the facts that the lock gives; an unknown digest is zeros.
         """
-        result: dict[str, dict[str, Any]] = {}
+        result: dict[str, dict[str, Any]] = {name: self._future(name) for name in self.missing}
         for name, manifest in self.manifests.items():
             path = self.store.path(name, self.keys[name])
             facts = {key: value for key, value in manifest.items() if key not in ("files", "name", "resolved")}
@@ -143,6 +145,17 @@ class Assembly:
                 facts["layout"] = str(path / facts["layout"])
             result[name] = {"path": str(path), "origin": self.choices[name].origin, **facts}
         return result
+
+    def _future(self, name: str) -> dict[str, Any]:
+        artefact = self.artefacts[name]
+        path = self.store.path(name, self.keys[name])
+        facts = {"path": str(path), "kind": artefact.kind, "version": artefact.version, "key": self.keys[name]}
+        if artefact.kind == "image":
+            reference = artefact.recipe["reference"].format(version=artefact.version)
+            facts |= {"reference": reference, "layout": str(path / LAYOUT), "digest": f"sha256:{'0' * 64}"}
+        elif artefact.kind == "apt_repository":
+            facts |= {"suite": artefact.recipe["suite"], "component": artefact.recipe["component"]}
+        return facts
 
 
 def _named(name: str, error: BaseException | None) -> BaseException | None:
