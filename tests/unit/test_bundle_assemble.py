@@ -74,7 +74,9 @@ def test_everything_is_made_once_inputs_first(bench) -> None:
 def test_only_what_is_wanted_is_looked_at(bench) -> None:
     assert bench.assembly("alone").missing == ["alone"]
     assert bench.run("alone") == ["alone"]
-    assert set(bench.assembly().result()) == {"alone"}
+    result = bench.assembly().result()
+    assert {name for name, facts in result.items() if "origin" in facts} == {"alone"}
+    assert all(facts["path"] for facts in result.values())
 
 
 def test_inputs_of_what_is_there_are_not_missed(bench) -> None:

@@ -135,7 +135,7 @@ class Assembly:
         """What users of the bundle need to know of each artefact that is there: path, version, key, origin and facts.
 
         Where the facts hold a `layout`, it is made an absolute path. Long lists stay in the store's manifests. What is
-        not made yet, as in check mode, has its future path and the facts that the lock gives; an unknown digest is zeros.
+        not made yet, as in check mode, has its future path and what the lock says; an unknown digest is zeros.
         """
         result: dict[str, dict[str, Any]] = {name: self._future(name) for name in self.missing}
         for name, manifest in self.manifests.items():
