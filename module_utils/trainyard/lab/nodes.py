@@ -180,6 +180,8 @@ def _record_lost_exit(name: str) -> None:
     """
     entry = json.loads(podman("inspect", name).stdout)[0]
     state = entry["State"]
-    monitored = state["ConmonPid"] > 0 and os.path.exists(f"/proc/{state['ConmonPid']}")
+    # A container that has never run shows no monitor.
+    monitor = state.get("ConmonPid", 0)
+    monitored = monitor > 0 and os.path.exists(f"/proc/{monitor}")
     if state["Status"] in ("running", "stopping", "paused") and not _runs(entry) and not monitored:
         (EXITS / entry["Id"]).write_text("137", encoding="ascii")
