@@ -35,6 +35,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "--output", type=Path, default=inputs.ROOT / "docs/benchmarks.md", help="document to write into"
     )
     parser.add_argument("--logs", type=Path, help="new folder for all logs (default: one below /var/tmp)")
+    parser.add_argument("--results", type=Path, help="results.json of an earlier run: only write the document")
     options = parser.parse_args(argv)
     if options.pairs < 1:
         parser.error("--pairs must be at least 1")
@@ -71,7 +72,8 @@ def measure(options: argparse.Namespace, folder: Path, results: list[Result]) ->
             for side in sides:
                 result = side.run(number, folder / "inputs")
                 results.append(result)
-                say(f"{side.name} {number} of {options.pairs}: {result.seconds:.1f} s, second {result.second:.1f} s")
+                more = f", second run {result.second:.1f} s, seed {result.seed:.1f} s" if result.second else ""
+                say(f"{side.name} {number} of {options.pairs}: {result.seconds:.1f} s{more}")
                 side.down()
     finally:
         (folder / "results.json").write_text(
@@ -95,6 +97,11 @@ def stop(number: int, _: object) -> NoReturn:
 
 def main(argv: list[str]) -> int:
     options = parse(argv)
+    if options.results:
+        report.write(options.output, report.load(options.results))
+        return 0
+    # Before an hour is spent on measuring: is there a place to write to?
+    report.read(options.output)
     signal.signal(signal.SIGTERM, stop)
     folder = options.logs or Path(tempfile.mkdtemp(prefix="trainyard-bench-", dir="/var/tmp"))
     folder.mkdir(parents=True, exist_ok=True)

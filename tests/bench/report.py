@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -9,10 +10,12 @@ import statistics
 import subprocess
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
 import yaml
 from inputs import ROOT
+from memory import Peak
 from sides import Hand, Result, Site
 
 BEGIN, END = "<!-- generated -->", "<!-- /generated -->"
@@ -51,7 +54,8 @@ def spread(values: Sequence[float], unit: str = " s", digits: int = 1) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
+    """A table in Markdown. A bar inside a cell needs an escape: tasks of included files have one in their names."""
+    lines = [head, ["---"] * len(head), *([cell.replace("|", r"\|") for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -73,8 +77,8 @@ def machine() -> list[str]:
     calico = str(lock["image_calico_node"]["version"]).removeprefix("v")
     return [
         f"- Date: {datetime.now(UTC):%Y-%m-%d}",
-        f"- Machine: {cpu}, kernel {platform.release()}, {system}, cgroup version {cgroup}",
-        f"- Controller: {_first(['ansible', '--version'])}, Python {platform.python_version()}, {engine}",
+        f"- Machine: {cpu}, kernel {platform.release().partition('-')[0]}, {system}, cgroup version {cgroup}",
+        f"- Controller: ansible-core {version('ansible-core')}, Python {platform.python_version()}, {engine}",
         f"- Nodes (locked): {locked}, Calico {calico}",
     ]
 
@@ -116,10 +120,10 @@ def render(results: Sequence[Result]) -> str:
     hand = [result for result in results if result.side == Hand.name]
     parts = [
         "\n".join(machine()),
-        f"{len(site)} runs of site.yml and {len(hand)} by hand, in turn, from no lab with the bundle complete; the "
+        f"Runs in turn, {len(site)} of site.yml and {len(hand)} by hand, each from no lab with a complete bundle; the "
         "nodes' image was in the container engine's storage. Memory is that of the four containers' control groups, "
         "sampled once a second: the working set is usage less inactive file cache, resident is anonymous memory and "
-        "mapped files.",
+        "mapped files. By hand there is no validation, no SSH, no probe of the network policy and no verification.",
         measures(results),
     ]
     if hand:
@@ -160,6 +164,21 @@ def insert(document: str, generated: str) -> str:
     return f"{before}{BEGIN}\n{generated}\n{END}{rest.partition(END)[2]}"
 
 
-def write(path: Path, results: Sequence[Result]) -> None:
+def read(path: Path) -> str:
+    """The document as it is, or the frame of one.
+
+    :raises ValueError: it has no place for the generated part.
+    """
     document = path.read_text(encoding="utf-8") if path.exists() else HEAD
-    path.write_text(insert(document, render(results)), encoding="utf-8")
+    insert(document, "")
+    return document
+
+
+def load(path: Path) -> list[Result]:
+    """Results of an earlier measurement, from its results.json."""
+    entries = json.loads(path.read_text(encoding="utf-8"))
+    return [Result(**{**entry, "peak": Peak(**entry["peak"])}) for entry in entries]
+
+
+def write(path: Path, results: Sequence[Result]) -> None:
+    path.write_text(insert(read(path), render(results)), encoding="utf-8")

@@ -43,6 +43,10 @@ def test_spread_is_median_and_range(values: list[float], text: str) -> None:
     assert report.spread(values) == text
 
 
+def test_table_escapes_bars() -> None:
+    assert report.table(["a"], [["x | y"]]).splitlines()[-1] == r"| x \| y |"
+
+
 def test_insert_leaves_the_rest_alone() -> None:
     document = f"# A\n\n{report.BEGIN}\nold\n{report.END}\n\nkept\n"
     assert report.insert(document, "new") == f"# A\n\n{report.BEGIN}\nnew\n{report.END}\n\nkept\n"

@@ -1,0 +1,66 @@
+"""The page of variables says what the roles' argument specifications say."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+from checkout import ROLES, ROOT
+
+
+def _program() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs_variables", ROOT / "docs" / "variables.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_variables_is_current() -> None:
+    program = _program()
+    page = program.render(ROOT / "roles")
+    assert program.TARGET.read_text(encoding="utf-8") == page, "run `python3 docs/variables.py`"
+
+
+def test_the_page_names_every_variable_of_every_role() -> None:
+    page = (ROOT / "docs" / "variables.md").read_text(encoding="utf-8")
+    missing = {name for role in ROLES for name in role.own_options if f"| `{name}` |" not in page}
+    assert not missing
+
+
+def test_a_row_shows_what_the_specification_says(tmp_path: Path) -> None:
+    folder = tmp_path / "toy" / "meta"
+    folder.mkdir(parents=True)
+    (folder / "argument_specs.yml").write_text(
+        """
+argument_specs:
+  main:
+    short_description: Play with toys
+    options:
+      toy_names:
+        description: Names, a|b.
+        type: list
+        elements: dict
+        required: true
+        options:
+          name: {type: str, required: true}
+          colour: {type: str}
+      toy_mode:
+        description: [Way of, playing.]
+        type: str
+        choices: [alone, together]
+        default: "alone"
+      toy_on: {description: On or off., type: bool, default: false}
+      toy_long: {description: Long., type: str, default: "%s"}
+      other_thing: {description: Belongs to another role., type: str}
+"""
+        % ("x" * 80),
+        encoding="utf-8",
+    )
+    page = _program().render(tmp_path)
+    assert "| `toy_names` | list of dict | required | Names, a\\|b. Keys: `name`, `colour` (optional). |" in page
+    assert "| `toy_mode` | str | `alone` | Way of playing. One of `alone`, `together`. |" in page
+    assert "| `toy_on` | bool | `false` | On or off. |" in page
+    assert "| `toy_long` | str | see `roles/toy/defaults/main.yml` | Long. |" in page
+    assert "other_thing" not in page
