@@ -95,7 +95,7 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.errors import TrainyardError
-from ansible.module_utils.trainyard.lab import keys, model, network, nodes
+from ansible.module_utils.trainyard.lab import host, keys, model, network, nodes
 from ansible.module_utils.trainyard.lab.podman import installed
 from ansible.module_utils.trainyard.plan import Plan, Step
 from ansible.module_utils.trainyard.runner import run_plan
@@ -106,6 +106,7 @@ def plan_present(lab: model.Lab, states: dict[str, str]) -> Plan:
     if not installed():
         states.update({node.name: "absent" for node in lab.nodes})
         return Plan([Step("Make the lab once podman is installed", _impossible)], {"network": "absent", **states})
+    host.check_inotify(len(lab.nodes))
     steps, found = network.plan(lab)
     steps += keys.plan_keys(lab)
     node_steps, node_states = nodes.plan_nodes(lab, nodes.containers(lab))

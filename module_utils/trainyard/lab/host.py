@@ -8,12 +8,18 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from ansible.module_utils.trainyard.errors import TrainyardError
+
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 NODE_NOFILE = 1048576
 """Open files that a node would like to have; systemd's and containerd's own default."""
 
 NODE_NPROC = 32768
 """Processes that a node may have. The engine lowers its own limit to the kernel's smallest pid_max, which is this."""
+
+INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
+INOTIFY_PER_NODE = 17
+"""Instances that systemd, containerd, kubelet and the system pods of a node hold: 65 for a lab of four."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,20 @@ def _limit(which: int, wanted: int) -> int:
     """The wanted limit, or what this process may pass on: raising a hard limit takes a capability."""
     hard = resource.getrlimit(which)[1]
     return wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+
+
+def check_inotify(nodes: int) -> None:
+    """Refuse a machine on which the nodes' programs would run out of inotify instances, which all containers share.
+
+    :raises TrainyardError: the limit is below `INOTIFY_PER_NODE` for each node.
+    """
+    limit = int(INOTIFY.read_text(encoding="ascii"))
+    if limit < nodes * INOTIFY_PER_NODE:
+        wanted = nodes * INOTIFY_PER_NODE
+        raise TrainyardError(
+            f"This machine allows {limit} inotify instances, {nodes} nodes need {wanted}.",
+            remedy=f"Run: sysctl -w fs.inotify.max_user_instances={2 * wanted}",
+        )
 
 
 def run_arguments(facts: HostFacts) -> list[str]:

@@ -17,6 +17,8 @@ from ansible.module_utils.trainyard.lab.podman import podman
 from ansible.module_utils.trainyard.plan import Step
 from ansible.module_utils.trainyard.waiter import wait_until
 
+IMAGE = "localhost/trainyard/lab-node"
+"""Name of the nodes' image in the engine's storage; its tag is the digest's beginning."""
 EXITS = Path("/run/libpod/exits")
 """Where podman's monitors record the exit code of a container, for root."""
 SSH_TIMEOUT = 90
@@ -79,6 +81,11 @@ def plan_removal(lab: Lab, found: Sequence[str]) -> list[Step]:
     if volumes:
         what = f"Remove {len(volumes)} volumes of the lab"
         steps.append(Step(what, partial(podman, "volume", "rm", "--force", *volumes, timeout=300)))
+    images = podman("images", "--format={{.Repository}}:{{.Tag}}", IMAGE).stdout.split()
+    used = podman("ps", "--all", "--format={{.Image}}").stdout.split()
+    if images and len([image for image in used if image in images]) <= len(found):
+        # No other lab's nodes are made from it.
+        steps.append(Step("Remove the nodes' image", partial(podman, "rmi", *images)))
     return steps
 
 
@@ -134,12 +141,14 @@ def _runs(entry: dict[str, Any]) -> bool:
 
 
 def _image(lab: Lab) -> str:
-    return f"localhost/trainyard/lab-node:{lab.image.removeprefix('sha256:')[:16]}"
+    return f"{IMAGE}:{lab.image.removeprefix('sha256:')[:16]}"
 
 
 def _load(lab: Lab) -> None:
     identity = podman("pull", "--quiet", f"oci:{lab.layout}:image", timeout=300).stdout.split()[-1]
     podman("tag", identity, _image(lab))
+    # The pull has named it after the layout's path as well.
+    podman("untag", identity, f"localhost{lab.layout}:latest", ok=(0, 125))
 
 
 def _create(lab: Lab, node: Node) -> None:
