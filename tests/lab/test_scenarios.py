@@ -58,6 +58,8 @@ def _environment(**more: str) -> dict[str, str]:
     """The environment of a run: the programs of this Python's environment, and no colours in the log."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     fixed = {"PATH": path, "NO_COLOR": "1", "ANSIBLE_NOCOLOR": "1", "PY_COLORS": "0", "PYTHONUNBUFFERED": "1"}
+    # A string that came from a host or a file and looks like a template is a bug in a role.
+    fixed["_ANSIBLE_TEMPLAR_UNTRUSTED_TEMPLATE_BEHAVIOR"] = "error"
     return {**os.environ, **fixed, "MOLECULE_PROJECT_DIRECTORY": str(ROOT), **more}
 
 
