@@ -106,8 +106,8 @@ def plan_present(lab: model.Lab, states: dict[str, str]) -> Plan:
     if not installed():
         states.update({node.name: "absent" for node in lab.nodes})
         return Plan([Step("Make the lab once podman is installed", _impossible)], {"network": "absent", **states})
-    host.check_inotify(len(lab.nodes))
     steps, found = network.plan(lab)
+    steps += host.plan_inotify()
     steps += keys.plan_keys(lab)
     node_steps, node_states = nodes.plan_nodes(lab, nodes.containers(lab))
     states.update(node_states)

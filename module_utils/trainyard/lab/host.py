@@ -8,7 +8,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible.module_utils.trainyard.errors import TrainyardError
+from ansible.module_utils.trainyard.plan import Step
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 NODE_NOFILE = 1048576
@@ -18,8 +18,8 @@ NODE_NPROC = 32768
 """Processes that a node may have. The engine lowers its own limit to the kernel's smallest pid_max, which is this."""
 
 INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
-INOTIFY_PER_NODE = 17
-"""Instances that systemd, containerd, kubelet and the system pods of a node hold: 65 for a lab of four."""
+INOTIFY_INSTANCES = 1024
+"""Enough for a dozen labs: the nodes of one hold 65, and the kernel allows 128 by default."""
 
 
 @dataclass(frozen=True)
@@ -59,18 +59,16 @@ def _limit(which: int, wanted: int) -> int:
     return wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
 
 
-def check_inotify(nodes: int) -> None:
-    """Refuse a machine on which the nodes' programs would run out of inotify instances, which all containers share.
+def plan_inotify() -> list[Step]:
+    """Raise the limit of inotify instances, which all containers of this machine share, where it is too low for labs.
 
-    :raises TrainyardError: the limit is below `INOTIFY_PER_NODE` for each node.
+    Without instances left a node's init ends without a word. The limit stays raised until the machine restarts.
     """
     limit = int(INOTIFY.read_text(encoding="ascii"))
-    if limit < nodes * INOTIFY_PER_NODE:
-        wanted = nodes * INOTIFY_PER_NODE
-        raise TrainyardError(
-            f"This machine allows {limit} inotify instances, {nodes} nodes need {wanted}.",
-            remedy=f"Run: sysctl -w fs.inotify.max_user_instances={2 * wanted}",
-        )
+    if limit >= INOTIFY_INSTANCES:
+        return []
+    what = f"Raise fs.inotify.max_user_instances from {limit} to {INOTIFY_INSTANCES}"
+    return [Step(what, lambda: INOTIFY.write_text(str(INOTIFY_INSTANCES), encoding="ascii"))]
 
 
 def run_arguments(facts: HostFacts) -> list[str]:

@@ -30,6 +30,11 @@ class Node:
     address: str
     volumes: tuple[str, ...]
 
+    @property
+    def mac(self) -> str:
+        """Made from the IPv4 address, so that it survives a restart: neighbours would go on using the old one."""
+        return "02:42:" + ":".join(f"{byte:02x}" for byte in ipaddress.IPv4Address(self.address).packed)
+
 
 @dataclass(frozen=True)
 class Lab:

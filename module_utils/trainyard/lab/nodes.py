@@ -19,6 +19,7 @@ from ansible.module_utils.trainyard.waiter import wait_until
 
 IMAGE = "localhost/trainyard/lab-node"
 """Name of the nodes' image in the engine's storage; its tag is the digest's beginning."""
+PROC = Path("/proc")
 EXITS = Path("/run/libpod/exits")
 """Where podman's monitors record the exit code of a container, for root."""
 SSH_TIMEOUT = 90
@@ -135,9 +136,16 @@ def _banner(address: str) -> str:
 
 
 def _runs(entry: dict[str, Any]) -> bool:
-    """Whether the container's first process is alive; after a power cut the engine may believe so without looking."""
+    """Whether the container's first process is alive; after a power cut the engine may believe so without looking.
+
+    The process must be in the container's own control group: its number may be another's by now.
+    """
     state = entry["State"]
-    return bool(state["Running"]) and state["Pid"] > 0 and os.path.exists(f"/proc/{state['Pid']}")
+    try:
+        groups = (PROC / str(state["Pid"]) / "cgroup").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return bool(state["Running"]) and entry["Id"] in groups
 
 
 def _image(lab: Lab) -> str:
@@ -165,6 +173,7 @@ def _create(lab: Lab, node: Node) -> None:
         f"--label={LABEL}={lab.name}",
         f"--network={lab.network}",
         f"--ip={node.address}",
+        f"--mac-address={node.mac}",
         f"--dns={lab.gateway}",
         "--dns-search=.",
         "--no-hosts",
