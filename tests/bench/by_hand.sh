@@ -298,6 +298,7 @@ clusterDomain: cluster.local
 serializeImagePulls: false
 maxParallelImagePulls: 4
 evictionHard: {memory.available: 100Mi, nodefs.available: 2Gi, nodefs.inodesFree: 5%, imagefs.available: 2Gi}
+syncFrequency: 10s
 ---
 apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
