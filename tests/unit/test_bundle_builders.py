@@ -129,6 +129,14 @@ def test_without_npm_the_registry_is_asked_itself(context, tmp_path, monkeypatch
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["labels"]
 
 
+def test_without_npm_and_registry_the_remedy_is_named(context, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("NPM_CONFIG_REGISTRY", raising=False)
+    recipe = {"package": "data", "integrity": "sha512-x", "files": {}}
+    with pytest.raises(TrainyardError, match="npm is not installed"):
+        files.npm_files(artefact("npm_files", recipe), tmp_path, context)
+
+
 def npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
     """An npm that packs a package with one file."""
     with tarfile.open(tmp_path / "package.tgz", "w:gz") as stream:

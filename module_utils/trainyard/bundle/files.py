@@ -21,7 +21,6 @@ from ansible.module_utils.trainyard.bundle.lock import Artefact
 from ansible.module_utils.trainyard.command import run
 from ansible.module_utils.trainyard.errors import TrainyardError
 
-NPM_REGISTRY = "https://registry.example.invalid"
 NPM_LIMIT = 1 << 30
 """Bytes of a package."""
 
@@ -65,11 +64,13 @@ def npm_files(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]
 
 
 def _npm_archive(package: str, version: str, out: Path) -> Path:
-    """Download a package with npm, whose configuration knows the registry, or from the public registry without npm."""
+    """Download a package with npm, whose configuration knows the registry; without npm from `NPM_CONFIG_REGISTRY`."""
     if shutil.which("npm"):
         argv = ["npm", "pack", "--json", "--silent", f"--pack-destination={out}", f"{package}@{version}"]
         return out / str(json.loads(run(argv, timeout=600, cwd=str(out)).stdout)[0]["filename"])
-    registry = os.environ.get("NPM_CONFIG_REGISTRY", NPM_REGISTRY).rstrip("/")
+    registry = os.environ.get("NPM_CONFIG_REGISTRY", "").rstrip("/")
+    if not registry:
+        raise TrainyardError("npm is not installed.", remedy="Install npm, or set NPM_CONFIG_REGISTRY to a registry.")
     archive = out / "package.tgz"
     archive.write_bytes(
         fetch.read(f"{registry}/{package}/-/{package.rpartition('/')[2]}-{version}.tgz", limit=NPM_LIMIT)
