@@ -29,6 +29,12 @@ options:
     type: list
     elements: str
     default: []
+  frozen_by:
+    description:
+      - While this file exists, another version of an installed package is refused.
+      - Such a file says that the host is in use with its present versions.
+    type: path
+    default: ""
   timeout:
     description: Seconds for one run of apt-get.
     type: int
@@ -60,6 +66,8 @@ steps:
   elements: str
 """
 
+import os
+
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.base_packages import Packages, dpkg_was_interrupted, installed
 from ansible.module_utils.trainyard.runner import run_plan
@@ -71,6 +79,7 @@ def main() -> None:
             "packages": {"type": "dict", "required": True},
             "hold": {"type": "bool", "default": False},
             "may_remove": {"type": "list", "elements": "str", "default": []},
+            "frozen_by": {"type": "path", "default": ""},
             "timeout": {"type": "int", "default": 600},
         },
         supports_check_mode=True,
@@ -79,6 +88,7 @@ def main() -> None:
         wanted={name: str(version or "") for name, version in module.params["packages"].items()},
         hold=module.params["hold"],
         may_remove=module.params["may_remove"],
+        frozen=os.path.exists(module.params["frozen_by"]),
         timeout=module.params["timeout"],
     )
     run_plan(module, lambda: packages.plan(installed(), dpkg_was_interrupted()))

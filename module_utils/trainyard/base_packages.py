@@ -24,7 +24,7 @@ SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/
 LOCKED = "Could not get lock"
 """apt's words for another apt at work."""
 
-STAMP = "/var/lib/trainyard/apt_index.sha256"
+STAMP = "/var/cache/trainyard/apt_index.sha256"
 TORN = "H"
 """Second letter of dpkg's status abbreviation (dpkg-query(1)) of a package that was cut off while it was unpacked."""
 
@@ -60,20 +60,24 @@ class Packages:
     :param wanted: name -> version pattern (`2.3.4-*`), or an empty string for any version.
     :param hold: hold the wanted packages at their versions.
     :param may_remove: packages that an installation may remove; any other removal is refused.
+    :param frozen: refuse to change the version of a package that is installed.
     :param timeout: seconds for one run of apt-get.
     """
 
     wanted: Mapping[str, str]
     hold: bool = False
     may_remove: Sequence[str] = ()
+    frozen: bool = False
     timeout: float = 600.0
 
     def plan(self, seen: Mapping[str, Seen], interrupted: bool = False) -> Plan:
         """Plan from dpkg's state.
 
         :param interrupted: dpkg left a journal behind.
+        :raises TrainyardError: a frozen package is to get another version.
         """
         steps: list[Step] = []
+        self._refuse_change(seen)
         broken = sorted(name for name, package in seen.items() if package.status[1:2] in UNFINISHED)
         if broken or interrupted:
             torn = [name for name in broken if seen[name].status[1] == TORN]
@@ -97,6 +101,18 @@ class Packages:
         if package is None or package.status[:2] not in ("ii", "hi"):
             return False
         return not self.wanted[name] or fnmatch.fnmatchcase(package.version, self.wanted[name])
+
+    def _refuse_change(self, seen: Mapping[str, Seen]) -> None:
+        moved = [
+            f"{name} is {seen[name].version}, wanted is {version}"
+            for name, version in self.wanted.items()
+            if name in seen and seen[name].status in ("ii", "hi") and not self._is_there(name, seen)
+        ]
+        if self.frozen and moved:
+            raise TrainyardError(
+                f"Other versions under a node that is in a cluster would be an upgrade: {'; '.join(moved)}.",
+                remedy="Put the versions back in bundle.lock.yml; nothing here upgrades a cluster yet.",
+            )
 
     def _states(self, seen: Mapping[str, Seen], missing: list[str], unheld: list[str]) -> tuple[Any, Any]:
         touched = [name for name in self.wanted if name in missing or name in unheld]
