@@ -8,8 +8,8 @@ DOCUMENTATION = r"""
 module: base_preflight
 short_description: Refuse a host that cannot be a cluster node, and report what it is
 description:
-  - Reads operating system, memory, CPUs, free space and abilities of a host, changes nothing, and fails with all
-    reasons at once when the host does not have what is needed.
+  - Reads operating system, memory, CPUs, free space, abilities and taken ports of a host, changes nothing, and fails
+    with all reasons at once when the host does not have what is needed.
 options:
   host:
     description: Name of the host in the error.
@@ -37,6 +37,10 @@ options:
     description: Kernel parameters that must exist, name -> value; a feature that is still to be loaded may bring them.
     type: dict
     default: {}
+  ports:
+    description: TCP ports on which, if anything, only the named program may listen, port -> name of its file.
+    type: dict
+    default: {}
   systems:
     description: Supported systems as ID-VERSION_ID of C(/etc/os-release).
     type: list
@@ -60,6 +64,7 @@ EXAMPLES = r"""
     memory_min_mib: 1700
     cpu_min: 2
     disk_free_min_mib: {"/var/lib": 5000}
+    ports: {10250: kubelet}
     systems: ["debian-13"]
 """
 
@@ -72,6 +77,7 @@ host:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.trainyard import base_ports
 from ansible.module_utils.trainyard.base_host import Needs, observe, problems, refuse
 from ansible.module_utils.trainyard.base_kernel import FEATURES, Kernel
 from ansible.module_utils.trainyard.errors import TrainyardError
@@ -87,6 +93,7 @@ def main() -> None:
             "disk_free_min_mib": {"type": "dict", "required": True},
             "features": {"type": "list", "elements": "str", "choices": list(FEATURES), "default": []},
             "sysctls": {"type": "dict", "default": {}},
+            "ports": {"type": "dict", "default": {}},
             "systems": {"type": "list", "elements": "str", "required": True},
         },
         supports_check_mode=True,
@@ -95,6 +102,7 @@ def main() -> None:
     needs = Needs(module.params["memory_min_mib"], module.params["cpu_min"], disks, module.params["systems"])
     host = observe(list(disks))
     found = problems(host, needs)
+    found += base_ports.problems({int(port): program for port, program in module.params["ports"].items()})
     sysctls = {name: str(value) for name, value in module.params["sysctls"].items()}
     try:
         # Planned here only for what it refuses: nothing may have been written when a host is refused.
