@@ -21,7 +21,7 @@ options:
   state:
     description:
       - V(absent) removes the nodes that O(nodes) names, with their volumes and keys.
-      - Without O(nodes) it removes everything but the state directory - all nodes, the network and the firewall table.
+      - Without O(nodes) it removes everything - all nodes, the network, the firewall table and the state directory.
     type: str
     choices: [present, absent]
     default: present
@@ -43,7 +43,7 @@ options:
     type: dict
     default: {}
   state_dir:
-    description: Folder of the SSH keys and the known hosts.
+    description: Folder of everything that the site keeps on this machine; the SSH keys and the known hosts lie in it.
     type: path
     required: true
 attributes:
@@ -126,14 +126,13 @@ def plan_present(lab: model.Lab, states: dict[str, str]) -> Plan:
 
 def plan_absent(lab: model.Lab) -> Plan:
     """The steps of O(state=absent)."""
-    if not installed():
-        return Plan()
-    found = sorted(nodes.containers(lab))
+    found = sorted(nodes.containers(lab)) if installed() else []
     if lab.nodes:
         gone = [lab.container(node) for node in lab.nodes]
         left = [name for name in found if name not in gone]
         return Plan(nodes.plan_node_removal(lab, found), {"containers": found}, {"containers": left})
-    return Plan(nodes.plan_removal(lab, found) + network.plan_removal(lab), {"containers": found}, {"containers": []})
+    steps = nodes.plan_removal(lab, found) + network.plan_removal(lab) if installed() else []
+    return Plan(steps + keys.plan_state_removal(lab), {"containers": found}, {"containers": []})
 
 
 def _impossible() -> None:

@@ -116,6 +116,23 @@ def test_only_the_named_nodes_are_removed(lab: model.Lab) -> None:
 
 
 @pytest.mark.parametrize(
+    ("home", "beside", "left"),
+    [("home", [], []), ("home", ["other"], ["home", "home/other"]), ("elsewhere", [], ["elsewhere"])],
+)
+def test_the_state_goes_and_what_is_beside_it_stays(
+    home: str, beside: list[str], left: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "HOME", tmp_path / "home")
+    for name in ["lab/ssh", *beside]:
+        (tmp_path / home / name).mkdir(parents=True)
+    lab = model.parse({**PARAMETERS, "state_dir": str(tmp_path / home / "lab")})
+    (step,) = keys.plan_state_removal(lab)
+    step.act()
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == left
+    assert keys.plan_state_removal(lab) == []
+
+
+@pytest.mark.parametrize(
     ("label", "subnet", "message"),
     [("lab", "10.99.0.0/24", ""), ("other", "10.99.0.0/24", "that no lab made"), ("lab", "10.1.0.0/24", "inventory")],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import tarfile
 from collections.abc import Mapping
 from functools import partial
@@ -11,6 +12,9 @@ from pathlib import Path
 from ansible.module_utils.trainyard.command import run
 from ansible.module_utils.trainyard.lab.model import Lab, Node
 from ansible.module_utils.trainyard.plan import Step
+
+HOME = Path("/var/lib/trainyard")
+"""Where labs keep their state unless the inventory says otherwise."""
 
 
 def plan_keys(lab: Lab) -> list[Step]:
@@ -24,6 +28,17 @@ def plan_keys(lab: Lab) -> list[Step]:
     if steps or _pinned(lab) != _wanted_pins(lab):
         steps.append(Step("Pin the nodes' host keys", lambda: _pin(lab)))
     return steps
+
+
+def plan_state_removal(lab: Lab) -> list[Step]:
+    """The state directory, and this project's own folder where nothing else is in it."""
+
+    def remove() -> None:
+        shutil.rmtree(lab.state_dir)
+        if lab.state_dir.parent == HOME and not any(HOME.iterdir()):
+            HOME.rmdir()
+
+    return [Step(f"Remove {lab.state_dir}", remove)] if lab.state_dir.exists() else []
 
 
 def identity(lab: Lab, node: Node) -> bytes:
