@@ -7,7 +7,7 @@ PYTHON ?= python3.11
 VENV := .venv
 ANSIBLE := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" ansible-playbook
 
-.PHONY: help env lab lab-down verify check test lock clean
+.PHONY: help env lab lab-down verify check test test-programs lock clean
 
 help: ## List the verbs
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,7 +36,15 @@ verify: env ## Verify the site; JSON on stdout, the program itself ends 0 pass, 
 check: $(VENV)/.test-installed ## Lint and unit tests, under two minutes
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" pytest -m "not slow and not lab"
 
-test: $(VENV)/.test-installed ## The whole test suite
+# A real registry for the tests of pushing; out of its package, because installed it would become a service of this machine.
+$(VENV)/bin/docker-registry: | test-programs
+	folder=$$(mktemp -d); trap "rm -r $$folder" EXIT; cd $$folder; apt-get -qq -o APT::Sandbox::User=root download docker-registry; \
+	dpkg-deb --extract *.deb .; install usr/bin/docker-registry $(CURDIR)/$@
+
+test-programs: $(VENV)/.test-installed
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" ansible localhost -m ansible.builtin.include_role -a "name=bundle tasks_from=install"
+
+test: $(VENV)/.test-installed test-programs $(VENV)/bin/docker-registry ## The whole test suite
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" pytest
 
 lock: $(VENV)/.test-installed ## Make requirements*.txt anew from their .in files
