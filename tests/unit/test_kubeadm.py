@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import os
 import stat
@@ -11,10 +10,10 @@ from pathlib import Path
 import pytest
 from ansible.module_utils.trainyard import kubeadm
 from ansible.module_utils.trainyard.errors import CommandError, TrainyardError, WaitError
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.x509.oid import NameOID
+
+from tests.unit.certificates import self_signed
 
 
 def program(directory: Path, name: str, script: str) -> None:
@@ -60,22 +59,9 @@ def test_files(host) -> None:
 
 @pytest.mark.parametrize("key", [rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP256R1())])
 def test_pin_is_the_hash_of_the_public_key(key) -> None:
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kubernetes")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now)
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
     spki = key.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-    pem = certificate.public_bytes(serialization.Encoding.PEM).decode()
-    assert kubeadm.public_key_pin(pem) == "sha256:" + hashlib.sha256(spki).hexdigest()
+    certificate, _ = self_signed(key)
+    assert kubeadm.public_key_pin(certificate) == "sha256:" + hashlib.sha256(spki).hexdigest()
 
 
 def test_ignoring_all_preflight_errors_is_refused() -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import datetime
 import http.server
-import ipaddress
 import json
 import ssl
 import threading
@@ -13,32 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 from ansible.module_utils.trainyard import kubeadm_api
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
-
-def make_pair() -> tuple[str, str]:
-    """A self-signed certificate for 127.0.0.1 and its key, PEM."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kubernetes")])
-    now = datetime.datetime.now(datetime.UTC)
-    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    return certificate.public_bytes(serialization.Encoding.PEM).decode(), pem.decode()
+from tests.unit.certificates import self_signed
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -53,7 +27,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def server(tmp_path) -> Iterator[tuple[str, str, str]]:
     """URL, certificate and key of a running server."""
-    certificate, key = make_pair()
+    certificate, key = self_signed()
     (tmp_path / "pair.pem").write_text(certificate + key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "pair.pem")
@@ -90,12 +64,12 @@ def test_status(server, tmp_path, monkeypatch, path: str, status: int) -> None:
 
 def test_a_server_with_another_ca_counts_as_unreachable(server, tmp_path, monkeypatch) -> None:
     url, certificate, key = server
-    other, _ = make_pair()
+    other, _ = self_signed()
     assert kubeadm_api.api_status(kubeconfig(tmp_path, monkeypatch, url, other, certificate, key), "/readyz") == 0
 
 
 def test_no_server(tmp_path, monkeypatch) -> None:
-    certificate, key = make_pair()
+    certificate, key = self_signed()
     config = kubeconfig(tmp_path, monkeypatch, "https://127.0.0.1:9", certificate, certificate, key)
     assert kubeadm_api.api_status(config, "/readyz") == 0
 

@@ -18,7 +18,8 @@ from ansible.module_utils.trainyard.bundle.registry_fetch import Puller
 from ansible.module_utils.trainyard.errors import TrainyardError
 
 from library import oci_push
-from tests.unit.vendors import flipped, make_pair, sha256
+from tests.unit.certificates import self_signed
+from tests.unit.vendors import flipped, sha256
 
 pytestmark = pytest.mark.skipif(shutil.which("docker-registry") is None, reason="not installed: docker-registry")
 
@@ -54,7 +55,7 @@ def free_port() -> int:
 def registry(tmp_path) -> Iterator[tuple[str, str]]:
     """URL and certificate of a running registry."""
     port, pair = free_port(), tmp_path / "pair.pem"
-    pair.write_bytes(make_pair())
+    pair.write_text("".join(self_signed()))
     config = {
         "version": "0.1",
         "log": {"level": "error", "accesslog": {"disabled": True}},

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import http.server
-import ipaddress
 import json
 import ssl
 import subprocess
@@ -16,10 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+
+from tests.unit.certificates import self_signed
 
 
 def sha256(content: bytes) -> str:
@@ -30,30 +26,6 @@ def flipped(content: bytes) -> bytes:
     """The same bytes but for one bit in the middle."""
     place = len(content) // 2
     return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
-
-
-def make_pair() -> bytes:
-    """A self-signed certificate for 127.0.0.1 with its key, PEM."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "vendor")])
-    now = datetime.datetime.now(datetime.UTC)
-    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    secret = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    return certificate.public_bytes(serialization.Encoding.PEM) + secret
 
 
 @dataclass
@@ -121,7 +93,7 @@ def _handler(vendor: Vendor) -> type[http.server.BaseHTTPRequestHandler]:
 @contextmanager
 def vendor_server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Vendor]:
     """A running vendor, whose certificate this process trusts."""
-    (folder / "vendor.pem").write_bytes(make_pair())
+    (folder / "vendor.pem").write_text("".join(self_signed()))
     monkeypatch.setenv("SSL_CERT_FILE", str(folder / "vendor.pem"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
