@@ -13,6 +13,8 @@ from ansible.module_utils.trainyard.errors import TrainyardError
 Event = dict[str, Any]
 LAST_LINES = 12
 """Lines of each role's log that an error quotes."""
+IN_USE = ("connected", "step", "evaluate")
+"""Events of the chief that show that the parameter servers answer it at that moment."""
 
 
 def events(text: str, key: str = "event") -> list[Event]:
@@ -47,11 +49,11 @@ def isolation(attempts: Sequence[Event], chief: Sequence[Event]) -> dict[str, An
     """Whether a stranger was kept away from the ps port while the training used it.
 
     :param attempts: the stranger's lines: target, outcome, begin, end (seconds since the epoch).
-    :param chief: the chief's events; between its first and last step the ps port was in use, so that a stranger who
-        gets no connection was blocked and did not merely find nothing listening.
+    :param chief: the chief's events; from the first to the last of `IN_USE` the ps port was in use, so that a stranger
+        who gets no connection was blocked and did not merely find nothing listening.
     :return: `stranger_blocked` true, false, or None when it cannot be said; `detail` in words.
     """
-    steps = [event["time"] for event in chief if event["event"] in ("step", "evaluate") and "time" in event]
+    used = [event["time"] for event in chief if event["event"] in IN_USE and "time" in event]
     targets = [each for each in attempts if each["target"] == "target"]
     if reached := [each for each in targets if each["outcome"] == "connected"]:
         return _evidence(False, f"a pod that is not of the run connected to the ps at {reached[0]['detail']}")
@@ -61,10 +63,12 @@ def isolation(attempts: Sequence[Event], chief: Sequence[Event]) -> dict[str, An
     during = [
         each
         for each in targets
-        if steps and steps[0] <= each["begin"] and each["end"] <= steps[-1] and each["outcome"] != "unresolved"
+        if used and used[0] <= each["begin"] and each["end"] <= used[-1] and each["outcome"] != "unresolved"
     ]
     if not during:
-        return _evidence(None, "no attempt of the stranger fell between the first and the last step; train longer")
+        return _evidence(
+            None, "no attempt of the stranger fell into the time in which the ps port was in use; train longer"
+        )
     detail = f"attempts on the ps port while it was in use, without a connection: {len(during)}"
     return _evidence(True, f"{detail}; connections to the control: {len(answered)}")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ansible.module_utils.trainyard.kube import Api, KubeError, Object
 from ansible.module_utils.trainyard.kube_plan import retry
-from ansible.module_utils.trainyard.training_logs import Event, events, isolation
+from ansible.module_utils.trainyard.training_logs import IN_USE, Event, events, isolation
 from ansible.module_utils.trainyard.training_objects import probe, probe_name
 from ansible.module_utils.trainyard.training_spec import Training
 
@@ -24,7 +24,7 @@ def stranger_objects(training: Training, control: str = "") -> list[Object]:
 
 
 class Stranger:
-    """Exists from the start of a run, so that it is ready when the first step comes, and goes as soon as it has its
+    """Exists from the start of a run, so that it is ready when the port comes into use, and goes as soon as it has its
     answer, at the latest with the `with` block. One that an interrupted watch left goes on.
 
     :param control: `host,port` that it must reach, to show that its network works.
@@ -52,8 +52,8 @@ class Stranger:
             self._remove()
 
     def watch(self, chief: Sequence[Event]) -> None:
-        """Look at its attempts once the training makes steps; let it go when they answer the question."""
-        if self._running and any(event["event"] == "step" for event in chief):
+        """Look at its attempts once the training uses the port; let it go when they answer the question."""
+        if self._running and any(event["event"] in IN_USE for event in chief):
             self.evidence(chief)
 
     def evidence(self, chief: Sequence[Event]) -> dict[str, Any]:

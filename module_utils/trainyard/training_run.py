@@ -32,15 +32,18 @@ RELEASE_SECONDS = 120.0
 KEEP, ADOPT, SUBMIT = "keep", "adopt", "submit"
 
 
-def decide(wanted: str, recorded: str | None, live: str | None, *, ended: str | None, endless: bool) -> str:
+def decide(
+    wanted: str, recorded: str | None, live: str | None, *, ended: str | None, endless: bool, proven: bool = True
+) -> str:
     """What has to be done for a run with the hash `wanted`.
 
     :param recorded: hash of the run whose success is on record.
     :param live: hash of the JobSet that exists.
     :param ended: `Completed`, `Failed` or None for the JobSet that exists.
+    :param proven: whether the record answers everything that the run was to answer.
     """
     if recorded == wanted:
-        return KEEP
+        return KEEP if proven else SUBMIT
     if live == wanted and ended is None:
         return KEEP if endless else ADOPT
     if live == wanted and ended == "Completed":
@@ -67,12 +70,14 @@ class Run:
         around = plan_objects(self._api, surroundings(training))
         record = self._api.get("v1", "ConfigMap", result_name(training), training.namespace)
         live = self._api.get(API_VERSION, "JobSet", training.name, training.namespace)
+        result = json.loads(record["data"][RESULT_KEY]) if record else {"name": training.name}
         wanted = spec_hash(training)
         choice = SUBMIT if restart else decide(
-            wanted, _hash(record), _hash(live), ended=_ended(live), endless=training.endless
+            wanted, _hash(record), _hash(live),
+            ended=_ended(live), endless=training.endless, proven=not self._settings.stranger or _answered(result)
         )  # fmt: skip
         if choice == KEEP:
-            self.result = json.loads(record["data"][RESULT_KEY]) if record else {"name": training.name}
+            self.result = result
             return around
         replicas = {name: role.replicas for name, role in training.roles.items()}
         if choice == ADOPT:
@@ -139,6 +144,11 @@ class Run:
 
 def _hash(obj: Object | None) -> str | None:
     return (obj["metadata"].get("annotations") or {}).get(HASH_ANNOTATION) if obj else None
+
+
+def _answered(result: dict[str, Any]) -> bool:
+    """Whether the run found out if a stranger is kept away; one that was too short for that is worth another."""
+    return (result.get("isolation") or {}).get("stranger_blocked") is not None
 
 
 def _ended(live: Object | None) -> str | None:

@@ -40,6 +40,11 @@ def test_decide(recorded: str | None, live: str | None, ended: str | None, endle
     assert decide("new", recorded, live, ended=ended, endless=endless) == expected
 
 
+@pytest.mark.parametrize(("live", "ended"), [(None, None), ("new", "Completed")])
+def test_a_run_that_left_a_question_open_is_repeated(live: str | None, ended: str | None) -> None:
+    assert decide("new", "new", live, ended=ended, endless=False, proven=False) == "submit"
+
+
 CHIEF = [{"event": "step", "time": 10.0, "step": 20}, {"event": "step", "time": 20.0, "step": 40}]
 
 
@@ -65,6 +70,12 @@ def test_isolation_needs_a_port_in_use_and_a_network_that_works(attempts: list[d
     found = isolation(attempts, CHIEF)
     assert found["stranger_blocked"] is blocked
     assert found["detail"]
+
+
+def test_the_port_is_in_use_as_soon_as_the_chief_has_connected() -> None:
+    attempts = [attempt("target", "timeout", begin=7.0), attempt("control", "connected")]
+    assert isolation(attempts, CHIEF)["stranger_blocked"] is None
+    assert isolation(attempts, [{"event": "connected", "time": 6.5}, *CHIEF])["stranger_blocked"] is True
 
 
 def test_events_are_found_between_other_lines() -> None:

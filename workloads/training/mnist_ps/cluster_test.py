@@ -79,6 +79,9 @@ def test_train_save_resume_and_finish(processes):
     processes.wait_step(100)
     chief.send_signal(signal.SIGTERM)
     assert chief.wait(60) == 42
+    connected = processes.events("connected")[0]
+    assert connected["peers"].keys() == {"ps 0", "worker 0", "worker 1"}
+    assert connected["time"] < processes.events("step")[0]["time"]
     saved = processes.events("checkpoint")[-1]["step"]
 
     total = saved + 205

@@ -45,6 +45,8 @@ def train(
     peers.wait_for(cluster.peers("ps", "worker"), config.stall_timeout)
     watchdog.beat("connecting")
     training = _Training(config, cluster, files, log, watchdog)
+    # From here to the end the parameter servers' port is in use: the variables lie there.
+    log.emit("connected", peers=cluster.peers("ps", "worker"))
     training.restore()
     preemption.defer(lambda: watchdog.shorten(_SAVE_SECONDS))
     training.loop(preemption)
