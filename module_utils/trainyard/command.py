@@ -20,17 +20,20 @@ def run(
     env: Mapping[str, str] | None = None,
     stdin: bytes | None = None,
     ok: Sequence[int] = (0,),
+    outlives: bool = True,
 ) -> subprocess.CompletedProcess[str]:
     """Run a program and return its result with text output.
 
     :param timeout: seconds after which the program and its children are killed.
     :param env: variables added to this process's environment.
     :param ok: exit statuses that are not an error.
+    :param outlives: the program goes on to its end when this process is killed, as one that changes a host should;
+        otherwise the kernel ends it then (SIGTERM).
     :raises CommandError: the program is missing, ended with another status, or ran out of time.
     """
     try:
         process = subprocess.Popen(
-            list(argv),
+            list(argv) if outlives else ["setpriv", "--pdeathsig=TERM", "--", *argv],
             cwd=cwd,
             env={**os.environ, **(env or {})},
             stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from ansible.module_utils.trainyard.command import LAST_LINES, run
@@ -10,6 +16,8 @@ from ansible.module_utils.trainyard.errors import CommandError, TrainyardError, 
 from ansible.module_utils.trainyard.plan import Plan, Step
 from ansible.module_utils.trainyard.progress import Progress
 from ansible.module_utils.trainyard.waiter import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_a_plan_without_steps_changes_nothing() -> None:
@@ -73,6 +81,31 @@ def test_a_command_that_hangs_is_ended_with_its_children() -> None:
     with pytest.raises(CommandError, match="did not end within 1 s"):
         run(["sh", "-c", "sleep 60 & sleep 60"], timeout=1)
     assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize("outlives", [True, False])
+def test_what_becomes_of_a_program_when_its_caller_is_killed(outlives: bool, tmp_path: Path) -> None:
+    """The caller is a process of its own that starts `sleep`, which writes its number first."""
+    path = tmp_path / "pid"
+    script = f"""
+import ansible.module_utils
+ansible.module_utils.__path__.append({str(ROOT / "module_utils")!r})
+from ansible.module_utils.trainyard.command import run
+run(["sh", "-c", "echo $$ > {path}.new; mv {path}.new {path}; exec sleep 60"], timeout=60, outlives={outlives})
+"""
+    with subprocess.Popen([sys.executable, "-c", script]) as caller:
+        wait_until(path.exists, bool, what="the program to start", timeout=20, interval=0.05)
+        caller.kill()
+    program = Path(f"/proc/{int(path.read_text())}")
+    try:
+        if outlives:
+            time.sleep(0.3)
+            assert program.exists()
+        else:
+            wait_until(program.exists, lambda there: not there, what="the program to go", timeout=5, interval=0.05)
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(int(program.name), signal.SIGKILL)
 
 
 def test_a_wait_returns_the_state_that_it_waited_for() -> None:

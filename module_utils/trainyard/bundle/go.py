@@ -39,11 +39,11 @@ def programs(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     if all(base == name for base, name in by_base.items()):
         # One call compiles the packages that the programs share once and links in parallel.
         argv = ["go", "build", *shared, "-o", f"{out}/", *recipe["programs"].values()]
-        run(argv, cwd=str(wrapper), env=environment, timeout=BUILD_TIMEOUT)
+        run(argv, cwd=str(wrapper), env=environment, timeout=BUILD_TIMEOUT, outlives=False)
     else:
         for name, package in recipe["programs"].items():
             argv = ["go", "build", *shared, "-o", str(out / name), package]
-            run(argv, cwd=str(wrapper), env=environment, timeout=BUILD_TIMEOUT)
+            run(argv, cwd=str(wrapper), env=environment, timeout=BUILD_TIMEOUT, outlives=False)
     shutil.rmtree(wrapper)
     return {"toolchain": run(["go", "env", "GOVERSION"], env=environment, timeout=30).stdout.strip()}
 
