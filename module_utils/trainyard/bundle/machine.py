@@ -14,7 +14,7 @@ from ansible.module_utils.trainyard.command import run
 from ansible.module_utils.trainyard.errors import CommandError, TrainyardError
 
 DISK_GIB = 22
-"""Room for everything from nothing: Go's caches (11 GiB), image layers (4), the artefacts (3), and what is under way."""
+"""Room for all from nothing: Go's caches (11 GiB), image layers (4), the artefacts (3), and what is under way."""
 DISK_AGAIN_GIB = 10
 """Room for another state of the largest artefacts beside the present one, with the caches there."""
 SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources")
