@@ -43,7 +43,9 @@ options:
     type: dict
     default: {}
   state_dir:
-    description: Folder of everything that the site keeps on this machine; the SSH keys and the known hosts lie in it.
+    description:
+      - Folder of everything that the site keeps on this machine; the SSH keys and the known hosts lie in it.
+      - Its last part must be O(name), because it is removed as a whole.
     type: path
     required: true
 attributes:
@@ -62,7 +64,7 @@ EXAMPLES = r"""
   lab:
     name: trainyard
     subnet: 10.84.0.0/24
-    state_dir: /var/lib/trainyard/lab
+    state_dir: /var/lib/trainyard/trainyard
     image:
       layout: /var/cache/trainyard/artefacts/image_lab_node-0123456789abcdef/oci
       digest: sha256:0123

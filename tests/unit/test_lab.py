@@ -30,7 +30,7 @@ MADE = {"StartedAt": "0001-01-01T00:00:00Z", "Running": False, "Status": "create
 
 @pytest.fixture
 def lab(tmp_path: Path) -> model.Lab:
-    return model.parse({**PARAMETERS, "state_dir": str(tmp_path)})
+    return model.parse({**PARAMETERS, "state_dir": str(tmp_path / "lab")})
 
 
 class Engine:
@@ -50,6 +50,7 @@ class Engine:
     ("changed", "message"),
     [
         ({"name": "Lab 1"}, "'Lab 1' is not valid"),
+        ({"state_dir": "/var/lib"}, "/var/lib, which is removed with the lab, does not have the lab's name lab"),
         ({"subnet": "10.99.0.0/33"}, "'10.99.0.0/33' is not an IPv4 network"),
         ({"nodes": {"one": "10.98.0.1"}}, r"10\.98\.0\.1 of one is not one of the lab's subnet"),
         ({"nodes": {"one": "10.99.0.1"}}, r"10\.99\.0\.1 of one"),
@@ -58,11 +59,11 @@ class Engine:
 )
 def test_labs_that_cannot_be_are_refused(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(TrainyardError, match=message):
-        model.parse({**PARAMETERS, "state_dir": "/nowhere", **changed})
+        model.parse({**PARAMETERS, "state_dir": "/nowhere/lab", **changed})
 
 
 def test_two_labs_share_no_name(lab: model.Lab) -> None:
-    other = model.parse({**PARAMETERS, "name": "lab-2", "state_dir": "/nowhere"})
+    other = model.parse({**PARAMETERS, "name": "lab-2", "state_dir": "/nowhere/lab-2"})
     for one, two in ((lab.network, other.network), (lab.table, other.table)):
         assert one != two
     node = lab.nodes[0]

@@ -87,12 +87,19 @@ class Lab:
 def parse(params: Mapping[str, Any]) -> Lab:
     """Check a module's parameters and make them a `Lab`.
 
-    :raises TrainyardError: a name that cannot be one, an address outside the subnet or used twice.
+    :raises TrainyardError: a name that cannot be one, a state directory that is not the lab's own, an address outside
+        the subnet or used twice.
     """
     name = params["name"]
     if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", name):
         raise TrainyardError(
             f"The lab's name {name!r} is not valid.", remedy="Use up to 20 lower-case letters, digits and dashes."
+        )
+    state_dir = Path(params["state_dir"])
+    if state_dir.name != name:
+        raise TrainyardError(
+            f"The state directory {state_dir}, which is removed with the lab, does not have the lab's name {name}.",
+            remedy=f"Set lab_state_dir to a folder of the lab's own, such as {state_dir / name}.",
         )
     try:
         subnet = ipaddress.IPv4Network(params["subnet"])
@@ -105,7 +112,7 @@ def parse(params: Mapping[str, Any]) -> Lab:
     if twice:
         raise TrainyardError(f"Two nodes of the lab have the same address: {', '.join(twice)}.")
     image = params.get("image") or {}
-    return Lab(name, subnet, nodes, Path(image.get("layout", "")), image.get("digest", ""), Path(params["state_dir"]))
+    return Lab(name, subnet, nodes, Path(image.get("layout", "")), image.get("digest", ""), state_dir)
 
 
 def _address(node: str, address: str, subnet: ipaddress.IPv4Network) -> str:
