@@ -38,7 +38,8 @@ check: $(VENV)/.test-installed ## Lint and unit tests, under two minutes
 
 # A real registry for the tests of pushing; out of its package, because installed it would become a service of this machine.
 $(VENV)/bin/docker-registry: | test-programs
-	folder=$$(mktemp -d); trap "rm -r $$folder" EXIT; cd $$folder; apt-get -qq -o APT::Sandbox::User=root download docker-registry; \
+	folder=$$(mktemp -d); trap "rm -r $$folder" EXIT; cd $$folder; get="apt-get -qq -o APT::Sandbox::User=root"; \
+	$$get download docker-registry || { $$get update; $$get download docker-registry; }; \
 	dpkg-deb --extract *.deb .; install usr/bin/docker-registry $(CURDIR)/$@
 
 test-programs: $(VENV)/.test-installed
