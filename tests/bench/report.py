@@ -133,6 +133,7 @@ def render(results: Sequence[Result]) -> str:
     if site:
         middle = site[(len(site) - 1) // 2]
         parts += [_tasks("first", middle.log, middle.seconds)]
+        middle = sorted(site, key=lambda result: result.second)[(len(site) - 1) // 2]
         parts += [_tasks("second", middle.log.removesuffix(".log") + "-second.log", middle.second)]
     return "\n\n".join(parts)
 

@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import memory
 import report
+from sides import Peak, Result, Site
 
 LOG = """\
 PLAY [Site] ****
@@ -41,6 +42,19 @@ def test_profile_reads_the_end_of_the_log() -> None:
 )
 def test_spread_is_median_and_range(values: list[float], text: str) -> None:
     assert report.spread(values) == text
+
+
+def test_each_profile_is_that_of_its_own_median_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "machine", lambda: ["- Machine: none"])
+    results = []
+    for number, (first, second) in enumerate([(100.0, 30.0), (120.0, 20.0), (150.0, 25.0)]):
+        for name in (f"site-{number}.log", f"site-{number}-second.log"):
+            (tmp_path / name).write_text(LOG, encoding="utf-8")
+        log = str(tmp_path / f"site-{number}.log")
+        results.append(Result(Site.name, first, Peak(), 0.95, log, 0.1, second=second))
+    text = report.render(results)
+    assert "## Where the time of the first run goes\n\nThe run of median length, 120.0 s." in text
+    assert "## Where the time of the second run goes\n\nThe run of median length, 25.0 s." in text
 
 
 def test_table_escapes_bars() -> None:
