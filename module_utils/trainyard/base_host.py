@@ -66,7 +66,7 @@ def observe(paths: Sequence[str], root: str = "/") -> Host:
     """
     base = Path(root)
     kernel = os.uname().release
-    container = _text(base / "run/systemd/container").strip()
+    container = text_of(base / "run/systemd/container").strip()
     return Host(
         system=_system(base),
         kernel=kernel,
@@ -118,7 +118,8 @@ def refuse(name: str, found: Sequence[str]) -> None:
         )
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """What a file of /proc or /sys says; empty where there is none."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -127,16 +128,16 @@ def _text(path: Path) -> str:
 
 def _system(base: Path) -> str:
     values = dict(
-        line.split("=", 1) for line in _text(base / "etc/os-release").splitlines() if "=" in line and line[0] != "#"
+        line.split("=", 1) for line in text_of(base / "etc/os-release").splitlines() if "=" in line and line[0] != "#"
     )
     return "-".join(values.get(key, "unknown").strip("\"'") for key in ("ID", "VERSION_ID"))
 
 
 def _memory_mib(base: Path) -> int:
-    values = dict(line.split(":", 1) for line in _text(base / "proc/meminfo").splitlines() if ":" in line)
+    values = dict(line.split(":", 1) for line in text_of(base / "proc/meminfo").splitlines() if ":" in line)
     total = int(values.get("MemTotal", "0 kB").split()[0]) * 1024
     for limit_file in ("sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        limit = _text(base / limit_file).strip()
+        limit = text_of(base / limit_file).strip()
         if limit.isdigit() and int(limit) < NO_LIMIT:
             total = min(total, int(limit))
     return total >> 20
@@ -144,10 +145,10 @@ def _memory_mib(base: Path) -> int:
 
 def _cpus(base: Path) -> float:
     count = float(len(os.sched_getaffinity(0)))
-    quota, _, period = _text(base / "sys/fs/cgroup/cpu.max").strip().partition(" ")
+    quota, _, period = text_of(base / "sys/fs/cgroup/cpu.max").strip().partition(" ")
     if not quota:
-        quota = _text(base / "sys/fs/cgroup/cpu/cpu.cfs_quota_us").strip()
-        period = _text(base / "sys/fs/cgroup/cpu/cpu.cfs_period_us").strip()
+        quota = text_of(base / "sys/fs/cgroup/cpu/cpu.cfs_quota_us").strip()
+        period = text_of(base / "sys/fs/cgroup/cpu/cpu.cfs_period_us").strip()
     return min(count, int(quota) / int(period)) if quota.isdigit() and period.isdigit() else count
 
 
@@ -159,7 +160,7 @@ def _free_mib(path: Path) -> int:
 
 
 def _has_capability(base: Path, number: int) -> bool:
-    for line in _text(base / "proc/self/status").splitlines():
+    for line in text_of(base / "proc/self/status").splitlines():
         if line.startswith("CapEff:"):
             return bool(int(line.split()[1], 16) >> number & 1)
     return False

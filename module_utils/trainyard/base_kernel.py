@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ansible.module_utils.trainyard.base_host import text_of
 from ansible.module_utils.trainyard.command import run
 from ansible.module_utils.trainyard.errors import TrainyardError
 from ansible.module_utils.trainyard.host_files import write
@@ -157,10 +158,7 @@ class Kernel:
             before["fstab"], after["fstab"] = text.splitlines(), new.splitlines()
 
     def _text(self, path: str | Path) -> str:
-        try:
-            return (self.base / path).read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return ""
+        return text_of(self.base / path)
 
     def _option(self, option: str) -> str | None:
         """`y`, `m` or `n` of the running kernel's build, None where its configuration cannot be read."""

@@ -9,6 +9,8 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from ansible.module_utils.trainyard.base_host import text_of
+
 LISTEN = "0A"
 """State of a listening socket in /proc/net/tcp (TCP_LISTEN of the kernel's include/net/tcp_states.h)."""
 
@@ -36,11 +38,7 @@ def problems(wanted: Mapping[int, str], root: str = "/") -> list[str]:
 def _listening(base: Path) -> Iterator[tuple[int, str]]:
     """Port and inode of every listening socket of this network namespace, on whichever address."""
     for name in ("tcp", "tcp6"):
-        try:
-            rows = (base / "proc/self/net" / name).read_text(encoding="ascii").splitlines()[1:]
-        except OSError:
-            continue
-        for row in rows:
+        for row in text_of(base / "proc/self/net" / name).splitlines()[1:]:
             _, local, _, state, *rest = row.split()
             if state == LISTEN:
                 yield int(local.rpartition(":")[2], 16), rest[5]
