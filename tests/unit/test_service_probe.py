@@ -41,7 +41,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(certificate: Path | None, answer: bytes, delay: float = 0.0) -> Iterator[int]:
     """A server for one connection: TLS if it has a certificate, silent TCP otherwise. Yields the port."""
     listener = socket.create_server(("127.0.0.1", 0))
-    listener.settimeout(3)
+    listener.settimeout(10)
     over = threading.Event()
 
     def serve() -> None:
@@ -49,7 +49,7 @@ def server(certificate: Path | None, answer: bytes, delay: float = 0.0) -> Itera
             connection, _ = listener.accept()
             with connection:
                 if certificate is None:
-                    over.wait(3)
+                    over.wait(10)
                     return
                 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
                 context.load_cert_chain(certificate)
@@ -70,7 +70,7 @@ def server(certificate: Path | None, answer: bytes, delay: float = 0.0) -> Itera
         listener.close()
 
 
-def request(port: int, ca: str = "", name: str = NAME, timeout: float = 2.0) -> verify_service.Reply:
+def request(port: int, ca: str = "", name: str = NAME, timeout: float = 10.0) -> verify_service.Reply:
     return verify_service.request("127.0.0.1", port, name=name, path="/readyz", ca_path=ca, timeout=timeout)
 
 
@@ -102,13 +102,14 @@ def test_silent_server_is_bounded() -> None:
     started = time.monotonic()
     with server(None, b"") as port, pytest.raises(ServiceError, match=r"TLS handshake was not done within 0\.3 s"):
         request(port, timeout=0.3)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 9
 
 
 def test_slow_answer_is_bounded(certificate: Path) -> None:
-    late = pytest.raises(ServiceError, match=r"the request was not done within 0\.3 s")
-    with server(certificate, b"HTTP/1.1 200 OK\r\n", delay=3) as port, late:
-        request(port, timeout=0.3)
+    # Enough for the handshake, whatever else the machine does.
+    late = pytest.raises(ServiceError, match=r"the request was not done within 2 s")
+    with server(certificate, b"HTTP/1.1 200 OK\r\n", delay=10) as port, late:
+        request(port, timeout=2)
 
 
 def test_closed_port() -> None:
