@@ -88,7 +88,7 @@ def main() -> None:
         wanted={name: str(version or "") for name, version in module.params["packages"].items()},
         hold=module.params["hold"],
         may_remove=module.params["may_remove"],
-        frozen=os.path.exists(module.params["frozen_by"]),
+        frozen_by=module.params["frozen_by"] if os.path.exists(module.params["frozen_by"]) else "",
         timeout=module.params["timeout"],
     )
     run_plan(module, lambda: packages.plan(installed(), dpkg_was_interrupted()))

@@ -60,21 +60,21 @@ class Packages:
     :param wanted: name -> version pattern (`2.3.4-*`), or an empty string for any version.
     :param hold: hold the wanted packages at their versions.
     :param may_remove: packages that an installation may remove; any other removal is refused.
-    :param frozen: refuse to change the version of a package that is installed.
+    :param frozen_by: a file that says that the host is in use: no installed package may get another version; or empty.
     :param timeout: seconds for one run of apt-get.
     """
 
     wanted: Mapping[str, str]
     hold: bool = False
     may_remove: Sequence[str] = ()
-    frozen: bool = False
+    frozen_by: str = ""
     timeout: float = 600.0
 
     def plan(self, seen: Mapping[str, Seen], interrupted: bool = False) -> Plan:
         """Plan from dpkg's state.
 
         :param interrupted: dpkg left a journal behind.
-        :raises TrainyardError: a frozen package is to get another version.
+        :raises TrainyardError: a package is to get another version on a host that is in use.
         """
         steps: list[Step] = []
         self._refuse_change(seen)
@@ -108,10 +108,10 @@ class Packages:
             for name, version in self.wanted.items()
             if name in seen and seen[name].status in ("ii", "hi") and not self._is_there(name, seen)
         ]
-        if self.frozen and moved:
+        if self.frozen_by and moved:
             raise TrainyardError(
-                f"Other versions under a node that is in a cluster would be an upgrade: {'; '.join(moved)}.",
-                remedy="Put the versions back in bundle.lock.yml; nothing here upgrades a cluster yet.",
+                f"This host is in use, {self.frozen_by} says; other versions would be an upgrade: {'; '.join(moved)}.",
+                remedy="Put the versions back in bundle.lock.yml; nothing here upgrades a host in use yet.",
             )
 
     def _states(self, seen: Mapping[str, Seen], missing: list[str], unheld: list[str]) -> tuple[Any, Any]:

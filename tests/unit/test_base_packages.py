@@ -40,13 +40,13 @@ def test_plan(wanted: dict[str, str], hold: bool, seen: dict[str, Seen], expecte
 @pytest.mark.parametrize("wanted", [{"containerd.io": "2.3.5-*"}, {"curl": "", "containerd.io": "2.2.*"}])
 def test_frozen_versions_stay(wanted: dict[str, str]) -> None:
     with pytest.raises(TrainyardError, match=r"upgrade: containerd\.io is 2\.3\.4-1, wanted is 2\.") as refusal:
-        Packages(wanted, frozen=True).plan(INSTALLED)
+        Packages(wanted, frozen_by="/in/use").plan(INSTALLED)
     assert "bundle.lock.yml" in str(refusal.value)
 
 
 @pytest.mark.parametrize("wanted", [{"containerd.io": "2.3.4-*"}, {"curl": ""}, {"socat": "1.8"}, {"runc": "1.3"}])
 def test_frozen_leaves_the_same_and_the_missing_alone(wanted: dict[str, str]) -> None:
-    frozen, free = Packages(wanted, frozen=True).plan(INSTALLED), Packages(wanted).plan(INSTALLED)
+    frozen, free = Packages(wanted, frozen_by="/in/use").plan(INSTALLED), Packages(wanted).plan(INSTALLED)
     assert [step.what for step in frozen.steps] == [step.what for step in free.steps]
 
 
