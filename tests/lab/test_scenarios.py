@@ -29,6 +29,7 @@ SCENARIOS = {
     "containerd": 300,
     "docker": 300,
     "kubernetes": 300,
+    "control_planes": 600,
     # From here each goes on with the nodes of the one before.
     "control_plane": 420,
     "worker": 420,
