@@ -12,7 +12,7 @@ import shutil
 import ssl
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, TypeVar
@@ -73,15 +73,18 @@ class Host:
         os.chmod(self.kubelet_config, 0o600)
 
     def marker(self, verb: str) -> str:
-        """How far `init` or `join` came: `STARTED`, `COMPLETE` or empty."""
-        try:
-            return str(json.loads(self.stored(f"{verb}.json") or "{}").get("state", ""))
-        except ValueError:
-            return ""
+        """How far `init` or `join` came: `STARTED`, `COMPLETE` or empty. Where both are recorded, it began again."""
+        for state in (STARTED, COMPLETE):
+            if os.path.exists(os.path.join(self.state, f"{verb}.{state}")):
+                return state
+        return ""
 
     def set_marker(self, verb: str, state: str) -> None:
         """Record progress, on disk before kubeadm's first write: a power cut must not leave files without a record."""
-        self.store(f"{verb}.json", json.dumps({"state": state}) + "\n")
+        self.store(f"{verb}.{state}", "")
+        other = STARTED if state == COMPLETE else COMPLETE
+        with suppress(FileNotFoundError):
+            os.unlink(os.path.join(self.state, f"{verb}.{other}"))
 
     def stored(self, name: str) -> str:
         try:

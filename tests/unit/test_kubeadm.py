@@ -34,17 +34,23 @@ def host(tmp_path) -> kubeadm.Host:
     return kubeadm.Host(*(str(tmp_path / name) for name in ("etc", "etcd", "state", "config.yaml")))
 
 
-def test_marker_survives_rubbish_and_is_private(host) -> None:
+def test_marker_is_the_last_one_set_and_private(host) -> None:
     assert host.marker("init") == ""
     host.set_marker("init", kubeadm.STARTED)
     assert host.marker("init") == kubeadm.STARTED
     assert host.marker("join") == ""
     assert stat.S_IMODE(os.stat(host.state).st_mode) == 0o700
-    assert stat.S_IMODE(os.stat(f"{host.state}/init.json").st_mode) == 0o600
-    host.store("init.json", "")
-    assert host.marker("init") == ""
-    host.store("init.json", "{")
-    assert host.marker("init") == ""
+    assert stat.S_IMODE(os.stat(f"{host.state}/init.started").st_mode) == 0o600
+    for state in (kubeadm.COMPLETE, kubeadm.COMPLETE, kubeadm.STARTED):
+        host.set_marker("init", state)
+        assert host.marker("init") == state
+        assert os.listdir(host.state) == [f"init.{state}"]
+
+
+def test_an_end_that_was_cut_off_counts_as_begun(host) -> None:
+    host.store("join.started", "")
+    host.store("join.complete", "")
+    assert host.marker("join") == kubeadm.STARTED
 
 
 def test_files(host) -> None:
