@@ -1,4 +1,4 @@
-"""The API server as seen from a node, through one of kubeadm's kubeconfigs and with the standard library only."""
+"""The API server as seen from a node, with the standard library only."""
 
 from __future__ import annotations
 
@@ -16,6 +16,21 @@ REQUEST_SECONDS = 5.0
 """One request to a healthy API server takes milliseconds; after a power cut the connection may be swallowed."""
 
 
+def _trusting(ca: str) -> ssl.SSLContext:
+    """A context that trusts this CA (PEM) and no other.
+
+    create_default_context() is strict from Python 3.13 on, and refuses CAs that older kubeadm releases made.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(cadata=ca)
+    return context
+
+
+def _opener(context: ssl.SSLContext) -> urllib.request.OpenerDirector:
+    """Opens URLs with these certificates, never through a proxy."""
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+
+
 class Api:
     """The API server through a kubeconfig of this host; needs nothing but the standard library and kubectl.
 
@@ -30,9 +45,7 @@ class Api:
         cluster = config["clusters"][0]["cluster"]
         user = config["users"][0]["user"]
         self._server = str(cluster["server"]).rstrip("/")
-        # create_default_context() is strict from Python 3.13 on, and refuses CAs that older kubeadm releases made.
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.load_verify_locations(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
+        context = _trusting(base64.b64decode(cluster["certificate-authority-data"]).decode())
         if "client-certificate-data" in user:
             pair = base64.b64decode(user["client-certificate-data"]) + base64.b64decode(user["client-key-data"])
             with tempfile.NamedTemporaryFile() as stream:
@@ -41,8 +54,7 @@ class Api:
                 context.load_cert_chain(stream.name)
         else:
             context.load_cert_chain(user["client-certificate"], user["client-key"])
-        handlers = [urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)]
-        self._opener = urllib.request.build_opener(*handlers)
+        self._opener = _opener(context)
 
     def status(self, path: str) -> int:
         """HTTP status of a GET; 0 when the server cannot be reached or is not the one that the kubeconfig trusts."""
@@ -61,3 +73,20 @@ def api_status(kubeconfig: str, path: str) -> int:
         return Api(kubeconfig).status(path)
     except (CommandError, OSError, ValueError, TypeError, KeyError, IndexError):
         return 0
+
+
+def node_is_ready(endpoint: str, ca: str, token: str, name: str) -> bool:
+    """Whether the cluster has a node of this name that is Ready, asked as a joining host does.
+
+    :param endpoint: HOST:PORT of the API server; `ca`: PEM of its CA; `token`: bootstrap token, secret.
+    :returns: false as well when nobody answers: the join itself says best what is wrong then.
+    """
+    request = urllib.request.Request(
+        f"https://{endpoint}/api/v1/nodes/{name}", headers={"Authorization": f"Bearer {token}"}
+    )
+    try:
+        with _opener(_trusting(ca)).open(request, timeout=REQUEST_SECONDS) as response:
+            conditions = json.load(response)["status"]["conditions"]
+        return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False

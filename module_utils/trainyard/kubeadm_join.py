@@ -8,13 +8,15 @@ from typing import Any
 
 from ansible.module_utils.trainyard import kubeadm as adm
 from ansible.module_utils.trainyard.command import run
-from ansible.module_utils.trainyard.errors import TrainyardError
-from ansible.module_utils.trainyard.kubeadm_api import api_status
+from ansible.module_utils.trainyard.errors import TrainyardError, WaitError
+from ansible.module_utils.trainyard.kubeadm_api import api_status, node_is_ready
 from ansible.module_utils.trainyard.plan import Plan, Step
 from ansible.module_utils.trainyard.waiter import wait_until
 
 REGISTRATION_SECONDS = 60.0
 """The kubelet registers its node within a few seconds of its first certificate."""
+SILENCE_SECONDS = 90.0
+"""The controller manager calls a node not Ready when its kubelet was silent for 50 s (--node-monitor-grace-period)."""
 LEAVE_REMEDY = "Remove the host from that cluster and reset it (remove_node.yml, reset.yml with their confirmations)."
 
 
@@ -183,9 +185,31 @@ def require_credentials(settings: JoinSettings) -> None:
         raise TrainyardError("The join needs a bootstrap token, and a control plane also a certificate key.")
 
 
+def wait_for_name(settings: JoinSettings) -> None:
+    """Wait while the cluster has a Ready node of this name: kubeadm refuses to join then.
+
+    A host that was reset a moment ago, or lost its power in the middle of a join, counts as Ready for a while.
+
+    :raises TrainyardError: the node stays Ready, so another host has this name.
+    """
+    try:
+        wait_until(
+            lambda: node_is_ready(settings.endpoint, settings.ca, settings.token, settings.node_name),
+            lambda ready: not ready,
+            what=f"the old node {settings.node_name} to be given up",
+            timeout=SILENCE_SECONDS,
+        )
+    except WaitError as error:
+        raise TrainyardError(
+            f"The cluster has a node {settings.node_name} that is Ready and is not this host.",
+            remedy="Give this host another kubernetes_node_name.",
+        ) from error
+
+
 def join(settings: JoinSettings) -> None:
     """Run kubeadm join; the kubelet's configuration is then its owner's only."""
     require_credentials(settings)
+    wait_for_name(settings)
     with adm.configuration(join_configuration(settings)) as path:
         adm.kubeadm(["join", "--config", path], timeout=settings.timeout, ignore=settings.ignore)
     settings.host.protect_kubelet_config()

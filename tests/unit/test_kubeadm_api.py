@@ -14,9 +14,22 @@ from ansible.module_utils.trainyard import kubeadm_api
 
 from tests.unit.certificates import self_signed
 
+NODES = {
+    "ready": '{"status": {"conditions": [{"type": "Other", "status": "False"}, {"type": "Ready", "status": "True"}]}}',
+    "silent": '{"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}',
+    "new": '{"status": {}}',
+    "broken": "half of",
+}
+
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
+        node = NODES.get(self.path.removeprefix("/api/v1/nodes/"))
+        if node and self.headers["Authorization"] == "Bearer abcdef.0123456789abcdef":
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(node.encode())
+            return
         self.send_response({"/readyz": 200, "/denied": 403}.get(self.path, 404))
         self.end_headers()
 
@@ -78,3 +91,18 @@ def test_a_half_written_kubeconfig_is_no_error(tmp_path, monkeypatch) -> None:
     kubeconfig(tmp_path, monkeypatch, "", "", "", "")
     (tmp_path / "view.json").write_text('{"clusters": null, "users": null}')
     assert kubeadm_api.api_status(str(tmp_path / "admin.conf"), "/readyz") == 0
+
+
+@pytest.mark.parametrize("name", ["ready", "silent", "new", "broken", "missing"])
+def test_a_node_is_ready_when_it_says_so(server, name: str) -> None:
+    url, certificate, _ = server
+    endpoint, token = url.removeprefix("https://"), "abcdef.0123456789abcdef"
+    assert kubeadm_api.node_is_ready(endpoint, certificate, token, name) == (name == "ready")
+
+
+def test_nobody_says_that_a_node_is_ready(server) -> None:
+    url, certificate, _ = server
+    endpoint, token = url.removeprefix("https://"), "abcdef.0123456789abcdef"
+    assert not kubeadm_api.node_is_ready(endpoint, certificate, "abcdef.another", "ready")
+    assert not kubeadm_api.node_is_ready(endpoint, self_signed()[0], token, "ready")
+    assert not kubeadm_api.node_is_ready("127.0.0.1:9", certificate, token, "ready")

@@ -132,3 +132,19 @@ def test_configuration_of_a_control_plane(monkeypatch) -> None:
         "localAPIEndpoint": {"advertiseAddress": "192.0.2.2"},
         "certificateKey": "00",
     }
+
+
+def test_a_join_waits_until_the_old_node_is_given_up(monkeypatch) -> None:
+    states = iter([True, True, False])
+    monkeypatch.setattr(kubeadm_join, "node_is_ready", lambda *_: next(states))
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    kubeadm_join.wait_for_name(settings())
+    assert next(states, "none left") == "none left"
+
+
+def test_a_name_that_another_host_has_is_refused(monkeypatch) -> None:
+    monkeypatch.setattr(kubeadm_join, "node_is_ready", lambda *_: True)
+    monkeypatch.setattr(kubeadm_join, "SILENCE_SECONDS", 0.0)
+    with pytest.raises(TrainyardError, match="node w1 that is Ready and is not this host") as refusal:
+        kubeadm_join.wait_for_name(settings())
+    assert "kubernetes_node_name" in refusal.value.remedy
