@@ -73,7 +73,7 @@ def test_answer_with_addresses() -> None:
     with server(lambda query, _: [reply(query, ["10.96.0.1", "10.96.0.2"])]) as port:
         answer = ask(port)
     assert answer.addresses == ("10.96.0.1", "10.96.0.2")
-    assert 0 < answer.seconds < 10
+    assert 0 < answer.seconds < 0.5
 
 
 def test_foreign_packet_is_dropped_and_the_answer_taken() -> None:
@@ -112,7 +112,7 @@ def test_silence_is_bounded() -> None:
     started = time.monotonic()
     with server(lambda query, _: []) as port, pytest.raises(DnsError, match=r"did not answer within 0\.3 s"):
         ask(port, timeout=0.3)
-    assert time.monotonic() - started < 9
+    assert time.monotonic() - started < 2
 
 
 def test_closed_port_is_named() -> None:

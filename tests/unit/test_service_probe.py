@@ -102,7 +102,7 @@ def test_silent_server_is_bounded() -> None:
     started = time.monotonic()
     with server(None, b"") as port, pytest.raises(ServiceError, match=r"TLS handshake was not done within 0\.3 s"):
         request(port, timeout=0.3)
-    assert time.monotonic() - started < 9
+    assert time.monotonic() - started < 2
 
 
 def test_slow_answer_is_bounded(certificate: Path) -> None:
