@@ -148,3 +148,13 @@ def test_a_name_that_another_host_has_is_refused(monkeypatch) -> None:
     with pytest.raises(TrainyardError, match="node w1 that is Ready and is not this host") as refusal:
         kubeadm_join.wait_for_name(settings())
     assert "kubernetes_node_name" in refusal.value.remedy
+
+
+def test_kubeadm_comes_after_the_wait(monkeypatch) -> None:
+    def refuse(_: JoinSettings) -> None:
+        raise TrainyardError("the name is taken")
+
+    monkeypatch.setattr(kubeadm_join, "wait_for_name", refuse)
+    monkeypatch.setattr(kubeadm_join.adm, "configuration", lambda _: pytest.fail("kubeadm was about to run"))
+    with pytest.raises(TrainyardError, match="the name is taken"):
+        kubeadm_join.join(settings(token="abcdef.0123456789abcdef"))
