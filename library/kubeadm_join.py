@@ -11,6 +11,8 @@ description:
   - Looks at the host's files and, with the kubelet's own credentials, at its node object, and does what is missing.
   - A host that has joined this cluster is left alone. The remains of an interrupted join are removed, and it joins
     again.
+  - While the cluster has a Ready node of the host's name, which a host that was reset a moment ago leaves behind, the
+    join waits, at most 90 s. A node that stays Ready is another host's, and the join is refused.
   - A host that belongs to another cluster, which shows in its CA, is refused.
   - The CA is pinned by the hash of its public key. The token lies in a file that only root can read, for the time
     of the join.
