@@ -31,7 +31,7 @@ lab-down: env ## Remove everything that the lab put on this machine
 	$(ANSIBLE) playbooks/lab_down.yml -i $(INVENTORY) -e lab_confirm=$$($(VENV)/bin/python -c 'import sys, yaml; print(yaml.safe_load(open("$(INVENTORY)/group_vars/all/lab.yml"))["lab_name"])')
 
 verify: env ## Verify the site; JSON on stdout, the program itself ends 0 pass, 1 fail, 2 cannot tell
-	@$(VENV)/bin/python module_utils/trainyard/verify_run.py -i $(INVENTORY)
+	@$(VENV)/bin/python -m trainyard.verify -i $(INVENTORY)
 
 check: $(VENV)/.test-installed ## Lint and unit tests, under two minutes
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" pytest -m "not slow and not lab"

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Thin module; the logic is in module_utils/trainyard/base_kernel.py."""
+"""Thin module; the logic is in module_utils/trainyard/host/kernel.py."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ steps:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.base_kernel import FEATURES, Kernel
-from ansible.module_utils.trainyard.plan import Plan
-from ansible.module_utils.trainyard.runner import run_plan
+from ansible.module_utils.trainyard.core.plan import Plan
+from ansible.module_utils.trainyard.core.runner import run_plan
+from ansible.module_utils.trainyard.host.kernel import FEATURES, Kernel
 
 
 def main() -> None:

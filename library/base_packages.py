@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Thin module; the logic is in module_utils/trainyard/base_packages.py."""
+"""Thin module; the logic is in module_utils/trainyard/host/packages.py."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ steps:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.base_packages import Packages, dpkg_was_interrupted, installed
-from ansible.module_utils.trainyard.runner import run_plan
+from ansible.module_utils.trainyard.core.runner import run_plan
+from ansible.module_utils.trainyard.host.packages import Packages, dpkg_was_interrupted, installed
 
 
 def main() -> None:

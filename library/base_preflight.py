@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Thin module; the logic is in module_utils/trainyard/base_host.py."""
+"""Thin module; the logic is in module_utils/trainyard/host/facts.py."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ host:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard import base_ports
-from ansible.module_utils.trainyard.base_host import Needs, observe, problems, refuse
-from ansible.module_utils.trainyard.base_kernel import FEATURES, Kernel
-from ansible.module_utils.trainyard.errors import TrainyardError
-from ansible.module_utils.trainyard.runner import fail
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.runner import fail
+from ansible.module_utils.trainyard.host import ports as base_ports
+from ansible.module_utils.trainyard.host.facts import Needs, observe, problems, refuse
+from ansible.module_utils.trainyard.host.kernel import FEATURES, Kernel
 
 
 def main() -> None:

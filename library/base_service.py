@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Thin module; the logic is in module_utils/trainyard/base_service.py."""
+"""Thin module; the logic is in module_utils/trainyard/host/units.py."""
 
 from __future__ import annotations
 
@@ -76,9 +76,9 @@ steps:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.base_service import Service, make_plan, observe, wait_ready
-from ansible.module_utils.trainyard.plan import Plan
-from ansible.module_utils.trainyard.runner import run_plan
+from ansible.module_utils.trainyard.core.plan import Plan
+from ansible.module_utils.trainyard.core.runner import run_plan
+from ansible.module_utils.trainyard.host.units import Service, make_plan, observe, wait_ready
 
 
 def main() -> None:

@@ -106,10 +106,10 @@ from ansible.module_utils.trainyard.bundle import lock, machine, pin, sweep
 from ansible.module_utils.trainyard.bundle.assemble import Assembly
 from ansible.module_utils.trainyard.bundle.context import Context
 from ansible.module_utils.trainyard.bundle.store import Store
-from ansible.module_utils.trainyard.errors import TrainyardError
-from ansible.module_utils.trainyard.plan import Plan, Step
-from ansible.module_utils.trainyard.progress import Progress
-from ansible.module_utils.trainyard.runner import fail, run_plan
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.plan import Plan, Step
+from ansible.module_utils.trainyard.core.progress import Progress
+from ansible.module_utils.trainyard.core.runner import fail, run_plan
 
 GO_TOOLCHAIN = "roles/bundle/files/go/toolchain.txt"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Thin module; the logic is in module_utils/trainyard/host_files.py."""
+"""Thin module; the logic is in module_utils/trainyard/host/config_files.py."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ steps:
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.host_files import Command, File, HostFiles
-from ansible.module_utils.trainyard.runner import run_plan
+from ansible.module_utils.trainyard.core.runner import run_plan
+from ansible.module_utils.trainyard.host.config_files import Command, File, HostFiles
 
 
 def _file(given: dict[str, Any]) -> File:

@@ -93,11 +93,11 @@ planned:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.errors import TrainyardError
-from ansible.module_utils.trainyard.kube import KubeError, Object, connect, documents
-from ansible.module_utils.trainyard.kube_plan import Wait, plan_objects, unreachable_plan, wait_for
-from ansible.module_utils.trainyard.plan import Plan
-from ansible.module_utils.trainyard.runner import run_plan
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.plan import Plan
+from ansible.module_utils.trainyard.core.runner import run_plan
+from ansible.module_utils.trainyard.kube.api import KubeError, Object, connect, documents
+from ansible.module_utils.trainyard.kube.apply import Wait, plan_objects, unreachable_plan, wait_for
 
 WAIT_SPEC = {
     "kind": {"type": "str", "required": True},

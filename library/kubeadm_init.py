@@ -76,10 +76,10 @@ drift:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard import kubeadm as adm
-from ansible.module_utils.trainyard.kubeadm_init import InitSettings, config_drift, make_plan, observe
-from ansible.module_utils.trainyard.plan import Plan
-from ansible.module_utils.trainyard.runner import run_plan
+from ansible.module_utils.trainyard.core.plan import Plan
+from ansible.module_utils.trainyard.core.runner import run_plan
+from ansible.module_utils.trainyard.kubeadm import program as adm
+from ansible.module_utils.trainyard.kubeadm.init import InitSettings, config_drift, make_plan, observe
 
 ARGUMENT_SPEC = {
     "config": {"type": "str", "required": True},

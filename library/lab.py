@@ -96,11 +96,11 @@ steps:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.errors import TrainyardError
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.plan import Plan, Step
+from ansible.module_utils.trainyard.core.runner import run_plan
 from ansible.module_utils.trainyard.lab import host, keys, model, network, nodes
 from ansible.module_utils.trainyard.lab.podman import installed
-from ansible.module_utils.trainyard.plan import Plan, Step
-from ansible.module_utils.trainyard.runner import run_plan
 
 
 def plan_present(lab: model.Lab, states: dict[str, str]) -> Plan:

@@ -55,10 +55,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.errors import TrainyardError
-from ansible.module_utils.trainyard.oci import Registry, image
-from ansible.module_utils.trainyard.plan import Plan, Step
-from ansible.module_utils.trainyard.runner import run_plan
+from ansible.module_utils.trainyard.bundle.oci import Registry, image
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.plan import Plan, Step
+from ansible.module_utils.trainyard.core.runner import run_plan
 
 CONNECTIONS = 4
 """Questions asked at a time."""

@@ -74,7 +74,8 @@ import ipaddress
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard import dns_probe, verify_service
+from ansible.module_utils.trainyard.net import dns as dns_probe
+from ansible.module_utils.trainyard.net import https as verify_service
 
 
 def service_address(network: str) -> str:

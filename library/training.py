@@ -106,16 +106,16 @@ planned:
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.errors import TrainyardError
-from ansible.module_utils.trainyard.jobset import jobset
-from ansible.module_utils.trainyard.kube import KubeError, connect
-from ansible.module_utils.trainyard.kube_plan import unreachable_plan
-from ansible.module_utils.trainyard.plan import Plan
-from ansible.module_utils.trainyard.progress import Progress
-from ansible.module_utils.trainyard.runner import fail, run_plan
-from ansible.module_utils.trainyard.training_objects import surroundings
-from ansible.module_utils.trainyard.training_run import Run, Settings
-from ansible.module_utils.trainyard.training_spec import parse_training
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.plan import Plan
+from ansible.module_utils.trainyard.core.progress import Progress
+from ansible.module_utils.trainyard.core.runner import fail, run_plan
+from ansible.module_utils.trainyard.kube.api import KubeError, connect
+from ansible.module_utils.trainyard.kube.apply import unreachable_plan
+from ansible.module_utils.trainyard.training.jobset import jobset
+from ansible.module_utils.trainyard.training.objects import surroundings
+from ansible.module_utils.trainyard.training.run import Run, Settings
+from ansible.module_utils.trainyard.training.spec import parse_training
 
 ARGUMENT_SPEC = {
     "kubeconfig": {"type": "path", "required": True},

@@ -113,8 +113,8 @@ table:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.runner import run_plan
-from ansible.module_utils.trainyard.verify_site import Settings, Site
+from ansible.module_utils.trainyard.core.runner import run_plan
+from ansible.module_utils.trainyard.verify.site import Settings, Site
 
 
 def main() -> None:

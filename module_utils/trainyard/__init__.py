@@ -1,0 +1,1 @@
+"""The logic of the modules in library/, by domain."""

@@ -1,4 +1,4 @@
-"""Collects what is known of a site before any connection and applies the rules of `site_rules` to it.
+"""Collects what is known of a site before any connection and applies the rules of `trainyard.site` to it.
 
 Variables are read raw: only values that a rule looks at are templated, and lookups other than `locked_version` are not
 carried out, so that nothing is run, read or fetched on the way.
@@ -23,13 +23,15 @@ PROJECT = Path(__file__).resolve().parents[2]
 if str(PROJECT / "module_utils") not in ansible.module_utils.__path__:
     # Ansible ships module_utils to hosts; code on the controller has to be shown where they are.
     ansible.module_utils.__path__.append(str(PROJECT / "module_utils"))
-if str(PROJECT / "workloads") not in sys.path:
-    # The rules about trainings ask the workloads' own table of what works together.
-    sys.path.append(str(PROJECT / "workloads"))
+for folder in (PROJECT, PROJECT / "workloads"):
+    # The rules, and the workloads' own table of what works together.
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
 
-from ansible.module_utils.trainyard.errors import TrainyardError
-from ansible.module_utils.trainyard.site_rules import DEFAULTS_READ, check
-from ansible.module_utils.trainyard.site_rules_model import UNRESOLVED, Option, Setting, Site
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+from trainyard.site.model import UNRESOLVED, Option, Setting, Site
+from trainyard.site.rules import DEFAULTS_READ, check
 
 try:
     from ansible._internal._datatag._tags import Origin

@@ -27,9 +27,9 @@ from ansible.module_utils.trainyard.bundle import lock  # noqa: E402  (found onl
 from ansible.module_utils.trainyard.bundle.assemble import Assembly  # noqa: E402
 from ansible.module_utils.trainyard.bundle.context import Context  # noqa: E402
 from ansible.module_utils.trainyard.bundle.store import Store  # noqa: E402
-from ansible.module_utils.trainyard.jobset import jobset  # noqa: E402
-from ansible.module_utils.trainyard.training_objects import surroundings  # noqa: E402
-from ansible.module_utils.trainyard.training_spec import Training, parse_training  # noqa: E402
+from ansible.module_utils.trainyard.training.jobset import jobset  # noqa: E402
+from ansible.module_utils.trainyard.training.objects import surroundings  # noqa: E402
+from ansible.module_utils.trainyard.training.spec import Training, parse_training  # noqa: E402
 
 CACHE = "/var/cache/trainyard"
 REGISTRY = "mirror.trainyard.internal:5000/trainyard"

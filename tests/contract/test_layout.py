@@ -21,6 +21,7 @@ LIMITS = (
     ("roles/*/templates/**/*.*", 150),
     ("library/*.py", 300),
     ("module_utils/trainyard/**/*.py", 250),
+    ("trainyard/**/*.py", 250),
     ("plugins/**/*.py", 250),
     ("playbooks/*.yml", 60),
     ("tests/**/*.py", 200),
@@ -43,6 +44,7 @@ TOP = {
     "plugins",
     "roles",
     "tests",
+    "trainyard",
     "workloads",
 }
 COLLECTION = re.compile(r"\b(community\.[a-z_]+|kubernetes\.core|containers\.podman|ansible\.posix)\.[a-z]")

@@ -8,15 +8,15 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils.trainyard.bundle import lock
-from ansible.module_utils.trainyard.bundle.builders import BUILDERS, REVISIONS
-from ansible.module_utils.trainyard.bundle.choose import Chooser
-from ansible.module_utils.trainyard.bundle.context import Context
-from ansible.module_utils.trainyard.bundle.image import LAYOUT
-from ansible.module_utils.trainyard.bundle.store import Store
-from ansible.module_utils.trainyard.bundle.upstream import Upstream
-from ansible.module_utils.trainyard.errors import TrainyardError
-from ansible.module_utils.trainyard.progress import Progress
+from ..core.errors import TrainyardError
+from ..core.progress import Progress
+from . import lock
+from .build.image import LAYOUT
+from .build.kinds import BUILDERS, REVISIONS
+from .choose import Chooser
+from .context import Context
+from .store import Store
+from .vendor.upstream import Upstream
 
 JOBS = 2
 """Artefacts made at a time: one that computes beside one that waits for the network. More only compete for cores."""

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible.module_utils.trainyard.bundle import fetch
-from ansible.module_utils.trainyard.bundle.lock import Artefact, tree_hash
-from ansible.module_utils.trainyard.bundle.store import Store
-from ansible.module_utils.trainyard.errors import TrainyardError
+from ..core.errors import TrainyardError
+from .lock import Artefact, tree_hash
+from .store import Store
+from .vendor import http as fetch
 
 SOURCES = ("auto", "upstream", "source")
 UPSTREAM_REVISION = 1

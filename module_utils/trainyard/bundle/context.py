@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils.trainyard.bundle.lock import Reference, tree_files
+from .lock import Reference, tree_files
 
 EPOCH = 1767225600
 """2026-01-01T00:00:00Z, the time stamped on everything that is built, so that equal inputs give equal bytes."""

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from ansible.module_utils.trainyard.bundle.origin import Origin, parse
-from ansible.module_utils.trainyard.errors import TrainyardError
+
+from ..core.errors import TrainyardError
+from .origin import Origin, parse
 
 SCHEMA = 1
 DESCRIPTIVE = ("upstream", "comment")

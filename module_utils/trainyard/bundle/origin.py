@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible.module_utils.trainyard.errors import TrainyardError
+from ..core.errors import TrainyardError
 
 UNPINNED = "unpinned"
 KINDS = ("apt", "image", "downloads")

@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible.module_utils.trainyard.bundle import fetch, lock
-from ansible.module_utils.trainyard.bundle.lock import Artefact
-from ansible.module_utils.trainyard.bundle.origin import UNPINNED, Downloads, Image
-from ansible.module_utils.trainyard.bundle.registry_fetch import Puller
-from ansible.module_utils.trainyard.errors import TrainyardError
+from ..core.errors import TrainyardError
+from . import lock
+from .lock import Artefact
+from .origin import UNPINNED, Downloads, Image
+from .vendor import http as fetch
+from .vendor.images import Puller
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from ansible.module_utils.trainyard.waiter import wait_until
+from ..core.waiter import wait_until
 
 MANIFEST = "artefact.json"
 CHUNK = 1 << 20

@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ansible.module_utils.trainyard.bundle import image
-from ansible.module_utils.trainyard.bundle.builders import REVISIONS
-from ansible.module_utils.trainyard.bundle.choose import Choice, Chooser, upstream_key
-from ansible.module_utils.trainyard.bundle.context import Context
-from ansible.module_utils.trainyard.bundle.lock import Artefact
-from ansible.module_utils.trainyard.bundle.store import Store
+from .build import image
+from .build.kinds import REVISIONS
+from .choose import Choice, Chooser, upstream_key
+from .context import Context
+from .lock import Artefact
+from .store import Store
 
 DAY = 86400
 

@@ -8,7 +8,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible.module_utils.trainyard.plan import Step
+from ..core.plan import Step
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 NODE_NOFILE = 1048576

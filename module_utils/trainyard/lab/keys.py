@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from ansible.module_utils.trainyard.command import run
-from ansible.module_utils.trainyard.lab.model import Lab, Node
-from ansible.module_utils.trainyard.plan import Step
+from ..core.command import run
+from ..core.plan import Step
+from .model import Lab, Node
 
 HOME = Path("/var/lib/trainyard")
 """Where labs keep their state unless the inventory says otherwise."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils.trainyard.errors import TrainyardError
+from ..core.errors import TrainyardError
 
 LABEL = "dev.trainyard.lab"
 """Label on everything that a lab makes; its value is the lab's name. What lacks it belongs to somebody else."""

@@ -6,11 +6,11 @@ import ipaddress
 import json
 from collections.abc import Iterator
 
-from ansible.module_utils.trainyard.command import run
-from ansible.module_utils.trainyard.errors import TrainyardError
-from ansible.module_utils.trainyard.lab.model import LABEL, Lab, fingerprint
-from ansible.module_utils.trainyard.lab.podman import podman
-from ansible.module_utils.trainyard.plan import Step
+from ..core.command import run
+from ..core.errors import TrainyardError
+from ..core.plan import Step
+from .model import LABEL, Lab, fingerprint
+from .podman import podman
 
 
 def plan(lab: Lab) -> tuple[list[Step], str]:

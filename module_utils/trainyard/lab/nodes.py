@@ -10,12 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils.trainyard.errors import TrainyardError
-from ansible.module_utils.trainyard.lab import host, keys
-from ansible.module_utils.trainyard.lab.model import LABEL, Lab, Node
-from ansible.module_utils.trainyard.lab.podman import podman
-from ansible.module_utils.trainyard.plan import Step
-from ansible.module_utils.trainyard.waiter import wait_until
+from ..core.errors import TrainyardError
+from ..core.plan import Step
+from ..core.waiter import wait_until
+from . import host, keys
+from .model import LABEL, Lab, Node
+from .podman import podman
 
 IMAGE = "localhost/trainyard/lab-node"
 """Name of the nodes' image in the engine's storage; its tag is the digest's beginning."""

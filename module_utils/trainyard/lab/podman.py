@@ -6,8 +6,8 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 
-from ansible.module_utils.trainyard.command import run
-from ansible.module_utils.trainyard.lab import host
+from ..core.command import run
+from . import host
 
 TIMEOUT = 120
 """Seconds for one call; creating a container from a 300 MB image takes about one."""

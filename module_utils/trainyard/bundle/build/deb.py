@@ -1,0 +1,134 @@
+"""Debian packages: the ones built here, the closure taken from Debian's archive, and the repository of both."""
+
+from __future__ import annotations
+
+import glob
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...core.command import run
+from ...core.errors import TrainyardError
+from ..context import EPOCH, Context
+from ..lock import Artefact
+from ..store import sha256
+
+ARCHITECTURE = "amd64"
+_HASH_PREFIX = re.compile(r"^[0-9a-f]{28,}_")
+KEYRINGS = "/usr/share/keyrings/debian-archive-*.gpg"
+
+
+def package(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
+    """Build one package (kind `deb`) with the vendor's name and layout.
+
+    Recipe: `package`, `files` (path on the host -> reference; programs get mode 0755), `control` (fields beside
+    Package, Version, Architecture, Maintainer), `maintainer_scripts` (reference to a folder of DEBIAN files).
+    """
+    recipe = artefact.recipe
+    root = out / "root"
+    context.copy(recipe["files"], root)
+    for file in root.rglob("*"):
+        executable = file.is_file() and file.parent.name in ("bin", "sbin")
+        file.chmod(0o755 if file.is_dir() or executable else 0o644)
+    root.chmod(0o755)
+    fields = {
+        "Package": recipe["package"],
+        "Version": artefact.version,
+        "Architecture": ARCHITECTURE,
+        "Maintainer": "trainyard <trainyard@example.invalid>",
+        **recipe.get("control", {}),
+    }
+    debian = root / "DEBIAN"
+    debian.mkdir()
+    (debian / "control").write_text("".join(f"{name}: {value}\n" for name, value in fields.items()), encoding="utf-8")
+    if recipe.get("maintainer_scripts"):
+        for script in sorted(context.resolve(recipe["maintainer_scripts"]).iterdir()):
+            shutil.copyfile(script, debian / script.name)
+            (debian / script.name).chmod(0o644 if script.name == "conffiles" else 0o755)
+    name = f"{recipe['package']}_{artefact.version}_{ARCHITECTURE}.deb"
+    # zstd at a low level: the repository lies one hop away, unpacking speed matters more than size.
+    argv = ["dpkg-deb", "--root-owner-group", "-Zzstd", "-z3", "--build", str(root), str(out / name)]
+    run(argv, timeout=300, env={"SOURCE_DATE_EPOCH": str(EPOCH)})
+    shutil.rmtree(root)
+    return {"deb": name}
+
+
+def closure(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
+    """Take packages with all that they depend on from Debian's archive (kind `debian_packages`).
+
+    The archive's signed index vouches for every file. The archive keeps the newest version of a package only, so the
+    same recipe may give newer packages on another day: what it gave is recorded as the fact `resolved`, and what is
+    newer than in the artefact before it as `drift`. Recipe: `suite`, `components`, `packages`.
+    """
+    recipe = artefact.recipe
+    aptly = _Aptly(context.cache / "work" / f"aptly-{artefact.name}")
+    query = " | ".join(recipe["packages"])
+    keyrings = [f"-keyring={path}" for path in sorted(glob.glob(KEYRINGS))]
+    options = [f"-architectures={ARCHITECTURE}", f"-filter={query}", "-filter-with-deps", *keyrings]
+    aptly("mirror", "create", *options, "debian", context.debian_mirror, recipe["suite"], *recipe["components"])
+    aptly("mirror", "update", *keyrings, "debian", timeout=900)
+    aptly("snapshot", "create", "debian", "from", "mirror", "debian")
+    resolved: dict[str, dict[str, str]] = {}
+    for file in sorted((aptly.root / "pool").rglob("*.deb")):
+        # aptly's pool may prefix names with a part of the hash; the name that apt expects is the package's own.
+        place = out / _HASH_PREFIX.sub("", file.name)
+        shutil.move(file, place)
+        package_name, version, _ = place.stem.split("_")
+        resolved[package_name] = {"version": version, "sha256": sha256(place)}
+    aptly.remove()
+    if not resolved:
+        raise TrainyardError(f"Debian's archive at {context.debian_mirror} gave no packages for {artefact.name}.")
+    return {"packages": len(resolved), "resolved": resolved, "drift": drift(context, artefact, resolved)}
+
+
+def drift(context: Context, artefact: Artefact, resolved: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Packages of which the archive has another version, or other bytes, than in the artefact made before."""
+    before: Mapping[str, Mapping[str, str]] = context.previous(artefact.name).get("resolved", {})
+    return [
+        f"{name} {before[name]['version']} -> {found['version']}"
+        for name, found in resolved.items()
+        if name in before and before[name] != found
+    ]
+
+
+def repository(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
+    """Publish packages as one apt repository (kind `apt_repository`), unsigned: each site signs with its own key.
+
+    Recipe: `suite`, `component`, `packages` (references to artefacts that hold .deb files).
+    Output: `repository.tar` (one file travels to a host much faster than hundreds) and `Release`, to be signed.
+    """
+    recipe = artefact.recipe
+    aptly = _Aptly(context.cache / "work" / f"aptly-{artefact.name}")
+    aptly("repo", "create", f"-distribution={recipe['suite']}", f"-component={recipe['component']}", "site")
+    aptly("repo", "add", "site", *[str(context.resolve(reference)) for reference in recipe["packages"]], timeout=300)
+    aptly("publish", "repo", "-skip-signing", "-skip-contents", "-skip-bz2", f"-architectures={ARCHITECTURE}", "site")
+    public = aptly.root / "public"
+    run(
+        ["tar", "--create", "--sort=name", f"--file={out / 'repository.tar'}", "--directory", str(public), "."],
+        timeout=120,
+    )
+    shutil.copyfile(public / "dists" / recipe["suite"] / "Release", out / "Release")
+    aptly.remove()
+    return {"suite": recipe["suite"], "component": recipe["component"]}
+
+
+class _Aptly:
+    """aptly with a state of its own, thrown away after use."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.remove()
+        root.mkdir(parents=True)
+        self.config = root / "aptly.conf"
+        # aptly's own OpenPGP code cannot read Debian's newest keys, gpg can.
+        options = {"rootDir": str(root), "gpgProvider": "gpg", "downloadConcurrency": 8, "databaseOpenAttempts": 1}
+        self.config.write_text(json.dumps(options), encoding="utf-8")
+
+    def __call__(self, *arguments: str, timeout: float = 300) -> None:
+        run(["aptly", f"-config={self.config}", *arguments], timeout=timeout)
+
+    def remove(self) -> None:
+        shutil.rmtree(self.root, ignore_errors=True)

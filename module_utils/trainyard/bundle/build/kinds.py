@@ -1,0 +1,28 @@
+"""The builders by kind, each with a revision that is raised when it makes other bytes from the same recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..context import Context
+from ..lock import Artefact
+from . import deb, files, go, image
+
+Builder = Callable[[Artefact, Path, Context], dict[str, Any]]
+
+BUILDERS: dict[str, tuple[int, Builder]] = {
+    "go_programs": (1, go.programs),
+    "go_module_files": (1, go.module_files),
+    "deb": (1, deb.package),
+    "debian_packages": (1, deb.closure),
+    "apt_repository": (1, deb.repository),
+    "python_wheels": (1, files.wheels),
+    "npm_files": (1, files.npm_files),
+    "c_program": (1, files.c_program),
+    "rootfs": (1, files.rootfs),
+    "image": (1, image.image),
+}
+
+REVISIONS = {kind: revision for kind, (revision, _) in BUILDERS.items()}

@@ -1,0 +1,1 @@
+"""The vendors' own artefacts, fetched and checked."""

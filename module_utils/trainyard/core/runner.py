@@ -1,0 +1,37 @@
+"""The edge between trainyard's logic and Ansible: check mode, diff and errors, once for all modules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from .errors import TrainyardError
+from .plan import Plan
+
+
+def run_plan(
+    module: AnsibleModule,
+    make_plan: Callable[[], Plan],
+    make_result: Callable[[], dict[str, Any]] = dict,
+) -> None:
+    """Plan, execute unless in check mode, and leave the module.
+
+    :param make_plan: reads the observed state and returns the plan; called exactly once.
+    :param make_result: return values of the module, called after the plan was executed (in check mode: instead).
+    """
+    try:
+        plan = make_plan()
+        if not module.check_mode:
+            plan.execute()
+        module.exit_json(
+            changed=plan.changed, diff=plan.diff(), steps=[step.what for step in plan.steps], **make_result()
+        )
+    except TrainyardError as error:
+        fail(module, error)
+
+
+def fail(module: AnsibleModule, error: TrainyardError) -> None:
+    """Leave the module with the error's message, remedy and facts."""
+    module.fail_json(msg=str(error), remedy=error.remedy, **error.facts)

@@ -1,0 +1,1 @@
+"""A Linux host: facts, files, packages, units, kernel, ports."""

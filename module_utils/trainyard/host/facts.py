@@ -1,0 +1,166 @@
+"""What a host is, as far as a cluster node needs it, and the refusal of hosts that are too small or unknown.
+
+Everything is read from /proc, /sys and files below a root that tests replace.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import TrainyardError
+
+CAP_SYS_TIME = 25
+"""Bit number of the capability to set the clock (capabilities(7), linux/capability.h)."""
+
+NO_LIMIT = 1 << 60
+"""cgroup v1 reports "no limit" as a number close to 2**63."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """Observed properties of a host.
+
+    :param system: distribution and version, `debian-13`.
+    :param memory_mib: memory that processes can have, a cgroup's limit included.
+    :param cpus: CPUs that processes can have, a cgroup's quota included.
+    :param free_mib: free space by path.
+    :param container: container manager that runs this host, empty on a machine of its own.
+    :param clock_settable: whether setting the clock is possible and this host's own business.
+    :param modules_directory: whether there are kernel modules for the running kernel.
+    :param systemd: whether systemd is the service manager.
+    """
+
+    system: str
+    kernel: str
+    memory_mib: int
+    cpus: float
+    free_mib: Mapping[str, int]
+    container: str
+    clock_settable: bool
+    modules_directory: bool
+    systemd: bool
+    root: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Least values; each is named in the error as the variable that the user sets."""
+
+    memory_mib: int
+    cpus: float
+    disk_mib: Mapping[str, int]
+    systems: Sequence[str]
+
+
+def observe(paths: Sequence[str], root: str = "/") -> Host:
+    """Read the host.
+
+    :param paths: where free space is looked up; a missing directory stands for its nearest existing parent.
+    """
+    base = Path(root)
+    kernel = os.uname().release
+    container = text_of(base / "run/systemd/container").strip()
+    return Host(
+        system=_system(base),
+        kernel=kernel,
+        memory_mib=_memory_mib(base),
+        cpus=_cpus(base),
+        free_mib={path: _free_mib(base / path.lstrip("/")) for path in paths},
+        container=container,
+        clock_settable=not container and _has_capability(base, CAP_SYS_TIME),
+        modules_directory=(base / "lib/modules" / kernel / "modules.dep").exists(),
+        systemd=(base / "run/systemd/system").is_dir(),
+        root=os.geteuid() == 0,
+    )
+
+
+def problems(host: Host, needs: Needs) -> list[str]:
+    """Every reason why this host cannot be a node: what, the value, and the remedy."""
+    found = []
+    if not host.root:
+        found.append("the tasks do not run as root. Set `ansible_become: true` or connect as root.")
+    if not host.systemd:
+        found.append("systemd is not the service manager. Boot the host with systemd.")
+    if host.system not in needs.systems:
+        found.append(
+            f"its system is {host.system}, not one of {', '.join(needs.systems)}. Install one of them, "
+            "or add it to base_supported_systems if you have tried it."
+        )
+    if host.memory_mib < needs.memory_mib:
+        found.append(
+            f"it has {host.memory_mib} MiB of memory, {needs.memory_mib} are needed. "
+            "Give it more, or lower base_memory_min_mib."
+        )
+    if host.cpus < needs.cpus:
+        found.append(f"it has {host.cpus:g} CPUs, {needs.cpus:g} are needed. Give it more, or lower base_cpu_min.")
+    for path, least in needs.disk_mib.items():
+        if host.free_mib[path] < least:
+            found.append(
+                f"{path} has {host.free_mib[path]} MiB free, {least} are needed. "
+                "Free or add space, or lower base_disk_free_min_mib."
+            )
+    return found
+
+
+def refuse(name: str, found: Sequence[str]) -> None:
+    """:raises TrainyardError: there are problems; all of them are in the message."""
+    if found:
+        raise TrainyardError(
+            f"The host {name} cannot be a node:\n" + "\n".join(f"- {problem}" for problem in found),
+            problems=list(found),
+        )
+
+
+def text_of(path: Path) -> str:
+    """What a file of /proc or /sys says; empty where there is none."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _system(base: Path) -> str:
+    values = dict(
+        line.split("=", 1) for line in text_of(base / "etc/os-release").splitlines() if "=" in line and line[0] != "#"
+    )
+    return "-".join(values.get(key, "unknown").strip("\"'") for key in ("ID", "VERSION_ID"))
+
+
+def _memory_mib(base: Path) -> int:
+    values = dict(line.split(":", 1) for line in text_of(base / "proc/meminfo").splitlines() if ":" in line)
+    total = int(values.get("MemTotal", "0 kB").split()[0]) * 1024
+    for limit_file in ("sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        limit = text_of(base / limit_file).strip()
+        if limit.isdigit() and int(limit) < NO_LIMIT:
+            total = min(total, int(limit))
+    return total >> 20
+
+
+def _cpus(base: Path) -> float:
+    count = float(len(os.sched_getaffinity(0)))
+    quota, _, period = text_of(base / "sys/fs/cgroup/cpu.max").strip().partition(" ")
+    if not quota:
+        quota = text_of(base / "sys/fs/cgroup/cpu/cpu.cfs_quota_us").strip()
+        period = text_of(base / "sys/fs/cgroup/cpu/cpu.cfs_period_us").strip()
+    return min(count, int(quota) / int(period)) if quota.isdigit() and period.isdigit() else count
+
+
+def _free_mib(path: Path) -> int:
+    while not path.exists():
+        path = path.parent
+    status = os.statvfs(path)
+    return status.f_bavail * status.f_frsize >> 20
+
+
+def _has_capability(base: Path, number: int) -> bool:
+    for line in text_of(base / "proc/self/status").splitlines():
+        if line.startswith("CapEff:"):
+            return bool(int(line.split()[1], 16) >> number & 1)
+    return False

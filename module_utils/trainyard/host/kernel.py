@@ -1,0 +1,204 @@
+"""The kernel of a node: features checked, modules loaded only where there are modules, sysctls, swap.
+
+The kernel's files are read below a root that tests replace.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ..core.command import run
+from ..core.errors import TrainyardError
+from ..core.plan import Plan, Step
+from .config_files import write
+from .facts import text_of
+
+COMMAND_TIMEOUT = 60.0
+SWAP_OFF = "# trainyard: swap is off: "
+"""Put before a line of fstab; taking it away is the way back."""
+
+_SWAP_LINE = re.compile(r"\s*[^#\s]\S*\s+\S+\s+swap(\s|$)")
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One kernel feature and its traces.
+
+    :param module: the module that brings it.
+    :param option: the build option, without CONFIG_.
+    :param path: exists when the feature is there.
+    :param filesystem: is in /proc/filesystems when the feature is there.
+    """
+
+    module: str
+    option: str
+    path: str = ""
+    filesystem: str = ""
+
+
+FEATURES: Mapping[str, Feature] = {
+    "overlay": Feature("overlay", "OVERLAY_FS", filesystem="overlay"),
+    "br_netfilter": Feature("br_netfilter", "BRIDGE_NETFILTER", path="proc/sys/net/bridge/bridge-nf-call-iptables"),
+    "nf_conntrack": Feature("nf_conntrack", "NF_CONNTRACK", path="proc/sys/net/netfilter/nf_conntrack_max"),
+    "nf_tables": Feature("nf_tables", "NF_TABLES"),
+    "ip_set": Feature("ip_set", "IP_SET"),
+    "veth": Feature("veth", "VETH"),
+    "vxlan": Feature("vxlan", "VXLAN"),
+    "fuse": Feature("fuse", "FUSE_FS", filesystem="fuse"),
+}
+
+
+@dataclass
+class Kernel:
+    """The wanted kernel state.
+
+    :param features: names of FEATURES.
+    :param sysctls: name -> value.
+    :param swap_off: turn swap off, now and in fstab.
+    """
+
+    features: Sequence[str]
+    sysctls: Mapping[str, str]
+    swap_off: bool
+    root: str = "/"
+    warnings: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.base = Path(self.root)
+        self.release = os.uname().release
+
+    def plan(self) -> Plan:
+        """Compare and plan.
+
+        :raises TrainyardError: a feature is absent, or a sysctl does not exist and no planned module can bring it.
+        """
+        before: dict[str, Any] = {}
+        after: dict[str, Any] = {}
+        steps: list[Step] = []
+        self._plan_features(steps, before, after)
+        self._plan_sysctls(steps, before, after)
+        if self.swap_off:
+            self._plan_swap(steps, before, after)
+        return Plan(steps, before, after)
+
+    def state_of(self, name: str) -> str:
+        """`present`, `loadable` (a module for the running kernel), `absent`, or `unknown` (nothing tells)."""
+        feature = FEATURES[name]
+        modules = self.base / "lib/modules" / self.release
+        if feature.path and (self.base / feature.path).exists():
+            return "present"
+        if feature.filesystem and feature.filesystem in self._text("proc/filesystems").split():
+            return "present"
+        if (self.base / "sys/module" / feature.module).exists():
+            return "present"
+        if _names_module(self._text(modules / "modules.builtin"), feature.module):
+            return "present"
+        if _names_module(self._text(modules / "modules.dep"), feature.module):
+            return "loadable"
+        built = self._option(feature.option)
+        if built == "y":
+            return "present"
+        # With its own trace or a list of modules to look at, a feature without any is absent.
+        if feature.path or feature.filesystem or built is not None or modules.is_dir():
+            return "absent"
+        return "unknown"
+
+    def _plan_features(self, steps: list[Step], before: dict[str, Any], after: dict[str, Any]) -> None:
+        states = {name: self.state_of(name) for name in self.features}
+        absent = [name for name, state in states.items() if state == "absent"]
+        if absent:
+            raise TrainyardError(
+                f"The running kernel {self.release} lacks: {', '.join(absent)}.",
+                remedy="Boot a kernel that has them (modules "
+                + ", ".join(FEATURES[name].module for name in absent)
+                + "); in a container, load the modules on the machine that runs it.",
+            )
+        for name, state in states.items():
+            if state == "unknown":
+                self.warnings.append(f"Nothing on this host tells whether the kernel has {name}; taken as present.")
+            if state == "loadable":
+                module = FEATURES[name].module
+                steps.append(Step(f"Load the kernel module {module}", partial(_modprobe, module)))
+                before[name], after[name] = "not loaded", "loaded"
+
+    def _plan_sysctls(self, steps: list[Step], before: dict[str, Any], after: dict[str, Any]) -> None:
+        loads = bool(steps)
+        for name, value in sorted(self.sysctls.items()):
+            path = self.base / "proc/sys" / sysctl_path(name)
+            now = " ".join(self._text(path).split())
+            wanted = " ".join(value.split())
+            if not path.exists() and not loads:
+                raise TrainyardError(
+                    f"The running kernel {self.release} has no sysctl {name}.",
+                    remedy="Correct base_sysctls, or add the feature that brings it to base_kernel_features.",
+                )
+            if now != wanted:
+                steps.append(Step(f"Set {name} to {wanted}", partial(_set, name, path, wanted)))
+                before[name], after[name] = now or None, wanted
+
+    def _plan_swap(self, steps: list[Step], before: dict[str, Any], after: dict[str, Any]) -> None:
+        devices = [line.split()[0] for line in self._text("proc/swaps").splitlines()[1:]]
+        fstab = self.base / "etc/fstab"
+        text = self._text(fstab)
+        new = without_swap(text)
+        if devices and self._text("run/systemd/container").strip():
+            self.warnings.append(f"Swap on {', '.join(devices)} belongs to the machine that runs this container.")
+        elif devices:
+            steps.append(Step("Turn swap off", lambda: run(["swapoff", "--all"], timeout=COMMAND_TIMEOUT * 5)))
+            before["swap"], after["swap"] = devices, []
+        if new != text:
+            steps.append(Step("Disable swap in /etc/fstab", lambda: write(str(fstab), new, 0o644)))
+            before["fstab"], after["fstab"] = text.splitlines(), new.splitlines()
+
+    def _text(self, path: str | Path) -> str:
+        return text_of(self.base / path)
+
+    def _option(self, option: str) -> str | None:
+        """`y`, `m` or `n` of the running kernel's build, None where its configuration cannot be read."""
+        packed = self.base / "proc/config.gz"
+        if packed.exists():
+            with gzip.open(packed, "rt", encoding="utf-8") as stream:
+                config = stream.read()
+        else:
+            config = self._text(f"boot/config-{self.release}")
+        if not config:
+            return None
+        match = re.search(rf"^CONFIG_{option}=(\w)", config, re.MULTILINE)
+        return match.group(1) if match else "n"
+
+
+def sysctl_path(name: str) -> str:
+    """Path below /proc/sys; as in sysctl.d(5), the first separator says which one is used."""
+    first = re.search(r"[./]", name)
+    return name.translate(str.maketrans("./", "/.")) if first and first.group() == "." else name
+
+
+def without_swap(fstab: str) -> str:
+    """fstab with its swap lines commented out."""
+    lines = fstab.splitlines(keepends=True)
+    return "".join(SWAP_OFF + line if _SWAP_LINE.match(line) else line for line in lines)
+
+
+def _names_module(listing: str, module: str) -> bool:
+    pattern = module.replace("_", "[-_]")
+    return bool(re.search(rf"^(\S*/)?{pattern}\.ko(\.\w+)?(:|$)", listing, re.MULTILINE))
+
+
+def _modprobe(module: str) -> None:
+    run(["modprobe", module], timeout=COMMAND_TIMEOUT)
+
+
+def _set(name: str, path: Path, value: str) -> None:
+    try:
+        path.write_text(value + "\n", encoding="utf-8")
+    except OSError as error:
+        raise TrainyardError(
+            f"The sysctl {name} cannot be set to {value}: {error.strerror}.", remedy="Correct base_sysctls."
+        ) from error

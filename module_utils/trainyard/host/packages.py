@@ -1,0 +1,247 @@
+"""Debian packages at wanted versions: one plan from dpkg's state, the index read only when something is missing."""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from ..core.command import run
+from ..core.errors import CommandError, TrainyardError
+from ..core.plan import Plan, Step
+from ..core.waiter import wait_until
+from .config_files import digest_of, write
+
+QUERY_TIMEOUT = 60.0
+LOCK_TIMEOUT = 180
+"""Seconds to wait for another apt: a host that has just booted updates its index by itself."""
+
+SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources")
+LOCKED = "Could not get lock"
+"""apt's words for another apt at work."""
+
+STAMP = "/var/cache/trainyard/apt_index.sha256"
+TORN = "H"
+"""Second letter of dpkg's status abbreviation (dpkg-query(1)) of a package that was cut off while it was unpacked."""
+
+UNFINISHED = frozenset("UFWt" + TORN)
+"""The same letter of every package on which there is work to finish."""
+
+APT = (
+    "apt-get",
+    "--assume-yes",
+    "--no-install-recommends",
+    "--allow-change-held-packages",
+    "--option=Dpkg::Options::=--force-confdef",
+    "--option=Dpkg::Options::=--force-confold",
+    "--option=Acquire::http::Timeout=20",
+    "--option=Acquire::https::Timeout=20",
+    f"--option=DPkg::Lock::Timeout={LOCK_TIMEOUT}",
+)
+ENVIRONMENT = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C", "APT_LISTCHANGES_FRONTEND": "none"}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What dpkg knows of one package: the two letters of its status, and its version."""
+
+    status: str
+    version: str
+
+
+@dataclass
+class Packages:
+    """The wanted packages.
+
+    :param wanted: name -> version pattern (`2.3.4-*`), or an empty string for any version.
+    :param hold: hold the wanted packages at their versions.
+    :param may_remove: packages that an installation may remove; any other removal is refused.
+    :param frozen_by: a file that says that the host is in use: no installed package may get another version; or empty.
+    :param timeout: seconds for one run of apt-get.
+    """
+
+    wanted: Mapping[str, str]
+    hold: bool = False
+    may_remove: Sequence[str] = ()
+    frozen_by: str = ""
+    timeout: float = 600.0
+
+    def plan(self, seen: Mapping[str, Seen], interrupted: bool = False) -> Plan:
+        """Plan from dpkg's state.
+
+        :param interrupted: dpkg left a journal behind.
+        :raises TrainyardError: a package is to get another version on a host that is in use.
+        """
+        steps: list[Step] = []
+        self._refuse_change(seen)
+        broken = sorted(name for name, package in seen.items() if package.status[1:2] in UNFINISHED)
+        if broken or interrupted:
+            torn = [name for name in broken if seen[name].status[1] == TORN]
+            what = f"Finish the interrupted installation of {', '.join(broken) or 'packages'}"
+            steps.append(Step(what, partial(self.repair, torn)))
+        missing = [name for name in self.wanted if name in broken or not self._is_there(name, seen)]
+        if missing:
+            what = ", ".join(f"{name}={self.wanted[name]}" if self.wanted[name] else name for name in missing)
+            steps.append(Step(f"Install {what}", partial(self.install, missing)))
+        unheld = [
+            name for name in self.wanted if self.hold and (name in missing or not seen[name].status.startswith("h"))
+        ]
+        if unheld:
+            steps.append(
+                Step(f"Hold {', '.join(unheld)}", lambda: run(["apt-mark", "hold", *unheld], timeout=QUERY_TIMEOUT))
+            )
+        return Plan(steps, *self._states(seen, missing, unheld))
+
+    def _is_there(self, name: str, seen: Mapping[str, Seen]) -> bool:
+        package = seen.get(name)
+        if package is None or package.status[:2] not in ("ii", "hi"):
+            return False
+        return not self.wanted[name] or fnmatch.fnmatchcase(package.version, self.wanted[name])
+
+    def _refuse_change(self, seen: Mapping[str, Seen]) -> None:
+        moved = [
+            f"{name} is {seen[name].version}, wanted is {version}"
+            for name, version in self.wanted.items()
+            if name in seen and seen[name].status in ("ii", "hi") and not self._is_there(name, seen)
+        ]
+        if self.frozen_by and moved:
+            raise TrainyardError(
+                f"This host is in use, {self.frozen_by} says; other versions would be an upgrade: {'; '.join(moved)}.",
+                remedy="Put the versions back in bundle.lock.yml; nothing here upgrades a host in use yet.",
+            )
+
+    def _states(self, seen: Mapping[str, Seen], missing: list[str], unheld: list[str]) -> tuple[Any, Any]:
+        touched = [name for name in self.wanted if name in missing or name in unheld]
+        before = {
+            name: {"version": seen[name].version, "held": seen[name].status.startswith("h")} if name in seen else None
+            for name in touched
+        }
+        after = {
+            name: {
+                "version": (self.wanted[name] or "any") if name in missing else seen[name].version,
+                "held": self.hold or (name in seen and seen[name].status.startswith("h")),
+            }
+            for name in touched
+        }
+        return before, after
+
+    def refresh(self) -> str:
+        """Read the index of every source again.
+
+        :returns: empty, or apt's words on the sources that do not answer: the others may have what is wanted.
+        """
+
+        def update() -> str:
+            try:
+                # Without this mode apt-get succeeds with yesterday's index when a source does not answer.
+                run([*APT, "--option=APT::Update::Error-Mode=any", "update"], timeout=self.timeout, env=ENVIRONMENT)
+            except CommandError as error:
+                return error.message
+            return ""
+
+        failure = wait_until(
+            update, lambda text: LOCKED not in text, what="another apt to end", timeout=LOCK_TIMEOUT, interval=3.0
+        )
+        if not failure:
+            write(STAMP, digest_of_sources(), 0o644)
+        return failure
+
+    def repair(self, torn: Sequence[str]) -> None:
+        """Finish what an interrupted dpkg left.
+
+        :param torn: half-unpacked packages, which only unpacking again puts right.
+        """
+        run(["dpkg", "--configure", "-a"], timeout=self.timeout, env=ENVIRONMENT, ok=(0, 1))
+        run([*APT, "--no-remove", "--fix-broken", "install"], timeout=self.timeout, env=ENVIRONMENT)
+        if torn:
+            run([*APT, "--no-remove", "--reinstall", "install", *torn], timeout=self.timeout, env=ENVIRONMENT)
+
+    def install(self, names: Sequence[str]) -> None:
+        """Install the named packages, after reading the index again if it is not that of the present sources.
+
+        :raises TrainyardError: a version is not in the index, or the installation would remove other packages.
+        """
+        fresh, failure = False, ""
+        if not index_is_current() or self.not_in(available(names), names):
+            fresh, failure = True, self.refresh()
+            lacking = self.not_in(available(names), names)
+            if lacking:
+                raise TrainyardError(
+                    f"Not in the package index: {'; '.join(lacking)}. {failure}".strip(),
+                    remedy="Check that the apt sources (base_apt_sources) answer and hold the wanted versions.",
+                )
+        words = [f"{name}={self.wanted[name]}" if self.wanted[name] else name for name in names]
+        removed = removals(run([*APT, "--simulate", "install", *words], timeout=self.timeout, env=ENVIRONMENT).stdout)
+        refused = [name for name in removed if name not in self.may_remove]
+        if refused:
+            raise TrainyardError(
+                f"Installing {', '.join(words)} would remove {', '.join(refused)}.",
+                remedy="Remove the packages yourself if that is meant, or choose packages that do not conflict.",
+            )
+        try:
+            run([*APT, "install", *words], timeout=self.timeout, env=ENVIRONMENT)
+        except CommandError:
+            # The files that an old index names may be gone from the server.
+            if fresh:
+                raise
+            self.refresh()
+            run([*APT, "install", *words], timeout=self.timeout, env=ENVIRONMENT)
+
+    def not_in(self, known: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[str]:
+        """The wanted packages that the index lacks, each with the versions that it has."""
+        lacking = []
+        for name in names:
+            pattern = self.wanted[name] or "*"
+            if not any(fnmatch.fnmatchcase(version, pattern) for version in known.get(name, ())):
+                lacking.append(f"{name} {self.wanted[name]} (there: {', '.join(known.get(name, ())) or 'none'})")
+        return lacking
+
+
+def installed() -> dict[str, Seen]:
+    """Every package that dpkg knows."""
+    shown = run(
+        ["dpkg-query", "--show", "--showformat=${Package}\t${db:Status-Abbrev}\t${Version}\n"], timeout=QUERY_TIMEOUT
+    )
+    rows = (line.split("\t") for line in shown.stdout.splitlines())
+    return {name: Seen(status.strip(), version) for name, status, version in rows}
+
+
+def available(names: Sequence[str]) -> dict[str, list[str]]:
+    """Versions in the index, by package."""
+    versions: dict[str, list[str]] = {}
+    for line in run(["apt-cache", "madison", *names], timeout=QUERY_TIMEOUT).stdout.splitlines():
+        name, version, *_ = (part.strip() for part in line.split("|"))
+        versions.setdefault(name, []).append(version)
+    return versions
+
+
+def removals(simulation: str) -> list[str]:
+    """The packages that a simulated run of apt-get would remove."""
+    return [line.split()[1] for line in simulation.splitlines() if line.startswith(("Remv ", "Purg "))]
+
+
+def digest_of_sources() -> str:
+    """Digest of all apt sources as they are now."""
+    texts = {}
+    for pattern in SOURCES:
+        for path in glob.glob(pattern):
+            with open(path, encoding="utf-8", errors="surrogateescape") as stream:
+                texts[path] = stream.read()
+    return digest_of(texts)
+
+
+def index_is_current() -> bool:
+    """Whether the index was read completely since the sources were changed last, and is still there."""
+    if not os.path.exists(STAMP) or not glob.glob("/var/lib/apt/lists/*Release"):
+        return False
+    with open(STAMP, encoding="utf-8") as stream:
+        return stream.read() == digest_of_sources()
+
+
+def dpkg_was_interrupted() -> bool:
+    """Whether dpkg left a journal of unfinished work; apt-get refuses to work until it is cleared."""
+    return any(name.isdigit() for name in os.listdir("/var/lib/dpkg/updates"))

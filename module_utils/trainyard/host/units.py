@@ -1,0 +1,163 @@
+"""A systemd unit that runs with the configuration that lies on the disk: decided from the running process."""
+
+from __future__ import annotations
+
+import glob
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..core.command import run
+from ..core.errors import CommandError, TrainyardError, WaitError
+from ..core.plan import Plan, Step
+from ..core.waiter import wait_until
+
+PROPERTIES = (
+    "LoadState",
+    "ActiveState",
+    "SubState",
+    "UnitFileState",
+    "NeedDaemonReload",
+    "ExecMainStartTimestampMonotonic",
+    "FragmentPath",
+    "DropInPaths",
+)
+QUERY_TIMEOUT = 20.0
+PROBE_TIMEOUT = 10.0
+JOURNAL_LINES = 15
+STARTS_AT_BOOT = frozenset({"enabled", "static", "generated", "alias", "indirect"})
+"""UnitFileState values (systemctl(1), is-enabled) with which there is nothing to enable."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """The wanted unit.
+
+    :param name: unit name with its suffix.
+    :param newer_than: glob patterns of what the process reads at its start; one of them changed later means restart.
+    :param restart: restart in any case (what a check run uses for files that it only planned).
+    :param ready: argv of a probe that succeeds when the service works; empty means no probe.
+    :param ready_timeout: seconds the probe may take to succeed.
+    :param timeout: seconds for one start or restart.
+    """
+
+    name: str
+    newer_than: Sequence[str] = ()
+    restart: bool = False
+    ready: Sequence[str] = ()
+    ready_timeout: float = 60.0
+    timeout: float = 120.0
+
+
+def observe(service: Service) -> dict[str, str]:
+    """The unit's properties, as systemd names them."""
+    shown = run(["systemctl", "show", service.name, f"--property={','.join(PROPERTIES)}"], timeout=QUERY_TIMEOUT)
+    return dict(line.split("=", 1) for line in shown.stdout.splitlines() if "=" in line)
+
+
+def make_plan(
+    service: Service,
+    seen: Mapping[str, str],
+    *,
+    check_mode: bool,
+    newer: Callable[[Sequence[str], float], list[str]] | None = None,
+) -> Plan:
+    """Plan from the unit's properties.
+
+    :param seen: as `observe` returns.
+    :param newer: given paths and a start on the monotonic clock in seconds, the paths changed after it.
+    :raises TrainyardError: the unit is missing or masked; in check mode a missing one is planned for.
+    """
+    if seen.get("LoadState") == "masked":
+        raise TrainyardError(
+            f"The unit {service.name} is masked.", remedy=f"Run `systemctl unmask {service.name}` if that is not meant."
+        )
+    if seen.get("LoadState") == "not-found" and not check_mode:
+        raise TrainyardError(
+            f"The unit {service.name} does not exist.", remedy="Install the package that brings it, with its own unit."
+        )
+    steps = []
+    if seen.get("NeedDaemonReload") == "yes":
+        steps.append(_systemctl(service, "Reload the units of systemd", "daemon-reload"))
+    enabled = seen.get("UnitFileState") in STARTS_AT_BOOT
+    if not enabled:
+        steps.append(_systemctl(service, f"Enable {service.name}", "enable", service.name))
+    # A unit that ends again and again, as a kubelet does before its node joins: systemd starts it anew by itself, and
+    # then it reads what lies there.
+    restarting = seen.get("SubState") == "auto-restart"
+    active = restarting or seen.get("ActiveState") in ("active", "reloading")
+    reasons: list[str] = []
+    if not active:
+        steps.append(Step(f"Start {service.name}", lambda: _start(service, "start")))
+    elif not restarting:
+        started = int(seen.get("ExecMainStartTimestampMonotonic") or 0) / 1e6
+        units = [seen.get("FragmentPath", ""), *seen.get("DropInPaths", "").split()]
+        reasons = (newer or newer_paths)([*service.newer_than, *filter(None, units)], started)
+        if reasons or service.restart:
+            why = f": {', '.join(reasons)} changed after it started" if reasons else ""
+            steps.append(Step(f"Restart {service.name}{why}", lambda: _start(service, "restart")))
+    return Plan(
+        steps,
+        {"active": active, "enabled": enabled, "older_than": reasons},
+        {"active": True, "enabled": True, "older_than": []},
+    )
+
+
+def newer_paths(patterns: Sequence[str], started: float) -> list[str]:
+    """The existing files among the patterns whose inode changed after a moment.
+
+    The inode's change time, not the modification time: an unpacked package keeps the latter from its build. Ages are
+    compared, so that a set clock matters only between the two events.
+
+    :param started: seconds on the monotonic clock.
+    """
+    start_age = time.monotonic() - started
+    now = time.time()
+    paths = sorted({path for pattern in patterns for path in glob.glob(pattern)})
+    return [path for path in paths if now - os.stat(path).st_ctime < start_age]
+
+
+def wait_ready(service: Service) -> None:
+    """Wait until the probe succeeds.
+
+    :raises WaitError: it did not in time; the message ends with the last lines of the unit's journal.
+    """
+    if not service.ready:
+        return
+
+    def probe() -> str:
+        try:
+            run(service.ready, timeout=PROBE_TIMEOUT)
+        except CommandError as error:
+            return error.message
+        return ""
+
+    try:
+        wait_until(probe, lambda failure: not failure, what=f"{service.name} to answer", timeout=service.ready_timeout)
+    except WaitError as error:
+        raise WaitError(f"{error.message}{_journal(service)}", last_state=error.facts.get("last_state")) from error
+
+
+def _systemctl(service: Service, what: str, *words: str) -> Step:
+    return Step(what, lambda: run(["systemctl", *words], timeout=service.timeout))
+
+
+def _start(service: Service, verb: str) -> None:
+    # A unit that has failed too often refuses to start until its counter is reset.
+    run(["systemctl", "reset-failed", service.name], timeout=QUERY_TIMEOUT, ok=(0, 1))
+    try:
+        run(["systemctl", verb, service.name], timeout=service.timeout)
+    except CommandError as error:
+        raise TrainyardError(f"{service.name} did not {verb}: {error.message}{_journal(service)}") from error
+
+
+def _journal(service: Service) -> str:
+    try:
+        shown = run(
+            ["journalctl", "--no-pager", "--output=cat", f"--lines={JOURNAL_LINES}", f"--unit={service.name}"],
+            timeout=QUERY_TIMEOUT,
+        )
+    except CommandError:
+        return ""
+    return f"\nIts last lines in the journal:\n{shown.stdout.strip()}"

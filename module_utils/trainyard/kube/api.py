@@ -1,0 +1,248 @@
+"""Talking to a Kubernetes API server: plain dictionaries in and out, every call bounded in time.
+
+The official client does the connection (kubeconfig, certificates, proxies); paths and kinds come from the server's own
+discovery, so that a kind whose definition was applied a second ago is known at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
+from urllib.parse import quote
+
+from ..core.errors import TrainyardError
+
+FIELD_MANAGER = "trainyard"
+CALL_SECONDS = 20.0
+CONNECT_SECONDS = 5.0
+APPLY_PATCH = "application/apply-patch+yaml"
+
+Object = dict[str, Any]
+Transport = Callable[[str, str, list[tuple[str, str]], Any, str], tuple[int, str]]
+"""(method, path, query, body, content type) -> (status, text). Status 0: no answer, the text says why."""
+
+
+class KubeError(TrainyardError):
+    """The API server refused a call or did not answer.
+
+    :param status: HTTP status; 0 when no answer came.
+    """
+
+    def __init__(self, message: str, *, status: int, remedy: str = "") -> None:
+        super().__init__(message, remedy=remedy, status=status)
+        self.status = status
+
+    @property
+    def transient(self) -> bool:
+        """May the same call succeed a moment later? No answer, overload, or a webhook that starts (status 500)."""
+        return self.status in (0, 429, 502, 503, 504) or (self.status == 500 and "webhook" in self.message)
+
+
+def describe(obj: Mapping[str, Any]) -> str:
+    """`Deployment jobset-system/jobset-controller-manager`, the way errors and plans name an object."""
+    meta = obj.get("metadata") or {}
+    place = f"{meta['namespace']}/" if meta.get("namespace") else ""
+    return f"{obj.get('kind', '?')} {place}{meta.get('name', '?')}"
+
+
+class Api:
+    """One API server.
+
+    :param transport: does a single call; `connect` makes one from a kubeconfig.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._kinds: dict[str, dict[str, tuple[str, bool]]] = {}
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+        what: str = "",
+    ) -> str:
+        """One request; the answer's text.
+
+        :param what: the object or action, for the error message.
+        :raises KubeError: any status from 400 on, or no answer.
+        """
+        pairs = [(key, str(value)) for key, value in (query or {}).items() if value is not None]
+        status, text = self._transport(method, path, pairs, body, content_type)
+        if 200 <= status < 300:
+            return text
+        if status == 0:
+            raise KubeError(
+                f"The API server does not answer: {text}.",
+                status=0,
+                remedy="Check that the control plane runs and that the kubeconfig names its address.",
+            )
+        raise KubeError(f"{what or path}: {_reason(text)} (status {status}).", status=status)
+
+    def path(self, api_version: str, kind: str, namespace: str | None = None, name: str | None = None) -> str:
+        """Path of a kind's collection or of one object.
+
+        :raises KubeError: status 404 when the server does not serve the kind.
+        """
+        base = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        if kind not in self._kinds.get(api_version, {}):
+            found = json.loads(self.call("GET", base, what=f"{api_version} {kind}"))["resources"]
+            self._kinds[api_version] = {
+                each["kind"]: (each["name"], each["namespaced"]) for each in found if "/" not in each["name"]
+            }
+        if kind not in self._kinds[api_version]:
+            raise KubeError(f"The API server does not serve {api_version} {kind}.", status=404)
+        plural, namespaced = self._kinds[api_version][kind]
+        scope = f"/namespaces/{quote(namespace)}" if namespaced and namespace else ""
+        return f"{base}{scope}/{plural}" + (f"/{quote(name)}" if name else "")
+
+    def object_path(self, obj: Mapping[str, Any]) -> str:
+        meta = obj["metadata"]
+        return self.path(obj["apiVersion"], obj["kind"], meta.get("namespace", "default"), meta["name"])
+
+    def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Object | None:
+        """One object, or None when it or its kind does not exist."""
+        try:
+            path = self.path(api_version, kind, namespace, name)
+            return cast(Object, json.loads(self.call("GET", path, what=f"{kind} {name}")))
+        except KubeError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def list(
+        self, api_version: str, kind: str, namespace: str | None = None, *, labels: str | None = None
+    ) -> list[Object]:
+        """Objects of a kind, in all namespaces when none is given; empty when the kind is unknown.
+
+        :param labels: label selector.
+        """
+        try:
+            path = self.path(api_version, kind, namespace)
+            found = json.loads(self.call("GET", path, query={"labelSelector": labels}, what=f"list of {kind}"))
+        except KubeError as error:
+            if error.status == 404:
+                return []
+            raise
+        return [{"apiVersion": api_version, "kind": kind, **item} for item in found["items"]]
+
+    def apply(self, obj: Mapping[str, Any], *, dry_run: bool = False) -> Object:
+        """Server-side apply under the one field manager; the object as the server would keep or keeps it."""
+        query = {"fieldManager": FIELD_MANAGER, "force": "true", "dryRun": "All" if dry_run else None}
+        path = self.object_path(obj)
+        answer = self.call("PATCH", path, query=query, body=obj, content_type=APPLY_PATCH, what=describe(obj))
+        return cast(Object, json.loads(answer))
+
+    def create(self, obj: Mapping[str, Any], *, dry_run: bool = False) -> Object:
+        """Create an object that must not exist yet; status 409 when it does."""
+        meta = obj["metadata"]
+        path = self.path(obj["apiVersion"], obj["kind"], meta.get("namespace", "default"))
+        query = {"fieldManager": FIELD_MANAGER, "dryRun": "All" if dry_run else None}
+        return cast(Object, json.loads(self.call("POST", path, query=query, body=dict(obj), what=describe(obj))))
+
+    def delete(
+        self, api_version: str, kind: str, name: str, namespace: str | None = None, *, grace: int | None = None
+    ) -> bool:
+        """Delete an object and, in the foreground, what it owns; False when there was none.
+
+        :param grace: seconds that its processes get to end; None keeps the object's own.
+        """
+        body: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Foreground"}
+        if grace is not None:
+            body["gracePeriodSeconds"] = grace
+        try:
+            self.call("DELETE", self.path(api_version, kind, namespace, name), body=body, what=f"{kind} {name}")
+        except KubeError as error:
+            if error.status == 404:
+                return False
+            raise
+        return True
+
+    def log(self, namespace: str, pod: str, *, tail: int | None = None, previous: bool = False) -> str:
+        """A pod's log as text; empty when the pod is gone or has not started.
+
+        :param tail: number of last lines; None for all of it.
+        :param previous: the container's run before its last restart.
+        """
+        path = self.path("v1", "Pod", namespace, pod) + "/log"
+        query = {"tailLines": tail, "previous": "true" if previous else None}
+        try:
+            return self.call("GET", path, query=query, what=f"log of pod {pod}")
+        except KubeError as error:
+            if error.status in (400, 404):
+                return ""
+            raise
+
+
+def connect(kubeconfig: str) -> Api:
+    """An `Api` for the current context of a kubeconfig.
+
+    :raises KubeError: status 0 when the file is missing or unusable; nothing is sent yet.
+    """
+    try:
+        from kubernetes.client import ApiClient, Configuration
+        from kubernetes.client.exceptions import ApiException
+        from kubernetes.config import load_kube_config
+        from urllib3.exceptions import HTTPError
+    except ImportError as error:
+        raise TrainyardError(
+            f"The Python package kubernetes cannot be imported: {error}.",
+            remedy="Install requirements.txt into the environment that runs Ansible.",
+        ) from error
+
+    configuration = Configuration()
+    configuration.retries = False
+    try:
+        load_kube_config(config_file=kubeconfig, client_configuration=configuration)
+    except Exception as error:  # the loader raises a dozen unrelated types for one meaning
+        raise KubeError(
+            f"The kubeconfig {kubeconfig} cannot be used: {str(error).rstrip('.')}.",
+            status=0,
+            remedy="It is written when the control plane is installed; run site.yml first.",
+        ) from error
+    client = ApiClient(configuration)
+
+    def transport(method: str, path: str, query: list[tuple[str, str]], body: Any, content: str) -> tuple[int, str]:
+        headers = {"Accept": "application/json, */*", "Content-Type": content}
+        try:
+            answer = client.call_api(
+                path,
+                method,
+                query_params=query,
+                header_params=headers,
+                body=body,
+                auth_settings=["BearerToken"],
+                _preload_content=False,
+                _return_http_data_only=True,
+                _request_timeout=(CONNECT_SECONDS, CALL_SECONDS),
+            )
+        except ApiException as error:
+            text = error.body.decode(errors="replace") if isinstance(error.body, bytes) else error.body
+            return int(error.status or 0), str(text or error.reason)
+        except (HTTPError, OSError) as error:
+            return 0, str(error)
+        return int(answer.status), answer.data.decode(errors="replace")
+
+    return Api(transport)
+
+
+def documents(text: str) -> Iterator[Object]:
+    """The objects of a manifest with any number of documents; lists are unpacked, empty documents skipped."""
+    import yaml
+
+    for document in yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        if document and document.get("kind") == "List":
+            yield from document["items"]
+        elif document:
+            yield document
+
+
+def _reason(text: str) -> str:
+    try:
+        return str(json.loads(text).get("message") or text)
+    except (ValueError, AttributeError):
+        return text[:300]

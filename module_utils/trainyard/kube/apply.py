@@ -1,0 +1,225 @@
+"""Applying manifests: what would change comes from the server's own dry run, and the waits afterwards are bounded."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from ..core.errors import TrainyardError
+from ..core.plan import Plan, Step
+from ..core.waiter import wait_until
+from .api import Api, KubeError, Object, describe
+
+PARALLEL_CALLS = 8
+RETRY_SECONDS = 1.0
+DIFF_BYTES = 20_000
+"""Objects past this size (custom resource definitions are ten times that) are shown in a diff by their hash."""
+
+FIRST = ("Namespace", "CustomResourceDefinition", "ServiceAccount")
+LAST = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+"""A webhook that is registered before its server runs refuses everything that follows it."""
+
+API_VERSIONS = {
+    "Deployment": "apps/v1",
+    "DaemonSet": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "Job": "batch/v1",
+    "CustomResourceDefinition": "apiextensions.k8s.io/v1",
+    "EndpointSlice": "discovery.k8s.io/v1",
+}
+SERVER_FIELDS = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink")
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A condition that must hold after applying.
+
+    :param name: None means every object of the kind in the namespace (or cluster), and at least one.
+    :param condition: `Exists`, `RolledOut` (Deployment, DaemonSet, StatefulSet), `Serving` (a Service with a ready
+        endpoint) or the type of a status condition that must be True, such as `Available`, `Ready` or `Established`.
+    """
+
+    kind: str
+    condition: str
+    name: str | None = None
+    namespace: str | None = None
+    api_version: str | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.namespace}/" if self.namespace else ""
+        return f"{self.kind} {place}{self.name or '*'} to be {self.condition}"
+
+
+def plan_objects(api: Api, objects: Sequence[Mapping[str, Any]], *, timeout: float = 120.0) -> Plan:
+    """Compare objects with the cluster by server-side dry run; the steps apply only those that differ.
+
+    :param objects: whole manifests; the order inside a rank is kept, definitions and namespaces go first.
+    :param timeout: seconds that one object's apply may be retried while the server or a webhook starts.
+    :raises KubeError: the server refuses an object; nothing was changed then.
+    """
+    ordered = sorted((_clean(obj) for obj in objects), key=_rank)
+    with ThreadPoolExecutor(PARALLEL_CALLS) as pool:
+        pairs = list(pool.map(partial(_compare, api, timeout=timeout), ordered))
+    steps: list[Step] = []
+    before: Object = {}
+    after: Object = {}
+    definitions: list[Wait] = []
+    for obj, (live, wanted) in zip(ordered, pairs, strict=True):
+        if live == wanted:
+            continue
+        if obj["kind"] == "CustomResourceDefinition":
+            definitions.append(Wait(obj["kind"], "Established", name=obj["metadata"]["name"]))
+        elif definitions:
+            steps.append(Step("Wait until the definitions are served", partial(_wait, api, definitions, timeout)))
+            definitions = []
+        verb = "Create" if live is None else "Update"
+        steps.append(Step(f"{verb} {describe(obj)}", partial(_apply, api, obj, timeout)))
+        before[describe(obj)] = _shown(live)
+        after[describe(obj)] = _shown(wanted)
+    return Plan(steps, before, after)
+
+
+def unreachable_plan(objects: Sequence[Mapping[str, Any]], why: str) -> Plan:
+    """The plan of a check run that cannot see the cluster: everything might be applied, and the reason."""
+    steps = [Step(f"Not planned: {why}", lambda: None)]
+    steps += [Step(f"Apply {describe(obj)}", lambda: None) for obj in objects]
+    return Plan(steps, {}, {describe(obj): "not planned" for obj in objects})
+
+
+def wait_for(api: Api, waits: Sequence[Wait], *, timeout: float) -> None:
+    """Wait until every condition holds, all within one limit in seconds.
+
+    :raises WaitError: naming the first condition that did not hold, with the last state seen.
+    """
+    deadline = time.monotonic() + timeout
+    for wait in waits:
+        wait_until(
+            partial(_unmet, api, wait),
+            lambda unmet: not unmet,
+            what=str(wait),
+            timeout=max(deadline - time.monotonic(), 0.0),
+        )
+
+
+def is_met(obj: Mapping[str, Any], condition: str) -> bool:
+    """Whether an object, as the server returned it, meets a condition (see `Wait`)."""
+    status = obj.get("status") or {}
+    if condition == "Exists":
+        return True
+    if status.get("observedGeneration", obj["metadata"].get("generation")) != obj["metadata"].get("generation"):
+        return False
+    if condition == "RolledOut":
+        return _rolled_out(obj.get("spec") or {}, status)
+    return any(each["type"] == condition and each["status"] == "True" for each in status.get("conditions") or [])
+
+
+def retry(call: Callable[[], Any], *, timeout: float) -> Any:
+    """Call until it succeeds, repeating only errors that pass by themselves; the last error when the time is up."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            return call()
+        except KubeError as error:
+            if not error.transient or time.monotonic() + RETRY_SECONDS > deadline:
+                raise
+        time.sleep(RETRY_SECONDS)
+
+
+def content_hash(value: Any) -> str:
+    """SHA-256 of a value's canonical JSON."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _rolled_out(spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+    if "desiredNumberScheduled" in status:
+        wanted = status["desiredNumberScheduled"]
+        return bool(wanted) and status.get("updatedNumberScheduled", 0) == status.get("numberAvailable", 0) == wanted
+    wanted = spec.get("replicas", 1)
+    return all(status.get(key, 0) == wanted for key in ("updatedReplicas", "availableReplicas", "replicas"))
+
+
+def _unmet(api: Api, wait: Wait) -> str:
+    """Empty when the wait is over, else what was seen."""
+    try:
+        if wait.condition == "Serving":
+            slices = api.list(
+                API_VERSIONS["EndpointSlice"],
+                "EndpointSlice",
+                wait.namespace,
+                labels=f"kubernetes.io/service-name={wait.name}",
+            )
+            points = [point for each in slices for point in each.get("endpoints") or []]
+            ready = any((point.get("conditions") or {}).get("ready") for point in points)
+            return "" if ready else f"{len(points)} endpoints, none ready"
+        version = wait.api_version or API_VERSIONS.get(wait.kind, "v1")
+        if wait.name:
+            one = api.get(version, wait.kind, wait.name, wait.namespace)
+            found = [one] if one else []
+        else:
+            found = api.list(version, wait.kind, wait.namespace)
+    except KubeError as error:
+        if error.transient:
+            return str(error)
+        raise
+    if not found:
+        return "there is none"
+    unmet = [obj for obj in found if not is_met(obj, wait.condition)]
+    return "; ".join(f"{describe(obj)}: {json.dumps(_state(obj))}" for obj in unmet)
+
+
+def _state(obj: Mapping[str, Any]) -> Object:
+    status = obj.get("status") or {}
+    numbers = {key: value for key, value in status.items() if isinstance(value, int)}
+    bad = [each.get("message") or each["type"] for each in status.get("conditions") or [] if each["status"] != "True"]
+    return {**numbers, "not_true": bad} if bad else numbers
+
+
+def _rank(obj: Mapping[str, Any]) -> int:
+    kind = obj["kind"]
+    if kind in FIRST:
+        return FIRST.index(kind)
+    return len(FIRST) + (kind in LAST)
+
+
+def _clean(obj: Mapping[str, Any]) -> Object:
+    """A manifest without what only the server may set; generated ones carry `creationTimestamp: null`."""
+    if not obj.get("apiVersion") or not obj.get("kind") or not (obj.get("metadata") or {}).get("name"):
+        raise TrainyardError(f"{describe(obj)} is no manifest: it needs apiVersion, kind and metadata.name.")
+    clean = copy.deepcopy(dict(obj))
+    clean.pop("status", None)
+    for field in SERVER_FIELDS:
+        clean["metadata"].pop(field, None)
+    return clean
+
+
+def _compare(api: Api, obj: Object, *, timeout: float) -> tuple[Object | None, Object]:
+    meta = obj["metadata"]
+    live = api.get(obj["apiVersion"], obj["kind"], meta["name"], meta.get("namespace", "default"))
+    if live is None:
+        return None, obj
+    wanted = retry(partial(api.apply, obj, dry_run=True), timeout=timeout)
+    return _clean({**obj, **live}), _clean({**obj, **wanted})
+
+
+def _apply(api: Api, obj: Object, timeout: float) -> None:
+    retry(partial(api.apply, obj), timeout=timeout)
+
+
+def _wait(api: Api, waits: Sequence[Wait], timeout: float) -> None:
+    wait_for(api, waits, timeout=timeout)
+
+
+def _shown(obj: Object | None) -> Any:
+    """What a diff shows of an object: no secret's data, and no walls of schema."""
+    if obj is None:
+        return "absent"
+    if obj["kind"] == "Secret":
+        return {"sha256": content_hash(obj)}
+    return obj if len(json.dumps(obj)) <= DIFF_BYTES else {"sha256": content_hash(obj)}

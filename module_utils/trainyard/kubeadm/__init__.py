@@ -1,0 +1,1 @@
+"""init and join of one host."""

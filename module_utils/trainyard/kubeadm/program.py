@@ -1,0 +1,231 @@
+"""What the kubeadm modules share: the host's files, bounded runs of kubeadm, and the record of progress.
+
+The record says how far this project's own init or control plane join of a host came: `started` before kubeadm runs,
+`complete` after it has succeeded. Only what is `started` and never became `complete` may be reset without asking.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import ssl
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, TypeVar
+
+from ..core.command import run
+from ..core.errors import TrainyardError, WaitError
+from ..core.plan import Step
+from ..core.waiter import wait_until
+
+State = TypeVar("State")
+
+STARTED = "started"
+COMPLETE = "complete"
+STATIC_PODS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+
+
+@dataclass(frozen=True)
+class Host:
+    """Where Kubernetes and this project keep their files on a host.
+
+    :param etc: kubeadm's directory; `etcd`: the etcd data directory; `state`: this project's record.
+    :param kubelet_config: the kubelet's configuration, which kubeadm writes before it starts the kubelet.
+    """
+
+    etc: str = "/etc/kubernetes"
+    etcd: str = "/var/lib/etcd"
+    state: str = "/var/lib/trainyard/kubeadm"
+    kubelet_config: str = "/var/lib/kubelet/config.yaml"
+
+    def file(self, name: str) -> str:
+        return os.path.join(self.etc, name)
+
+    def has(self, name: str) -> bool:
+        return os.path.exists(self.file(name))
+
+    def read(self, name: str) -> str:
+        """Text of a file under `etc`, empty if there is none."""
+        try:
+            with open(self.file(name), encoding="utf-8") as stream:
+                return stream.read()
+        except FileNotFoundError:
+            return ""
+
+    def present(self, names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(name for name in names if self.has(name))
+
+    def static_pods(self) -> tuple[str, ...]:
+        return tuple(name for name in STATIC_PODS if self.has(f"manifests/{name}.yaml"))
+
+    def has_etcd_data(self) -> bool:
+        return os.path.isdir(os.path.join(self.etcd, "member"))
+
+    def has_kubelet_config(self) -> bool:
+        return os.path.exists(self.kubelet_config)
+
+    def protect_kubelet_config(self) -> None:
+        """Leave the kubelet's configuration to its owner (CIS 4.1.9); kubeadm writes it readable by all."""
+        os.chmod(self.kubelet_config, 0o600)
+
+    def marker(self, verb: str) -> str:
+        """How far `init` or `join` came: `STARTED`, `COMPLETE` or empty. Where both are recorded, it began again."""
+        for state in (STARTED, COMPLETE):
+            if os.path.exists(os.path.join(self.state, f"{verb}.{state}")):
+                return state
+        return ""
+
+    def set_marker(self, verb: str, state: str) -> None:
+        """Record progress, on disk before kubeadm's first write: a power cut must not leave files without a record."""
+        self.store(f"{verb}.{state}", "")
+        other = STARTED if state == COMPLETE else COMPLETE
+        with suppress(FileNotFoundError):
+            os.unlink(os.path.join(self.state, f"{verb}.{other}"))
+
+    def stored(self, name: str) -> str:
+        try:
+            with open(os.path.join(self.state, name), encoding="utf-8") as stream:
+                return stream.read()
+        except FileNotFoundError:
+            return ""
+
+    def store(self, name: str, text: str) -> str:
+        """Write a file of the record atomically, readable by its owner only; returns its path."""
+        os.makedirs(self.state, mode=0o700, exist_ok=True)
+        path = os.path.join(self.state, name)
+        with tempfile.NamedTemporaryFile("w", dir=self.state, delete=False, encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(stream.name, path)
+        return path
+
+
+def refuse_all(errors: Sequence[str]) -> None:
+    """Refuse to ignore every preflight error: it hides the one that matters."""
+    if any(error.lower() == "all" for error in errors):
+        raise TrainyardError(
+            "kubernetes_ignore_preflight_errors contains 'all'.",
+            remedy="Name the preflight checks whose errors may be ignored, for instance SystemVerification.",
+        )
+
+
+def installed() -> bool:
+    return shutil.which("kubeadm") is not None and shutil.which("kubectl") is not None
+
+
+def require_installed() -> None:
+    if not installed():
+        raise TrainyardError(
+            "kubeadm or kubectl is not installed.", remedy="Run the role kubernetes on this host first."
+        )
+
+
+def kubeadm(arguments: Sequence[str], *, timeout: float, ignore: Sequence[str] = ()) -> str:
+    """Run kubeadm and return its output.
+
+    :param timeout: seconds; kubeadm waits for ever on some broken hosts.
+    :param ignore: preflight checks whose errors are only warnings.
+    """
+    flags = [f"--ignore-preflight-errors={','.join(ignore)}"] if ignore else []
+    return run(["kubeadm", *arguments, *flags], timeout=timeout).stdout
+
+
+@contextmanager
+def configuration(document: Mapping[str, Any] | str) -> Iterator[str]:
+    """A validated kubeadm configuration in a file that only root can read, gone at the end.
+
+    :param document: text as it is, or an object written as JSON, which is YAML too.
+    """
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as stream:
+        stream.write(document if isinstance(document, str) else json.dumps(document))
+        stream.flush()
+        run(["kubeadm", "config", "validate", "--config", stream.name], timeout=30)
+        yield stream.name
+
+
+def reset_step(host: Host, cri_socket: str, timeout: float) -> Step:
+    """Remove what an interrupted run of this project left behind on this host."""
+
+    def reset() -> None:
+        document = {
+            "apiVersion": "kubeadm.k8s.io/v1beta4",
+            "kind": "ResetConfiguration",
+            "force": True,
+            "criSocket": cri_socket,
+            # There may be no API server to ask; kubeadm then goes on with what it finds on the host.
+            "timeouts": {"kubernetesAPICall": "5s", "etcdAPICall": "5s"},
+        }
+        with configuration(document) as path:
+            kubeadm(["reset", "--config", path], timeout=timeout)
+        # kubeadm finds the data directory through the etcd manifest, which an interrupted reset has removed already.
+        shutil.rmtree(os.path.join(host.etcd, "member"), ignore_errors=True)
+
+    return Step("Remove the half-made state of an interrupted run (kubeadm reset)", reset)
+
+
+def marker_step(host: Host, verb: str, state: str) -> Step:
+    return Step(f"Record that kubeadm {verb} on this host is {state}", lambda: host.set_marker(verb, state))
+
+
+def public_key_pin(certificate: str) -> str:
+    """kubeadm's pin of a CA: `sha256:` and the hex digest of the certificate's SubjectPublicKeyInfo (RFC 7469).
+
+    :param certificate: PEM. The structure walked is TBSCertificate of RFC 5280, section 4.1.
+    """
+    der = ssl.PEM_cert_to_DER_cert(certificate[certificate.index("-----BEGIN") :].strip())
+    tbs = _value(der, _value(der, 0)[0])
+    position = tbs[0]
+    # An explicit version ([0]) may come first; then serial, signature, issuer, validity and subject precede the key.
+    skip = 6 if der[position] == 0xA0 else 5
+    for _ in range(skip):
+        position = _value(der, position)[1]
+    return "sha256:" + sha256(der[position : _value(der, position)[1]]).hexdigest()
+
+
+def _value(der: bytes, position: int) -> tuple[int, int]:
+    """Where the contents of the DER element at a position begin and where the element ends."""
+    length, start = der[position + 1], position + 2
+    if length & 0x80:
+        octets = length & 0x7F
+        length, start = int.from_bytes(der[start : start + octets], "big"), start + octets
+    return start, start + length
+
+
+def wait_while(observe: Callable[[], State], pending: Callable[[State], bool], timeout: float) -> State:
+    """Observe until the state is no longer a pending one or the time is over; the caller judges the last state."""
+    last: list[State] = []
+
+    def look() -> State:
+        last[:] = [observe()]
+        return last[0]
+
+    try:
+        return wait_until(look, lambda state: not pending(state), what="the API", timeout=timeout, interval=2.0)
+    except WaitError:
+        return last[0]
+
+
+def wait_for_other_runs(timeout: float) -> None:
+    """Wait until no kubeadm runs on this host: a run whose controller was killed goes on by itself for a while."""
+    wait_until(
+        lambda: sorted(_processes("kubeadm")),
+        lambda running: not running,
+        what="another kubeadm on this host to end (its process ids are the last state)",
+        timeout=timeout,
+    )
+
+
+def _processes(name: str) -> Iterator[int]:
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            try:
+                with open(f"/proc/{entry.name}/comm", encoding="utf-8") as stream:
+                    if stream.read().strip() == name:
+                        yield int(entry.name)
+            except OSError:
+                continue

@@ -1,0 +1,1 @@
+"""Questions to servers from a bare host, with the standard library only."""

@@ -1,0 +1,1 @@
+"""A training as objects of a cluster; run, followed and judged."""

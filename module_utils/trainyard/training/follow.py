@@ -1,0 +1,166 @@
+"""Following a submitted training to its end: progress, logs, the verdict, the record."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from ..core.errors import TrainyardError
+from ..kube.api import Api
+from ..kube.apply import retry
+from .jobset import API_VERSION, EXIT_BOUND, EXIT_REFUSED
+from .logs import KeptLogs, last, progress_line, summary
+from .objects import result_record
+from .probe import Stranger
+from .spec import Training
+from .watch import RunView
+
+KEEP_SECONDS = 3.0
+SAY_SECONDS = 2.0
+RECORD_SECONDS = 60.0
+RELEASE_SECONDS = 120.0
+
+REMEDIES = {
+    EXIT_REFUSED: "The training refused its input; its last line says what. Change workloads_training.",
+    EXIT_BOUND: "Raise train_steps, or lower accuracy_bound, in workloads_training.",
+    75: "The run made no progress: see the log of the ps, and the state of its node.",
+    137: "The chief was killed, most often for memory: raise chief.limits.memory in workloads_training.",
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a run is done, as opposed to what it is.
+
+    :param log_dir: folder on the controller for logs; a folder per run and attempt is made in it.
+    :param stranger: probe from a pod outside the run while it trains.
+    :param control: `host,port` that the stranger must reach.
+    """
+
+    log_dir: str
+    stranger: bool = True
+    control: str = "kubernetes.default.svc,443"
+
+
+class Follower:
+    """Follows one run.
+
+    :param say: shows a line of progress to the user.
+    """
+
+    def __init__(self, api: Api, training: Training, settings: Settings, say: Callable[[str], None]) -> None:
+        self._api = api
+        self._training = training
+        self._settings = settings
+        self._say = say
+
+    def follow(self, attempt: str, *, submitted: bool) -> dict[str, Any]:
+        """Follow the run to its end, record it and return its result.
+
+        :param submitted: it was submitted this moment; else its duration is taken from the cluster's own times.
+
+        :raises TrainyardError: it failed, did not start, or did not end in time; quotes and keeps the logs.
+        """
+        training, settings = self._training, self._settings
+        kept = KeptLogs(os.path.join(settings.log_dir, f"{training.namespace}-{training.name}", attempt))
+        view = RunView(self._api, training, kept)
+        begin = time.monotonic()
+        with Stranger(self._api, training, control=settings.control, enabled=settings.stranger) as stranger:
+            self._until_ended(view, begin, kept, stranger)
+            seconds = round(time.monotonic() - begin, 1) if submitted else view.seconds()
+            view.keep_logs(final=True)
+            evidence = stranger.evidence(view.chief)
+        if training.endless and not view.condition("Completed"):
+            return {"name": training.name, **summary(view.chief, training.flags), "result": "running"}
+        self._release(view, kept)
+        found = summary(view.chief, training.flags)
+        if found["result"] not in ("passed", "no_bound"):
+            raise self._failure(view, kept, f"its chief ended without success (result {found['result']})")
+        result = {
+            "name": training.name,
+            "attempt": attempt,
+            **found,
+            "roles": view.roles(),
+            "restarts": view.status.get("restarts", 0),
+            "isolation": evidence,
+            "released": True,
+            "apply_to_completion_seconds": seconds,
+            "logs": kept.paths,
+        }
+        retry(partial(self._api.apply, result_record(training, result)), timeout=RECORD_SECONDS)
+        self._say(f"training {training.name}: {found['result']}, accuracy {found['accuracy']}, {seconds} s")
+        return result
+
+    def _until_ended(self, view: RunView, begin: float, kept: KeptLogs, stranger: Stranger) -> None:
+        """Refresh until the JobSet has ended (an endless one: until its first step)."""
+        training = self._training
+        limit = training.start_timeout + training.timeout if training.timeout else float("inf")
+        say = _Pace(self._say, f"training {training.name}: ")
+        restarts, kept_at = 0, begin
+        while not view.condition("Completed"):
+            view.refresh()
+            now = time.monotonic()
+            restarted = view.status.get("restarts", 0) > restarts
+            if restarted or now - kept_at >= KEEP_SECONDS:
+                view.keep_logs()
+                kept_at = now
+            if restarted:
+                restarts = view.status["restarts"]
+                say(f"restarted, {restarts} of {training.max_restarts}", at_once=True)
+            if failed := view.condition("Failed"):
+                raise self._failure(view, kept, f"{failed.get('reason')}: {failed.get('message')}")
+            step = last(view.chief, "step")
+            stranger.watch(view.chief)
+            say(progress_line(step) if step and view.all_started() else view.states())
+            if training.endless and step:
+                return
+            if not view.chief and not view.all_started() and now - begin > training.start_timeout:
+                raise self._given_up(view, kept, f"not all pods ran within {training.start_timeout} s: {view.states()}")
+            if now - begin > limit:
+                raise self._given_up(view, kept, f"it did not end within {limit:.0f} s")
+
+    def _release(self, view: RunView, kept: KeptLogs) -> None:
+        """Wait until nothing of the run holds resources any more."""
+        deadline = time.monotonic() + RELEASE_SECONDS
+        while view.unreleased():
+            if time.monotonic() > deadline:
+                raise self._failure(view, kept, f"these pods did not go when it ended: {', '.join(view.unreleased())}")
+            view.refresh()
+
+    def _given_up(self, view: RunView, kept: KeptLogs, why: str) -> TrainyardError:
+        """The error for a run that would go on for ever; its JobSet is deleted, so that it holds nothing."""
+        error = self._failure(view, kept, why)
+        self._api.delete(API_VERSION, "JobSet", self._training.name, self._training.namespace)
+        return error
+
+    def _failure(self, view: RunView, kept: KeptLogs, why: str) -> TrainyardError:
+        view.keep_logs(final=True)
+        roles = view.roles()
+        warnings = view.warnings()
+        code = roles.get("chief-0")
+        remedy = REMEDIES.get(code, "") if isinstance(code, int) else ""
+        parts = [f"Training {self._training.name} failed: {why}", f"exit codes: {roles}", *warnings, kept.tails()]
+        return TrainyardError(
+            "\n".join(part for part in parts if part) + "\n",
+            remedy=remedy,
+            logs=kept.paths,
+            roles=roles,
+            cluster_events=warnings,
+        )
+
+
+class _Pace:
+    """Says a line when it differs from the one before, and not more often than every two seconds."""
+
+    def __init__(self, say: Callable[[str], None], prefix: str) -> None:
+        self._say, self._prefix, self._last, self._at = say, prefix, "", float("-inf")
+
+    def __call__(self, line: str, *, at_once: bool = False) -> None:
+        now = time.monotonic()
+        if line != self._last and (at_once or now - self._at >= SAY_SECONDS):
+            self._say(self._prefix + line)
+            self._last, self._at = line, now

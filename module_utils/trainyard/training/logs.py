@@ -1,0 +1,135 @@
+"""What a training's processes say: the chief's JSON lines, the stranger's attempts, and the logs that are kept."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.errors import TrainyardError
+
+Event = dict[str, Any]
+LAST_LINES = 12
+"""Lines of each role's log that an error quotes."""
+IN_USE = ("connected", "step", "evaluate")
+"""Events of the chief that show that the parameter servers answer it at that moment."""
+
+
+def events(text: str, key: str = "event") -> list[Event]:
+    """The JSON objects among the lines of a log that have `key`; TensorFlow's own lines lie between them."""
+    found = []
+    for line in text.splitlines():
+        if not line.startswith("{"):
+            continue
+        try:
+            event = json.loads(line)
+        except ValueError:  # cut off by the end of what was read
+            continue
+        if isinstance(event, dict) and key in event:
+            found.append(event)
+    return found
+
+
+def last(found: Sequence[Event], kind: str) -> Event:
+    """The last event of a kind; empty if there is none."""
+    return next((event for event in reversed(found) if event["event"] == kind), {})
+
+
+def progress_line(step: Event) -> str:
+    """`step 400 of 2000, loss 0.3121, 121.4 steps/s`."""
+    total = f" of {step['steps_total']}" if step.get("steps_total") else ""
+    loss = f", loss {step['loss']:.4f}" if isinstance(step.get("loss"), int | float) else ""
+    rate = step.get("steps_per_second")
+    return f"step {step.get('step', '?')}{total}{loss}" + (f", {rate:.1f} steps/s" if rate else "")
+
+
+def isolation(attempts: Sequence[Event], chief: Sequence[Event]) -> dict[str, Any]:
+    """Whether a stranger was kept away from the ps port while the training used it.
+
+    :param attempts: the stranger's lines: target, outcome, begin, end (seconds since the epoch).
+    :param chief: the chief's events; from the first to the last of `IN_USE` the ps port was in use, so that a stranger
+        who gets no connection was blocked and did not merely find nothing listening.
+    :return: `stranger_blocked` true, false, or None when it cannot be said; `detail` in words.
+    """
+    used = [event["time"] for event in chief if event["event"] in IN_USE and "time" in event]
+    targets = [each for each in attempts if each["target"] == "target"]
+    if reached := [each for each in targets if each["outcome"] == "connected"]:
+        return _evidence(False, f"a pod that is not of the run connected to the ps at {reached[0]['detail']}")
+    answered = [each for each in attempts if each["target"] == "control" and each["outcome"] == "connected"]
+    if not answered:
+        return _evidence(None, "the stranger reached nothing at all: it did not run, or its network did not work")
+    during = [
+        each
+        for each in targets
+        if used and used[0] <= each["begin"] and each["end"] <= used[-1] and each["outcome"] != "unresolved"
+    ]
+    if not during:
+        return _evidence(
+            None, "no attempt of the stranger fell into the time in which the ps port was in use; train longer"
+        )
+    detail = f"attempts on the ps port while it was in use, without a connection: {len(during)}"
+    return _evidence(True, f"{detail}; connections to the control: {len(answered)}")
+
+
+def _evidence(blocked: bool | None, detail: str) -> dict[str, Any]:
+    return {"stranger_blocked": blocked, "detail": detail}
+
+
+@dataclass
+class KeptLogs:
+    """Logs in a folder on the controller, one file per pod.
+
+    :param folder: made on the first write, readable by its owner only.
+    """
+
+    folder: str
+
+    def __post_init__(self) -> None:
+        self._roles: dict[str, str] = {}
+
+    def keep(self, pod: str, role: str, text: str) -> None:
+        """Replace what was kept of a pod; a shorter reading never replaces a longer one (the pod is going)."""
+        path = os.path.join(self.folder, f"{pod}.log")
+        self._roles[path] = role
+        try:
+            os.makedirs(self.folder, mode=0o700, exist_ok=True)
+            if os.path.exists(path) and os.path.getsize(path) >= len(text.encode()):
+                return
+            with open(path, "w", encoding="utf-8") as stream:
+                stream.write(text)
+        except OSError as error:
+            raise TrainyardError(
+                f"The log {path} cannot be kept: {error.strerror}.", remedy="Choose another log_dir."
+            ) from error
+
+    @property
+    def paths(self) -> list[str]:
+        return sorted(path for path in self._roles if os.path.exists(path))
+
+    def tails(self) -> str:
+        """Last lines of every kept log, under the pods' names."""
+        parts = []
+        for path in self.paths:
+            with open(path, encoding="utf-8") as stream:
+                lines = stream.read().rstrip().splitlines()[-LAST_LINES:]
+            name = os.path.basename(path).removesuffix(".log")
+            parts.append(f"--- {self._roles[path]}: {name}\n" + ("\n".join(lines) or "(nothing)"))
+        return "\n".join(parts)
+
+
+def summary(chief: Sequence[Event], flags: Mapping[str, Any]) -> dict[str, Any]:
+    """What the chief says of the run: steps, speed, accuracy and result, beside the knobs that it was asked for."""
+    end = last(chief, "end")
+    step = end or last(chief, "step")
+    measured = {**last(chief, "evaluate"), **end}
+    return {
+        "result": end.get("result", "unknown"),
+        "steps": step.get("step", 0),
+        "steps_per_second": step.get("steps_per_second"),
+        "seconds": end.get("seconds"),
+        "accuracy": measured.get("accuracy"),
+        "accuracy_bound": flags.get("accuracy_bound", 0),
+        "train_steps": flags.get("train_steps"),
+    }

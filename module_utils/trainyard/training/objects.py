@@ -1,0 +1,205 @@
+"""What stands round a training: its namespace, network policies, logs volume, the stranger that probes them, and the
+record of its result. Pure data, no cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ..kube.api import Object
+from .jobset import (
+    HASH_ANNOTATION,
+    NAME_LABEL,
+    container_security,
+    hostname,
+    pod_security,
+    spec_hash,
+)
+from .spec import Training
+
+POLICY_API = "networking.k8s.io/v1"
+PROBE_LABEL = "trainyard.dev/probe"
+MANAGED = {"app.kubernetes.io/managed-by": "trainyard"}
+RESULT_KEY = "result.json"
+
+PROBE_PROGRAM = """\
+import json, socket, sys, time
+
+def attempt(host, port):
+    try:
+        address = socket.getaddrinfo(host, int(port), socket.AF_INET, socket.SOCK_STREAM)[0][4]
+    except OSError as error:
+        return "unresolved", str(error)
+    try:
+        socket.create_connection(address, 1.0).close()
+    except TimeoutError:
+        return "timeout", address[0]
+    except OSError as error:
+        return "refused", str(error)
+    return "connected", address[0]
+
+end = time.time() + float(sys.argv[1])
+while time.time() < end:
+    for name, host, port in (each.split(",") for each in sys.argv[2:]):
+        begin = time.time()
+        outcome, detail = attempt(host, port)
+        seen = {"target": name, "outcome": outcome, "detail": detail, "begin": begin, "end": time.time()}
+        print(json.dumps(seen), flush=True)
+    time.sleep(0.2)
+"""
+"""Tries both addresses again and again: `target` is the training's port, `control` one that must answer."""
+
+
+def namespace(training: Training) -> Object:
+    """The namespace, which refuses pods below the `restricted` level."""
+    levels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": training.namespace, "labels": {**MANAGED, **levels}},
+    }
+
+
+def _policy(training: Training, name: str, spec: Object) -> Object:
+    meta = {"name": name, "namespace": training.namespace, "labels": MANAGED}
+    return {"apiVersion": POLICY_API, "kind": "NetworkPolicy", "metadata": meta, "spec": spec}
+
+
+def network_policies(training: Training) -> list[Object]:
+    """Nothing passes in the namespace, except between the pods of one run on its port, and to the cluster's DNS."""
+    own = {"matchLabels": {NAME_LABEL: training.name}}
+    port = [{"port": training.port, "protocol": "TCP"}]
+    dns = {
+        "to": [
+            {
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
+                "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
+            }
+        ],
+        "ports": [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}],
+    }
+    return [
+        _policy(training, "default-deny", {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}),
+        _policy(
+            training,
+            training.name,
+            {
+                "podSelector": own,
+                "policyTypes": ["Ingress", "Egress"],
+                "ingress": [{"from": [{"podSelector": own}], "ports": port}],
+                "egress": [{"to": [{"podSelector": own}], "ports": port}, dns],
+            },
+        ),
+    ]
+
+
+def volume(training: Training) -> list[Object]:
+    """The claim for the logs, and the local volume behind it where a node and a path are given."""
+    logs = training.logs
+    claim_name = f"{training.name}-logs"
+    volume_name = f"{training.namespace}-{claim_name}"
+    spec: Object = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": logs.size}}}
+    if logs.path:
+        # An empty class keeps a default class from making a second volume.
+        spec |= {"storageClassName": "", "volumeName": volume_name}
+    elif logs.storage_class:
+        spec["storageClassName"] = logs.storage_class
+    claim: Object = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": claim_name, "namespace": training.namespace, "labels": MANAGED},
+        "spec": spec,
+    }
+    if not logs.path:
+        return [claim]
+    on_node = {"key": "kubernetes.io/hostname", "operator": "In", "values": [logs.node]}
+    local: Object = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": volume_name, "labels": MANAGED},
+        "spec": {
+            "capacity": {"storage": logs.size},
+            "accessModes": ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": "Retain",
+            "storageClassName": "",
+            "volumeMode": "Filesystem",
+            "claimRef": {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "name": claim_name,
+                "namespace": training.namespace,
+            },
+            "local": {"path": logs.path},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [on_node]}]}},
+        },
+    }
+    return [local, claim]
+
+
+def surroundings(training: Training) -> list[Object]:
+    """Everything that has to stand before the run is submitted, in order."""
+    return [namespace(training), *network_policies(training), *volume(training)]
+
+
+def probe_name(training: Training) -> str:
+    return f"{training.name}-stranger"
+
+
+def probe(training: Training, control: str, *, seconds: int) -> list[Object]:
+    """A pod of the same image that is not of the run, and may send anywhere: what stops it is the run's own policy.
+
+    :param control: `host,port` that must answer it, to show that its network works.
+    :param seconds: how long it goes on trying.
+    """
+    name = probe_name(training)
+    labels = {**MANAGED, PROBE_LABEL: training.name}
+    target = f"{hostname(training, 'ps', 0)},{training.port}"
+    container = {
+        "name": "stranger",
+        "image": training.image,
+        "imagePullPolicy": training.image_pull_policy,
+        "command": [training.command[0], "-c", PROBE_PROGRAM],
+        "args": [str(seconds), f"target,{target}", f"control,{control}"],
+        "resources": {
+            "limits": {"cpu": "500m", "memory": "64Mi"},
+            "requests": {"cpu": "50m", "memory": "64Mi"},
+        },
+        "securityContext": container_security(),
+    }
+    pod: Object = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": training.namespace, "labels": labels},
+        "spec": {
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "terminationGracePeriodSeconds": 0,
+            "activeDeadlineSeconds": seconds + 60,
+            "securityContext": pod_security(),
+            "containers": [container],
+        },
+    }
+    selector = {"matchLabels": {PROBE_LABEL: training.name}}
+    policy = _policy(training, name, {"podSelector": selector, "policyTypes": ["Egress"], "egress": [{}]})
+    return [policy, pod]
+
+
+def result_name(training: Training) -> str:
+    return f"{training.name}-result"
+
+
+def result_record(training: Training, result: Mapping[str, Any]) -> Object:
+    """A ConfigMap that remembers the result of a successful run, by the hash of what was run."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": result_name(training),
+            "namespace": training.namespace,
+            "labels": MANAGED,
+            "annotations": {HASH_ANNOTATION: spec_hash(training)},
+        },
+        "data": {RESULT_KEY: json.dumps(result, indent=2, sort_keys=True)},
+    }

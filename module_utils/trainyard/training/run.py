@@ -1,0 +1,157 @@
+"""Running a training on a cluster: what stands, what has to be done for the wanted run, and submitting it."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from ..core.plan import Plan, Step
+from ..core.progress import Progress
+from ..core.waiter import wait_until
+from ..kube.api import Api, Object
+from ..kube.apply import plan_objects, retry
+from .follow import Follower, Settings
+from .jobset import (
+    API_VERSION,
+    ATTEMPT_ANNOTATION,
+    HASH_ANNOTATION,
+    NAME_LABEL,
+    jobset,
+    spec_hash,
+)
+from .objects import RESULT_KEY, result_name, result_record, surroundings
+from .probe import stranger_objects
+from .spec import Training
+
+CONTROLLER_SECONDS = 120.0
+"""How long the JobSet controller's webhook may take to answer after its installation."""
+RELEASE_SECONDS = 120.0
+
+KEEP, ADOPT, SUBMIT = "keep", "adopt", "submit"
+
+
+def decide(
+    wanted: str, recorded: str | None, live: str | None, *, ended: str | None, endless: bool, proven: bool = True
+) -> str:
+    """What has to be done for a run with the hash `wanted`.
+
+    :param recorded: hash of the run whose success is on record.
+    :param live: hash of the JobSet that exists.
+    :param ended: `Completed`, `Failed` or None for the JobSet that exists.
+    :param proven: whether the record answers everything that the run was to answer.
+    """
+    if recorded == wanted:
+        return KEEP if proven else SUBMIT
+    if live == wanted and ended is None:
+        return KEEP if endless else ADOPT
+    if live == wanted and ended == "Completed":
+        return ADOPT  # it ended, and the run that watched it did not live to record it
+    return SUBMIT
+
+
+class Run:
+    """One training on one cluster.
+
+    :param progress: shows lines to the user while the plan is executed.
+    """
+
+    def __init__(self, api: Api, training: Training, settings: Settings, progress: Progress) -> None:
+        self._api = api
+        self._training = training
+        self._settings = settings
+        self._say = progress.say
+        self.result: dict[str, Any] = {}
+
+    def plan(self, *, restart: bool = False) -> Plan:
+        """Steps to a finished run; none if its success is on record."""
+        training = self._training
+        around = plan_objects(self._api, surroundings(training))
+        record = self._api.get("v1", "ConfigMap", result_name(training), training.namespace)
+        live = self._api.get(API_VERSION, "JobSet", training.name, training.namespace)
+        result = json.loads(record["data"][RESULT_KEY]) if record else {"name": training.name}
+        wanted = spec_hash(training)
+        choice = SUBMIT if restart else decide(
+            wanted, _hash(record), _hash(live),
+            ended=_ended(live), endless=training.endless, proven=not self._settings.stranger or _answered(result)
+        )  # fmt: skip
+        if choice == KEEP:
+            self.result = result
+            return around
+        replicas = {name: role.replicas for name, role in training.roles.items()}
+        if choice == ADOPT:
+            attempt = live["metadata"]["annotations"][ATTEMPT_ANNOTATION] if live else ""
+            adopt = partial(self._follow, attempt, submitted=False)
+            step = Step(f"Wait for training {training.name}, which was submitted before", adopt)
+        else:
+            size = f"{training.flags.get('train_steps')} steps, {replicas['ps']} ps, {replicas['worker']} workers"
+            step = Step(f"Run training {training.name}: {size}", self._submit)
+        return Plan(
+            [*around.steps, step],
+            {**around.before, "training": {"hash": _hash(record), "ended": _ended(live)}},
+            {**around.after, "training": {"hash": wanted, "ended": None if training.endless else "Completed"}},
+        )
+
+    def remove_plan(self) -> Plan:
+        """Steps that delete the run and what was made for it; the namespace and the files of the volume stay."""
+        training = self._training
+        # Backwards: a claim before its volume, which waits for it.
+        shared = (training.namespace, "default-deny")
+        own = [obj for obj in surroundings(training) if obj["metadata"]["name"] not in shared]
+        objects = [jobset(training, ""), result_record(training, {}), *stranger_objects(training), *reversed(own)]
+        there = [obj for obj in objects if self._find(obj)]
+        steps = [Step(f"Delete {obj['kind']} {obj['metadata']['name']}", partial(self._delete, obj)) for obj in there]
+        return Plan(steps, {"training": training.name} if there else {}, {})
+
+    def _submit(self) -> None:
+        training = self._training
+        for old in (jobset(training, ""), result_record(training, {}), *stranger_objects(training)):
+            self._delete(old)
+        wait_until(
+            lambda: self._api.list("v1", "Pod", training.namespace, labels=f"{NAME_LABEL}={training.name}"),
+            lambda pods: not pods,
+            what=f"the pods of the run before {training.name} to be gone",
+            timeout=RELEASE_SECONDS,
+        )
+        attempt = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        self._say(f"training {training.name}: submitted")
+        retry(partial(self._api.apply, jobset(training, attempt)), timeout=CONTROLLER_SECONDS)
+        self._follow(attempt, submitted=True)
+
+    def _follow(self, attempt: str, *, submitted: bool) -> None:
+        follower = Follower(self._api, self._training, self._settings, self._say)
+        self.result = follower.follow(attempt, submitted=submitted)
+
+    def _find(self, obj: Object) -> Object | None:
+        meta = obj["metadata"]
+        return self._api.get(obj["apiVersion"], obj["kind"], meta["name"], meta.get("namespace"))
+
+    def _delete(self, obj: Object) -> None:
+        """Delete an object and wait until it and what it owns are gone."""
+        meta = obj["metadata"]
+        if self._find(obj) is None:
+            return
+        self._api.delete(obj["apiVersion"], obj["kind"], meta["name"], meta.get("namespace"))
+        wait_until(
+            partial(self._find, obj),
+            lambda found: found is None,
+            what=f"{obj['kind']} {meta['name']} to be gone",
+            timeout=RELEASE_SECONDS,
+            interval=0.5,
+        )
+
+
+def _hash(obj: Object | None) -> str | None:
+    return (obj["metadata"].get("annotations") or {}).get(HASH_ANNOTATION) if obj else None
+
+
+def _answered(result: dict[str, Any]) -> bool:
+    """Whether the run found out if a stranger is kept away; one that was too short for that is worth another."""
+    return (result.get("isolation") or {}).get("stranger_blocked") is not None
+
+
+def _ended(live: Object | None) -> str | None:
+    """`Completed`, `Failed`, or None for a JobSet that goes on or does not exist."""
+    state = ((live or {}).get("status") or {}).get("terminalState")
+    return str(state) if state else None

@@ -1,0 +1,226 @@
+"""Watching the pods of a run: every change, up to the exit codes of deleted pods, and what keeps pods waiting."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from ..kube.api import Api, KubeError, Object
+from .jobset import API_VERSION, INDEX_LABEL, NAME_LABEL, ROLE_LABEL
+from .logs import Event, KeptLogs, events
+from .spec import ROLES, Training
+
+WATCH_SECONDS = 1
+"""The server ends each watch after this time; it is the pace of the whole wait."""
+SILENCE_SECONDS = 60.0
+"""The training goes on while the API server restarts; after this time without an answer the watching ends."""
+CHIEF_TAIL = 400
+OTHERS_TAIL = 2000
+"""Lines of log read at a time. The chief's is read whole when it has ended."""
+
+
+class RunView:
+    """The run as the server shows it, kept up to date by `refresh`.
+
+    A watch rather than a list: a pod that the end of the run deletes is seen with its exit code.
+    """
+
+    def __init__(self, api: Api, training: Training, kept: KeptLogs) -> None:
+        self._api = api
+        self._training = training
+        self._kept = kept
+        self._version: str | None = None
+        self._read: set[str] = set()
+        self._created = ""
+        self._answered = time.monotonic()
+        self.pods: dict[str, Object] = {}
+        self.gone: set[str] = set()
+        self.status: Object = {}
+        self.chief: list[Event] = []
+
+    def refresh(self) -> None:
+        """Take in about a second of changes: pods, the JobSet's status, the chief's log.
+
+        :raises KubeError: the server has not answered for a minute, or refuses.
+        """
+        try:
+            self._refresh()
+            self._answered = time.monotonic()
+        except KubeError as error:
+            if error.status == 410:  # the watch is too old; the next refresh lists
+                self._version = None
+            elif not error.transient or time.monotonic() - self._answered > SILENCE_SECONDS:
+                raise
+            time.sleep(WATCH_SECONDS)
+
+    def _refresh(self) -> None:
+        self._changes()
+        found = self._api.get(API_VERSION, "JobSet", self._training.name, self._training.namespace)
+        self._created = (found or {}).get("metadata", {}).get("creationTimestamp", "")
+        self.status = (found or {}).get("status") or {}
+        chief = self.newest("chief", "0")
+        if chief and _started(chief) and chief["metadata"]["name"] not in self._read:
+            text = self._log(chief["metadata"]["name"], CHIEF_TAIL)
+            self.chief = _merge(self.chief, events(text))
+            self._kept.keep(chief["metadata"]["name"], "chief", text)
+
+    def keep_logs(self, *, final: bool = False) -> None:
+        """Copy the logs of all pods that are still there; an ended pod's log is read whole, once.
+
+        :param final: read ended pods again, and the chief's whole log.
+        """
+        for name, pod in self.pods.items():
+            ended = pod_state(pod)[0] == "ended"
+            if name in self.gone or not _started(pod) or (name in self._read and not final):
+                continue
+            if ended:
+                self._read.add(name)
+            text = self._log(name, None if ended or final else OTHERS_TAIL)
+            role = role_of(pod)
+            self._kept.keep(name, role, text)
+            if role == "chief" and ended and pod is self.newest("chief", "0"):
+                self.chief = events(text)
+
+    def newest(self, role: str, index: str) -> Object | None:
+        """The pod that is or was last in a place."""
+        found = [pod for pod in self.pods.values() if role_of(pod) == role and index_of(pod) == index]
+        return max(found, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["uid"]), default=None)
+
+    def condition(self, kind: str) -> Object:
+        """A true condition of the JobSet (Completed, Failed); empty when it does not hold."""
+        conditions = self.status.get("conditions") or []
+        return next((each for each in conditions if each["type"] == kind and each["status"] == "True"), {})
+
+    def seconds(self) -> float | None:
+        """From the JobSet's creation to its completion, by the cluster's clock (whole seconds)."""
+        completed = self.condition("Completed").get("lastTransitionTime")
+        if not (completed and self._created):
+            return None
+        return (datetime.fromisoformat(completed) - datetime.fromisoformat(self._created)).total_seconds()
+
+    def present(self) -> dict[str, Object]:
+        """The last pod of each place, by `role-index`."""
+        places = {f"{role_of(pod)}-{index_of(pod)}" for pod in self.pods.values()}
+        return {place: pod for place in sorted(places) if (pod := self.newest(*place.rsplit("-", 1)))}
+
+    def all_started(self) -> bool:
+        wanted = sum(role.replicas for role in self._training.roles.values())
+        states = [pod_state(pod)[0] for pod in self.present().values()]
+        return len(states) == wanted and all(state in ("running", "ended") for state in states)
+
+    def unreleased(self) -> list[str]:
+        """Pods of the run that still hold resources."""
+        done = ("Succeeded", "Failed")
+        return [
+            name
+            for name, pod in self.pods.items()
+            if name not in self.gone and (pod.get("status") or {}).get("phase") not in done
+        ]
+
+    def roles(self) -> dict[str, int | str]:
+        """Exit code per place, such as `worker-1`; else `waiting`, `running`, or `stopped` for a pod that was deleted
+        before its exit was seen."""
+        return {place: self._exit(pod) for place, pod in self.present().items()}
+
+    def _exit(self, pod: Object) -> int | str:
+        for status in (pod.get("status") or {}).get("containerStatuses") or []:
+            if "terminated" in status.get("state", {}):
+                return int(status["state"]["terminated"]["exitCode"])
+        return "stopped" if pod["metadata"]["name"] in self.gone else pod_state(pod)[0]
+
+    def states(self) -> str:
+        """`chief 1/1 running; worker 0/2 running (worker-1 ContainerCreating)`."""
+        present = self.present()
+        parts = []
+        for role in ROLES:
+            mine = {place: pod_state(pod) for place, pod in present.items() if place.rsplit("-", 1)[0] == role}
+            count = sum(state in ("running", "ended") for state, _ in mine.values())
+            why = ", ".join(f"{place} {reason}" for place, (state, reason) in mine.items() if state == "waiting")
+            parts.append(f"{role} {count}/{self._training.roles[role].replicas} running" + (f" ({why})" if why else ""))
+        return "; ".join(parts)
+
+    def warnings(self) -> list[str]:
+        """The last warnings that the cluster has about this attempt's objects, for an error message."""
+        found = []
+        for event in self._api.list("v1", "Event", self._training.namespace):
+            about = event["involvedObject"].get("name", "")
+            when = str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"])
+            if event.get("type") == "Warning" and about.startswith(self._training.name) and when >= self._created:
+                found.append((when, f"{about}: {event.get('message', '').strip()}"))
+        return [text for _, text in sorted(found)[-5:]]
+
+    def _changes(self) -> None:
+        path = self._api.path("v1", "Pod", self._training.namespace)
+        query: dict[str, Any] = {"labelSelector": f"{NAME_LABEL}={self._training.name}"}
+        if self._version is None:
+            answer = json.loads(self._api.call("GET", path, query=query, what="pods of the run"))
+            self._version = answer["metadata"]["resourceVersion"]
+            listed = {pod["metadata"]["name"]: pod for pod in answer["items"]}
+            self.gone |= set(self.pods) - set(listed)
+            self.pods |= listed
+            return
+        query |= {"watch": "1", "resourceVersion": self._version, "timeoutSeconds": WATCH_SECONDS}
+        query |= {"allowWatchBookmarks": "true"}
+        for line in self._api.call("GET", path, query=query, what="changes of the pods").splitlines():
+            event = json.loads(line)
+            if event["type"] == "ERROR":
+                raise KubeError("The watch is too old.", status=int(event["object"].get("code", 410)))
+            self._version = event["object"]["metadata"]["resourceVersion"]
+            if event["type"] == "BOOKMARK":
+                continue
+            name = event["object"]["metadata"]["name"]
+            self.pods[name] = event["object"]
+            if event["type"] == "DELETED":
+                self.gone.add(name)
+
+    def _log(self, pod: str, tail: int | None) -> str:
+        """A log, or nothing while the node does not answer: the run goes on without being looked at."""
+        try:
+            return self._api.log(self._training.namespace, pod, tail=tail)
+        except KubeError as error:
+            if error.transient or error.status == 500:
+                return ""
+            raise
+
+
+def role_of(pod: Mapping[str, Any]) -> str:
+    return str(pod["metadata"].get("labels", {}).get(ROLE_LABEL, "?"))
+
+
+def index_of(pod: Mapping[str, Any]) -> str:
+    return str(pod["metadata"].get("labels", {}).get(INDEX_LABEL, "?"))
+
+
+def pod_state(pod: Mapping[str, Any]) -> tuple[str, str]:
+    """`waiting`, `running` or `ended`, and why it waits."""
+    status = pod.get("status") or {}
+    if status.get("phase") in ("Succeeded", "Failed"):
+        return "ended", ""
+    for each in status.get("containerStatuses") or []:
+        state = each.get("state", {})
+        if "running" in state:
+            return "running", ""
+        if "terminated" in state:
+            return "ended", ""
+        if "waiting" in state:
+            reason, message = state["waiting"].get("reason", "Waiting"), state["waiting"].get("message", "")
+            return "waiting", f"{reason}: {message}" if message else reason
+    for condition in status.get("conditions") or []:
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return "waiting", f"{condition.get('reason', 'Unschedulable')}: {condition.get('message', '')}"
+    return "waiting", str(status.get("phase", "Pending"))
+
+
+def _started(pod: Mapping[str, Any]) -> bool:
+    return pod_state(pod)[0] != "waiting"
+
+
+def _merge(known: list[Event], new: list[Event]) -> list[Event]:
+    """Known events, then those of the log's end that are not known yet; a restarted chief begins its log anew."""
+    if not known or not new:
+        return new or known
+    after = known[-1].get("time", 0)
+    return known + [event for event in new if event.get("time", 0) >= after and event not in known[-CHIEF_TAIL:]]

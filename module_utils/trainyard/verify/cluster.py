@@ -1,0 +1,205 @@
+"""The checks of the verdict: pure functions from what was expected and what was read to a `Check`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeVar
+
+from ..kube.api import Object
+from .reading import Observation, Unread
+from .verdict import FAIL, PASS, UNKNOWN, Check
+
+T = TypeVar("T")
+
+CRASH_WINDOW_S = 60.0
+CRASHES = 3
+"""A container that has restarted `CRASHES` times and last ended within `CRASH_WINDOW_S` is still restarting. After a
+power cut every count has grown: those counts stand still, and only old endings are seen."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the inventory and the lock say.
+
+    :param nodes: names of the cluster's nodes.
+    :param kubelet: locked version without `v`.
+    :param containerd: locked version without `v`.
+    :param probes: node name to the result of M(service_probe); empty mapping if the node gave none.
+    :param planning: true in check mode, where a node that is not there may be one that the run would add.
+    """
+
+    nodes: Sequence[str]
+    kubelet: str
+    containerd: str
+    probes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    planning: bool = False
+
+
+def judge(name: str, seen: T | Unread, rule: Callable[[T], Check]) -> Check:
+    """Apply a rule to a value, or answer `unknown` with the reason why there is none."""
+    return Check(name, UNKNOWN, seen.reason, seen.settles) if isinstance(seen, Unread) else rule(seen)
+
+
+def site_checks(expected: Expected, seen: Observation, now: datetime) -> list[Check]:
+    """The checks of the cluster itself, in the order of a reader's interest."""
+    return [
+        judge("api_ready", seen.api, api_ready),
+        judge("nodes_ready", seen.nodes, lambda nodes: nodes_ready(expected, nodes)),
+        judge("node_versions", seen.nodes, lambda nodes: node_versions(expected, nodes)),
+        judge("system_pods", seen.pods, lambda pods: system_pods(pods, now)),
+        probed("dns", "resolve a Service name", expected),
+        probed("service", "reach the API server through its Service", expected),
+    ]
+
+
+def api_ready(complaint: str) -> Check:
+    return _check("api_ready", [complaint] if complaint else [], "the API server says that it is ready", settles=True)
+
+
+def nodes_ready(expected: Expected, nodes: Sequence[Object]) -> Check:
+    """Every expected node is in the cluster and Ready."""
+    ready = {_name(node): condition(node, "Ready") == "True" for node in nodes}
+    missing = [name for name in expected.nodes if name not in ready]
+    unready = [f"{name} is not Ready" for name in expected.nodes if not ready.get(name, True)]
+    if missing and expected.planning and not unready:
+        return Check("nodes_ready", UNKNOWN, f"not in the cluster yet: {', '.join(missing)}")
+    wrong = [f"{name} is not in the cluster" for name in missing] + unready
+    return _check("nodes_ready", wrong, f"{len(expected.nodes)} nodes are Ready", settles=True)
+
+
+def node_versions(expected: Expected, nodes: Sequence[Object]) -> Check:
+    """Every expected node that is in the cluster runs the locked versions."""
+    wrong = []
+    for node in nodes:
+        if _name(node) in expected.nodes:
+            row = node_row(node)
+            for what, wanted in (("kubelet", expected.kubelet), ("containerd", expected.containerd)):
+                if row[what] != wanted:
+                    wrong.append(f"{row['name']} runs {what} {row[what] or '(unknown)'}, locked is {wanted}")
+    return _check("node_versions", wrong, f"kubelet {expected.kubelet}, containerd {expected.containerd} everywhere")
+
+
+def system_pods(pods: Mapping[str, Sequence[Object]], now: datetime) -> Check:
+    """Every system pod is Ready or ended well, no container keeps restarting, no system namespace is empty."""
+    wrong = [f"namespace {space} has no pods" for space, found in pods.items() if not found]
+    for space, found in pods.items():
+        wrong += [f"{space}/{_name(pod)} {trouble}" for pod in found if (trouble := pod_trouble(pod, now))]
+    return _check("system_pods", wrong, f"all pods in {', '.join(pods)} are healthy", settles=True)
+
+
+def pod_trouble(pod: Object, now: datetime) -> str:
+    """What is wrong with a pod; empty if it is Ready or Succeeded and not restarting over and over."""
+    status = pod.get("status") or {}
+    if status.get("phase") == "Succeeded":
+        return ""
+    containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+    for container in containers:
+        reason = ((container.get("state") or {}).get("waiting") or {}).get("reason")
+        if reason and reason not in ("PodInitializing", "ContainerCreating"):
+            return f"waits: {reason}"
+    if status.get("phase") != "Running":
+        return f"is {status.get('phase', 'Unknown')}"
+    if condition(pod, "Ready") != "True":
+        return "is not Ready"
+    for container in containers:
+        ended = ((container.get("lastState") or {}).get("terminated") or {}).get("finishedAt")
+        if container.get("restartCount", 0) >= CRASHES and ended and _age(ended, now) < CRASH_WINDOW_S:
+            return f"keeps restarting (container {container.get('name')})"
+    return ""
+
+
+def probed(kind: str, deed: str, expected: Expected) -> Check:
+    """A `service_probe` finding of every node: one bad finding fails, one missing finding leaves the answer open."""
+    wrong, silent = [], []
+    for node in expected.nodes:
+        finding = (expected.probes.get(node) or {}).get(kind)
+        if not finding:
+            silent.append(node)
+        elif not finding.get("ok"):
+            wrong.append(f"{node}: {finding.get('error') or 'no answer'}")
+    if silent and not wrong:
+        return Check(kind, UNKNOWN, f"not probed: {', '.join(silent)}")
+    return _check(kind, wrong, f"{len(expected.nodes)} nodes {deed}")
+
+
+def warnings(expected: Expected, seen: Observation) -> list[str]:
+    """What is strange and no failure."""
+    if isinstance(seen.nodes, Unread):
+        return []
+    strange = [
+        f"node {_name(node)} is in the cluster and not in the inventory"
+        for node in seen.nodes
+        if _name(node) not in expected.nodes
+    ]
+    cordoned = [
+        f"node {_name(node)} is cordoned" for node in seen.nodes if (node.get("spec") or {}).get("unschedulable")
+    ]
+    return strange + cordoned
+
+
+def node_row(node: Object) -> dict[str, Any]:
+    """A node as the receipt shows it; `containerd` names another runtime in full."""
+    info = (node.get("status") or {}).get("nodeInfo") or {}
+    return {
+        "name": _name(node),
+        "ready": condition(node, "Ready") == "True",
+        "kubelet": str(info.get("kubeletVersion", "")).removeprefix("v"),
+        "containerd": str(info.get("containerRuntimeVersion", "")).removeprefix("containerd://").removeprefix("v"),
+    }
+
+
+def versions(nodes: Iterable[Object], pods: Iterable[Object]) -> dict[str, str]:
+    """Versions seen running: of the nodes' programs, and image names without their registry to tags."""
+    found: dict[str, set[str]] = {}
+    for row in map(node_row, nodes):
+        for what in ("kubelet", "containerd"):
+            found.setdefault(what, set()).add(row[what])
+    for pod in pods:
+        for container in (pod.get("spec") or {}).get("containers") or []:
+            name, tag = image_version(container["image"])
+            found.setdefault(name, set()).add(tag)
+    return {name: ", ".join(sorted(seen)) for name, seen in found.items()}
+
+
+def image_version(image: str) -> tuple[str, str]:
+    """`registry:5000/calico/node:v3.28.5@sha256:..` -> (`calico/node`, `v3.28.5`)."""
+    name = image.split("@", 1)[0]
+    first, slash, rest = name.partition("/")
+    if slash and ("." in first or ":" in first or first == "localhost"):
+        name = rest
+    path, colon, tag = name.rpartition(":")
+    return (path, tag) if colon else (name, "latest")
+
+
+def restarts(pods: Iterable[Object]) -> dict[str, int]:
+    """Pod name to the restarts of its containers, only those above zero."""
+    counts = {
+        _name(pod): sum(
+            each.get("restartCount", 0) for each in (pod.get("status") or {}).get("containerStatuses") or []
+        )
+        for pod in pods
+    }
+    return {name: count for name, count in sorted(counts.items()) if count}
+
+
+def condition(thing: Object, kind: str) -> str:
+    """Status of a condition of a node or pod: `True`, `False` or `Unknown`; the latter also if there is none."""
+    for each in (thing.get("status") or {}).get("conditions") or []:
+        if each.get("type") == kind:
+            return str(each.get("status"))
+    return "Unknown"
+
+
+def _check(name: str, wrong: Sequence[str], well: str, *, settles: bool = False) -> Check:
+    return Check(name, FAIL, "; ".join(wrong), settles) if wrong else Check(name, PASS, well)
+
+
+def _name(thing: Object) -> str:
+    return str(thing["metadata"]["name"])
+
+
+def _age(stamp: str, now: datetime) -> float:
+    """Seconds since an API time stamp (RFC 3339, UTC)."""
+    return (now - datetime.fromisoformat(stamp)).total_seconds()

@@ -1,0 +1,147 @@
+"""From reading to receipt: one object per run of the module `verify_site`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from ..core.plan import Plan, Step
+from ..kube.api import Api, KubeError, connect
+from . import cluster as verify_checks
+from .reading import Observation, Unread, blind, observe
+from .training import summary, training_checks
+from .verdict import PASS, Check, make_receipt, read_receipt, stable, table, write_receipt
+
+LOOK_AGAIN_S = 2.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of the module `verify_site`, documented there, and `planning`: true in check mode."""
+
+    kubeconfig: str
+    nodes: Sequence[str]
+    kubelet_version: str
+    containerd_version: str
+    system_namespaces: Sequence[str]
+    probes: Mapping[str, Mapping[str, Any]]
+    training_name: str
+    training_namespace: str
+    accuracy_bound: float
+    receipt_path: str
+    document_path: str
+    started_at: float
+    settle_timeout: float
+    planning: bool = False
+
+
+class Site:
+    """Judges a site once and plans the writing of its receipt.
+
+    :param open_api: makes an API from a kubeconfig; tests put their own in.
+    """
+
+    def __init__(self, settings: Settings, open_api: Callable[[str], Api] = connect) -> None:
+        self._settings = settings
+        self._open_api = open_api
+        self.receipt: dict[str, Any] = {}
+
+    def plan(self) -> Plan:
+        """Look, judge, and plan to write what differs."""
+        checks, seen = self._look()
+        self.receipt = self._receipt(checks, seen)
+        path, document = self._settings.receipt_path, self._settings.document_path
+        before, after = stable(read_receipt(path)) if path else {}, stable(self.receipt)
+        steps = []
+        if path and before != after:
+            steps.append(Step(f"Write the receipt {path}.", partial(write_receipt, path, self.receipt)))
+        if document:
+            steps.append(Step(f"Write the document {document}.", partial(write_receipt, document, self.receipt)))
+        return Plan(steps, before=before, after=after)
+
+    def result(self) -> dict[str, Any]:
+        """Return values of the module."""
+        return {
+            "verdict": self.receipt["verdict"],
+            "problems": [
+                f"{check['name']}: {check['result']}: {check['detail']}"
+                for check in self.receipt["checks"]
+                if check["result"] != PASS
+            ],
+            "receipt": self.receipt,
+            "table": table(self.receipt, "" if self._settings.planning else self._settings.receipt_path),
+        }
+
+    def _look(self) -> tuple[list[Check], Observation]:
+        """Checks and what they saw; repeated while all that is wrong may settle."""
+        settings = self._settings
+        deadline = time.monotonic() + (0 if settings.planning else settings.settle_timeout)
+        try:
+            api = self._open_api(settings.kubeconfig)
+        except KubeError as error:
+            seen = blind(Unread(error.message.rstrip(".")))
+            return self._judge(seen), seen
+        while True:
+            seen = observe(
+                api,
+                namespaces=settings.system_namespaces,
+                run=settings.training_name,
+                run_namespace=settings.training_namespace,
+            )
+            checks = self._judge(seen)
+            if not may_settle(checks) or time.monotonic() + LOOK_AGAIN_S > deadline:
+                return checks, seen
+            time.sleep(LOOK_AGAIN_S)
+
+    def _judge(self, seen: Observation) -> list[Check]:
+        settings = self._settings
+        checks = verify_checks.site_checks(self._expected(), seen, datetime.now(UTC))
+        if settings.training_name:
+            checks += training_checks(settings.training_name, settings.accuracy_bound, seen)
+        return checks
+
+    def _expected(self) -> verify_checks.Expected:
+        settings = self._settings
+        return verify_checks.Expected(
+            nodes=settings.nodes,
+            kubelet=settings.kubelet_version,
+            containerd=settings.containerd_version,
+            probes=settings.probes,
+            planning=settings.planning,
+        )
+
+    def _receipt(self, checks: Sequence[Check], seen: Observation) -> dict[str, Any]:
+        settings = self._settings
+        nodes = [] if isinstance(seen.nodes, Unread) else seen.nodes
+        pods = {} if isinstance(seen.pods, Unread) else seen.pods
+        system = [pod for found in pods.values() for pod in found]
+        now = datetime.now(UTC)
+        return make_receipt(
+            checks,
+            nodes=sorted(map(verify_checks.node_row, nodes), key=lambda row: row["name"]),
+            versions=verify_checks.versions(nodes, system),
+            training=summary(seen.result),
+            warnings=verify_checks.warnings(self._expected(), seen),
+            measured={"restarts": verify_checks.restarts(system), "probes": measured_probes(settings.probes)},
+            wall_seconds=round(now.timestamp() - settings.started_at, 1) if settings.started_at else None,
+            written_at=now.isoformat(timespec="seconds"),
+        )
+
+
+def measured_probes(probes: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Node name to what its probe found, without what Ansible adds to a module's result."""
+    return {
+        node: {kind: finding[kind] for kind in ("dns", "service")}
+        for node, finding in sorted(probes.items())
+        if "dns" in finding and "service" in finding
+    }
+
+
+def may_settle(checks: Sequence[Check]) -> bool:
+    """Is it worth looking again: something is wrong, and all that is wrong may be over in a moment."""
+    wrong = [check for check in checks if check.result != PASS]
+    return bool(wrong) and all(check.settles for check in wrong)

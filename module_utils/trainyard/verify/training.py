@@ -1,0 +1,140 @@
+"""The checks of the training: what its role recorded when the run ended, and what the API server shows now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..kube.api import Object
+from .cluster import judge
+from .reading import RUN_LABEL, Observation
+from .verdict import FAIL, PASS, UNKNOWN, Check
+
+RECEIPT_FIELDS = (
+    "name",
+    "result",
+    "steps",
+    "train_steps",
+    "steps_per_second",
+    "seconds",
+    "accuracy",
+    "accuracy_bound",
+    "apply_to_completion_seconds",
+    "restarts",
+    "isolation",
+    "roles",
+)
+"""What the receipt takes over from the recorded result."""
+
+
+def training_checks(run: str, bound: float, seen: Observation) -> list[Check]:
+    """The checks of one training.
+
+    :param run: its name.
+    :param bound: accuracy that the site asks for; the run's own bound counts where it is higher.
+    """
+    return [
+        judge("training", seen.result, lambda result: training(run, bound, result)),
+        judge("isolation", seen.result, lambda result: isolation(run, result)),
+        judge("network_policies", seen.policies, lambda policies: network_policies(run, policies)),
+        judge("released", seen.run_pods, lambda pods: released(run, pods)),
+    ]
+
+
+def training(run: str, bound: float, result: Mapping[str, Any]) -> Check:
+    """The run ended well: all steps done, accuracy at its bound, every role's exit clean."""
+    if not result:
+        return Check("training", UNKNOWN, f"no result of the training {run} is recorded")
+    wrong = []
+    if result.get("result") not in ("passed", "no_bound"):
+        wrong.append(f"the run says {result.get('result', 'nothing')}")
+    steps, wanted = result.get("steps"), result.get("train_steps")
+    if not isinstance(steps, int) or (wanted and steps < wanted):
+        wrong.append(f"{steps} of {wanted} steps were done")
+    asked = max(bound, float(result.get("accuracy_bound") or 0))
+    accuracy = result.get("accuracy")
+    if asked and (not isinstance(accuracy, int | float) or not accuracy >= asked):
+        wrong.append(f"the accuracy is {accuracy}, the bound {asked:g}")
+    wrong += unclean(result.get("roles") or {})
+    if wrong:
+        return Check("training", FAIL, "; ".join(wrong))
+    learned = f"accuracy {accuracy:.4f}, bound {asked:g}" if asked else "no accuracy bound was asked for"
+    return Check("training", PASS, f"{run} ended after {steps} steps, {learned}")
+
+
+def isolation(run: str, result: Mapping[str, Any]) -> Check:
+    """During the run a stranger's connection to a ps port was blocked; the run itself recorded how that was tried."""
+    evidence = result.get("isolation") or {}
+    answer = {"True": PASS, "False": FAIL}.get(str(evidence.get("stranger_blocked")), UNKNOWN)
+    return Check("isolation", answer, str(evidence.get("detail") or f"no attempt of a stranger on {run} is recorded"))
+
+
+def unclean(roles: Mapping[str, int | str]) -> list[str]:
+    """Pods that did not end as they should.
+
+    :param roles: place such as `worker-1` to exit code, or `stopped` if the pod went before its exit was seen.
+    """
+    wrong = [f"{place} ended with {code}" for place, code in roles.items() if code not in _clean(place)]
+    return wrong if "chief-0" in roles else [*wrong, "the exit of the chief is not recorded"]
+
+
+def _clean(place: str) -> tuple[int | str, ...]:
+    """The chief ends by itself; the others serve until they are told to stop, by SIGTERM (128 + 15)."""
+    return (0,) if place.startswith("chief-") else (0, 143, "stopped")
+
+
+def network_policies(run: str, policies: Sequence[Object]) -> Check:
+    """The namespace denies what no policy admits, and none admits everybody to the run's pods."""
+    wrong = []
+    if not any(_denies_all(policy) for policy in policies):
+        wrong.append("no policy denies all ingress by default")
+    mine = [policy for policy in policies if _selects(policy, run)]
+    if not any((policy["spec"].get("podSelector") or {}).get("matchLabels") for policy in mine):
+        wrong.append(f"no policy is there for the pods of {run}")
+    wrong += [f"policy {policy['metadata']['name']} admits everybody" for policy in mine if _open(policy)]
+    if wrong:
+        return Check("network_policies", FAIL, "; ".join(wrong))
+    return Check("network_policies", PASS, f"ingress is denied by default and admitted to {run} by its own policy only")
+
+
+def released(run: str, pods: Sequence[Object]) -> Check:
+    """No pod of the run holds resources any more."""
+    held = sorted(
+        pod["metadata"]["name"] for pod in pods if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+    )
+    if held:
+        return Check("released", FAIL, f"pods of {run} are still there: {', '.join(held)}", settles=True)
+    return Check("released", PASS, f"no pod of {run} holds resources")
+
+
+def summary(result: Object | Any) -> dict[str, Any]:
+    """The part of the recorded result that the receipt carries; empty if there is none."""
+    if not isinstance(result, Mapping):
+        return {}
+    return {name: result[name] for name in RECEIPT_FIELDS if name in result}
+
+
+def _policy_types(policy: Object) -> Sequence[str]:
+    return policy["spec"].get("policyTypes") or ["Ingress"]
+
+
+def _denies_all(policy: Object) -> bool:
+    spec = policy["spec"]
+    return not spec.get("podSelector") and "Ingress" in _policy_types(policy) and not spec.get("ingress")
+
+
+def _selects(policy: Object, run: str) -> bool:
+    """Does the policy hold for pods of the run; label expressions are read as holding, which is the careful side."""
+    selector = policy["spec"].get("podSelector") or {}
+    return (selector.get("matchLabels") or {}).get(RUN_LABEL, run) == run
+
+
+def _open(policy: Object) -> bool:
+    """Does one of the policy's rules admit any source: it names none, or one that selects every address or pod."""
+    rules = policy["spec"].get("ingress") or []
+    return any(not rule.get("from") or any(_anybody(peer) for peer in rule["from"]) for rule in rules)
+
+
+def _anybody(peer: Object) -> bool:
+    block = (peer.get("ipBlock") or {}).get("cidr", "")
+    return block.endswith("/0") or ("namespaceSelector" in peer and not peer["namespaceSelector"])

@@ -1,0 +1,183 @@
+"""The verdict on a site and the receipt that carries it: pure functions over plain data.
+
+A check is `pass`, `fail` or `unknown` (it could not be made). One `fail` fails the site; without one, a single
+`unknown` makes the verdict unknown: a proof with a hole is no proof.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.errors import TrainyardError
+
+PASS = "pass"
+FAIL = "fail"
+UNKNOWN = "unknown"
+
+SCHEMA = 1
+"""Version of the receipt's shape; a reader refuses one that it does not know."""
+
+VOLATILE = ("written_at", "wall_seconds", "measured")
+"""Top-level fields that differ from run to run on an unchanged site; they never cause a rewrite of the receipt."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question about the site and its answer.
+
+    :param name: snake_case, unique in a receipt.
+    :param result: `pass`, `fail` or `unknown`.
+    :param detail: one sentence; the same for the same state, so without times and counters.
+    :param settles: true if a failure can pass by itself within seconds (a pod that is ending or starting).
+    """
+
+    name: str
+    result: str
+    detail: str
+    settles: bool = False
+
+    def as_dict(self) -> dict[str, str]:
+        return {"name": self.name, "result": self.result, "detail": self.detail}
+
+
+def verdict(results: Iterable[str]) -> str:
+    """The verdict over the results of all checks; without any check nothing is known."""
+    seen = set(results)
+    strange = seen - {PASS, FAIL, UNKNOWN}
+    if strange:
+        raise ValueError(f"not a check result: {sorted(strange)}")
+    if FAIL in seen:
+        return FAIL
+    return PASS if seen == {PASS} else UNKNOWN
+
+
+def make_receipt(
+    checks: Sequence[Check],
+    *,
+    nodes: Sequence[Mapping[str, Any]],
+    versions: Mapping[str, str],
+    training: Mapping[str, Any],
+    warnings: Sequence[str],
+    measured: Mapping[str, Any],
+    wall_seconds: float | None,
+    written_at: str,
+) -> dict[str, Any]:
+    """The receipt as JSON-serialisable data.
+
+    :param nodes: one mapping per node: name, ready, kubelet, containerd.
+    :param versions: component or image name to the version that was seen running.
+    :param training: the training's recorded result; empty if there is none.
+    :param measured: numbers of this very run (latencies, restart counts); volatile.
+    :param wall_seconds: seconds since the site's run began; None if nobody recorded the beginning.
+    :param written_at: time in ISO 8601, UTC.
+    """
+    return {
+        "schema": SCHEMA,
+        "verdict": verdict(check.result for check in checks),
+        "checks": [check.as_dict() for check in checks],
+        "warnings": list(warnings),
+        "nodes": [dict(node) for node in nodes],
+        "versions": dict(sorted(versions.items())),
+        "training": dict(training),
+        "measured": dict(measured),
+        "wall_seconds": wall_seconds,
+        "written_at": written_at,
+    }
+
+
+def stable(receipt: Mapping[str, Any]) -> dict[str, Any]:
+    """What has to differ before a receipt is written again."""
+    return {name: value for name, value in receipt.items() if name not in VOLATILE}
+
+
+def table(receipt: Mapping[str, Any], path: str) -> list[str]:
+    """The receipt for people: lines of at most about 100 columns, the last one names the file.
+
+    :param path: where the JSON lies; empty if it is written nowhere.
+    """
+    lines = [f"{'check':<18} {'result':<8} detail"]
+    lines += [f"{check['name']:<18} {check['result']:<8} {check['detail']}" for check in receipt["checks"]]
+    lines += [f"warning: {text}" for text in receipt["warnings"]]
+    if receipt["nodes"]:
+        lines.append("")
+        lines.append(f"{'node':<18} {'ready':<8} {'kubelet':<12} containerd")
+        for node in receipt["nodes"]:
+            lines.append(
+                f"{node['name']:<18} {'yes' if node['ready'] else 'no':<8} {node['kubelet']:<12} {node['containerd']}"
+            )
+    lines += _version_lines(receipt["versions"])
+    lines.append("")
+    lines += _training_lines(receipt["training"])
+    if receipt["wall_seconds"] is not None:
+        lines.append(f"{'wall time':<18} {receipt['wall_seconds']:.0f} s")
+    lines.append(f"{'verdict':<18} {receipt['verdict']}")
+    lines.append(f"{'receipt':<18} {path or '(not written)'}")
+    return lines
+
+
+def _version_lines(versions: Mapping[str, str]) -> list[str]:
+    """The images that run; what runs on nodes stands with the nodes."""
+    images = {name: version for name, version in versions.items() if name not in ("kubelet", "containerd")}
+    return ["", *(f"{name:<27} {version}" for name, version in images.items())] if images else []
+
+
+def _training_lines(training: Mapping[str, Any]) -> list[str]:
+    if not training:
+        return []
+    bound = training.get("accuracy_bound")
+    rows = (
+        ("training", training.get("name")),
+        ("steps", training.get("steps")),
+        ("steps per second", training.get("steps_per_second")),
+        ("seconds", training.get("seconds")),
+        ("accuracy", training.get("accuracy")),
+    )
+    lines = [f"{name:<18} {_number(value)}" for name, value in rows if value is not None]
+    if bound and lines:
+        lines[-1] += f" on held-out data, bound {_number(bound)}"
+    return lines
+
+
+def _number(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def read_receipt(path: str) -> dict[str, Any]:
+    """The receipt at `path`; empty if there is none or it is not one of ours, so that it is written anew."""
+    try:
+        with open(path, encoding="utf-8") as stream:
+            found = json.load(stream)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def write_receipt(path: str, receipt: Mapping[str, Any]) -> None:
+    """Replace the file at `path` as a whole, mode 0644.
+
+    :raises TrainyardError: the directory is missing or not writable.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    try:
+        descriptor, draft = tempfile.mkstemp(prefix=".receipt-", dir=folder)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                json.dump(receipt, stream, indent=2)
+                stream.write("\n")
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.chmod(draft, 0o644)
+            os.replace(draft, path)
+        except BaseException:
+            os.unlink(draft)
+            raise
+    except OSError as error:
+        raise TrainyardError(
+            f"The receipt {path} cannot be written: {error.strerror}.",
+            remedy="Set verify_receipt_path to a file in an existing directory that you may write to.",
+        ) from error

@@ -1,0 +1,113 @@
+"""Source or upstream: which artefact comes from where, and what is asked to find out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ansible.module_utils.trainyard.bundle import lock
+from ansible.module_utils.trainyard.bundle.choose import Chooser, upstream_key
+from ansible.module_utils.trainyard.bundle.store import Store
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+LOCK = f"""schema: 1
+artefacts:
+  program: {{kind: c_program, version: "1", source: "project:lock.yml", program: a}}
+  pinned:
+    kind: image
+    version: "1"
+    reference: vendor.example/a:1
+    containerfile: project:lock.yml
+    context: {{a: "artefact:program/a"}}
+    upstream: {{image: "vendor.example/a:1@sha256:{"a" * 64}"}}
+  second:
+    kind: image
+    version: "1"
+    reference: vendor.example/b:1
+    containerfile: project:lock.yml
+    upstream: {{image: "vendor.example/b:1@sha256:{"b" * 64}"}}
+  unpinned:
+    kind: image
+    version: "1"
+    reference: vendor.example/c:1
+    containerfile: project:lock.yml
+    upstream: {{image: "vendor.example/c:1@unpinned"}}
+  own:
+    kind: image
+    version: "1"
+    reference: site/own:1
+    containerfile: project:lock.yml
+    base: artefact:pinned/oci
+"""
+
+
+class Site:
+    """A lock, a store, and a vendor that answers or does not."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "lock.yml").write_text(LOCK)
+        self.folder = folder
+        self.artefacts = lock.load(folder / "lock.yml")
+        self.store = Store(folder / "cache")
+        self.asked: list[str] = []
+
+    def choose(self, source: str, *wanted: str, answers: bool = True):
+        def ask(url: str) -> bool:
+            self.asked.append(url)
+            return answers
+
+        revisions = dict.fromkeys(lock.REQUIRED, 1)
+        return Chooser(self.artefacts, self.folder, revisions, self.store, source, ask).choose(wanted)
+
+    def origins(self, source: str, *wanted: str, answers: bool = True) -> dict[str, str]:
+        return {name: choice.origin for name, choice in self.choose(source, *wanted, answers=answers).items()}
+
+
+@pytest.fixture
+def site(tmp_path) -> Site:
+    return Site(tmp_path)
+
+
+def test_source_asks_nobody(site) -> None:
+    assert site.origins("source", "own") == {"own": "source", "pinned": "source", "program": "source"}
+    assert site.asked == []
+
+
+def test_upstream_needs_no_inputs_and_asks_nobody_before(site) -> None:
+    assert site.origins("upstream", "own", "second") == {"own": "source", "pinned": "upstream", "second": "upstream"}
+    assert site.asked == []
+
+
+def test_upstream_refuses_what_is_not_pinned(site) -> None:
+    with pytest.raises(TrainyardError, match=r"no hash for the upstream of unpinned.*tasks_from=pin"):
+        site.choose("upstream", "pinned", "unpinned")
+
+
+def test_auto_asks_each_host_once(site) -> None:
+    found = site.origins("auto", "pinned", "second", "unpinned")
+    assert {name: found[name] for name in ("pinned", "second", "unpinned")} == {
+        "pinned": "upstream",
+        "second": "upstream",
+        "unpinned": "source",
+    }
+    assert site.asked == ["https://vendor.example/v2/"]
+
+
+def test_auto_takes_source_where_nobody_answers(site) -> None:
+    assert set(site.origins("auto", "pinned", "second", answers=False).values()) == {"source"}
+    assert len(site.asked) == 1
+
+
+@pytest.mark.parametrize("there", ["source", "upstream"])
+@pytest.mark.parametrize("answers", [True, False])
+def test_auto_keeps_what_is_there(site, there: str, answers: bool) -> None:
+    """A machine that loses its way to the vendors, or gets one, does not make everything anew."""
+    site.store.add("pinned", site.choose(there, "pinned")["pinned"].key, lambda out: {})
+    assert site.origins("auto", "pinned", answers=answers)["pinned"] == there
+    assert site.asked == []
+
+
+def test_the_way_changes_the_address_of_what_depends_on_it(site) -> None:
+    built, fetched = site.choose("source", "own"), site.choose("upstream", "own")
+    assert built["own"].key != fetched["own"].key
+    assert fetched["pinned"].key == upstream_key(site.artefacts["pinned"]) != built["pinned"].key

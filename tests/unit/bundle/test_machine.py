@@ -1,0 +1,63 @@
+"""What the building machine must offer: Go, room, wrapper modules that agree with the lock, a Debian archive."""
+
+from __future__ import annotations
+
+import pytest
+from ansible.module_utils.trainyard.bundle import machine
+from ansible.module_utils.trainyard.bundle.build import go
+from ansible.module_utils.trainyard.bundle.context import Context
+from ansible.module_utils.trainyard.bundle.lock import Artefact
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+
+@pytest.mark.parametrize(("required", "refused"), [("v1.2.3", False), ("v1.2.30", True), ("v1.2", True)])
+def test_a_wrapper_module_of_another_version_is_refused(tmp_path, required: str, refused: bool) -> None:
+    context = Context(tmp_path, tmp_path / "cache", "")
+    (tmp_path / "go").mkdir()
+    (tmp_path / "go/go.mod").write_text(f"module wrapper\n\nrequire example.org/tool {required} // indirect\n")
+    wanted = Artefact("tool", "go_programs", "v1.2.3", {"wrapper": "project:go", "programs": {}}, {}, None)
+    if refused:
+        with pytest.raises(TrainyardError, match=r"v1.2.3 for tool, its wrapper module requires another"):
+            go._wrapper(wanted, context)
+    else:
+        assert (go._wrapper(wanted, context) / "go.mod").exists()
+
+
+@pytest.mark.parametrize(("version", "there"), [("go1.26.8", ""), ("go1.27rc1", ""), ("go1.19.8", None)])
+def test_an_old_go_is_replaced(tmp_path, monkeypatch, version: str, there: str | None) -> None:
+    """By a pinned one; here there is none to be had, which is said."""
+    (tmp_path / "go").write_text(f"#!/bin/sh\necho {version}\n")
+    (tmp_path / "go").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    (tmp_path / "toolchain.txt").write_text("no such thing\n")
+    if there is not None:
+        assert machine.go_folder("1.26", tmp_path / "cache", tmp_path / "toolchain.txt") == there
+    else:
+        with pytest.raises(TrainyardError, match=r"Go is 1.19.8, the locked versions need 1.26, and no toolchain"):
+            machine.go_folder("1.26", tmp_path / "cache", tmp_path / "toolchain.txt")
+
+
+def test_a_full_disk_is_refused_before_anything_is_made(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(machine, "DISK_GIB", 1 << 30)
+    with pytest.raises(TrainyardError, match=r"GiB free, the bundle needs 1073741824"):
+        machine.check_disk(tmp_path / "not" / "there")
+    assert not (tmp_path / "not").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("deb http://mirror.example/debian trixie main", "http://mirror.example/debian"),
+        ("deb [arch=amd64 signed-by=/a] https://mirror.example/debian/ trixie main", "https://mirror.example/debian/"),
+        ("Types: deb\nURIs: http://mirror.example/debian\nSuites: trixie\n", "http://mirror.example/debian"),
+        ("deb http://mirror.example/ubuntu noble main\n# deb http://old.example/debian x", None),
+    ],
+)
+def test_the_archive_is_that_of_the_machine(tmp_path, monkeypatch, text: str, expected: str | None) -> None:
+    (tmp_path / "a.sources").write_text(text)
+    monkeypatch.setattr(machine, "SOURCES", (str(tmp_path / "*.sources"),))
+    if expected:
+        assert machine.debian_mirror() == expected
+    else:
+        with pytest.raises(TrainyardError, match=r"Set bundle_debian_mirror"):
+            machine.debian_mirror()

@@ -1,0 +1,127 @@
+"""The module as a whole: a site made from source, fetched from a vendor, repaired, swept and pinned."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+
+from library import bundle
+from tests.unit.bundle.vendors import Vendor, sha256, vendor_server
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="not installed: gcc")
+
+LOCK = """schema: 1
+artefacts:
+  pause:
+    kind: c_program
+    version: "1.0"
+    source: project:pause.c
+    program: pause
+    upstream:
+      downloads:
+        - {{url: "{url}/1.0/pause.gz#sha256={pin}", file: pause}}
+"""
+
+
+@pytest.fixture
+def vendor(tmp_path, monkeypatch) -> Iterator[Vendor]:
+    with vendor_server(tmp_path, monkeypatch) as running:
+        running.files["/1.0/pause.gz"] = gzip.compress(b"theirs", mtime=0)
+        yield running
+
+
+class Site:
+    def __init__(self, folder: Path, vendor: Vendor, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder, self.vendor, self.capsys = folder, vendor, capsys
+        (folder / "project").mkdir()
+        (folder / "project/pause.c").write_text("int main(void) { return 0; }\n")
+        self.pin("unpinned")
+
+    def pin(self, pin: str) -> None:
+        (self.folder / "project/lock.yml").write_text(LOCK.format(url=self.vendor.url, pin=pin))
+
+    def run(self, check: bool = False, **options: Any) -> dict[str, Any]:
+        arguments = {
+            "lock": str(self.folder / "project/lock.yml"),
+            "project": str(self.folder / "project"),
+            "cache_dir": str(self.folder / "cache"),
+            "_ansible_check_mode": check,
+            **options,
+        }
+        with patch_module_args(arguments), pytest.raises(SystemExit):
+            bundle.main()
+        return json.loads(self.capsys.readouterr().out.splitlines()[-1])
+
+
+@pytest.fixture
+def site(tmp_path, vendor, capsys, monkeypatch) -> Site:
+    monkeypatch.setattr(bundle.machine, "DISK_GIB", 0)
+    return Site(tmp_path, vendor, capsys)
+
+
+def test_check_run_repeat_damage_repair(site) -> None:
+    planned = site.run(check=True)
+    assert (planned["changed"], planned["missing"]) == (True, ["pause"])
+    assert not (site.folder / "cache").exists(), "check mode writes nothing"
+    made = site.run()
+    assert made["steps"] == planned["steps"] == ["Make 1 artefacts: pause"]
+    assert site.run()["changed"] is site.run(check=True)["changed"] is False
+    Path(made["artefacts"]["pause"]["path"], "pause").write_text("damaged")
+    assert site.run(check=True)["missing"] == ["pause"]
+    assert site.run()["changed"] is True
+    assert site.run()["changed"] is False
+
+
+def test_an_unpinned_origin_is_not_downloaded(site) -> None:
+    assert "no hash for the upstream of pause" in site.run(source="upstream")["msg"]
+    assert site.run(source="auto")["artefacts"]["pause"]["origin"] == "source"
+    assert site.vendor.seen == []
+
+
+def test_pinned_and_fetched(site) -> None:
+    assert site.run(pin=True, check=True)["changed"] is True
+    assert "unpinned" in (site.folder / "project/lock.yml").read_text()
+    assert site.run(pin=True)["changed"] is True
+    assert site.run(pin=True)["changed"] is False
+    assert site.run(source="auto", check=True)["missing"] == ["pause"]
+    found = site.run(source="auto")["artefacts"]["pause"]
+    assert found["origin"] == "upstream"
+    assert gzip.decompress(Path(found["path"], "pause").read_bytes()) == b"theirs"
+    site.vendor.files.clear()
+    assert site.run(source="auto")["changed"] is site.run(source="upstream")["changed"] is False
+    assert site.run(source="source")["artefacts"]["pause"]["origin"] == "source"
+
+
+def test_another_hash_fails_and_does_not_fall_back(site) -> None:
+    site.pin(sha256(b"what was pinned"))
+    answer = site.run(source="auto")
+    assert "The artefact pause cannot be made: " in answer["msg"]
+    for part in (f"{site.vendor.url}/1.0/pause.gz", sha256(b"what was pinned"), answer["found"]):
+        assert part in answer["msg"]
+    assert list((site.folder / "cache/artefacts").iterdir()) == []
+
+
+def test_sweeping_is_asked_for(site) -> None:
+    old = Path(site.run()["artefacts"]["pause"]["path"])
+    (site.folder / "project/pause.c").write_text("int main(void) { return 1; }\n")
+    os.utime(old, (0, 0))
+    assert old.exists() and site.run()["changed"] is True
+    assert site.run()["changed"] is False and old.exists()
+    assert site.run(keep_days=1, check=True)["steps"] == [f"Remove 1 old artefacts: {old.name}"]
+    assert old.exists()
+    assert site.run(keep_days=1)["changed"] is True
+    assert not old.exists()
+    assert site.run(keep_days=1)["changed"] is False
+
+
+def test_a_go_kind_asks_for_go_only_when_it_is_missing(site, monkeypatch) -> None:
+    monkeypatch.setattr(bundle.machine, "go_folder", lambda *arguments: pytest.fail("no artefact needs Go"))
+    assert site.run()["changed"] is True

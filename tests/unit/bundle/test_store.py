@@ -1,0 +1,155 @@
+"""The store: whole or not at all, damage noticed, one run at a time, and what may be removed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible.module_utils.trainyard.bundle import lock, store, sweep
+from ansible.module_utils.trainyard.bundle.context import Context
+from ansible.module_utils.trainyard.bundle.store import Store
+from ansible.module_utils.trainyard.core.errors import WaitError
+
+KEY, OTHER = "a" * 64, "b" * 64
+
+
+def build(out: Path) -> dict[str, Any]:
+    (out / "folder").mkdir()
+    (out / "folder" / "file").write_bytes(b"content")
+    (out / "link").symlink_to("folder/file")
+    return {"fact": 1}
+
+
+@pytest.fixture
+def made(tmp_path) -> Store:
+    made = Store(tmp_path)
+    made.add("tool", KEY, build)
+    return made
+
+
+def test_what_was_made_is_found_again(made) -> None:
+    manifest = made.read("tool", KEY)
+    assert manifest and manifest["fact"] == 1
+    assert list(manifest["files"]) == ["folder/file"]
+    assert made.has("tool", KEY)
+    assert not made.has("tool", OTHER)
+    assert made.read("tool", OTHER) is None
+
+
+def test_reading_makes_no_folder(tmp_path) -> None:
+    assert Store(tmp_path / "cache").read("tool", KEY) is None
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: (path / "folder/file").write_bytes(b"c0ntent"),
+        lambda path: (path / "folder/file").write_bytes(b"content and more"),
+        lambda path: (path / "folder/file").unlink(),
+        lambda path: (path / "folder/more").write_bytes(b""),
+        lambda path: (path / "artefact.json").unlink(),
+        lambda path: (path / "artefact.json").write_text("{"),
+        lambda path: (path / "artefact.json").write_text("[]"),
+    ],
+    ids=["other content", "longer", "file gone", "one more", "manifest gone", "half a manifest", "other manifest"],
+)
+def test_damage_is_noticed_and_repaired(made, damage: Any) -> None:
+    damage(made.path("tool", KEY))
+    assert made.read("tool", KEY) is None
+    made.add("tool", KEY, build)
+    assert made.read("tool", KEY)
+
+
+def test_a_key_that_begins_alike_is_another(made) -> None:
+    assert made.read("tool", KEY[:16] + OTHER[16:]) is None
+
+
+def test_a_failed_build_leaves_nothing(tmp_path) -> None:
+    def fail(out: Path) -> dict[str, Any]:
+        build(out)
+        raise KeyboardInterrupt
+
+    made = Store(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        made.add("tool", KEY, fail)
+    assert list(made.folder.iterdir()) == list(made.work.iterdir()) == []
+
+
+def test_nothing_half_made_is_visible(tmp_path) -> None:
+    made = Store(tmp_path)
+    made.add("tool", KEY, lambda out: {"seen": [path.name for path in made.folder.iterdir()]})
+    assert made.read("tool", KEY)["seen"] == []
+
+
+def test_leftovers_of_a_killed_run_go(made) -> None:
+    (made.work / "tool-0123").mkdir()
+    with made.locked(lambda: None):
+        assert list(made.work.iterdir()) == []
+
+
+def test_the_second_run_waits_for_the_first(made) -> None:
+    waiting, order = threading.Event(), []
+
+    def second() -> None:
+        with made.locked(waiting.set):
+            order.append("second")
+
+    thread = threading.Thread(target=second)
+    with made.locked(lambda: order.append("waited")):
+        thread.start()
+        assert waiting.wait(10)
+        order.append("first")
+    thread.join(10)
+    assert order == ["first", "second"]
+
+
+def test_the_wait_is_bounded(made, monkeypatch) -> None:
+    monkeypatch.setattr(store, "LOCK_TIMEOUT", 0)
+    with (
+        made.locked(lambda: None),
+        pytest.raises(WaitError, match="another run of the bundle"),
+        made.locked(lambda: None),
+    ):
+        pass
+
+
+def test_a_killed_run_holds_no_lock(made) -> None:
+    code = (
+        f"import fcntl, os; fcntl.flock(open({str(made.root / 'lock')!r}, 'w'), fcntl.LOCK_EX); os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=False, timeout=30)
+    with made.locked(lambda: pytest.fail("the lock is held")):
+        pass
+
+
+def test_manifests_of_a_name_newest_first(made) -> None:
+    made.add("tool", OTHER, lambda out: {"fact": 2})
+    made.add("tool-kit", KEY, lambda out: {})
+    os.utime(made.path("tool", KEY), (1, 1))
+    assert [manifest["fact"] for manifest in made.manifests("tool")] == [2, 1]
+
+
+def test_only_what_is_old_and_belongs_to_no_entry_is_removed(tmp_path) -> None:
+    (tmp_path / "a.c").write_text("")
+    entry = {"kind": "c_program", "version": "1", "source": "project:a.c", "program": "a"}
+    (tmp_path / "lock.yml").write_text(yaml.safe_dump({"schema": 1, "artefacts": {"tool": entry}}))
+    artefacts = lock.load(tmp_path / "lock.yml")
+    made = Store(tmp_path / "cache")
+    keep = sweep.current(artefacts, tmp_path, made, {})
+    for path in [*keep, made.folder / "tool-old", made.folder / "tool-new", made.root / "downloads" / "tool"]:
+        path.mkdir(parents=True)
+        os.utime(path, (0, 0))
+    os.utime(made.folder / "tool-new", (86400 * 9, 86400 * 9))
+    found = sweep.stale(made, keep, days=2, now=86400 * 10)
+    assert [path.name for path in found] == ["tool-old", "tool"]
+    sweep.remove(found, Context(tmp_path, made.root, ""))
+    assert sweep.stale(made, keep, days=2, now=86400 * 10) == []
+    assert all(path.exists() for path in keep)
+    assert sweep.stale(Store(tmp_path / "absent"), keep, days=2) == []

@@ -1,0 +1,127 @@
+"""Plan, command, wait and progress: what every module stands on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from ansible.module_utils.trainyard.core.command import LAST_LINES, run
+from ansible.module_utils.trainyard.core.errors import CommandError, TrainyardError, WaitError
+from ansible.module_utils.trainyard.core.plan import Plan, Step
+from ansible.module_utils.trainyard.core.progress import Progress
+from ansible.module_utils.trainyard.core.waiter import wait_until
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_a_plan_without_steps_changes_nothing() -> None:
+    plan = Plan([], {"state": "present"}, {"state": "present"})
+    assert not plan.changed
+    assert plan.diff() == {"before": {"state": "present"}, "after": {"state": "present"}, "prepared": ""}
+
+
+def test_a_plan_shows_its_steps_and_executes_them_in_order() -> None:
+    done: list[str] = []
+    plan = Plan([Step("Create a", lambda: done.append("a")), Step("Create b", lambda: done.append("b"))], {}, {"x": 1})
+    assert plan.changed
+    assert plan.diff() == {"before": {}, "after": {"x": 1}, "prepared": "Create a\nCreate b\n"}
+    assert done == []
+    plan.execute()
+    assert done == ["a", "b"]
+
+
+def test_a_failing_step_ends_the_plan() -> None:
+    done: list[str] = []
+
+    def fail() -> None:
+        raise TrainyardError("It is broken.", remedy="Mend it.")
+
+    with pytest.raises(TrainyardError, match=r"It is broken\. Mend it\."):
+        Plan([Step("Fail", fail), Step("Go on", lambda: done.append("after"))]).execute()
+    assert done == []
+
+
+def test_a_command_returns_its_output() -> None:
+    result = run(["sh", "-c", "cat; echo $WORD >&2"], timeout=10, env={"WORD": "hello"}, stdin=b"input")
+    assert (result.stdout, result.stderr) == ("input", "hello\n")
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["sh", "-c", "echo reason >&2; exit 3"], "ended with status 3: reason"),
+        (["sh", "-c", "echo only output; exit 1"], "ended with status 1: only output"),
+        (["/nonexistent/program"], "cannot be started"),
+    ],
+)
+def test_a_failing_command_says_why(argv: list[str], message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        run(argv, timeout=10)
+
+
+def test_an_expected_status_is_no_error() -> None:
+    assert run(["sh", "-c", "exit 4"], timeout=10, ok=(0, 4)).returncode == 4
+
+
+def test_an_error_quotes_the_last_lines_only() -> None:
+    with pytest.raises(CommandError) as caught:
+        run(["sh", "-c", "seq 100; exit 1"], timeout=10)
+    assert caught.value.message.count("\n") == LAST_LINES - 1
+    assert caught.value.message.endswith("100")
+
+
+def test_a_command_that_hangs_is_ended_with_its_children() -> None:
+    began = time.monotonic()
+    with pytest.raises(CommandError, match="did not end within 1 s"):
+        run(["sh", "-c", "sleep 60 & sleep 60"], timeout=1)
+    assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize("outlives", [True, False])
+def test_what_becomes_of_a_program_when_its_caller_is_killed(outlives: bool, tmp_path: Path) -> None:
+    """The caller is a process of its own that starts `sleep`, which writes its number first."""
+    path = tmp_path / "pid"
+    script = f"""
+import ansible.module_utils
+ansible.module_utils.__path__.append({str(ROOT / "module_utils")!r})
+from ansible.module_utils.trainyard.core.command import run
+run(["sh", "-c", "echo $$ > {path}.new; mv {path}.new {path}; exec sleep 60"], timeout=60, outlives={outlives})
+"""
+    with subprocess.Popen([sys.executable, "-c", script]) as caller:
+        wait_until(path.exists, bool, what="the program to start", timeout=20, interval=0.05)
+        caller.kill()
+    program = Path(f"/proc/{int(path.read_text())}")
+    try:
+        if outlives:
+            time.sleep(0.3)
+            assert program.exists()
+        else:
+            wait_until(program.exists, lambda there: not there, what="the program to go", timeout=5, interval=0.05)
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(int(program.name), signal.SIGKILL)
+
+
+def test_a_wait_returns_the_state_that_it_waited_for() -> None:
+    states = iter(["starting", "starting", "ready"])
+    assert wait_until(lambda: next(states), lambda state: state == "ready", what="x", timeout=5, interval=0) == "ready"
+
+
+def test_a_wait_that_runs_out_tells_the_last_state() -> None:
+    with pytest.raises(WaitError, match="Waited 0 s for the door to open; last state: shut"):
+        wait_until(lambda: "shut", lambda state: False, what="the door to open", timeout=0)
+
+
+def test_progress_appends_lines_and_is_silent_without_a_file(tmp_path) -> None:
+    path = tmp_path / "progress"
+    progress = Progress(str(path))
+    progress.say("one")
+    progress.say("two")
+    Progress(None).say("nobody hears")
+    assert path.read_text() == "one\ntwo\n"

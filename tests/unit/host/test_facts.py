@@ -1,0 +1,80 @@
+"""base_preflight: what is read from a host, and which hosts are refused with which words."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.host.facts import Host, Needs, observe, problems, refuse
+
+GOOD = Host("debian-13", "6.18", 4096, 2.0, {"/var/lib": 20000}, "", True, True, True, True)
+NEEDS = Needs(1700, 2.0, {"/var/lib": 5120}, ["debian-12", "debian-13"])
+
+
+def make_root(root: Path, **files: str) -> str:
+    contents = {
+        "etc/os-release": 'PRETTY_NAME="Debian"\nID=debian\nVERSION_ID="13"\n',
+        "proc/meminfo": "MemTotal:        4194304 kB\nMemFree: 1 kB\n",
+        "proc/self/status": "Name:\tx\nCapEff:\t000001ffffffffff\n",
+        **files,
+    }
+    for name, content in contents.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return str(root)
+
+
+def test_a_machine_is_read(tmp_path: Path) -> None:
+    release = os.uname().release
+    (tmp_path / "run/systemd/system").mkdir(parents=True)
+    host = observe(["/var/lib/not/there"], make_root(tmp_path, **{f"lib/modules/{release}/modules.dep": ""}))
+    assert host.system == "debian-13"
+    assert host.memory_mib == 4096
+    assert host.free_mib["/var/lib/not/there"] > 0
+    assert (host.container, host.clock_settable, host.modules_directory, host.systemd) == ("", True, True, True)
+
+
+@pytest.mark.parametrize(
+    ("files", "attribute", "value"),
+    [
+        ({"run/systemd/container": "podman\n"}, "clock_settable", False),
+        ({"run/systemd/container": "podman\n"}, "container", "podman"),
+        ({"proc/self/status": "CapEff:\t0000000000000000\n"}, "clock_settable", False),
+        ({"sys/fs/cgroup/memory.max": "1073741824\n"}, "memory_mib", 1024),
+        ({"sys/fs/cgroup/memory.max": "max\n"}, "memory_mib", 4096),
+        ({"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}, "memory_mib", 4096),
+        ({"sys/fs/cgroup/cpu.max": "50000 100000\n"}, "cpus", 0.5),
+        ({"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n"}, "cpus", float(len(os.sched_getaffinity(0)))),
+        ({"etc/os-release": 'ID=ubuntu\nVERSION_ID="24.04"\n'}, "system", "ubuntu-24.04"),
+        ({"etc/os-release": ""}, "system", "unknown-unknown"),
+    ],
+)
+def test_limits_and_abilities_are_read(tmp_path: Path, files: dict[str, str], attribute: str, value: object) -> None:
+    assert getattr(observe([], make_root(tmp_path, **files)), attribute) == value
+
+
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [
+        (replace(GOOD, memory_mib=512), ["512 MiB of memory", "1700", "base_memory_min_mib"]),
+        (replace(GOOD, cpus=0.5), ["0.5 CPUs", "2 are needed", "base_cpu_min"]),
+        (replace(GOOD, free_mib={"/var/lib": 3}), ["/var/lib has 3 MiB", "5120", "base_disk_free_min_mib"]),
+        (replace(GOOD, system="alpine-3"), ["alpine-3", "debian-13", "base_supported_systems"]),
+        (replace(GOOD, root=False), ["root", "ansible_become"]),
+        (replace(GOOD, systemd=False), ["systemd"]),
+    ],
+)
+def test_refusals_name_value_and_remedy(host: Host, words: list[str]) -> None:
+    (problem,) = problems(host, NEEDS)
+    assert all(word in problem for word in words), problem
+
+
+def test_all_problems_are_said_at_once_with_the_hosts_name() -> None:
+    found = problems(replace(GOOD, memory_mib=1, cpus=1.0), NEEDS)
+    with pytest.raises(TrainyardError, match=r"(?s)worker7 cannot be a node.*memory.*CPUs"):
+        refuse("worker7", found)
+    refuse("worker7", problems(GOOD, NEEDS))

@@ -1,0 +1,76 @@
+"""base_service: what is planned for which state of a unit."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from ansible.module_utils.trainyard.core.errors import TrainyardError, WaitError
+from ansible.module_utils.trainyard.host import units as base_service
+from ansible.module_utils.trainyard.host.units import Service, make_plan, newer_paths, wait_ready
+
+RUNNING = {
+    "LoadState": "loaded",
+    "ActiveState": "active",
+    "UnitFileState": "enabled",
+    "NeedDaemonReload": "no",
+    "ExecMainStartTimestampMonotonic": "5000000",
+    "FragmentPath": "/usr/lib/systemd/system/x.service",
+    "DropInPaths": "",
+}
+ABSENT = {"LoadState": "not-found", "ActiveState": "inactive", "UnitFileState": ""}
+
+
+@pytest.mark.parametrize(
+    ("seen", "newer", "restart", "check_mode", "expected"),
+    [
+        ({}, [], False, False, []),
+        ({"UnitFileState": "static"}, [], False, False, []),
+        ({"UnitFileState": "disabled"}, [], False, False, ["Enable x.service"]),
+        ({"ActiveState": "failed"}, ["/etc/x"], False, False, ["Start x.service"]),
+        ({"ActiveState": "activating", "SubState": "auto-restart"}, ["/etc/x"], True, False, []),
+        ({"NeedDaemonReload": "yes"}, [], False, False, ["Reload the units of systemd"]),
+        ({}, ["/etc/x"], False, False, ["Restart x.service: /etc/x changed after it started"]),
+        ({}, [], True, True, ["Restart x.service"]),
+        (ABSENT, [], False, True, ["Enable x.service", "Start x.service"]),
+    ],
+)
+def test_plan(seen: dict[str, str], newer: list[str], restart: bool, check_mode: bool, expected: list[str]) -> None:
+    service = Service("x.service", newer_than=["/etc/x"], restart=restart)
+    plan = make_plan(service, RUNNING | seen, check_mode=check_mode, newer=lambda paths, started: newer)
+    assert [step.what for step in plan.steps] == expected
+
+
+@pytest.mark.parametrize(("state", "message"), [("masked", "is masked"), ("not-found", "does not exist")])
+def test_units_that_cannot_run_are_refused(state: str, message: str) -> None:
+    with pytest.raises(TrainyardError, match=message):
+        make_plan(Service("x.service"), RUNNING | {"LoadState": state}, check_mode=False)
+
+
+def test_the_units_own_files_are_looked_at() -> None:
+    looked_at: list[str] = []
+
+    def record(paths: list[str], started: float) -> list[str]:
+        looked_at.extend(paths)
+        assert started == 5.0
+        return []
+
+    make_plan(Service("x.service", ["/etc/x"]), RUNNING | {"DropInPaths": "/a /b"}, check_mode=False, newer=record)
+    assert looked_at == ["/etc/x", "/usr/lib/systemd/system/x.service", "/a", "/b"]
+
+
+def test_newer_is_after_the_start_whatever_the_modification_time_says(tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.touch()
+    os.utime(path, (0, 0))
+    assert newer_paths([f"{tmp_path}/*.toml", f"{tmp_path}/missing"], time.monotonic() - 60) == [str(path)]
+    assert newer_paths([str(path)], time.monotonic() + 60) == []
+
+
+def test_a_probe_that_never_succeeds_ends_with_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base_service, "_journal", lambda service: "\njournal")
+    with pytest.raises(WaitError, match=r"(?s)x\.service to answer.*false ended with status 1.*journal"):
+        wait_ready(Service("x.service", ready=["false"], ready_timeout=0.1))
+    wait_ready(Service("x.service", ready=["true"]))

@@ -1,0 +1,122 @@
+"""What kubeadm_init does for every state in which it can find a host."""
+
+from __future__ import annotations
+
+import pytest
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.kubeadm.init import (
+    KUBEADM_FILES,
+    RESUME_PHASES,
+    InitSettings,
+    InitState,
+    config_drift,
+    decide,
+    make_plan,
+)
+from ansible.module_utils.trainyard.kubeadm.program import COMPLETE, STARTED, Host
+
+ALL = KUBEADM_FILES
+CERTIFICATES = ("pki/ca.crt", "admin.conf")
+HAND_MADE = {"files": ALL, "etcd_data": True, "kubelet_config": True}
+
+DECISIONS = {
+    "fresh": (InitState(), "init"),
+    "reset by hand after a complete init": (InitState(marker=COMPLETE), "init"),
+    "killed before kubeadm wrote anything": (InitState(marker=STARTED), "init"),
+    "killed while certificates were made": (InitState(marker=STARTED, files=("pki/ca.crt",)), "reset"),
+    "killed before the API server": (InitState(marker=STARTED, files=CERTIFICATES, api="down"), "reset"),
+    "killed in a reset": (InitState(marker=STARTED, etcd_data=True), "reset"),
+    "never came up": (InitState(marker=STARTED, **HAND_MADE, api="down"), "reset"),
+    "killed before the role binding of admin.conf": (InitState(marker=STARTED, **HAND_MADE, api="ready"), "resume"),
+    "killed in the addons": (InitState(marker=STARTED, **HAND_MADE, api="ready", configured=True), "resume"),
+    "complete": (InitState(marker=COMPLETE, **HAND_MADE, api="ready", configured=True), "none"),
+    "complete, made by hand": (InitState(**HAND_MADE, api="ready", configured=True), "none"),
+    "complete, ConfigMap lost": (InitState(marker=COMPLETE, **HAND_MADE, api="ready"), "resume"),
+}
+
+REFUSALS = {
+    "complete, API down for good": (InitState(marker=COMPLETE, **HAND_MADE, api="down"), "does not answer"),
+    "made by hand, API down for good": (InitState(**HAND_MADE, api="down"), "does not answer"),
+    "certificates expired": (InitState(marker=COMPLETE, **HAND_MADE, api="denied"), "does not accept"),
+    "a database without a configuration": (InitState(etcd_data=True), "holds a database"),
+    "the same after a complete init": (InitState(marker=COMPLETE, etcd_data=True), "holds a database"),
+    "a worker of some cluster": (InitState(files=("pki/ca.crt", "kubelet.conf")), "did not make"),
+    "another tool's cluster": (InitState(files=("admin.conf",), api="ready"), "not made by kubeadm"),
+}
+
+
+@pytest.mark.parametrize(("state", "action"), DECISIONS.values(), ids=DECISIONS)
+def test_decision(state: InitState, action: str) -> None:
+    assert decide(state) == action
+
+
+@pytest.mark.parametrize(("state", "message"), REFUSALS.values(), ids=REFUSALS)
+def test_refusal_names_cause_and_remedy(state: InitState, message: str) -> None:
+    with pytest.raises(TrainyardError, match=message) as caught:
+        decide(state)
+    assert "reset.yml" in caught.value.remedy
+
+
+@pytest.mark.parametrize("marker", ["", COMPLETE])
+@pytest.mark.parametrize("api", ["none", "down", "denied", "ready"])
+@pytest.mark.parametrize("files", [(), CERTIFICATES, ALL], ids=["none", "some", "all"])
+@pytest.mark.parametrize("etcd_data", [False, True])
+def test_only_an_own_unfinished_init_is_ever_reset(marker: str, api: str, files: tuple, etcd_data: bool) -> None:
+    try:
+        action = decide(InitState(marker=marker, files=files, etcd_data=etcd_data, api=api, configured=True))
+    except TrainyardError:
+        return
+    assert action != "reset"
+    assert action != "init" or not etcd_data
+
+
+@pytest.mark.parametrize(
+    ("state", "comes_back"),
+    [
+        (InitState(), False),
+        (InitState(**HAND_MADE, api="down"), True),
+        (InitState(**HAND_MADE, api="ready"), False),
+        (InitState(files=CERTIFICATES, kubelet_config=True, api="down"), False),
+        (InitState(files=ALL, api="down"), False),
+    ],
+)
+def test_waits_only_for_what_the_kubelet_can_bring_back(state: InitState, comes_back: bool) -> None:
+    assert state.may_come_back is comes_back
+
+
+def what(state: InitState, host: Host | None = None) -> list[str]:
+    return [step.what for step in make_plan(state, InitSettings("kind: x", host=host or Host())).steps]
+
+
+def test_fresh_plan_records_the_start_before_kubeadm_writes() -> None:
+    started, init, keep, complete = what(InitState())
+    assert "started" in started
+    assert "kubeadm init" in init
+    assert "configuration" in keep
+    assert "complete" in complete
+
+
+def test_reset_comes_first_and_is_recorded_as_unfinished_until_the_end() -> None:
+    steps = what(InitState(marker=STARTED, files=CERTIFICATES))
+    assert "kubeadm reset" in steps[0]
+    assert steps[1:] == what(InitState())
+
+
+def test_resume_repeats_the_phases_that_need_the_api() -> None:
+    steps = what(InitState(marker=STARTED, **HAND_MADE, api="ready"))
+    assert [step.split(": ")[1] for step in steps[: len(RESUME_PHASES)]] == list(RESUME_PHASES)
+    assert "complete" in steps[-1]
+
+
+def test_complete_has_nothing_to_do() -> None:
+    plan = make_plan(InitState(**HAND_MADE, api="ready", configured=True), InitSettings("x"))
+    assert not plan.changed
+    assert plan.diff()["before"] == plan.diff()["after"]
+
+
+def test_drift_is_seen_only_where_the_configuration_was_kept(tmp_path) -> None:
+    host = Host(state=str(tmp_path))
+    assert not config_drift(host, "a")
+    host.store("init.yaml", "a\n")
+    assert not config_drift(host, "a")
+    assert config_drift(host, "b")

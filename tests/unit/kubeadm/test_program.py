@@ -1,0 +1,121 @@
+"""The files, pins and programs that the kubeadm modules share."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from ansible.module_utils.trainyard.core.errors import CommandError, TrainyardError, WaitError
+from ansible.module_utils.trainyard.kubeadm import program as kubeadm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from tests.unit.certificates import self_signed
+
+
+def program(directory: Path, name: str, script: str) -> None:
+    path = directory / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return tmp_path
+
+
+@pytest.fixture
+def host(tmp_path) -> kubeadm.Host:
+    (tmp_path / "etc" / "manifests").mkdir(parents=True)
+    return kubeadm.Host(*(str(tmp_path / name) for name in ("etc", "etcd", "state", "config.yaml")))
+
+
+def test_marker_is_the_last_one_set_and_private(host) -> None:
+    assert host.marker("init") == ""
+    host.set_marker("init", kubeadm.STARTED)
+    assert host.marker("init") == kubeadm.STARTED
+    assert host.marker("join") == ""
+    assert stat.S_IMODE(os.stat(host.state).st_mode) == 0o700
+    assert stat.S_IMODE(os.stat(f"{host.state}/init.started").st_mode) == 0o600
+    for state in (kubeadm.COMPLETE, kubeadm.COMPLETE, kubeadm.STARTED):
+        host.set_marker("init", state)
+        assert host.marker("init") == state
+        assert os.listdir(host.state) == [f"init.{state}"]
+
+
+def test_an_end_that_was_cut_off_counts_as_begun(host) -> None:
+    host.store("join.started", "")
+    host.store("join.complete", "")
+    assert host.marker("join") == kubeadm.STARTED
+
+
+def test_files(host) -> None:
+    Path(host.file("manifests/etcd.yaml")).touch()
+    Path(host.file("manifests/mine.yaml")).touch()
+    assert host.static_pods() == ("etcd",)
+    assert host.present(["admin.conf", "manifests/etcd.yaml"]) == ("manifests/etcd.yaml",)
+    assert host.read("pki/ca.crt") == ""
+    assert not host.has_etcd_data()
+    assert not host.has_kubelet_config()
+
+
+@pytest.mark.parametrize("key", [rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP256R1())])
+def test_pin_is_the_hash_of_the_public_key(key) -> None:
+    spki = key.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    certificate, _ = self_signed(key)
+    assert kubeadm.public_key_pin(certificate) == "sha256:" + hashlib.sha256(spki).hexdigest()
+
+
+def test_ignoring_all_preflight_errors_is_refused() -> None:
+    kubeadm.refuse_all(["SystemVerification"])
+    with pytest.raises(TrainyardError, match="kubernetes_ignore_preflight_errors"):
+        kubeadm.refuse_all(["All"])
+
+
+def test_configuration_is_private_validated_and_gone(programs) -> None:
+    program(programs, "kubeadm", f'echo "$@" >> {programs}/calls')
+    with kubeadm.configuration({"token": "secret"}) as path:
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+        assert (programs / "calls").read_text() == f"config validate --config {path}\n"
+    assert not os.path.exists(path)
+
+
+def test_an_invalid_configuration_is_refused_with_kubeadms_words(programs) -> None:
+    program(programs, "kubeadm", "echo 'unknown field \"colour\"' >&2; exit 1")
+    with pytest.raises(CommandError, match="colour"), kubeadm.configuration("kind: x"):
+        pass
+
+
+def test_kubeadm_is_bounded_and_told_what_to_ignore(programs) -> None:
+    program(programs, "kubeadm", 'echo "$@"')
+    assert kubeadm.kubeadm(["join"], timeout=5, ignore=["A", "B"]) == "join --ignore-preflight-errors=A,B\n"
+    program(programs, "kubeadm", "sleep 60")
+    with pytest.raises(CommandError, match="did not end"):
+        kubeadm.kubeadm(["init"], timeout=0.2)
+
+
+def test_reset_also_removes_a_database_whose_manifest_is_gone(programs, host) -> None:
+    program(programs, "kubeadm", "exit 0")
+    (Path(host.etcd) / "member").mkdir(parents=True)
+    (Path(host.etcd) / "mine").touch()
+    kubeadm.reset_step(host, "unix:///run/x.sock", 5).act()
+    assert os.listdir(host.etcd) == ["mine"]
+
+
+def test_waiting_for_the_api_gives_the_last_state_to_the_caller() -> None:
+    states = iter(["down", "up"])
+    assert kubeadm.wait_while(lambda: next(states), lambda state: state == "down", 5) == "up"
+    assert kubeadm.wait_while(lambda: "down", lambda state: state == "down", 0) == "down"
+
+
+def test_another_running_kubeadm_is_waited_for(monkeypatch) -> None:
+    # Not this machine's processes: a lab's nodes run on it.
+    monkeypatch.setattr(kubeadm, "_processes", lambda name: [])
+    kubeadm.wait_for_other_runs(0)
+    monkeypatch.setattr(kubeadm, "_processes", lambda name: [42])
+    with pytest.raises(WaitError, match="42"):
+        kubeadm.wait_for_other_runs(0)

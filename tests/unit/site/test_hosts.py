@@ -1,0 +1,72 @@
+"""One refusal a row: groups, addresses and the controller's user."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainyard.site.hosts import HOST_RULES
+from trainyard.site.model import Site, named
+
+GOOD = {"control_plane": ["a"], "workers": ["b"], "cluster": ["a", "b"], "mirror": ["m"]}
+
+
+def refusals(site: Site) -> list[str]:
+    return [str(problem) for rule in HOST_RULES for problem in rule(site)]
+
+
+@pytest.mark.parametrize(
+    ("site", "expected"),
+    [
+        (
+            Site(groups={**GOOD, "control_plane": []}),
+            "group control_plane is empty: a cluster needs a control plane. Put one or three hosts in it.",
+        ),
+        (
+            Site(groups={**GOOD, "control_plane": ["a", "c"]}),
+            "group control_plane is 2 hosts (a, c): an even number survives no more failures than one less. "
+            "Use 1 or 3 hosts.",
+        ),
+        (
+            Site(groups={**GOOD, "workers": ["a", "b"]}),
+            "host a is in the groups control_plane and workers: the two exclude each other. "
+            "Take it out of control_plane or out of workers.",
+        ),
+        (
+            Site(groups={**GOOD, "mirror": ["b"]}),
+            "host b is in the groups mirror and cluster: the two exclude each other. "
+            "Take it out of mirror or out of cluster.",
+        ),
+        (
+            Site(groups={**GOOD, "mirror": ["m", "n"]}),
+            "group mirror is 2 hosts (m, n): a site has one mirror or none. Keep one of them.",
+        ),
+        (
+            Site(groups=GOOD, addresses={"a": "10.0.0.1", "b": "10.0.0.2", "m": "10.0.0.1"}),
+            'address of the hosts a, m is "10.0.0.1": hosts need addresses of their own. '
+            "Correct ansible_host, or keep one name and put it into all the groups.",
+        ),
+        (
+            Site(groups={**GOOD, "lab_hosts": ["a", "b"]}, is_root=False),
+            "group lab_hosts is 2 hosts, and the controller's user is not root: the lab's containers, network and "
+            "firewall rules need root. Run it as root, or use an inventory of real hosts.",
+        ),
+    ],
+)
+def test_refused(site: Site, expected: str) -> None:
+    assert refusals(site) == [expected]
+
+
+@pytest.mark.parametrize(
+    "site",
+    [
+        Site(groups=GOOD, addresses={"a": "10.0.0.1", "b": "10.0.0.2"}, is_root=False),
+        Site(groups={**GOOD, "lab_hosts": ["a"]}),
+        Site(groups={"control_plane": ["a", "b", "c"]}),
+    ],
+)
+def test_accepted(site: Site) -> None:
+    assert refusals(site) == []
+
+
+def test_many_hosts_are_counted() -> None:
+    assert named(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"

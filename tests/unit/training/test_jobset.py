@@ -1,0 +1,160 @@
+"""The JobSet that comes out of a training: addresses, security, failures, and what makes two runs the same run."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from ansible.module_utils.trainyard.training.jobset import (
+    cluster,
+    failure_policy,
+    jobset,
+    pod_template,
+    spec_hash,
+    tf_config,
+)
+from ansible.module_utils.trainyard.training.spec import ROLES
+
+from tests.unit.training.samples import DATA, LIMITS, training
+
+
+def job(role: str, **changes: object) -> dict:
+    jobs = {each["name"]: each for each in jobset(training(**changes), "first")["spec"]["replicatedJobs"]}
+    return jobs[role]["template"]["spec"]
+
+
+def container(role: str, **changes: object) -> dict:
+    return pod_template(training(**changes), role, "first")["spec"]["containers"][0]
+
+
+def test_cluster_names_every_pod_by_its_dns_name() -> None:
+    assert cluster(training(port=8000)) == {
+        "chief": ["mnist-chief-0-0.mnist:8000"],
+        "ps": ["mnist-ps-0-0.mnist:8000"],
+        "worker": ["mnist-worker-0-0.mnist:8000", "mnist-worker-0-1.mnist:8000"],
+    }
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_tf_config_is_json_once_the_kubelet_put_the_index_in(role: str) -> None:
+    expanded = json.loads(tf_config(training(), role).replace("$(JOB_COMPLETION_INDEX)", "1"))
+    assert expanded == {"cluster": cluster(training()), "task": {"type": role, "index": 1}}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_index_is_defined_before_it_is_used(role: str) -> None:
+    names = [each["name"] for each in container(role)["env"]]
+    assert names.index("JOB_COMPLETION_INDEX") < names.index("TF_CONFIG")
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_pods_meet_the_restricted_level(role: str) -> None:
+    spec = pod_template(training(), role, "first")["spec"]
+    assert spec["automountServiceAccountToken"] is False
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    security = spec["containers"][0]["securityContext"]
+    assert security["allowPrivilegeEscalation"] is False
+    assert security["capabilities"] == {"drop": ["ALL"]}
+    assert security["readOnlyRootFilesystem"] is True
+    assert all(set(each) & {"emptyDir", "image", "persistentVolumeClaim"} for each in spec["volumes"])
+
+
+def test_only_the_chief_writes_logs_and_only_readers_get_data() -> None:
+    mounts = {role: {each["mountPath"] for each in container(role)["volumeMounts"]} for role in ROLES}
+    assert mounts == {"chief": {"/tmp", "/data", "/logs"}, "ps": {"/tmp"}, "worker": {"/tmp", "/data"}}
+    assert "--log_dir=/logs/first" in container("chief")["args"]
+    assert not any(each.startswith("--log_dir") for each in container("worker")["args"])
+
+
+def test_data_is_an_image_volume_by_its_reference() -> None:
+    volumes = {each["name"]: each for each in pod_template(training(), "chief", "first")["spec"]["volumes"]}
+    assert volumes["data"]["image"] == {"reference": DATA["data_image"], "pullPolicy": "IfNotPresent"}
+    assert "data" not in str(pod_template(training(data_image=""), "chief", "first")["spec"]["volumes"])
+
+
+def test_requests_are_limits_unless_said() -> None:
+    assert container("ps")["resources"]["requests"] == LIMITS["limits"]
+    assert container("worker")["resources"]["requests"] == {"cpu": "250m", "memory": "1Gi"}
+
+
+@pytest.mark.parametrize(
+    ("role", "backoff", "rules"),
+    [
+        ("chief", 0, [("FailJob", [2, 3]), ("FailJob", [42]), ("FailJob", "DisruptionTarget")]),
+        ("ps", 0, [("FailJob", [2]), ("FailJob", [42]), ("FailJob", "DisruptionTarget")]),
+        ("worker", 6, [("FailJob", [2]), ("Ignore", [42]), ("Ignore", "DisruptionTarget")]),
+    ],
+)
+def test_pod_failures_by_role(role: str, backoff: int, rules: list) -> None:
+    spec = job(role)
+    found = [
+        (
+            rule["action"],
+            rule["onExitCodes"]["values"] if "onExitCodes" in rule else rule["onPodConditions"][0]["type"],
+        )
+        for rule in spec["podFailurePolicy"]["rules"]
+    ]
+    assert (spec["backoffLimit"], found) == (backoff, rules)
+    # A pod failure policy is refused with any other restart policy.
+    assert spec["template"]["spec"]["restartPolicy"] == "Never"
+
+
+def exit_message(code: int) -> str:
+    """As kubernetes 1.36 writes it (pkg/controller/job/pod_failure_policy.go)."""
+    return (
+        f"Container tensorflow for pod trainings/mnist-x failed with exit code {code} matching FailJob rule at index 0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("role", "reason", "message", "action"),
+    [
+        ("chief", "PodFailurePolicy", exit_message(2), "FailJobSet"),
+        ("chief", "PodFailurePolicy", exit_message(3), "FailJobSet"),
+        ("worker", "PodFailurePolicy", exit_message(2), "FailJobSet"),
+        ("chief", "PodFailurePolicy", exit_message(42), "RestartJobSetAndIgnoreMaxRestarts"),
+        (
+            "ps",
+            "PodFailurePolicy",
+            "Pod trainings/mnist-ps has condition DisruptionTarget matching FailJob rule at index 2",
+            "RestartJobSetAndIgnoreMaxRestarts",
+        ),
+        ("chief", "BackoffLimitExceeded", "Job has reached the specified backoff limit", "RestartJobSet"),
+        ("worker", "BackoffLimitExceeded", "Job has reached the specified backoff limit", "RestartJobSet"),
+        ("chief", "DeadlineExceeded", "Job was active longer than specified deadline", "FailJobSet"),
+    ],
+)
+def test_job_failures_reach_the_right_action(role: str, reason: str, message: str, action: str) -> None:
+    """The rules are evaluated as JobSet 0.12 does it: the first that matches."""
+    for rule in failure_policy(training())["rules"]:
+        if (
+            reason in rule.get("onJobFailureReasons", [reason])
+            and any(re.search(each, message) for each in rule.get("onJobFailureMessagePatterns", [""]))
+            and role in rule.get("targetReplicatedJobs", [role])
+        ):
+            assert rule["action"] == action
+            return
+    pytest.fail("no rule matches")
+
+
+def test_success_is_the_chiefs() -> None:
+    spec = jobset(training(), "first")["spec"]
+    assert spec["successPolicy"] == {"operator": "All", "targetReplicatedJobs": ["chief"]}
+    assert spec["network"]["subdomain"] == "mnist"
+
+
+def test_an_unlimited_run_has_no_deadline() -> None:
+    assert job("chief", timeout=60)["activeDeadlineSeconds"] == 60
+    assert "activeDeadlineSeconds" not in job("chief", timeout=0)
+
+
+def test_the_hash_is_of_the_run_not_of_the_attempt() -> None:
+    hashes = {jobset(training(), attempt)["metadata"]["annotations"]["trainyard.dev/spec-hash"] for attempt in "ab"}
+    assert hashes == {spec_hash(training())}
+
+
+@pytest.mark.parametrize("change", [{"train_steps": 201}, {"image": "x"}, {"port": 2223}, {"max_restarts": 9}])
+def test_whatever_changes_the_run_changes_the_hash(change: dict) -> None:
+    assert spec_hash(training(**change)) != spec_hash(training())

@@ -1,0 +1,31 @@
+"""What a training needs beside its JobSet: namespace, policies, volume, and the probe of its isolation."""
+
+from __future__ import annotations
+
+from ansible.module_utils.trainyard.training.objects import network_policies, probe, surroundings, volume
+
+from tests.unit.training.samples import training
+
+
+def test_only_pods_of_the_run_reach_its_port() -> None:
+    deny, own = network_policies(training(port=8000))
+    assert deny["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    mine = {"matchLabels": {"jobset.sigs.k8s.io/jobset-name": "mnist"}}
+    assert own["spec"]["podSelector"] == mine
+    assert own["spec"]["ingress"] == [{"from": [{"podSelector": mine}], "ports": [{"port": 8000, "protocol": "TCP"}]}]
+    targets = [rule["ports"][0]["port"] for rule in own["spec"]["egress"]]
+    assert targets == [8000, 53]
+
+
+def test_the_stranger_may_send_anywhere_and_is_not_of_the_run() -> None:
+    policy, pod = probe(training(), "kubernetes.default.svc,443", seconds=60)
+    assert policy["spec"]["egress"] == [{}]
+    assert "jobset.sigs.k8s.io/jobset-name" not in pod["metadata"]["labels"]
+    assert pod["spec"]["containers"][0]["args"][1] == "target,mnist-ps-0-0.mnist,2222"
+
+
+def test_volume_on_a_node_or_of_a_class() -> None:
+    assert [each["kind"] for each in volume(training())] == ["PersistentVolume", "PersistentVolumeClaim"]
+    (claim,) = volume(training(logs={"storage_class": "efs"}))
+    assert claim["spec"]["storageClassName"] == "efs"
+    assert surroundings(training())[0]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"

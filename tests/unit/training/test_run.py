@@ -1,0 +1,197 @@
+"""Deciding what a run needs, reading what its processes say, and following its pods through a server's answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from ansible.module_utils.trainyard.kube.api import Api
+from ansible.module_utils.trainyard.training.jobset import INDEX_LABEL, ROLE_LABEL
+from ansible.module_utils.trainyard.training.logs import KeptLogs, events, isolation, progress_line, summary
+from ansible.module_utils.trainyard.training.run import decide
+from ansible.module_utils.trainyard.training.spec import parse_training
+from ansible.module_utils.trainyard.training.watch import RunView, pod_state
+
+LIMITS = {"limits": {"cpu": "2", "memory": "1Gi"}}
+TRAINING = parse_training(
+    {"name": "mnist", "namespace": "trainings", "image": "x", "command": ["python"], "logs": {},
+     "chief": LIMITS, "ps": LIMITS, "worker": LIMITS}
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("recorded", "live", "ended", "endless", "expected"),
+    [
+        (None, None, None, False, "submit"),
+        ("new", None, None, False, "keep"),
+        ("new", "new", "Completed", False, "keep"),
+        ("old", "old", "Completed", False, "submit"),
+        ("old", "new", None, False, "adopt"),
+        (None, "new", None, False, "adopt"),
+        (None, "new", "Completed", False, "adopt"),
+        (None, "new", "Failed", False, "submit"),
+        (None, "old", None, False, "submit"),
+        (None, "new", None, True, "keep"),
+        (None, "old", None, True, "submit"),
+    ],
+)
+def test_decide(recorded: str | None, live: str | None, ended: str | None, endless: bool, expected: str) -> None:
+    assert decide("new", recorded, live, ended=ended, endless=endless) == expected
+
+
+@pytest.mark.parametrize(("live", "ended"), [(None, None), ("new", "Completed")])
+def test_a_run_that_left_a_question_open_is_repeated(live: str | None, ended: str | None) -> None:
+    assert decide("new", "new", live, ended=ended, endless=False, proven=False) == "submit"
+
+
+CHIEF = [{"event": "step", "time": 10.0, "step": 20}, {"event": "step", "time": 20.0, "step": 40}]
+
+
+def attempt(target: str, outcome: str, begin: float = 12.0) -> dict:
+    return {"target": target, "outcome": outcome, "detail": "10.0.0.9", "begin": begin, "end": begin + 1}
+
+
+@pytest.mark.parametrize(
+    ("attempts", "blocked"),
+    [
+        ([attempt("target", "timeout"), attempt("control", "connected")], True),
+        ([attempt("target", "refused"), attempt("control", "connected")], True),
+        ([attempt("target", "connected"), attempt("control", "connected")], False),
+        ([attempt("target", "connected", begin=1.0)], False),
+        ([attempt("target", "timeout"), attempt("control", "timeout")], None),
+        ([attempt("target", "timeout", begin=1.0), attempt("control", "connected")], None),
+        ([attempt("target", "timeout", begin=19.5), attempt("control", "connected")], None),
+        ([attempt("target", "unresolved"), attempt("control", "connected")], None),
+        ([], None),
+    ],
+)
+def test_isolation_needs_a_port_in_use_and_a_network_that_works(attempts: list[dict], blocked: bool | None) -> None:
+    found = isolation(attempts, CHIEF)
+    assert found["stranger_blocked"] is blocked
+    assert found["detail"]
+
+
+def test_the_port_is_in_use_as_soon_as_the_chief_has_connected() -> None:
+    attempts = [attempt("target", "timeout", begin=7.0), attempt("control", "connected")]
+    assert isolation(attempts, CHIEF)["stranger_blocked"] is None
+    assert isolation(attempts, [{"event": "connected", "time": 6.5}, *CHIEF])["stranger_blocked"] is True
+
+
+def test_events_are_found_between_other_lines() -> None:
+    text = 'I0000 cpu\n{"event": "step", "step": 20}\n{"other": 1}\n{"event": "st'
+    assert events(text) == [{"event": "step", "step": 20}]
+
+
+@pytest.mark.parametrize(
+    ("step", "line"),
+    [
+        (
+            {"step": 400, "steps_total": 2000, "loss": 0.31214, "steps_per_second": 121.44},
+            "step 400 of 2000, loss 0.3121, 121.4 steps/s",
+        ),
+        ({"step": 400, "steps_total": 0, "loss": None}, "step 400"),
+    ],
+)
+def test_progress_line(step: dict, line: str) -> None:
+    assert progress_line(step) == line
+
+
+def test_summary_takes_the_accuracy_from_the_end_or_the_last_evaluation() -> None:
+    chief = [*CHIEF, {"event": "evaluate", "step": 40, "accuracy": 0.91}]
+    assert summary(chief, {"train_steps": 60})["result"] == "unknown"
+    end = {"event": "end", "step": 60, "accuracy": 0.92, "result": "passed", "seconds": 3.0, "steps_per_second": 20.0}
+    found = summary([*chief, end], {"train_steps": 60, "accuracy_bound": 0.9})
+    assert (found["steps"], found["accuracy"], found["result"], found["accuracy_bound"]) == (60, 0.92, "passed", 0.9)
+
+
+def test_kept_logs_grow_only(tmp_path: Path) -> None:
+    kept = KeptLogs(str(tmp_path / "run"))
+    kept.keep("mnist-ps-0-0-abcde", "ps", "one\ntwo\n")
+    kept.keep("mnist-ps-0-0-abcde", "ps", "")
+    assert (tmp_path / "run" / "mnist-ps-0-0-abcde.log").read_text() == "one\ntwo\n"
+    assert kept.tails() == "--- ps: mnist-ps-0-0-abcde\none\ntwo"
+    assert (tmp_path / "run").stat().st_mode & 0o777 == 0o700
+
+
+def pod(name: str, role: str, status: dict, created: str = "2026-11-21T12:00:00Z") -> dict:
+    labels = {ROLE_LABEL: role, INDEX_LABEL: "0"}
+    meta = {"name": name, "uid": name, "labels": labels, "creationTimestamp": created, "resourceVersion": "7"}
+    return {"metadata": meta, "status": status}
+
+
+def container(state: dict) -> dict:
+    return {"containerStatuses": [{"state": state}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({"phase": "Pending"}, ("waiting", "Pending")),
+        (
+            container({"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}),
+            ("waiting", "ImagePullBackOff: not found"),
+        ),
+        (container({"running": {}}), ("running", "")),
+        ({"phase": "Failed"}, ("ended", "")),
+        (
+            {
+                "conditions": [
+                    {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no cpu"}
+                ]
+            },
+            ("waiting", "Unschedulable: no cpu"),
+        ),
+    ],
+)
+def test_pod_state(status: dict, expected: tuple[str, str]) -> None:
+    assert pod_state({"status": status}) == expected
+
+
+class Server:
+    """Answers as the API server does; `pods` are listed once, `changes` come on the watch that follows."""
+
+    def __init__(self, pods: list[dict], changes: list[dict], log: str = "") -> None:
+        self.pods, self.changes, self.log_text = pods, changes, log
+
+    def __call__(self, method: str, path: str, query: list, body: object, content_type: str) -> tuple[int, str]:
+        if path == "/api/v1":
+            return 200, json.dumps({"resources": [{"name": "pods", "kind": "Pod", "namespaced": True}]})
+        if path == "/apis/jobset.x-k8s.io/v1alpha2":
+            return 200, json.dumps({"resources": [{"name": "jobsets", "kind": "JobSet", "namespaced": True}]})
+        if path.endswith("/jobsets/mnist"):
+            return 200, json.dumps(
+                {"metadata": {"creationTimestamp": "2026-11-21T12:00:00Z"}, "status": {"restarts": 1}}
+            )
+        if path.endswith("/log"):
+            return 200, self.log_text
+        if ("watch", "1") in query:
+            return 200, "\n".join(json.dumps(change) for change in self.changes)
+        return 200, json.dumps({"metadata": {"resourceVersion": "5"}, "items": self.pods})
+
+
+def view(server: Server, tmp_path: Path) -> RunView:
+    return RunView(Api(server), TRAINING, KeptLogs(str(tmp_path)))
+
+
+def test_exit_codes_of_deleted_pods_are_seen(tmp_path: Path) -> None:
+    running = pod("ps-a", "ps", {"phase": "Running", **container({"running": {}})})
+    ended = pod("ps-a", "ps", {"phase": "Failed", **container({"terminated": {"exitCode": 143}})})
+    seen = view(
+        Server([running], [{"type": "MODIFIED", "object": ended}, {"type": "DELETED", "object": ended}]), tmp_path
+    )
+    seen.refresh()
+    assert (seen.roles(), seen.unreleased()) == ({"ps-0": "running"}, ["ps-a"])
+    seen.refresh()
+    assert (seen.roles(), seen.unreleased()) == ({"ps-0": 143}, [])
+
+
+def test_a_restarted_role_is_its_newest_pod_and_old_logs_stay(tmp_path: Path) -> None:
+    old = pod("chief-a", "chief", {"phase": "Failed", **container({"terminated": {"exitCode": 75}})})
+    new = pod("chief-b", "chief", {"phase": "Running", **container({"running": {}})}, created="2026-11-21T12:01:00Z")
+    seen = view(Server([old, new], [], log='{"event": "step", "step": 20, "time": 1}\n'), tmp_path)
+    seen.refresh()
+    seen.keep_logs()
+    assert seen.roles() == {"chief-0": "running"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["chief-a.log", "chief-b.log"]
+    assert [event["step"] for event in seen.chief] == [20]

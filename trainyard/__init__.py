@@ -1,0 +1,1 @@
+"""What runs on the controller only and is never sent to a host."""

@@ -1,0 +1,1 @@
+"""The rules that an inventory has to keep."""

@@ -1,0 +1,78 @@
+"""Rules about hosts and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .model import Problem, Site, named
+
+EXCLUSIVE = (("control_plane", "workers"), ("mirror", "cluster"))
+"""Pairs of groups that share no host."""
+
+
+def control_plane_size(site: Site) -> Iterator[Problem]:
+    """etcd needs a majority: an even number of members survives no more failures than one less."""
+    hosts = site.groups.get("control_plane", ())
+    if not hosts:
+        remedy = "Put one or three hosts in it."
+        yield Problem("group control_plane", "empty", "a cluster needs a control plane", remedy)
+    elif len(hosts) % 2 == 0:
+        yield Problem(
+            "group control_plane",
+            f"{len(hosts)} hosts ({named(sorted(hosts))})",
+            "an even number survives no more failures than one less",
+            f"Use {len(hosts) - 1} or {len(hosts) + 1} hosts.",
+        )
+
+
+def exclusive_groups(site: Site) -> Iterator[Problem]:
+    """A host in two groups whose roles cannot share a machine."""
+    for one, other in EXCLUSIVE:
+        for host in sorted(set(site.groups.get(one, ())) & set(site.groups.get(other, ()))):
+            yield Problem(
+                f"host {host}",
+                f"in the groups {one} and {other}",
+                "the two exclude each other",
+                f"Take it out of {one} or out of {other}.",
+            )
+
+
+def one_mirror(site: Site) -> Iterator[Problem]:
+    """More than one host that would serve the bundle."""
+    hosts = site.groups.get("mirror", ())
+    if len(hosts) > 1:
+        yield Problem(
+            "group mirror",
+            f"{len(hosts)} hosts ({named(sorted(hosts))})",
+            "a site has one mirror or none",
+            "Keep one of them.",
+        )
+
+
+def duplicate_addresses(site: Site) -> Iterator[Problem]:
+    """Two names for one machine."""
+    by_address: dict[str, list[str]] = {}
+    for host, address in site.addresses.items():
+        by_address.setdefault(address, []).append(host)
+    for address, hosts in by_address.items():
+        if len(hosts) > 1:
+            yield Problem(
+                f"address of the hosts {named(sorted(hosts))}",
+                f'"{address}"',
+                "hosts need addresses of their own",
+                "Correct ansible_host, or keep one name and put it into all the groups.",
+            )
+
+
+def lab_needs_root(site: Site) -> Iterator[Problem]:
+    """The lab's containers and network can be made by root only."""
+    if site.groups.get("lab_hosts") and not site.is_root:
+        yield Problem(
+            "group lab_hosts",
+            f"{len(site.groups['lab_hosts'])} hosts, and the controller's user is not root",
+            "the lab's containers, network and firewall rules need root",
+            "Run it as root, or use an inventory of real hosts.",
+        )
+
+
+HOST_RULES = (control_plane_size, exclusive_groups, one_mirror, duplicate_addresses, lab_needs_root)

@@ -1,0 +1,30 @@
+"""All rules of a site: what is refused before anything is connected to or changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from .hosts import HOST_RULES
+from .model import Problem, Site
+from .networks import NETWORK_RULES, NETWORK_VARIABLES
+from .trainings import TRAINING_RULES
+from .variables import VARIABLE_RULES
+
+Rule = Callable[[Site], Iterator[Problem]]
+
+RULES: tuple[Rule, ...] = (*VARIABLE_RULES, *HOST_RULES, *NETWORK_RULES, *TRAINING_RULES)
+
+DEFAULTS_READ = (
+    *NETWORK_VARIABLES,
+    "control_plane_endpoint",
+    "kubernetes_dns_ip",
+    "nvidia_driver_version",
+    "workloads_training",
+)
+"""Variables whose value the rules need where nobody sets them, so that the roles' defaults stand in."""
+
+
+def check(site: Site) -> list[Problem]:
+    """Every problem of a site, in the order of the rules, each once."""
+    found = (problem for rule in RULES for problem in rule(site))
+    return list({str(problem): problem for problem in found}.values())

@@ -1,0 +1,61 @@
+"""Run verify.yml and end with the verdict's own exit status: 0 pass, 1 fail, 2 cannot tell.
+
+`ansible-playbook` knows other statuses, so this program starts it, shows its output on standard error, prints the one
+JSON document on standard output and ends with the verdict of exactly this run. Arguments go to `ansible-playbook`:
+
+    python -m trainyard.verify -i inventories/lab
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+EXIT = {"pass": 0, "fail": 1, "unknown": 2}
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def read_document(path: str) -> dict[str, Any]:
+    """The document that the playbook wrote; one with the verdict `unknown` if it wrote none."""
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        if document["verdict"] in EXIT:
+            return dict(document)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return {
+        "schema": 1,
+        "verdict": "unknown",
+        "checks": [],
+        "warnings": ["verify.yml ended before it came to a verdict"],
+    }
+
+
+def main(arguments: Sequence[str], playbook: Sequence[str] = ()) -> int:
+    """Run the playbook and return the exit status.
+
+    :param arguments: passed on to `ansible-playbook`.
+    :param playbook: the command to run instead of the environment's own `ansible-playbook` (tests).
+    """
+    command = list(playbook) or [str(Path(sys.executable).with_name("ansible-playbook")), str(ROOT / "verify.yml")]
+    with tempfile.TemporaryDirectory(prefix="trainyard-verify-") as folder:
+        document = os.path.join(folder, "document.json")
+        extra = ["-e", json.dumps({"verify_document_path": document})]
+        try:
+            # Every wait inside the playbook is bounded; a limit here would only cut off its message.
+            subprocess.run([*command, *extra, *arguments], stdout=sys.stderr, cwd=ROOT, check=False)
+        except OSError as error:
+            print(f"{command[0]} cannot be started: {error.strerror}", file=sys.stderr)
+        found = read_document(document)
+    print(json.dumps(found, indent=2))
+    return EXIT[found["verdict"]]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
