@@ -1,4 +1,4 @@
-"""base_preflight: what is read from a host, and which hosts are refused with which words."""
+"""host_preflight: what is read from a host, and which hosts are refused with which words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""base_kernel: features told from their traces, sysctls, swap; nothing here touches the running kernel."""
+"""kernel_settings: features told from their traces, sysctls, swap; nothing here touches the running kernel."""
 
 from __future__ import annotations
 

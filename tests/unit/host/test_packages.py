@@ -1,4 +1,4 @@
-"""base_packages: the plan from dpkg's state, and what an installation refuses."""
+"""apt_packages: the plan from dpkg's state, and what an installation refuses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from ansible.module_utils.trainyard.core.errors import CommandError, TrainyardError, WaitError
-from ansible.module_utils.trainyard.host import packages as base_packages
+from ansible.module_utils.trainyard.host import packages
 from ansible.module_utils.trainyard.host.packages import Packages, Seen, removals
 
 INSTALLED = {"curl": Seen("ii", "8.14-1"), "containerd.io": Seen("hi", "2.3.4-1"), "runc": Seen("rc", "1.1")}
@@ -91,9 +91,9 @@ class FakeApt:
 @pytest.fixture
 def use(monkeypatch: pytest.MonkeyPatch) -> Callable[[FakeApt], FakeApt]:
     def install(apt: FakeApt) -> FakeApt:
-        monkeypatch.setattr(base_packages, "run", apt)
-        monkeypatch.setattr(base_packages, "write", lambda *arguments: None)
-        monkeypatch.setattr(base_packages, "index_is_current", lambda: apt.current)
+        monkeypatch.setattr(packages, "run", apt)
+        monkeypatch.setattr(packages, "write", lambda *arguments: None)
+        monkeypatch.setattr(packages, "index_is_current", lambda: apt.current)
         return apt
 
     return install
@@ -158,7 +158,7 @@ def test_another_apt_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     def locked(argv: Sequence[str], **options: object) -> None:
         raise CommandError("E: Could not get lock /var/lib/apt/lists/lock")
 
-    monkeypatch.setattr(base_packages, "run", locked)
-    monkeypatch.setattr(base_packages, "LOCK_TIMEOUT", 0)
+    monkeypatch.setattr(packages, "run", locked)
+    monkeypatch.setattr(packages, "LOCK_TIMEOUT", 0)
     with pytest.raises(WaitError, match="another apt to end"):
         Packages({}).refresh()

@@ -1,4 +1,4 @@
-"""base_preflight: who listens on a port that another program needs."""
+"""host_preflight: who listens on a port that another program needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""base_service: what is planned for which state of a unit."""
+"""systemd_unit: what is planned for which state of a unit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from ansible.module_utils.trainyard.core.errors import TrainyardError, WaitError
-from ansible.module_utils.trainyard.host import units as base_service
+from ansible.module_utils.trainyard.host import units
 from ansible.module_utils.trainyard.host.units import Service, make_plan, newer_paths, wait_ready
 
 RUNNING = {
@@ -70,7 +70,7 @@ def test_newer_is_after_the_start_whatever_the_modification_time_says(tmp_path: 
 
 
 def test_a_probe_that_never_succeeds_ends_with_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base_service, "_journal", lambda service: "\njournal")
+    monkeypatch.setattr(units, "_journal", lambda service: "\njournal")
     with pytest.raises(WaitError, match=r"(?s)x\.service to answer.*false ended with status 1.*journal"):
         wait_ready(Service("x.service", ready=["false"], ready_timeout=0.1))
     wait_ready(Service("x.service", ready=["true"]))

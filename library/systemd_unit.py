@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
-module: base_service
+module: systemd_unit
 short_description: Keep a systemd unit enabled, running with its present configuration, and answering
 description:
   - Enables and starts a unit, and restarts it when a file that its process reads was changed after the process
@@ -56,7 +56,7 @@ author:
 
 EXAMPLES = r"""
 - name: Run containerd with its present configuration
-  base_service:
+  systemd_unit:
     name: "containerd.service"
     newer_than:
       - "/etc/containerd/config.toml"

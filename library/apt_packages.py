@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
-module: base_packages
+module: apt_packages
 short_description: Install Debian packages at wanted versions and hold them
 description:
   - Does in one task what takes a refresh, an installation and a hold with C(ansible.builtin.apt) and
@@ -17,8 +17,9 @@ description:
     refused.
 options:
   packages:
-    description: Package names, each with a version pattern (V(2.3.4-*)) or an empty string for any version.
-    type: dict
+    description: Packages, each as C(NAME) for any version or C(NAME=PATTERN) (V(kubelet=1.36.3-*)), as apt takes them.
+    type: list
+    elements: str
     required: true
   hold:
     description: Hold the packages, so that an upgrade of the system leaves them alone.
@@ -52,9 +53,8 @@ author:
 
 EXAMPLES = r"""
 - name: Install containerd
-  base_packages:
-    packages:
-      containerd.io: "2.3.4-*"
+  apt_packages:
+    packages: ["containerd.io=2.3.4-*"]
     hold: true
 """
 
@@ -73,10 +73,16 @@ from ansible.module_utils.trainyard.core.runner import run_plan
 from ansible.module_utils.trainyard.host.packages import Packages, dpkg_was_interrupted, installed
 
 
+def _split(package: str) -> tuple[str, str]:
+    """`NAME` or `NAME=PATTERN` as name and version pattern; an empty pattern means any version."""
+    name, _, pattern = package.partition("=")
+    return name, pattern
+
+
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "packages": {"type": "dict", "required": True},
+            "packages": {"type": "list", "elements": "str", "required": True},
             "hold": {"type": "bool", "default": False},
             "may_remove": {"type": "list", "elements": "str", "default": []},
             "frozen_by": {"type": "path", "default": ""},
@@ -85,7 +91,7 @@ def main() -> None:
         supports_check_mode=True,
     )
     packages = Packages(
-        wanted={name: str(version or "") for name, version in module.params["packages"].items()},
+        wanted=dict(_split(package) for package in module.params["packages"]),
         hold=module.params["hold"],
         may_remove=module.params["may_remove"],
         frozen_by=module.params["frozen_by"] if os.path.exists(module.params["frozen_by"]) else "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
-module: base_preflight
+module: host_preflight
 short_description: Refuse a host that cannot be a cluster node, and report what it is
 description:
   - Reads operating system, memory, CPUs, free space, abilities and taken ports of a host, changes nothing, and fails
@@ -28,7 +28,7 @@ options:
     type: dict
     required: true
   features:
-    description: Kernel features that must be there, as for M(base_kernel).
+    description: Kernel features that must be there, as for M(kernel_settings).
     type: list
     elements: str
     choices: [overlay, br_netfilter, nf_conntrack, nf_tables, ip_set, veth, vxlan, fuse]
@@ -59,7 +59,7 @@ author:
 
 EXAMPLES = r"""
 - name: Check the host
-  base_preflight:
+  host_preflight:
     host: "{{ inventory_hostname }}"
     memory_min_mib: 1700
     cpu_min: 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
-module: base_kernel
+module: kernel_settings
 short_description: Check kernel features, set sysctls, turn swap off
 description:
   - Looks whether the running kernel has the wanted features, whether built in or as a module, and fails with the
@@ -42,7 +42,7 @@ author:
 
 EXAMPLES = r"""
 - name: Prepare the kernel
-  base_kernel:
+  kernel_settings:
     features: ["overlay", "br_netfilter"]
     sysctls:
       net.ipv4.ip_forward: "1"
