@@ -9,6 +9,7 @@ from ..core.errors import TrainyardError
 from ..core.plan import Plan, Step
 from . import program as adm
 from .api import api_status
+from .reset import reset_step
 
 KUBEADM_FILES = (
     "pki/ca.crt",
@@ -141,7 +142,7 @@ def make_plan(state: InitState, settings: InitSettings) -> Plan:
         return Plan(before=before)
     steps: list[Step] = []
     if action == "reset":
-        steps.append(adm.reset_step(host, settings.cri_socket, settings.timeout))
+        steps.append(reset_step(host, settings.cri_socket, settings.timeout))
     if action in ("init", "reset"):
         steps += [
             adm.marker_step(host, "init", adm.STARTED),

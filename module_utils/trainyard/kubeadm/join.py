@@ -12,6 +12,7 @@ from ..core.plan import Plan, Step
 from ..core.waiter import wait_until
 from . import program as adm
 from .api import api_status, node_is_ready
+from .reset import reset_step
 
 REGISTRATION_SECONDS = 60.0
 """The kubelet registers its node within a few seconds of its first certificate."""
@@ -163,7 +164,7 @@ def make_plan(state: JoinState, settings: JoinSettings) -> Plan:
     if action == "restart":
         restart = Step("Restart the kubelet, so that it registers its node again", restart_kubelet)
         return Plan([restart, registered], before, after)
-    steps = [adm.reset_step(host, settings.cri_socket, settings.timeout)] if action == "reset" else []
+    steps = [reset_step(host, settings.cri_socket, settings.timeout)] if action == "reset" else []
     where = f" at {settings.endpoint}" if settings.endpoint else ""
     join_step = Step(f"Join the cluster{where} (kubeadm join)", lambda: join(settings))
     if settings.control_plane:

@@ -148,26 +148,6 @@ def configuration(document: Mapping[str, Any] | str) -> Iterator[str]:
         yield stream.name
 
 
-def reset_step(host: Host, cri_socket: str, timeout: float) -> Step:
-    """Remove what an interrupted run of this project left behind on this host."""
-
-    def reset() -> None:
-        document = {
-            "apiVersion": "kubeadm.k8s.io/v1beta4",
-            "kind": "ResetConfiguration",
-            "force": True,
-            "criSocket": cri_socket,
-            # There may be no API server to ask; kubeadm then goes on with what it finds on the host.
-            "timeouts": {"kubernetesAPICall": "5s", "etcdAPICall": "5s"},
-        }
-        with configuration(document) as path:
-            kubeadm(["reset", "--config", path], timeout=timeout)
-        # kubeadm finds the data directory through the etcd manifest, which an interrupted reset has removed already.
-        shutil.rmtree(os.path.join(host.etcd, "member"), ignore_errors=True)
-
-    return Step("Remove the half-made state of an interrupted run (kubeadm reset)", reset)
-
-
 def marker_step(host: Host, verb: str, state: str) -> Step:
     return Step(f"Record that kubeadm {verb} on this host is {state}", lambda: host.set_marker(verb, state))
 

@@ -98,14 +98,6 @@ def test_kubeadm_is_bounded_and_told_what_to_ignore(programs) -> None:
         kubeadm.kubeadm(["init"], timeout=0.2)
 
 
-def test_reset_also_removes_a_database_whose_manifest_is_gone(programs, host) -> None:
-    program(programs, "kubeadm", "exit 0")
-    (Path(host.etcd) / "member").mkdir(parents=True)
-    (Path(host.etcd) / "mine").touch()
-    kubeadm.reset_step(host, "unix:///run/x.sock", 5).act()
-    assert os.listdir(host.etcd) == ["mine"]
-
-
 def test_waiting_for_the_api_gives_the_last_state_to_the_caller() -> None:
     states = iter(["down", "up"])
     assert kubeadm.wait_while(lambda: next(states), lambda state: state == "down", 5) == "up"

@@ -1,0 +1,109 @@
+#!/usr/bin/python
+"""Undo kubeadm init or join on a host that is named as confirmed."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: kubeadm_reset
+short_description: Undo kubeadm init or join on a host that is named as confirmed
+description:
+  - Destroys all that Kubernetes keeps on the host, etcd data included, and what the network leaves behind.
+  - A host whose init or join was interrupted at any point is reset as well; one that has nothing is left alone.
+  - The confirmation is an option of this module, so that no limit, tag or start at a later task gets round it.
+options:
+  name:
+    description: Name of this host in the inventory.
+    type: str
+    required: true
+  confirmed:
+    description: Names of the hosts that may be reset.
+    type: list
+    elements: str
+    required: true
+  cri_socket:
+    description: URL of the container runtime's socket.
+    type: str
+    default: unix:///run/containerd/containerd.sock
+  etcd_data_dir:
+    description: Directory of the local etcd member.
+    type: path
+    default: /var/lib/etcd
+  paths:
+    description: Files and folders to remove beside those that kubeadm knows.
+    type: list
+    elements: path
+    default: []
+  interfaces:
+    description: Network interfaces to remove.
+    type: list
+    elements: str
+    default: []
+  timeout:
+    description: Limit in seconds for kubeadm reset.
+    type: int
+    default: 300
+attributes:
+  check_mode:
+    description: Refuses and reports as the real run does.
+    support: full
+  diff_mode:
+    description: Shows what is there and the steps that remove it.
+    support: full
+author:
+  - trainyard
+"""
+
+EXAMPLES = r"""
+- name: Undo init or join
+  kubeadm_reset:
+    name: "{{ inventory_hostname }}"
+    confirmed: worker1,worker2
+"""
+
+RETURN = r"""
+steps:
+  description: What was (in check mode would be) done, one sentence each.
+  type: list
+  elements: str
+  returned: always
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.trainyard.core.plan import Plan
+from ansible.module_utils.trainyard.core.runner import run_plan
+from ansible.module_utils.trainyard.kubeadm import program as adm
+from ansible.module_utils.trainyard.kubeadm.reset import ResetSettings, make_plan, observe, require_confirmation
+
+ARGUMENT_SPEC = {
+    "name": {"type": "str", "required": True},
+    "confirmed": {"type": "list", "elements": "str", "required": True},
+    "cri_socket": {"type": "str", "default": "unix:///run/containerd/containerd.sock"},
+    "etcd_data_dir": {"type": "path", "default": "/var/lib/etcd"},
+    "paths": {"type": "list", "elements": "path", "default": []},
+    "interfaces": {"type": "list", "elements": "str", "default": []},
+    "timeout": {"type": "int", "default": 300},
+}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    params = module.params
+    settings = ResetSettings(
+        paths=params["paths"],
+        interfaces=params["interfaces"],
+        cri_socket=params["cri_socket"],
+        timeout=params["timeout"],
+        host=adm.Host(etcd=params["etcd_data_dir"]),
+    )
+
+    def plan() -> Plan:
+        require_confirmation(params["name"], params["confirmed"])
+        adm.wait_for_other_runs(settings.timeout)
+        return make_plan(observe(settings), settings)
+
+    run_plan(module, plan)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""What kubeadm_reset removes, and whom it refuses."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.kubeadm import reset
+from ansible.module_utils.trainyard.kubeadm.program import Host
+
+
+@pytest.fixture
+def settings(tmp_path, monkeypatch) -> reset.ResetSettings:
+    """A host whose kubeadm does nothing and whose kubectl is there."""
+    for name in ("kubeadm", "kubectl"):
+        (tmp_path / name).write_text("#!/bin/sh\nexit 0\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(reset, "INTERFACES", str(tmp_path / "net"))
+    host = Host(*(str(tmp_path / name) for name in ("etc", "etcd", "state", "config.yaml")))
+    return reset.ResetSettings(paths=[str(tmp_path / "calico"), str(tmp_path / "conflist")], timeout=5, host=host)
+
+
+def steps(settings: reset.ResetSettings) -> list[str]:
+    return [step.what for step in reset.make_plan(reset.observe(settings), settings).steps]
+
+
+@pytest.mark.parametrize(("confirmed", "accepted"), [(["a", " cp1"], True), ([], False), (["cp11", "cp"], False)])
+def test_only_a_named_host_is_reset(confirmed: list[str], accepted: bool) -> None:
+    if accepted:
+        reset.require_confirmation("cp1", confirmed)
+    else:
+        with pytest.raises(TrainyardError, match="kubernetes_reset_confirm"):
+            reset.require_confirmation("cp1", confirmed)
+
+
+def test_a_host_without_anything_is_left_alone(settings) -> None:
+    (Path(settings.host.etc) / "manifests").mkdir(parents=True)
+    (Path(settings.host.etc) / "pki").mkdir()
+    assert steps(settings) == []
+
+
+@pytest.mark.parametrize("file", ["pki/etcd/ca.key", "manifests/etcd.yaml", "bootstrap-kubelet.conf"])
+def test_any_remains_of_an_interrupted_run_count(settings, file: str) -> None:
+    path = Path(settings.host.file(file))
+    path.parent.mkdir(parents=True)
+    path.touch()
+    assert [what for what in steps(settings) if "kubeadm reset" in what]
+
+
+def test_a_kubelet_configuration_alone_counts(settings) -> None:
+    Path(settings.host.kubelet_config).touch()
+    assert "kubeadm reset" in steps(settings)[0]
+
+
+def test_everything_is_gone_afterwards_and_nothing_else(settings, tmp_path) -> None:
+    host = settings.host
+    (Path(host.etcd) / "member").mkdir(parents=True)
+    (Path(host.etcd) / "mine").touch()
+    host.store("init.complete", "")
+    (tmp_path / "calico" / "deep").mkdir(parents=True)
+    (tmp_path / "conflist").symlink_to("nowhere")
+    (tmp_path / "kept").touch()
+    plan = reset.make_plan(reset.observe(settings), settings)
+    assert plan.diff()["before"] != plan.diff()["after"]
+    plan.execute()
+    assert os.listdir(host.etcd) == ["mine"]
+    assert (tmp_path / "kept").exists()
+    assert steps(settings) == []
+
+
+def test_the_networks_interface_is_removed(settings, tmp_path) -> None:
+    (tmp_path / "net" / "vxlan.calico").mkdir(parents=True)
+    (tmp_path / "ip").write_text(f'#!/bin/sh\n[ "$*" = "link delete vxlan.calico" ] && rmdir {tmp_path}/net/$3\n')
+    (tmp_path / "ip").chmod(0o755)
+    settings = reset.ResetSettings(interfaces=["vxlan.calico"], host=settings.host)
+    reset.make_plan(reset.observe(settings), settings).execute()
+    assert steps(settings) == []
