@@ -5,9 +5,11 @@ SHELL := /bin/bash
 INVENTORY ?= inventories/lab
 PYTHON ?= python3.11
 VENV := .venv
-ANSIBLE := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" ansible-playbook
+# With quotes: the checkout's path may have a space.
+IN_VENV := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
+ANSIBLE := $(IN_VENV) ansible-playbook
 
-.PHONY: help env lab lab-down verify check test test-programs lock clean
+.PHONY: help env lab lab-down verify check test proof test-programs lock clean
 
 help: ## List the verbs
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,19 +36,22 @@ verify: env ## Verify the site; JSON on stdout, the program itself ends 0 pass, 
 	@$(VENV)/bin/python -m trainyard.verify -i $(INVENTORY)
 
 check: $(VENV)/.test-installed ## Lint and unit tests, under two minutes
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" pytest -m "not slow and not lab"
+	$(IN_VENV) pytest -m "not slow and not lab"
 
 # A real registry for the tests of pushing; out of its package, because installed it would become a service of this machine.
 $(VENV)/bin/docker-registry: | test-programs
-	folder=$$(mktemp -d); trap "rm -r $$folder" EXIT; cd $$folder; get="apt-get -qq -o APT::Sandbox::User=root"; \
+	folder=$$(mktemp -d); trap "rm -r '$$folder'" EXIT; cd "$$folder"; get="apt-get -qq -o APT::Sandbox::User=root"; \
 	$$get download docker-registry || { $$get update; $$get download docker-registry; }; \
-	dpkg-deb --extract *.deb .; install usr/bin/docker-registry $(CURDIR)/$@
+	dpkg-deb --extract *.deb .; install usr/bin/docker-registry "$(CURDIR)/$@"
 
 test-programs: $(VENV)/.test-installed
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" ansible localhost -m ansible.builtin.include_role -a "name=bundle tasks_from=install"
+	$(IN_VENV) ansible localhost -m ansible.builtin.include_role -a "name=bundle tasks_from=install"
 
 test: $(VENV)/.test-installed test-programs $(VENV)/bin/docker-registry ## The whole test suite
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" pytest
+	$(IN_VENV) pytest -m "not proof"
+
+proof: $(VENV)/.test-installed test-programs ## What is too long for `make test`; PART=NAME for one part
+	$(IN_VENV) pytest -m proof $(if $(PART),-k "[$(PART)]") tests/lab/test_proof.py
 
 lock: $(VENV)/.test-installed ## Make requirements*.txt anew from their .in files
 	$(VENV)/bin/pip-compile --quiet --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras -o requirements.txt requirements.in

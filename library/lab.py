@@ -94,13 +94,18 @@ steps:
 """
 
 import os
+from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.lock import locked
 from ansible.module_utils.trainyard.core.plan import Plan, Step
 from ansible.module_utils.trainyard.core.runner import run_plan
 from ansible.module_utils.trainyard.lab import host, keys, model, network, nodes
 from ansible.module_utils.trainyard.lab.podman import installed
+
+LOCK_TIMEOUT = 300.0
+"""Seconds to wait for another run on the same lab."""
 
 
 def plan_present(lab: model.Lab, states: dict[str, str]) -> Plan:
@@ -171,7 +176,10 @@ def main() -> None:
         paths.update(ssh_key=str(lab.ssh_key), known_hosts=str(lab.known_hosts))
         return plan_present(lab, states) if module.params["state"] == "present" else plan_absent(lab)
 
-    run_plan(module, make_plan, lambda: {"nodes": states, **paths})
+    # Two runs would overwrite each other's list of known hosts.
+    lock = Path("/run/lock") / f"trainyard-{module.params['name']}"
+    with locked(lock, what="another run on the same lab to finish", timeout=LOCK_TIMEOUT):
+        run_plan(module, make_plan, lambda: {"nodes": states, **paths})
 
 
 if __name__ == "__main__":

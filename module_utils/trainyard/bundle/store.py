@@ -6,7 +6,6 @@ SHA-256 of every file. A folder whose files do not match its manifest any more i
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -14,9 +13,9 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from ..core.waiter import wait_until
+from ..core.lock import locked
 
 MANIFEST = "artefact.json"
 CHUNK = 1 << 20
@@ -71,15 +70,8 @@ class Store:
         :raises WaitError: it held the lock for `LOCK_TIMEOUT`.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.root / "lock").open("w") as stream:
-            if not _lock(stream):
-                waiting()
-                wait_until(
-                    lambda: _lock(stream),
-                    bool,
-                    what=f"another run of the bundle to finish with {self.root}",
-                    timeout=LOCK_TIMEOUT,
-                )
+        what = f"another run of the bundle to finish with {self.root}"
+        with locked(self.root / "lock", what=what, timeout=LOCK_TIMEOUT, waiting=waiting):
             shutil.rmtree(self.work, ignore_errors=True)
             self.work.mkdir(exist_ok=True)
             yield
@@ -135,14 +127,6 @@ def sha256(path: Path) -> str:
 def _files(folder: Path) -> set[str]:
     """Relative paths of the files below a folder; links have no content of their own."""
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and not path.is_symlink()}
-
-
-def _lock(stream: IO[str]) -> bool:
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _matches(path: Path, expected: dict[str, Any]) -> bool:

@@ -1,0 +1,35 @@
+"""One run at a time where two would spoil each other's work; the kernel ends the lock with the process."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from .waiter import wait_until
+
+
+@contextmanager
+def locked(path: Path, *, what: str, timeout: float, waiting: Callable[[], object] = bool) -> Iterator[TextIO]:
+    """Hold the lock of a file while the block runs; the file is made, and stays.
+
+    :param what: who holds it, for the error ("another run of the bundle to finish").
+    :param timeout: limit in seconds.
+    :param waiting: called once when another process holds the lock.
+    :raises WaitError: it was held for longer.
+    """
+    with path.open("w") as stream:
+        if not _taken(stream):
+            waiting()
+            wait_until(lambda: _taken(stream), bool, what=what, timeout=timeout, interval=0.2)
+        yield stream
+
+
+def _taken(stream: TextIO) -> bool:
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,146 @@
+"""Molecule's scenarios as data: which there are, what each goes on from, and how one is run."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Timer
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+MOLECULE = ROOT / "molecule"
+
+SCENARIO_LIMIT = 1800
+"""Seconds for one scenario: five times what the longest took on two slow cores beside another one."""
+
+TAIL = 80
+"""Lines of a failed scenario's log that are shown."""
+
+STEP = re.compile(r"\[(?P<scenario>\w+) > (?P<step>\w+)\] (?P<what>Executing|Executed)")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One folder of molecule/, placed by what its hosts.yml says.
+
+    :param suite: `test` (the default), `alone` (in `make test`, with no other scenario beside it) or `proof`.
+    :param chained: goes on with the nodes of the chained scenarios before it.
+    :param prepared: roles that have run on its nodes before it begins.
+    """
+
+    name: str
+    suite: str
+    chained: bool
+    prepared: tuple[str, ...]
+
+
+def scenarios() -> list[Scenario]:
+    """All scenarios, the chained ones in the order in which each stands on the one before."""
+    found = []
+    for path in MOLECULE.glob("*/molecule.yml"):
+        values = (yaml.safe_load((path.parent / "hosts.yml").read_text(encoding="utf-8"))["all"] or {}).get(
+            "vars"
+        ) or {}
+        suite, chained = values.get("test_suite", "test"), values.get("chained", False)
+        found.append(Scenario(path.parent.name, suite, chained, tuple(values.get("prepared", ()))))
+    return sorted(found, key=lambda scenario: (scenario.chained, len(scenario.prepared), scenario.name))
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The environment of a run: the programs of this Python's environment, and no colours in the log."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    fixed = {"PATH": path, "NO_COLOR": "1", "ANSIBLE_NOCOLOR": "1", "PY_COLORS": "0", "PYTHONUNBUFFERED": "1"}
+    # A string that came from a host or a file and looks like a template is a bug in a role.
+    fixed["_ANSIBLE_TEMPLAR_UNTRUSTED_TEMPLATE_BEHAVIOR"] = "error"
+    return {**os.environ, **fixed, "MOLECULE_PROJECT_DIRECTORY": str(ROOT), **more}
+
+
+def run(command: list[str], log: Path, limit: float, env: dict[str, str], show: bool = False) -> list[str]:
+    """Run a program and keep its output, each line with the seconds since its start.
+
+    :param limit: seconds after which it is killed with everything that it started.
+    :param show: print the lines of progress, too.
+    :returns: one text for each step of molecule, with its seconds.
+    :raises AssertionError: with the end of the log, when the program fails or runs out of time.
+    """
+    begin = time.monotonic()
+    steps: list[str] = []
+    started = 0.0
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=env,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    assert process.stdout
+    watch = Timer(limit, lambda: os.killpg(process.pid, signal.SIGKILL))
+    watch.start()
+    with log.open("w", encoding="utf-8") as stream:
+        for line in process.stdout:
+            now = time.monotonic() - begin
+            stream.write(f"{now:7.1f} {line}")
+            if show and line.startswith(("PLAY", "TASK", "    ")):
+                print(line, end="", flush=True)
+            found = STEP.search(line)
+            if found and found["what"] == "Executing":
+                started = now
+            elif found:
+                steps.append(f"{found['step']} {now - started:.0f} s")
+    watch.cancel()
+    status = process.wait()
+    if status != 0:
+        end = log.read_text(encoding="utf-8").splitlines()[-TAIL:]
+        why = f"ran longer than {limit:.0f} s" if status == -signal.SIGKILL else f"ended with status {status}"
+        raise AssertionError("\n".join([f"{' '.join(command)} {why}; whole log: {log}", *end]))
+    return [f"{time.monotonic() - begin:.0f} s", *steps]
+
+
+def playbook(name: str, *arguments: str) -> list[str]:
+    """The call of a shared playbook on the test lab."""
+    inventories = ["--inventory", "inventories/lab", "--inventory", "molecule/_shared/inventory"]
+    return ["ansible-playbook", *inventories, *arguments, f"molecule/_shared/{name}"]
+
+
+def run_scenario(scenario: Scenario, logs: Path) -> list[str]:
+    """Run a scenario with its whole sequence of steps; see `run`."""
+    folder = logs / scenario.name
+    folder.mkdir()
+    env = environment(MOLECULE_EPHEMERAL_DIRECTORY=str(folder), TRAINYARD_TEST_CHAIN="1")
+    command = ["molecule", "-c", "molecule/_shared/config.yml", "test", "-s", scenario.name]
+    return run(command, logs / f"{scenario.name}.log", SCENARIO_LIMIT, env)
+
+
+def start(chosen: Iterable[Scenario], logs: Path, pool: ThreadPoolExecutor) -> dict[str, Future[list[str]]]:
+    """Start scenarios in two lanes, because much of one is waiting: the chained ones, and the others one after another.
+
+    :param pool: has two workers.
+    :returns: the outcome of each scenario by its name, as it comes.
+    """
+    lanes: dict[bool, list[Scenario]] = {True: [], False: []}
+    for scenario in chosen:
+        lanes[scenario.chained].append(scenario)
+    outcomes: dict[str, Future[list[str]]] = {scenario.name: Future() for lane in lanes.values() for scenario in lane}
+
+    def walk(lane: list[Scenario]) -> None:
+        for scenario in lane:
+            try:
+                outcomes[scenario.name].set_result(run_scenario(scenario, logs))
+            except BaseException as error:
+                outcomes[scenario.name].set_exception(error)
+
+    for lane in lanes.values():
+        pool.submit(walk, lane)
+    return outcomes

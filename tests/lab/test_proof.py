@@ -1,0 +1,62 @@
+"""`make proof`: what is too long for `make test`. Each part runs alone and leaves its line in docs/proof.md."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.lab.suite import ROOT, environment, playbook, run, run_scenario, scenarios
+
+PAGE = ROOT / "docs" / "proof.md"
+LIMIT = 40 * 60
+"""Seconds for a part that is no scenario."""
+
+SCENARIOS = {scenario.name: scenario for scenario in scenarios() if scenario.suite == "proof"}
+PROGRAMS = {"bench": [sys.executable, "tests/bench/compare.py", "--pairs", "2"]}
+"""Parts that are programs; each writes its own table into docs."""
+
+ROW = re.compile(r"^\| (?P<part>[a-z_]+) \|.*\|$", re.MULTILINE)
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.slow,
+    pytest.mark.proof,
+    pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root"),
+]
+
+
+def with_row(page: str, part: str, row: str) -> str:
+    """The page with the part's line in its table, in the place of the line of its last run."""
+    rows = {found["part"]: found[0] for found in ROW.finditer(page) if found["part"] != "part"}
+    rows[part] = row
+    head, begin, _ = page.partition("| --- | --- | --- | --- | --- |\n")
+    return head + begin + "".join(f"{rows[name]}\n" for name in sorted(rows))
+
+
+def _record(part: str, seconds: float, steps: str) -> None:
+    """Only a part that passed leaves a line."""
+    machine = f"{os.cpu_count()} cores, kernel {platform.release()}"
+    row = f"| {part} | {datetime.now(UTC):%Y-%m-%d} | {machine} | {seconds:.0f} s | {steps} |"
+    PAGE.write_text(with_row(PAGE.read_text(encoding="utf-8"), part, row), encoding="utf-8")
+
+
+@pytest.mark.parametrize("part", SCENARIOS)
+def test_scenario_part(part: str, tmp_path: Path) -> None:
+    begin = time.monotonic()
+    steps = run_scenario(SCENARIOS[part], tmp_path)
+    run(playbook("lab_down.yml"), tmp_path / "down.log", 120, environment())
+    _record(part, time.monotonic() - begin, ", ".join(steps[1:]))
+
+
+@pytest.mark.parametrize("part", PROGRAMS)
+def test_program_part(part: str, tmp_path: Path) -> None:
+    begin = time.monotonic()
+    run(PROGRAMS[part], tmp_path / "log", LIMIT, environment(), show=True)
+    _record(part, time.monotonic() - begin, "its table is in `docs/benchmarks.md`")

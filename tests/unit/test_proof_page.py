@@ -1,0 +1,21 @@
+"""The table of docs/proof.md: a part has one line, the last."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab.test_proof import with_row
+
+HEAD = "# Proof\n\n| part | date | machine | time | steps |\n| --- | --- | --- | --- | --- |\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "part", "expected"),
+    [
+        ("", "bench", "| bench | new |\n"),
+        ("| bench | old |\n", "bench", "| bench | new |\n"),
+        ("| bench | old |\n", "alone", "| alone | new |\n| bench | old |\n"),
+    ],
+)
+def test_a_part_has_one_line(rows: str, part: str, expected: str) -> None:
+    assert with_row(HEAD + rows, part, f"| {part} | new |") == HEAD + expected
