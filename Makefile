@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 INVENTORY ?= inventories/lab
-PYTHON ?= python3.11
+PYTHON ?= $(firstword $(foreach python,python3.11 python3.12 python3.13,$(if $(shell $(python) -V 2>/dev/null),$(python))))
 VENV := .venv
 # With quotes: the checkout's path may have a space.
 IN_VENV := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
@@ -16,6 +16,7 @@ help: ## List the verbs
 
 # One environment for running and testing, so that both use the same versions; pip checks every hash.
 $(VENV)/.installed: requirements.txt
+	$(if $(PYTHON),,$(error No Python from 3.11 to 3.13 is installed; install one with its venv package))
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
 	touch $@

@@ -1,0 +1,54 @@
+"""The locked Python packages are installable with every Python that a controller may have."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from checkout import ROOT
+from packaging.requirements import Requirement
+
+PYTHONS = ("3.11", "3.12", "3.13")
+"""Debian 12, Ubuntu 24.04, Debian 13; the same as in the Makefile."""
+
+LOCK = ROOT / "requirements.txt"
+LOCKED = re.compile(r"^(?P<name>[a-z0-9._-]+)==(?P<version>\S+)", re.MULTILINE)
+
+
+def _locked() -> dict[str, str]:
+    return {found["name"]: found["version"] for found in LOCKED.finditer(LOCK.read_text(encoding="utf-8"))}
+
+
+def test_makefile_takes_these_pythons() -> None:
+    assert re.findall(r"python(3\.\d+)", (ROOT / "Makefile").read_text(encoding="utf-8")) == list(PYTHONS)
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_no_package_needs_one_that_is_not_locked(python: str) -> None:
+    """What a package needs can depend on the Python; the lock was made with the oldest."""
+    environment = {"python_version": python, "python_full_version": f"{python}.0", "extra": ""}
+    for name in _locked():
+        for text in distribution(name).requires or ():
+            needed = Requirement(text)
+            if needed.marker is None or needed.marker.evaluate(environment):
+                assert re.sub(r"[._-]+", "-", needed.name).lower() in _locked(), f"{name} needs {text}"
+
+
+@pytest.mark.slow
+@pytest.mark.proof
+@pytest.mark.parametrize("python", PYTHONS)
+def test_every_package_has_a_wheel_with_a_locked_hash(python: str, tmp_path: Path) -> None:
+    pip = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    wheels = ["--only-binary=:all:", f"--python-version={python}", f"--target={tmp_path}"]
+    result = subprocess.run(
+        [*pip, *wheels, "--require-hashes", f"--requirement={LOCK}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert result.returncode == 0, result.stderr
