@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from .errors import CommandError
 
 LAST_LINES = 15
 """How many lines of a failed program's output an error quotes: enough for a Go or pip error with its context."""
+
+KILL_TIMEOUT = 10.0
+"""Seconds that a killed program has to go; one that waits for a dead disk or mount does not go at all."""
 
 
 def run(
@@ -24,44 +29,72 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run a program and return its result with text output.
 
-    :param timeout: seconds after which the program and its children are killed.
+    The program's own end counts, not that of its output: a daemon that it leaves behind, or a child that has left its
+    session, may hold the output open for ever.
+
+    :param timeout: seconds after which the program and the children in its session are killed.
     :param env: variables added to this process's environment.
     :param ok: exit statuses that are not an error.
     :param outlives: the program goes on to its end when this process is killed, as one that changes a host should;
         otherwise the kernel ends it then (SIGTERM).
     :raises CommandError: the program is missing, ended with another status, or ran out of time.
     """
-    try:
-        process = subprocess.Popen(
-            list(argv) if outlives else ["setpriv", "--pdeathsig=TERM", "--", *argv],
-            cwd=cwd,
-            env={**os.environ, **(env or {})},
-            stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
+    with _memory("stdin", stdin or b"") as given, _memory("stdout") as out, _memory("stderr") as err:
+        try:
+            process = subprocess.Popen(
+                list(argv) if outlives else ["setpriv", "--pdeathsig=TERM", "--", *argv],
+                cwd=cwd,
+                env={**os.environ, **(env or {})},
+                stdin=given if stdin is not None else subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise CommandError(f"{argv[0]} cannot be started: {error.strerror}.") from error
+        try:
+            status = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            _kill(process)
+            raise CommandError(
+                f"{' '.join(argv[:3])} did not end within {timeout:.0f} s: {_tail(_text(out), _text(err))}",
+                argv=list(argv),
+            ) from None
+        stdout, stderr = _text(out), _text(err)
+    if status not in ok:
+        raise CommandError(
+            f"{' '.join(argv[:3])} ended with status {status}: {_tail(stdout, stderr)}", argv=list(argv), status=status
         )
-    except OSError as error:
-        raise CommandError(f"{argv[0]} cannot be started: {error.strerror}.") from error
+    return subprocess.CompletedProcess(argv, status, stdout, stderr)
+
+
+@contextmanager
+def _memory(name: str, content: bytes = b"") -> Iterator[int]:
+    """An unnamed file in memory: no pipe that breaks when this process is killed, no secret on a disk."""
+    descriptor = os.memfd_create(name)
     try:
-        out, err = process.communicate(stdin, timeout)
+        os.write(descriptor, content)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        # Children that open the file anew (`> /dev/stderr`) must not overwrite each other's lines.
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_APPEND)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _text(descriptor: int) -> str:
+    # `pread` leaves the position alone, which is that of whoever still writes.
+    return os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode(errors="replace")
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    os.killpg(process.pid, 9)
+    try:
+        process.wait(KILL_TIMEOUT)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 9)
-        out, err = process.communicate()
-        raise CommandError(
-            f"{' '.join(argv[:3])} did not end within {timeout:.0f} s: {_tail(out, err)}", argv=list(argv)
-        ) from None
-    if process.returncode not in ok:
-        raise CommandError(
-            f"{' '.join(argv[:3])} ended with status {process.returncode}: {_tail(out, err)}",
-            argv=list(argv),
-            status=process.returncode,
-        )
-    return subprocess.CompletedProcess(
-        argv, process.returncode, out.decode(errors="replace"), err.decode(errors="replace")
-    )
+        # Nothing more can be done; its parent may go on and report it.
+        process.returncode = -9
 
 
-def _tail(out: bytes, err: bytes) -> str:
-    text = (err.strip() or out.strip()).decode(errors="replace")
-    return "\n".join(text.splitlines()[-LAST_LINES:])
+def _tail(out: str, err: str) -> str:
+    return "\n".join((err.strip() or out.strip()).splitlines()[-LAST_LINES:])

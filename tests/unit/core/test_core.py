@@ -83,6 +83,25 @@ def test_a_command_that_hangs_is_ended_with_its_children() -> None:
     assert time.monotonic() - began < 30
 
 
+def test_a_child_that_left_the_session_does_not_stretch_the_limit() -> None:
+    began = time.monotonic()
+    with pytest.raises(CommandError, match="did not end within 1 s: on its way"):
+        run(["sh", "-c", "echo on its way; setsid sleep 25 & exec sleep 25"], timeout=1)
+    assert time.monotonic() - began < 15
+
+
+def test_a_program_that_leaves_a_daemon_on_its_output_has_ended() -> None:
+    began = time.monotonic()
+    assert run(["sh", "-c", "setsid sleep 25 & echo started"], timeout=20).stdout == "started\n"
+    assert time.monotonic() - began < 15
+
+
+def test_much_input_and_output_are_complete() -> None:
+    data = b"0123456789abcdef" * 200_000
+    result = run(["sh", "-c", "tee /dev/stderr"], timeout=30, stdin=data)
+    assert len(result.stdout) == len(result.stderr) == len(data)
+
+
 @pytest.mark.parametrize("outlives", [True, False])
 def test_what_becomes_of_a_program_when_its_caller_is_killed(outlives: bool, tmp_path: Path) -> None:
     """The caller is a process of its own that starts `sleep`, which writes its number first."""
