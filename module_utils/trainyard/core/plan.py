@@ -30,11 +30,13 @@ class Plan:
     :param steps: the writes, in order; none means that nothing has to change.
     :param before: observed state as plain data (shown in the diff), free of secrets.
     :param after: desired state in the same shape as `before`.
+    :param done: what `execute` has done so far; after an error, what stays done.
     """
 
     steps: Sequence[Step] = field(default_factory=tuple)
     before: Any = None
     after: Any = None
+    done: list[str] = field(default_factory=list, compare=False)
 
     @property
     def changed(self) -> bool:
@@ -51,3 +53,4 @@ class Plan:
     def execute(self) -> None:
         for step in self.steps:
             step.act()
+            self.done.append(step.what)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -16,11 +16,12 @@ def run_plan(
     make_plan: Callable[[], Plan],
     make_result: Callable[[], dict[str, Any]] = dict,
 ) -> None:
-    """Plan, execute unless in check mode, and leave the module.
+    """Plan, execute unless in check mode, and leave the module; a failure tells which steps were done before it.
 
     :param make_plan: reads the observed state and returns the plan; called exactly once.
     :param make_result: return values of the module, called after the plan was executed (in check mode: instead).
     """
+    plan = Plan()
     try:
         plan = make_plan()
         if not module.check_mode:
@@ -29,9 +30,9 @@ def run_plan(
             changed=plan.changed, diff=plan.diff(), steps=[step.what for step in plan.steps], **make_result()
         )
     except TrainyardError as error:
-        fail(module, error)
+        fail(module, error, plan.done)
 
 
-def fail(module: AnsibleModule, error: TrainyardError) -> None:
-    """Leave the module with the error's message, remedy and facts."""
-    module.fail_json(msg=str(error), remedy=error.remedy, **error.facts)
+def fail(module: AnsibleModule, error: TrainyardError, done: Sequence[str] = ()) -> None:
+    """Leave the module with the error's message, remedy and facts, and what had been done by then."""
+    module.fail_json(msg=str(error), remedy=error.remedy, changed=bool(done), steps_done=list(done), **error.facts)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from ansible.module_utils.trainyard.core.command import LAST_LINES, run
 from ansible.module_utils.trainyard.core.errors import CommandError, TrainyardError, WaitError
 from ansible.module_utils.trainyard.core.plan import Plan, Step
 from ansible.module_utils.trainyard.core.progress import Progress
+from ansible.module_utils.trainyard.core.runner import run_plan
 from ansible.module_utils.trainyard.core.waiter import wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -45,6 +47,34 @@ def test_a_failing_step_ends_the_plan() -> None:
     with pytest.raises(TrainyardError, match=r"It is broken\. Mend it\."):
         Plan([Step("Fail", fail), Step("Go on", lambda: done.append("after"))]).execute()
     assert done == []
+
+
+class Left(Exception):
+    """A module that has ended, with what it returned."""
+
+
+class Module:
+    """What the runner uses of AnsibleModule."""
+
+    check_mode = False
+
+    def exit_json(self, **result: object) -> None:
+        raise Left(result)
+
+    fail_json = exit_json
+
+
+@pytest.mark.parametrize(("failing", "done"), [(0, []), (2, ["Do 0", "Do 1"])])
+def test_a_failure_tells_what_was_done_before_it(failing: int, done: list[str]) -> None:
+    def act(number: int) -> None:
+        if number == failing:
+            raise TrainyardError("It is broken.")
+
+    steps = [Step(f"Do {number}", partial(act, number)) for number in range(4)]
+    with pytest.raises(Left) as left:
+        run_plan(Module(), lambda: Plan(steps))
+    result = left.value.args[0]
+    assert (result["msg"], result["steps_done"], result["changed"]) == ("It is broken.", done, bool(done))
 
 
 def test_a_command_returns_its_output() -> None:
