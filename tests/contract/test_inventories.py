@@ -1,17 +1,24 @@
-"""The inventories of the repository pass their own validation, and their hosts are checked first."""
+"""The shipped inventories, used as shipped: nothing is set but what their users set, and no fact is invented."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from checkout import ROOT
+from checkout import ROOT, read_yaml
 
 INVENTORIES = sorted(path.parent for path in (ROOT / "inventories").glob("*/hosts.yml"))
+
+PLACEHOLDERS = re.compile(r"an address for documentation|a name for documentation")
+
+USERS_OWN = (("192.0.2.", "10.1.0."), ("kubernetes.example.org", "10.1.0.10"))
+"""What the user of a shipped inventory replaces."""
 
 
 def play(inventory: Path, playbook: str, *flags: str) -> subprocess.CompletedProcess[str]:
@@ -22,22 +29,80 @@ def play(inventory: Path, playbook: str, *flags: str) -> subprocess.CompletedPro
         env={**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
 
 
-@pytest.mark.parametrize("inventory", INVENTORIES, ids=lambda path: path.name)
-def test_is_valid(inventory: Path) -> None:
-    found = play(inventory, "playbooks/_validate.yml")
-    text = found.stdout + found.stderr
+def problems(found: subprocess.CompletedProcess[str]) -> list[str]:
     # The lab may be looked at by anybody and made by root only.
-    problems = [line for line in text.splitlines() if line.startswith("  - ") and "not root" not in line]
-    assert not problems, "\n".join(problems)
-    assert found.returncode == 0 or "not root" in text, text
+    lines = (found.stdout + found.stderr).splitlines()
+    return [line for line in lines if line.startswith("  - ") and "not root" not in line]
 
 
-@pytest.mark.parametrize(("inventory", "hosts"), [("example", {"cp1", "worker1", "worker2"}), ("lab", set())])
+def bundle_artefacts(inventory: Path) -> dict[str, dict[str, str]]:
+    """What the role bundle hands on, in the shape of its result: only the artefacts that the site's supply makes."""
+    supply = read_yaml(inventory / "group_vars" / "all" / "supply.yml")["supply"]
+    wanted = read_yaml(ROOT / "roles" / "bundle" / "vars" / "main.yml")["__bundle_artefacts_wanted"][supply]
+    names = wanted or list(read_yaml(ROOT / "bundle.lock.yml")["artefacts"])
+    return {name: {"path": f"/cache/{name}", "digest": f"sha256:{'0' * 64}", "kind": "image"} for name in names}
+
+
+@pytest.mark.parametrize("inventory", INVENTORIES, ids=lambda path: path.name)
+def test_is_valid_when_its_user_has_set_his_own(inventory: Path, tmp_path: Path) -> None:
+    mine = Path(shutil.copytree(inventory, tmp_path / "mine"))
+    text = (mine / "hosts.yml").read_text(encoding="utf-8")
+    for ours, users in USERS_OWN:
+        text = text.replace(ours, users)
+    (mine / "hosts.yml").write_text(text, encoding="utf-8")
+    found = play(mine, "playbooks/_validate.yml")
+    assert not problems(found), "\n".join(problems(found))
+    assert found.returncode == 0 or "not root" in found.stdout, found.stdout
+
+
+@pytest.mark.parametrize("inventory", [path for path in INVENTORIES if path.name != "lab"], ids=lambda path: path.name)
+def test_its_placeholders_are_refused(inventory: Path) -> None:
+    found = play(inventory, "playbooks/_validate.yml")
+    assert found.returncode != 0
+    refused = problems(found)
+    hosts = re.findall(r"ansible_host:", (inventory / "hosts.yml").read_text(encoding="utf-8"))
+    assert len(refused) == len(hosts) + 1, "\n".join(refused)
+    assert all(PLACEHOLDERS.search(line) for line in refused), "\n".join(refused)
+
+
+@pytest.mark.parametrize("inventory", INVENTORIES, ids=lambda path: path.name)
+def test_every_role_accepts_its_arguments(inventory: Path, tmp_path: Path) -> None:
+    """Only what always runs is run: gathering facts, from this very machine, and the argument validation."""
+    result = tmp_path / "bundle.json"
+    result.write_text(json.dumps({"bundle_artefacts": bundle_artefacts(inventory)}), encoding="utf-8")
+    local = (
+        "-e",
+        "ansible_connection=local",
+        "-e",
+        f"ansible_python_interpreter={sys.executable}",
+        "-e",
+        "ansible_become=false",
+    )
+    found = play(inventory, "site.yml", "--tags", "none", "-e", f"@{result}", *local)
+    assert found.returncode == 0, found.stdout[-4000:] + found.stderr
+    validated = set(re.findall(r"^TASK \[(\w+) : Validating arguments against arg spec", found.stdout, re.MULTILINE))
+    assert {
+        "base",
+        "containerd",
+        "kubernetes",
+        "control_plane",
+        "worker",
+        "network",
+        "workloads",
+        "verify",
+    } <= validated
+    assert "bundle" in validated
+
+
+@pytest.mark.parametrize(
+    ("inventory", "hosts"),
+    [("example", {"cp1", "worker1", "worker2"}), ("offline", {"mirror1", "cp1", "worker1", "worker2"}), ("lab", set())],
+)
 def test_real_hosts_are_checked_before_the_first_change(inventory: str, hosts: set[str]) -> None:
     """The lab's hosts do not exist yet when a run begins."""
     listed = play(ROOT / "inventories" / inventory, "site.yml", "--list-hosts").stdout

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from .model import Problem, Site, named
 
-EXCLUSIVE = (("control_plane", "workers"), ("mirror", "cluster"))
+EXCLUSIVE = (("control_plane", "workers"),)
 """Pairs of groups that share no host."""
 
 

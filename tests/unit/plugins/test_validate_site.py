@@ -18,8 +18,8 @@ all:
   children:
     cluster:
       children:
-        control_plane: {hosts: {cp1: {ansible_host: 192.0.2.10}}}
-        workers: {hosts: {w1: {ansible_host: 192.0.2.21}, w2: {ansible_host: 192.0.2.22}}}
+        control_plane: {hosts: {cp1: {ansible_host: 10.1.0.10}}}
+        workers: {hosts: {w1: {ansible_host: 10.1.0.21}, w2: {ansible_host: 10.1.0.22}}}
 """
 
 BAD_HOSTS = """
@@ -27,9 +27,9 @@ all:
   children:
     cluster:
       children:
-        control_plane: {hosts: {cp1: {ansible_host: 192.0.2.10}, cp2: {ansible_host: 192.0.2.11}}}
-        workers: {hosts: {cp2: , w1: {ansible_host: 192.0.2.10}, w2: {ansible_host: 10.244.3.4}}}
-    mirror: {hosts: {w1: , m2: {ansible_host: 192.0.2.2}}}
+        control_plane: {hosts: {cp1: {ansible_host: 10.1.0.10}, cp2: {ansible_host: 10.1.0.11}}}
+        workers: {hosts: {cp2: , w1: {ansible_host: 10.1.0.10}, w2: {ansible_host: 10.244.3.4}}}
+    mirror: {hosts: {w1: , m2: {ansible_host: 10.1.0.2}}}
     lab_hosts: {hosts: {m2: }}
 """
 
@@ -96,11 +96,10 @@ def bad_variables(root: Path, tmp_path_factory: pytest.TempPathFactory) -> subpr
     [
         "group control_plane is 2 hosts (cp1, cp2): an even number",
         "host cp2 is in the groups control_plane and workers",
-        "host w1 is in the groups mirror and cluster",
         "group mirror is 2 hosts (m2, w1): a site has one mirror or none",
-        'address of the hosts cp1, w1 is "192.0.2.10": hosts need addresses of their own',
+        'address of the hosts cp1, w1 is "10.1.0.10": hosts need addresses of their own',
         'host w2 is "10.244.3.4": inside kubernetes_pod_cidr "10.244.0.0/16"',
-        'host m2 is "192.0.2.2": not an address of lab_subnet "10.84.0.0/24"',
+        'host m2 is "10.1.0.2": not an address of lab_subnet "10.84.0.0/24"',
     ],
 )
 def test_hosts_refused(bad_hosts: subprocess.CompletedProcess[str], expected: str) -> None:
@@ -119,7 +118,7 @@ def test_hosts_refused(bad_hosts: subprocess.CompletedProcess[str], expected: st
         'is "10.96.0.10": outside kubernetes_service_cidr "10.244.128.0/20"',
         'is "https://mirror.example.org": not a dictionary',
         "all would hide the errors that matter",
-        'is "192.0.2.10": not host:port',
+        'is "10.1.0.10": not host:port',
         "workloads_training.batch_size",
         "workloads_training.learning_rate",
         "workloads_training.accuracy_bound",
@@ -142,6 +141,7 @@ def test_what_is_not_ours_is_left_alone(bad_variables: subprocess.CompletedProce
 def test_no_control_plane_and_a_slip_on_the_command_line(root: Path, tmp_path: Path) -> None:
     found = validate(root, inventory(tmp_path, "ungrouped: {hosts: {a: }}"), "-e", "kubernetes_pod_cidrr=10.1.0.0/16")
     assert found.returncode != 0
+    assert "variable supply is missing" in found.stdout + found.stderr
     assert "group control_plane is empty" in found.stdout + found.stderr
     assert "Did you mean kubernetes_pod_cidr?" in found.stdout + found.stderr
 
@@ -149,6 +149,7 @@ def test_no_control_plane_and_a_slip_on_the_command_line(root: Path, tmp_path: P
 def test_good_inventory_passes_and_nothing_is_run(root: Path, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     variables = (
+        "supply: vendors\n"
         'kubernetes_pod_cidr: "{{ somebodys_own }}"\n'
         f"somebodys_own: \"{{{{ lookup('pipe', 'touch {trace}') }}}}\"\n"
         "kubernetes_version: \"{{ lookup('locked_version', 'kubernetes') }}\"\n"
@@ -166,7 +167,11 @@ def test_time_for_500_hosts(root: Path, tmp_path: Path, record_property: pytest.
     groups = {"control_plane": nodes[:3], "workers": nodes[3:]}
     members = [f"    {group}: {{hosts: {{{', '.join(hosts)}}}}}" for group, hosts in groups.items()]
     hosts = "\n".join(["all:", "  children:", *members])
-    site = inventory(tmp_path, hosts, 'kubernetes_pod_cidr: "10.244.0.0/16"\nkubernetes_service_cidr: "10.96.0.0/16"\n')
+    site = inventory(
+        tmp_path,
+        hosts,
+        'supply: vendors\nkubernetes_pod_cidr: "10.244.0.0/16"\nkubernetes_service_cidr: "10.96.0.0/16"\n',
+    )
     (site / "host_vars").mkdir()
     for i in range(500):
         (site / "host_vars" / f"node{i}.yml").write_text(f'rack: "{i % 7}"\nkubernetes_dns_ip: "10.96.0.10"\n')

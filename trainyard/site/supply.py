@@ -1,0 +1,79 @@
+"""Rules about where a site's packages and images come from."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from urllib.parse import urlsplit
+
+from .model import Problem, Site, problem
+
+SUPPLIES = ("vendors", "mirror")
+
+PLACEHOLDER_NETWORKS = tuple(
+    ipaddress.ip_network(text) for text in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")
+)
+"""Addresses for documentation, which no host has (RFC 5737)."""
+
+PLACEHOLDER_NAMES = ("example.org", "example.com", "example.net")
+"""Domains for documentation (RFC 2606)."""
+
+
+def supply_is_said(site: Site) -> Iterator[Problem]:
+    """No supply, or none of the two, or one that differs between hosts."""
+    settings = [setting for setting in site.settings if setting.name == "supply"]
+    if not settings:
+        remedy = "Set it in group_vars/all/supply.yml: vendors, or mirror for a site with a mirror of its own."
+        yield Problem("variable supply", "missing", "it says where packages and images come from", remedy)
+    for setting in settings:
+        if setting.value not in SUPPLIES:
+            yield problem(setting, "not one of the allowed values", f"Use one of: {', '.join(SUPPLIES)}.")
+        elif setting.value != settings[0].value:
+            yield problem(
+                setting, f'other hosts have "{settings[0].value}"', "Set it once, for all hosts (group_vars/all)."
+            )
+
+
+def supply_fits_groups(site: Site) -> Iterator[Problem]:
+    """The supply mirror without a mirror, or a mirror that nobody would ask."""
+    mirrors = site.groups.get("mirror", ())
+    for setting in site.values("supply"):
+        if setting.value == "mirror" and not mirrors:
+            remedy = "Put one host into the group mirror, or use vendors."
+            yield problem(setting, "the group mirror has no host", remedy)
+        elif setting.value == "vendors" and mirrors:
+            remedy = "Use mirror, or take the host out of the group mirror."
+            yield problem(setting, f"the group mirror has the host {mirrors[0]}, which nobody would ask", remedy)
+
+
+def placeholders(site: Site) -> Iterator[Problem]:
+    """Addresses and names of the shipped inventories that were left in place."""
+    for host, text in site.addresses.items():
+        if _is_placeholder(text):
+            remedy = "Set ansible_host to the address of your host."
+            yield Problem(f"address of the host {host}", f'"{text}"', "an address for documentation", remedy)
+    for setting in site.values("control_plane_endpoint"):
+        if _is_placeholder(str(setting.value).rpartition(":")[0]):
+            remedy = "Set it to the name or address, and the port, under which your nodes reach the API."
+            yield problem(setting, "a name for documentation", remedy)
+
+
+def _is_placeholder(text: str) -> bool:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return any(text == name or text.endswith(f".{name}") for name in PLACEHOLDER_NAMES)
+    return any(address in network for network in PLACEHOLDER_NETWORKS)
+
+
+def plain_registries(site: Site) -> Iterator[Problem]:
+    """Image mirrors without TLS: a tag says nothing about the bytes, so whoever is in between chooses them."""
+    for setting in site.values("containerd_registry_mirrors"):
+        for registry, mirror in setting.value.items() if isinstance(setting.value, Mapping) else ():
+            if urlsplit(str(mirror)).scheme != "https":
+                yield problem(
+                    setting, "not an address with https", "Serve it over TLS.", key=f".{registry}", value=mirror
+                )
+
+
+SUPPLY_RULES = (supply_is_said, supply_fits_groups, placeholders, plain_registries)
