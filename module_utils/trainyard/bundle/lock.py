@@ -25,12 +25,12 @@ REQUIRED = {
     "go_programs": ("wrapper", "programs"),
     "go_module_files": ("wrapper", "module"),
     "deb": ("package", "files"),
-    "debian_packages": ("suite", "components", "packages"),
+    "debian_packages": ("suites", "components", "packages"),
     "apt_repository": ("suite", "component", "packages"),
     "python_wheels": ("requirements", "python", "platforms"),
     "npm_files": ("package", "integrity", "files"),
     "c_program": ("source", "program"),
-    "rootfs": ("suite", "packages"),
+    "rootfs": ("suites", "packages"),
     "image": ("reference", "containerfile"),
 }
 """The kinds, and what the recipe of each must say; among it whatever pins what the recipe downloads."""

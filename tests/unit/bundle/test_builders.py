@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import os
 import shutil
 import subprocess
 import tarfile
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from ansible.module_utils.trainyard.bundle.store import sha256
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from tests.unit.bundle.vendors import vendor_server
+
+PROJECT = Path(__file__).parents[3]
 
 
 def needs(*programs: str) -> pytest.MarkDecorator:
@@ -116,6 +120,22 @@ def test_a_program_in_c_runs_alone(context, tmp_path) -> None:
     assert b"/lib64/ld-linux" not in program.read_bytes()
 
 
+@needs("gcc")
+def test_the_pause_program_tells_its_version_and_ends(tmp_path) -> None:
+    """As `pause -v`, kubeadm's check before an upgrade runs it as another user than its image's."""
+    recipe = {"source": "project:roles/bundle/files/c/pause.c", "program": "pause"}
+    files.c_program(artefact("c_program", recipe, "3.10.2"), tmp_path, Context(PROJECT, tmp_path, ""))
+    # pytest's folders are for their owner only.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        program = shutil.copy(tmp_path / "pause", folder)
+        user = 999 if os.getuid() == 0 else None
+        shown = subprocess.run([program, "-v"], capture_output=True, check=True, timeout=10, cwd="/", user=user)
+    assert shown.stdout == b"pause 3.10.2\n"
+    with pytest.raises(subprocess.TimeoutExpired):
+        subprocess.run([tmp_path / "pause"], check=False, timeout=0.3)
+
+
 def test_without_npm_the_registry_is_asked_itself(context, tmp_path, monkeypatch) -> None:
     npm(tmp_path, monkeypatch, b"labels")
     packed = (tmp_path / "package.tgz").read_bytes()
@@ -162,32 +182,3 @@ def test_an_npm_package_with_another_hash_is_refused(context, tmp_path, monkeypa
 
 def test_every_kind_has_a_builder() -> None:
     assert set(BUILDERS) == set(REQUIRED)
-
-
-def test_newer_packages_than_the_last_time_are_told(context, tmp_path, monkeypatch) -> None:
-    class Aptly:
-        def __init__(self, root: Path) -> None:
-            self.root = tmp_path / "aptly"
-            (self.root / "pool/ab").mkdir(parents=True)
-            for name in (
-                f"{'0f' * 14}_ca-certificates_2_all.deb",
-                f"{'ab' * 16}_curl_8.1_amd64.deb",
-                "jq_1.7_amd64.deb",
-            ):
-                (self.root / "pool/ab" / name).write_text(name)
-
-        def __call__(self, *arguments: str, timeout: float = 0) -> None:
-            return
-
-        def remove(self) -> None:
-            shutil.rmtree(self.root)
-
-    monkeypatch.setattr(deb, "_Aptly", Aptly)
-    curl = {"version": "8.0", "sha256": "0" * 64}
-    context.previous = lambda name: {"resolved": {"curl": curl, "gone": curl}}
-    recipe = {"suite": "trixie", "components": ["main"], "packages": ["curl"]}
-    facts = deb.closure(artefact("debian_packages", recipe), tmp_path / "out", context)
-    names = {"ca-certificates_2_all.deb", "curl_8.1_amd64.deb", "jq_1.7_amd64.deb"}
-    assert {path.name for path in (tmp_path / "out").iterdir()} == names
-    assert facts["drift"] == ["curl 8.0 -> 8.1"]
-    assert facts["resolved"]["curl"]["version"] == "8.1"

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import glob
 import json
-import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from ...core.command import run
-from ...core.errors import TrainyardError
 from ..context import EPOCH, Context
 from ..lock import Artefact
 from ..store import sha256
 
 ARCHITECTURE = "amd64"
-_HASH_PREFIX = re.compile(r"^[0-9a-f]{28,}_")
 KEYRINGS = "/usr/share/keyrings/debian-archive-*.gpg"
 
 
@@ -56,31 +54,59 @@ def package(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     return {"deb": name}
 
 
+def sources(suites: Sequence[str], components: Sequence[str], mirror: str, options: str = "") -> list[str]:
+    """Lines of an apt sources.list, one a suite. Security updates lie in an archive of their own beside the main one.
+
+    :param mirror: base URL of a Debian archive.
+    :param options: of each line, "[signed-by=PATH] ".
+    """
+    archives = {suite: mirror.rstrip("/") + ("-security" if suite.endswith("-security") else "") for suite in suites}
+    return [f"deb {options}{url} {suite} {' '.join(components)}" for suite, url in archives.items()]
+
+
 def closure(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     """Take packages with all that they depend on from Debian's archive (kind `debian_packages`).
 
-    The archive's signed index vouches for every file. The archive keeps the newest version of a package only, so the
-    same recipe may give newer packages on another day: what it gave is recorded as the fact `resolved`, and what is
-    newer than in the artefact before it as `drift`. Recipe: `suite`, `components`, `packages`.
+    apt itself resolves them, as on a host with nothing installed. The archive's signed index vouches for every file.
+    The archive keeps the newest version of a package only, so the same recipe may give newer packages on another day:
+    what it gave is recorded as the fact `resolved`, and what is newer than in the artefact before it as `drift`.
+    Recipe: `suites`, `components`, `packages`.
     """
     recipe = artefact.recipe
-    aptly = _Aptly(context.cache / "work" / f"aptly-{artefact.name}")
-    query = " | ".join(recipe["packages"])
-    keyrings = [f"-keyring={path}" for path in sorted(glob.glob(KEYRINGS))]
-    options = [f"-architectures={ARCHITECTURE}", f"-filter={query}", "-filter-with-deps", *keyrings]
-    aptly("mirror", "create", *options, "debian", context.debian_mirror, recipe["suite"], *recipe["components"])
-    aptly("mirror", "update", *keyrings, "debian", timeout=900)
-    aptly("snapshot", "create", "debian", "from", "mirror", "debian")
+    root = context.cache / "work" / f"apt-{artefact.name}"
+    shutil.rmtree(root, ignore_errors=True)
+    for folder in ("lists/partial", "cache/archives/partial"):
+        (root / folder).mkdir(parents=True)
+    (root / "status").touch()
+    trust = f"[signed-by={','.join(sorted(glob.glob(KEYRINGS)))} target=Packages] "
+    lines = sources(recipe["suites"], recipe["components"], context.debian_mirror, trust)
+    (root / "sources.list").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    options = {
+        "Dir::Etc::sourcelist": root / "sources.list",
+        "Dir::Etc::sourceparts": "/dev/null",
+        "Dir::Etc::preferences": "/dev/null",
+        "Dir::Etc::preferencesparts": "/dev/null",
+        "Dir::State::lists": root / "lists",
+        "Dir::State::status": root / "status",
+        "Dir::Cache": root / "cache",
+        "APT::Architecture": ARCHITECTURE,
+        "APT::Architectures": ARCHITECTURE,
+        "APT::Install-Recommends": "false",
+        "APT::Sandbox::User": "root",
+        "APT::Update::Error-Mode": "any",
+        "Acquire::Retries": "3",
+    }
+    argv = ["apt-get", "--quiet", "--yes", *[f"--option={name}={value}" for name, value in options.items()]]
+    run([*argv, "update"], timeout=300, outlives=False)
+    run([*argv, "--download-only", "install", *recipe["packages"]], timeout=900, outlives=False)
     resolved: dict[str, dict[str, str]] = {}
-    for file in sorted((aptly.root / "pool").rglob("*.deb")):
-        # aptly's pool may prefix names with a part of the hash; the name that apt expects is the package's own.
-        place = out / _HASH_PREFIX.sub("", file.name)
+    for file in sorted((root / "cache/archives").glob("*.deb")):
+        package_name, version, architecture = unquote(file.stem).split("_")
+        # An epoch's colon is not for file names.
+        place = out / f"{package_name}_{version.rpartition(':')[2]}_{architecture}.deb"
         shutil.move(file, place)
-        package_name, version, _ = place.stem.split("_")
         resolved[package_name] = {"version": version, "sha256": sha256(place)}
-    aptly.remove()
-    if not resolved:
-        raise TrainyardError(f"Debian's archive at {context.debian_mirror} gave no packages for {artefact.name}.")
+    shutil.rmtree(root)
     return {"packages": len(resolved), "resolved": resolved, "drift": drift(context, artefact, resolved)}
 
 

@@ -19,7 +19,7 @@ from ...core.errors import TrainyardError
 from ..context import EPOCH, Context
 from ..lock import Artefact
 from ..vendor import http as fetch
-from .deb import ARCHITECTURE, KEYRINGS, drift
+from .deb import ARCHITECTURE, KEYRINGS, drift, sources
 
 NPM_LIMIT = 1 << 30
 """Bytes of a package."""
@@ -79,8 +79,12 @@ def _npm_archive(package: str, version: str, out: Path) -> Path:
 
 
 def c_program(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
-    """Compile one static program from one C file (kind `c_program`). Recipe: `source` (reference), `program`."""
-    argv = ["gcc", "-Os", "-static", "-s", "-Wall", "-Werror", "-o", str(out / artefact.recipe["program"])]
+    """Compile one static program from one C file (kind `c_program`) that knows its `VERSION`.
+
+    Recipe: `source` (reference), `program`.
+    """
+    argv = ["gcc", "-Os", "-static", "-s", "-Wall", "-Werror", f'-DVERSION="{artefact.version}"']
+    argv += ["-o", str(out / artefact.recipe["program"])]
     run([*argv, str(context.resolve(artefact.recipe["source"]))], timeout=120)
     return {}
 
@@ -88,7 +92,7 @@ def c_program(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]
 def rootfs(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     """Make a minimal Debian root file system (kind `rootfs`) as `rootfs.tar`; facts as of `deb.closure`.
 
-    Recipe: `suite`, `packages`.
+    Recipe: `suites`, the first of which is the release, `packages`.
     """
     recipe = artefact.recipe
     keyrings = [f"--keyring={path}" for path in sorted(glob.glob(KEYRINGS))]
@@ -96,7 +100,7 @@ def rootfs(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     argv += [f"--include={','.join(recipe['packages'])}", '--aptopt=Acquire::Retries "3"']
     argv += ["--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*"]
     argv += ["--dpkgopt=path-exclude=/usr/share/locale/*"]
-    argv += [recipe["suite"], str(out / "rootfs.tar"), context.debian_mirror]
+    argv += [recipe["suites"][0], str(out / "rootfs.tar"), *sources(recipe["suites"], ["main"], context.debian_mirror)]
     temporary = context.cache / "work" / f"tmp-{artefact.name}"
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)

@@ -16,11 +16,11 @@ BUILDERS: dict[str, tuple[int, Builder]] = {
     "go_programs": (1, go.programs),
     "go_module_files": (1, go.module_files),
     "deb": (1, deb.package),
-    "debian_packages": (1, deb.closure),
+    "debian_packages": (2, deb.closure),
     "apt_repository": (1, deb.repository),
     "python_wheels": (1, files.wheels),
     "npm_files": (1, files.npm_files),
-    "c_program": (1, files.c_program),
+    "c_program": (2, files.c_program),
     "rootfs": (1, files.rootfs),
     "image": (1, image.image),
 }
