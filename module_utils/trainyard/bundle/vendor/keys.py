@@ -1,0 +1,46 @@
+"""Signing keys of package repositories, fetched by address and believed by fingerprint only."""
+
+from __future__ import annotations
+
+import tempfile
+
+from ...core.command import run
+from ...core.errors import TrainyardError
+from . import http
+
+KEY_LIMIT = 1 << 20
+"""Bytes of a key file; the vendors' have a few KiB."""
+
+_ARMOR = b"-----BEGIN PGP PUBLIC KEY BLOCK-----"
+
+
+def fetch(url: str, fingerprint: str) -> str:
+    """The armored key file of an address, which holds that primary key and no other.
+
+    :param fingerprint: forty hexadecimal digits.
+    :raises TrainyardError: the file cannot be fetched, is no key file, or holds another key.
+    """
+    content = http.read(url, limit=KEY_LIMIT)
+    found = fingerprints(content)
+    if found != [fingerprint.upper()]:
+        raise TrainyardError(
+            f"{url} has the key {', '.join(found) or 'none'} instead of {fingerprint}.",
+            remedy="Do not use it, unless the vendor has announced another key: then name its fingerprint.",
+        )
+    if _ARMOR in content:
+        return content.decode("ascii", "replace").strip() + "\n"
+    with tempfile.TemporaryDirectory(prefix="trainyard-gpg-") as home:
+        gpg = ["gpg", f"--homedir={home}", "--batch", "--no-autostart", "--no-tty"]
+        run([*gpg, "--import"], stdin=content, timeout=30)
+        return run([*gpg, "--armor", "--export"], timeout=30).stdout
+
+
+def fingerprints(content: bytes) -> list[str]:
+    """Fingerprints of the primary keys in a key file; none where it is no such file."""
+    with tempfile.TemporaryDirectory(prefix="trainyard-gpg-") as home:
+        argv = ["gpg", f"--homedir={home}", "--batch", "--no-autostart", "--no-tty", "--with-colons", "--show-keys"]
+        lines = run(argv, stdin=content, timeout=30, ok=(0, 2)).stdout.splitlines()
+    primary = [index for index, line in enumerate(lines) if line.startswith("pub:")]
+    # The record after `pub` is that key's own fingerprint: https://github.com/gpg/gnupg/blob/master/doc/DETAILS.
+    found = [next((line for line in lines[index:] if line.startswith("fpr:")), "") for index in primary]
+    return [line.split(":")[9] for line in found if line]

@@ -1,0 +1,85 @@
+"""Signing keys by address and fingerprint, with keys that gpg itself makes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ansible.module_utils.trainyard.bundle.vendor import keys
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+
+def make_key(folder: Path, name: str, *, armored: bool = True) -> tuple[Path, str]:
+    """A key file and its fingerprint."""
+    home = folder / f"home-{name}"
+    home.mkdir(mode=0o700)
+    gpg = ["gpg", f"--homedir={home}", "--batch", "--quiet"]
+    subprocess.run(
+        [*gpg, "--passphrase=", "--quick-generate-key", name, "ed25519", "sign", "never"], check=True, timeout=60
+    )
+    path = folder / f"{name}.key"
+    form = ["--armor"] if armored else []
+    path.write_bytes(subprocess.run([*gpg, *form, "--export"], check=True, capture_output=True, timeout=60).stdout)
+    subprocess.run(["gpgconf", f"--homedir={home}", "--kill", "all"], check=False, timeout=60)
+    (fingerprint,) = keys.fingerprints(path.read_bytes())
+    return path, fingerprint
+
+
+@pytest.mark.parametrize("armored", [True, False])
+def test_a_key_comes_back_armored(tmp_path: Path, armored: bool) -> None:
+    path, fingerprint = make_key(tmp_path, "vendor", armored=armored)
+    key = keys.fetch(path.as_uri(), fingerprint.lower())
+    assert key.startswith("-----BEGIN PGP PUBLIC KEY BLOCK-----\n")
+    assert keys.fingerprints(key.encode()) == [fingerprint]
+
+
+def test_another_key_is_refused(tmp_path: Path) -> None:
+    path, fingerprint = make_key(tmp_path, "vendor")
+    with pytest.raises(TrainyardError, match=f"has the key {fingerprint} instead of {'A' * 40}"):
+        keys.fetch(path.as_uri(), "A" * 40)
+
+
+def test_a_second_key_in_the_file_is_refused(tmp_path: Path) -> None:
+    path, fingerprint = make_key(tmp_path, "vendor")
+    other, _ = make_key(tmp_path, "stranger")
+    path.write_bytes(path.read_bytes() + other.read_bytes())
+    with pytest.raises(TrainyardError, match="instead of"):
+        keys.fetch(path.as_uri(), fingerprint)
+
+
+def test_what_is_no_key_is_refused(tmp_path: Path) -> None:
+    page = tmp_path / "page"
+    page.write_text("<html>Not found</html>")
+    with pytest.raises(TrainyardError, match="has the key none instead of"):
+        keys.fetch(page.as_uri(), "A" * 40)
+
+
+def run_module(root: Path, url: str, fingerprint: str, path: Path, *flags: str) -> dict[str, object]:
+    program = Path(sys.executable).with_name("ansible")
+    arguments = json.dumps({"url": url, "fingerprint": fingerprint, "path": str(path)})
+    found = subprocess.run(
+        [str(program), "localhost", "-m", "signing_key", "-a", arguments, "--one-line", *flags],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return json.loads(found.stdout.partition("=> ")[2])
+
+
+def test_the_module_keeps_the_key_and_uses_it_on_when_nobody_answers(root: Path, tmp_path: Path) -> None:
+    path, fingerprint = make_key(tmp_path, "vendor")
+    kept = tmp_path / "keys" / "vendor.asc"
+    planned = run_module(root, path.as_uri(), fingerprint, kept, "--check")
+    assert planned["changed"] and not kept.exists()
+    assert run_module(root, path.as_uri(), fingerprint, kept)["changed"]
+    assert keys.fingerprints(kept.read_bytes()) == [fingerprint]
+    path.unlink()
+    again = run_module(root, path.as_uri(), fingerprint, kept)
+    assert not again["changed"] and again["key"] == kept.read_text()
+    kept.unlink()
+    assert "cannot be fetched" in str(run_module(root, path.as_uri(), fingerprint, kept)["msg"])
