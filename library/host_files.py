@@ -9,7 +9,8 @@ module: host_files
 short_description: Keep a set of small configuration files
 description:
   - Compares all wanted files with the host, validates the new texts, and writes what differs, in one task.
-  - Every write is atomic; a file that is bind-mounted (C(/etc/hosts) in a container) is written in place.
+  - Every write is atomic and keeps owner, access control list and security label of the file that is there; a file
+    that is bind-mounted (C(/etc/hosts) in a container) is written in place.
 options:
   files:
     description: Wanted files.
@@ -17,20 +18,40 @@ options:
     elements: dict
     default: []
     suboptions:
-      path:
+      dest:
         description: Absolute path. Missing directories are made with mode 0755.
         type: path
         required: true
-      content:
-        description: Whole text of the file, or of the block.
+      template:
+        description: Template from which the text is rendered, as M(ansible.builtin.template) finds it.
         type: str
-        required: true
+      content:
+        description: The text itself, in place of a template.
+        type: str
+      secret_content:
+        description: The text of an entry with I(secret), set by the action plugin.
+        type: str
+      loop:
+        description: One file for each element, which the other values and the template know as C(item).
+        type: list
+        elements: raw
+      when:
+        description: Condition of the entry; without it the file is not wanted, as if it were not named.
+        type: raw
+      owner:
+        description: Name of the user; left out, an existing file's stays.
+        type: str
+        default: ""
+      group:
+        description: Name of the group; left out, an existing file's stays.
+        type: str
+        default: ""
       mode:
-        description: Permission bits, an octal string. Left out with I(block), an existing file's mode stays.
+        description: Permission bits, an octal string; 0644 when left out, with I(block) those of an existing file.
         type: str
       block:
-        description: Manage only the lines between two marker comments, and leave the rest of the file alone. Empty
-          content removes the block.
+        description: Manage only the lines between two marker comments, and leave the rest of the file alone. An empty
+          text removes the block.
         type: bool
         default: false
       validate:
@@ -39,6 +60,10 @@ options:
         type: list
         elements: str
         default: []
+      secret:
+        description: Never show the text of this file; that it differs is shown.
+        type: bool
+        default: false
   stale:
     description: Glob patterns. A matching file that is not wanted is removed if it holds the text C(Managed by
       trainyard), and left alone otherwise.
@@ -46,7 +71,8 @@ options:
     elements: str
     default: []
   set_aside:
-    description: Glob patterns. A matching file that is not wanted is renamed to C(NAME.disabled).
+    description: Glob patterns. A matching file that is not wanted is renamed to C(NAME.disabled), or
+      C(NAME.2.disabled) and so on where that is taken.
     type: list
     elements: str
     default: []
@@ -71,10 +97,18 @@ options:
         type: list
         elements: str
         required: true
+      by_package:
+        description: The program's package runs it when it is installed; before that there is nothing to do.
+        type: bool
+        default: false
   state_dir:
     description: Directory of the commands' records.
     type: path
     default: /var/lib/trainyard/host_files
+  timeout:
+    description: Seconds for one validator or command.
+    type: int
+    default: 120
 attributes:
   check_mode:
     description: Validates and reports the same plan, and writes nothing.
@@ -90,8 +124,17 @@ EXAMPLES = r"""
 - name: Write the registry settings
   host_files:
     files:
-      - path: "/etc/containerd/certs.d/docker.io/hosts.toml"
-        content: "# Managed by trainyard\nserver = \"https://registry.example.com\"\n"
+      - dest: /etc/registry/config.yml
+        template: config.yml.j2
+        validate: [registry, --check, "%s"]
+      - dest: "/etc/containerd/certs.d/{{ item.key }}/hosts.toml"
+        template: hosts.toml.j2
+        loop: "{{ registry_mirrors | dict2items }}"
+      - dest: /etc/registry/server.key
+        content: "{{ registry_key }}"
+        group: registry
+        mode: "0640"
+        secret: true
     stale:
       - "/etc/containerd/certs.d/*/hosts.toml"
 """
@@ -117,36 +160,43 @@ steps:
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.core.runner import run_plan
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.runner import fail, run_plan
 from ansible.module_utils.trainyard.host.config_files import Command, File, HostFiles
+
+FILE = {
+    "dest": {"type": "path", "required": True},
+    "template": {"type": "str"},
+    "content": {"type": "str"},
+    "secret_content": {"type": "str", "no_log": True},
+    "loop": {"type": "list", "elements": "raw"},
+    "when": {"type": "raw"},
+    "owner": {"type": "str", "default": ""},
+    "group": {"type": "str", "default": ""},
+    "mode": {"type": "str"},
+    "block": {"type": "bool", "default": False},
+    "validate": {"type": "list", "elements": "str", "default": []},
+    "secret": {"type": "bool", "default": False, "no_log": False},
+}
+"""An entry; template, loop, when and secret are gone when the action plugin has rendered it."""
 
 
 def _file(given: dict[str, Any]) -> File:
     mode = given["mode"] or (None if given["block"] else "0644")
+    secret = given["secret_content"] is not None
     return File(
-        path=given["path"],
-        content=given["content"],
+        path=given["dest"],
+        content=(given["secret_content"] if secret else given["content"]) or "",
         mode=int(mode, 8) if mode else None,
-        block=given["block"],
-        validate=given["validate"],
+        secret=secret,
+        **{key: given[key] for key in ("block", "validate", "owner", "group")},
     )
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "files": {
-                "type": "list",
-                "elements": "dict",
-                "default": [],
-                "options": {
-                    "path": {"type": "path", "required": True},
-                    "content": {"type": "str", "required": True},
-                    "mode": {"type": "str"},
-                    "block": {"type": "bool", "default": False},
-                    "validate": {"type": "list", "elements": "str", "default": []},
-                },
-            },
+            "files": {"type": "list", "elements": "dict", "default": [], "options": FILE},
             "stale": {"type": "list", "elements": "str", "default": []},
             "set_aside": {"type": "list", "elements": "str", "default": []},
             "commands": {
@@ -157,19 +207,25 @@ def main() -> None:
                     "name": {"type": "str", "required": True},
                     "argv": {"type": "list", "elements": "str", "required": True},
                     "paths": {"type": "list", "elements": "str", "required": True},
+                    "by_package": {"type": "bool", "default": False},
                 },
             },
             "state_dir": {"type": "path", "default": "/var/lib/trainyard/host_files"},
+            "timeout": {"type": "int", "default": 120},
         },
         supports_check_mode=True,
     )
-    wanted = HostFiles(
-        files=[_file(given) for given in module.params["files"]],
-        stale=module.params["stale"],
-        set_aside=module.params["set_aside"],
-        commands=[Command(**given) for given in module.params["commands"]],
-        state_dir=module.params["state_dir"],
-    )
+    try:
+        wanted = HostFiles(
+            files=[_file(given) for given in module.params["files"]],
+            stale=module.params["stale"],
+            set_aside=module.params["set_aside"],
+            commands=[Command(**given) for given in module.params["commands"]],
+            state_dir=module.params["state_dir"],
+            timeout=module.params["timeout"],
+        )
+    except TrainyardError as error:
+        fail(module, error)
     run_plan(
         module,
         wanted.plan,

@@ -125,7 +125,8 @@ def test_renders_with_the_defaults() -> None:
     rendered = 0
     for path in TEMPLATES:
         values = _values(_role(path))
-        if _feasible(_variables(path), values):
+        looped = "item" in meta.find_undeclared_variables(_tree(path))
+        if not looped and _feasible(_variables(path), values):
             text = trust_as_template(path.read_text(encoding="utf-8"))
             assert str(Templar(loader=DataLoader(), variables=values).template(text)).strip(), _id(path)
             rendered += 1

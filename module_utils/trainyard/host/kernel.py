@@ -16,8 +16,8 @@ from typing import Any
 
 from ..core.command import run
 from ..core.errors import TrainyardError
+from ..core.files import write
 from ..core.plan import Plan, Step
-from .config_files import write
 from .facts import text_of
 
 COMMAND_TIMEOUT = 60.0

@@ -12,9 +12,9 @@ from typing import Any
 
 from ..core.command import run
 from ..core.errors import CommandError, TrainyardError
+from ..core.files import digest_of, write
 from ..core.plan import Plan, Step
 from ..core.waiter import wait_until
-from .config_files import digest_of, write
 
 QUERY_TIMEOUT = 60.0
 LOCK_TIMEOUT = 180

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
+from ansible.module_utils.trainyard.core import files as core_files
 from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.host import config_files as host_files
 from ansible.module_utils.trainyard.host.config_files import MARKER, Command, File, HostFiles
 
 BLOCK = "# BEGIN trainyard\n10.0.0.2 mirror\n# END trainyard\n"
@@ -134,7 +134,7 @@ def test_a_bind_mounted_file_is_written_in_place(tmp_path: Path, monkeypatch: py
     def busy(source: str, target: str) -> None:
         raise OSError(16, os.strerror(16))
 
-    monkeypatch.setattr(host_files.os, "replace", busy)
+    monkeypatch.setattr(core_files.os, "replace", busy)
     settle(HostFiles([File(str(path), "new\n")]))
     assert path.stat().st_ino == inode
     assert [entry.name for entry in tmp_path.iterdir()] == ["hosts"]

@@ -1,0 +1,72 @@
+"""Renders the entries of `host_files` on the controller, as `template` does, and hands the texts to the module.
+
+The tests of the templates and the module's documentation (library/host_files.py) name what an entry takes.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+from ansible.template import trust_as_template
+
+CONTROL = {"template", "content", "loop", "when", "secret"}
+HANDED_ON = {"dest", "owner", "group", "mode", "validate", "block"}
+
+
+class ActionModule(ActionBase):
+    """Turns each entry into one file for the module, or into one for each element of its `loop`."""
+
+    TRANSFERS_FILES = False
+
+    @classmethod
+    def finalize_task_arg(cls, name, value, templar, context):
+        # The entries speak of `item`, which exists only while their own loops run.
+        return value if name == "files" else super().finalize_task_arg(name, value, templar, context)
+
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        entries = self._task.args.get("files") or []
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            raise AnsibleActionFail("host_files: `files` has to be a list that is written in the task.")
+        files = [file for entry in entries for file in self._files(entry, task_vars)]
+        result.update(self._execute_module(module_args={**self._task.args, "files": files}, task_vars=task_vars))
+        return result
+
+    def _files(self, entry, task_vars):
+        """The files of one entry, as the module takes them."""
+        self._refuse_unknown(entry)
+        if not self._templar.evaluate_conditional(entry.get("when", True)):
+            return
+        items = self._templar.template(entry["loop"]) if "loop" in entry else [None]
+        if not isinstance(items, list):
+            raise AnsibleActionFail(f"host_files: the `loop` of {entry['dest']} is no list.")
+        for item in items:
+            known = {**task_vars, "item": item} if "loop" in entry else task_vars
+            templar = self._templar.copy_with_new_env(available_variables=known)
+            file = {key: templar.template(value) for key, value in entry.items() if key in HANDED_ON}
+            text = (
+                self._rendered(entry["template"], known) if "template" in entry else templar.template(entry["content"])
+            )
+            # A name of its own, because Ansible hides the values of an option everywhere or nowhere.
+            file["secret_content" if templar.template(entry.get("secret", False)) else "content"] = text or ""
+            yield file
+
+    def _refuse_unknown(self, entry):
+        unknown = set(entry) - CONTROL - HANDED_ON
+        if unknown:
+            raise AnsibleActionFail(f"host_files: an entry has no {', '.join(sorted(unknown))}: {sorted(entry)}.")
+        if "dest" not in entry or ("template" in entry) == ("content" in entry):
+            raise AnsibleActionFail(f"host_files: an entry needs dest, and template or content: {sorted(entry)}.")
+
+    def _rendered(self, name, known):
+        source = self._find_needle("templates", name)
+        folders = [*known.get("ansible_search_path", []), os.path.dirname(source)]
+        templar = self._templar.copy_with_new_env(
+            searchpath=[path for folder in folders for path in (os.path.join(folder, "templates"), folder)],
+            available_variables=known,
+        )
+        return templar.template(
+            trust_as_template(self._loader.get_text_file_contents(source)), escape_backslashes=False
+        )
