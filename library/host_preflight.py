@@ -27,6 +27,10 @@ options:
     description: Least free space in MiB by path.
     type: dict
     required: true
+  in_use_by:
+    description: While this file exists the host is in use, and too little space is a warning.
+    type: path
+    default: ""
   features:
     description: Kernel features that must be there, as for M(kernel_settings).
     type: list
@@ -76,11 +80,13 @@ host:
   type: dict
 """
 
+import os
+
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.runner import fail
 from ansible.module_utils.trainyard.host import ports as base_ports
-from ansible.module_utils.trainyard.host.facts import Needs, observe, problems, refuse
+from ansible.module_utils.trainyard.host.facts import Needs, observe, problems, refuse, space_problems
 from ansible.module_utils.trainyard.host.kernel import FEATURES, Kernel
 
 
@@ -91,6 +97,7 @@ def main() -> None:
             "memory_min_mib": {"type": "int", "required": True},
             "cpu_min": {"type": "float", "required": True},
             "disk_free_min_mib": {"type": "dict", "required": True},
+            "in_use_by": {"type": "path", "default": ""},
             "features": {"type": "list", "elements": "str", "choices": list(FEATURES), "default": []},
             "sysctls": {"type": "dict", "default": {}},
             "ports": {"type": "dict", "default": {}},
@@ -99,8 +106,12 @@ def main() -> None:
         supports_check_mode=True,
     )
     disks = {path: int(least) for path, least in module.params["disk_free_min_mib"].items()}
-    needs = Needs(module.params["memory_min_mib"], module.params["cpu_min"], disks, module.params["systems"])
+    least = (module.params["memory_min_mib"], module.params["cpu_min"])
+    needs = Needs(*least, disks, module.params["systems"], in_use=os.path.exists(module.params["in_use_by"]))
     host = observe(list(disks))
+    if needs.in_use:
+        for problem in space_problems(host, needs):
+            module.warn(f"{module.params['host']}: {problem}")
     found = problems(host, needs)
     found += base_ports.problems({int(port): program for port, program in module.params["ports"].items()})
     sysctls = {name: str(value) for name, value in module.params["sysctls"].items()}

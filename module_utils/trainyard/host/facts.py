@@ -57,6 +57,8 @@ class Needs:
     cpus: float
     disk_mib: Mapping[str, int]
     systems: Sequence[str]
+    in_use: bool = False
+    """The host is a node already: a disk that has filled up is then what a run may have to mend."""
 
 
 def observe(paths: Sequence[str], root: str = "/") -> Host:
@@ -100,13 +102,17 @@ def problems(host: Host, needs: Needs) -> list[str]:
         )
     if host.cpus < needs.cpus:
         found.append(f"it has {host.cpus:g} CPUs, {needs.cpus:g} are needed. Give it more, or lower base_cpu_min.")
-    for path, least in needs.disk_mib.items():
-        if host.free_mib[path] < least:
-            found.append(
-                f"{path} has {host.free_mib[path]} MiB free, {least} are needed. "
-                "Free or add space, or lower base_disk_free_min_mib."
-            )
-    return found
+    return found if needs.in_use else found + space_problems(host, needs)
+
+
+def space_problems(host: Host, needs: Needs) -> list[str]:
+    """Every path with too little space; a reason to refuse a new host, a warning for one that is in use."""
+    return [
+        f"{path} has {host.free_mib[path]} MiB free, {least} are needed. "
+        "Free or add space, or lower base_disk_free_min_mib."
+        for path, least in needs.disk_mib.items()
+        if host.free_mib[path] < least
+    ]
 
 
 def refuse(name: str, found: Sequence[str]) -> None:
