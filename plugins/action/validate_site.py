@@ -205,9 +205,20 @@ def _settings(
             # The controller has the variables of `all` as well; a problem names the site's hosts.
             hosts.remove("localhost")
         wanted = name in options or name in DEFAULTS_READ or name.startswith(prefixes)
-        resolved = resolver.value(hosts[0], value) if wanted else UNRESOLVED
-        settings.append(Setting(name, resolved, tuple(hosts), _origin(value)))
+        for resolved, sharing in _resolved(resolver, hosts, value) if wanted else [(UNRESOLVED, hosts)]:
+            settings.append(Setting(name, resolved, tuple(sharing), _origin(value)))
     return settings
+
+
+def _resolved(resolver: _Resolver, hosts: list[str], value: Any) -> list[tuple[Any, list[str]]]:
+    """The values that a variable has, each with its hosts: a template may give every host another one."""
+    if _kind(value) != "template":
+        return [(resolver.value(hosts[0], value), hosts)]
+    found: dict[str, tuple[Any, list[str]]] = {}
+    for host in hosts:
+        one = resolver.value(host, value)
+        found.setdefault(repr(one), (one, []))[1].append(host)
+    return list(found.values())
 
 
 def _origin(value: Any) -> str:

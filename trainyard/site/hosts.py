@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from collections.abc import Iterator
 
-from .model import Problem, Site, named
+from .model import Problem, Site, named, problem, quoted
 
 EXCLUSIVE = (("control_plane", "workers"),)
 """Pairs of groups that share no host."""
+
+LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+"""One part of a DNS name, as Kubernetes takes it (RFC 1123)."""
+
+_NAME = re.compile(rf"{LABEL}(\.{LABEL})*")
+_NUMBERS = re.compile(r"[0-9.]+")
 
 
 def control_plane_size(site: Site) -> Iterator[Problem]:
@@ -75,4 +83,40 @@ def lab_needs_root(site: Site) -> Iterator[Problem]:
         )
 
 
-HOST_RULES = (control_plane_size, exclusive_groups, one_mirror, duplicate_addresses, lab_needs_root)
+def addresses_are_some(site: Site) -> Iterator[Problem]:
+    """Neither an address nor a DNS name, such as an address with five numbers."""
+    for host, text in site.addresses.items():
+        try:
+            ipaddress.ip_address(text)
+        except ValueError:
+            if text == host or (_NAME.fullmatch(text.lower()) and not _NUMBERS.fullmatch(text)):
+                continue
+            remedy = "Set ansible_host to the address of the host, for example 10.1.0.10, or to its DNS name."
+            yield Problem(f"address of the host {host}", quoted(text), "neither an address nor a DNS name", remedy)
+
+
+def node_names(site: Site) -> Iterator[Problem]:
+    """Nodes whose names Kubernetes refuses, after everything else is installed."""
+    named_otherwise = {}
+    for setting in site.values("kubernetes_node_name"):
+        named_otherwise.update(dict.fromkeys(setting.hosts, setting))
+    for host in site.groups.get("cluster", ()):
+        own = named_otherwise.get(host)
+        if own is None and not _NAME.fullmatch(host):
+            remedy = "Rename it (small letters, digits, hyphens), or set kubernetes_node_name for it."
+            yield Problem(
+                f"host {host}", "in the group cluster", "its name is no DNS name, as a node's has to be", remedy
+            )
+        elif own is not None and not _NAME.fullmatch(str(own.value)):
+            yield problem(own, "not a DNS name, as a node's has to be", "Use small letters, digits, hyphens.")
+
+
+HOST_RULES = (
+    control_plane_size,
+    exclusive_groups,
+    one_mirror,
+    duplicate_addresses,
+    lab_needs_root,
+    addresses_are_some,
+    node_names,
+)

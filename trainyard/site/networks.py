@@ -77,6 +77,10 @@ def one_value(site: Site) -> Iterator[Problem]:
     """A network of the cluster that differs between hosts."""
     for name in CLUSTER_NETWORKS:
         settings = list(site.values(name))
+        said = {host for setting in site.settings if setting.name == name for host in setting.hosts}
+        if settings and name in site.defaults and set(site.groups.get("cluster", ())) - said:
+            # The hosts that say nothing have the role's default.
+            settings.insert(0, Setting(name, site.defaults[name]))
         for setting in settings[1:]:
             if setting.value != settings[0].value:
                 fault = f'other hosts have "{settings[0].value}"'

@@ -21,6 +21,7 @@ DEFAULTS_READ = (
     "kubernetes_dns_ip",
     "nvidia_driver_version",
     "supply",
+    "workloads_logs_path",
     "workloads_training",
 )
 """Variables whose value the rules need where nobody sets them, so that the roles' defaults stand in."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from ansible.module_utils.trainyard.core.errors import TrainyardError
@@ -23,6 +24,9 @@ GPU = "nvidia.com/gpu"
 PARAMETER_SERVER, MULTI_WORKER = compat.STRATEGIES
 TENSORFLOW_REPOSITORY = "tensorflow"
 """Image repository whose tag is a version of TensorFlow."""
+
+RESERVED_NAMESPACES = frozenset({"default", "jobset-system", "calico-system", "calico-apiserver", "tigera-operator"})
+"""Namespaces that others own, beside those that begin with "kube-"."""
 
 _IMAGE = re.compile(rf"(?:^|/){TENSORFLOW_REPOSITORY}:v?(\d+\.\d+[.\d]*)")
 
@@ -160,6 +164,27 @@ def _tensorflow(training: _Training, site: Site) -> str:
     return (site.versions or {}).get(str(image.get("artefact")), "")
 
 
+def reserved_namespace(site: Site) -> Iterator[Problem]:
+    """A namespace of others: the run's policies would cut its pods off the network."""
+    for training in _trainings(site):
+        namespace = str(training.knobs.get("namespace", ""))
+        if namespace in RESERVED_NAMESPACES or namespace.startswith("kube-"):
+            fault = "a namespace of the cluster itself, which the policies of a training would cut off"
+            yield training.refuse("namespace", namespace, fault, 'Use one of its own, for example "trainings".')
+
+
+def logs_folder(site: Site) -> Iterator[Problem]:
+    """A folder for the chief's files outside the one that is kept for them: it is given to the training's user."""
+    for training in _trainings(site):
+        path = _mapping(training.setting.value.get("logs")).get("path")
+        for base in site.values("workloads_logs_path") if path else ():
+            if not PurePosixPath(str(path)).is_relative_to(PurePosixPath(str(base.value))) or ".." in str(path).split(
+                "/"
+            ):
+                fault = f'outside workloads_logs_path "{base.value}", and would be given to the user of the training'
+                yield training.refuse("logs.path", path, fault, "Change workloads_logs_path instead.")
+
+
 def data_model(site: Site) -> Iterator[Problem]:
     """Whatever else the module that runs the training would refuse, where the rules above have found nothing."""
     complained = {found.hosts for rule in (unknown_workload, replicas, knobs, limits) for found in rule(site)}
@@ -176,4 +201,14 @@ def data_model(site: Site) -> Iterator[Problem]:
             yield problem(training.setting, fault, error.remedy, value=f"workload {training.knobs.get('workload')}")
 
 
-TRAINING_RULES = (unknown_workload, replicas, knobs, limits, gpu_without_driver, combination, data_model)
+TRAINING_RULES = (
+    unknown_workload,
+    replicas,
+    knobs,
+    limits,
+    gpu_without_driver,
+    combination,
+    reserved_namespace,
+    logs_folder,
+    data_model,
+)

@@ -162,4 +162,36 @@ def preflight_errors_ignored(site: Site) -> Iterator[Problem]:
             )
 
 
-VARIABLE_RULES = (unknown_variable, wrong_type, version_not_locked, preflight_errors_ignored)
+def unsafe_texts(site: Site) -> Iterator[Problem]:
+    """Names and addresses with a line break, and names and paths that lead elsewhere: they go into files and paths."""
+    for setting in site.settings:
+        option = site.options.get(setting.name)
+        # A training's environment and command may have lines; its other keys have checks of their own.
+        if option is None or not setting.resolved or setting.name == "workloads_training":
+            continue
+        for key, text in _texts(setting.value):
+            # Keys and certificates have lines, and are texts of their own.
+            if key.endswith((".content", ".signed_by")):
+                continue
+            shown = "(hidden)" if option.no_log else text
+            if "\n" in text or "\r" in text:
+                yield problem(setting, "more than one line", "Write it in one line.", key=key, value=shown)
+            # Paths on the controller are its user's own business.
+            elif option.type != "path" and ".." in text.split("/"):
+                yield problem(setting, "a path that leads upwards", "Write it without '..'.", key=key, value=shown)
+
+
+def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """All strings inside a value with their places, names of keys included."""
+    if isinstance(value, str):
+        yield key, value
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield f"{key}.(key)", str(name)
+            yield from _texts(inner, f"{key}.{name}")
+    elif isinstance(value, (list, tuple)):
+        for index, inner in enumerate(value):
+            yield from _texts(inner, f"{key}[{index}]")
+
+
+VARIABLE_RULES = (unknown_variable, wrong_type, version_not_locked, preflight_errors_ignored, unsafe_texts)

@@ -162,6 +162,16 @@ def test_good_inventory_passes_and_nothing_is_run(root: Path, tmp_path: Path) ->
     assert not trace.exists()
 
 
+def test_a_template_is_resolved_for_each_host(root: Path, tmp_path: Path) -> None:
+    """The first host's value is right, the second host's is not."""
+    variables = (
+        "supply: vendors\nkubernetes_node_name: \"{{ {'w2': 'W_2'}.get(inventory_hostname, inventory_hostname) }}\"\n"
+    )
+    found = validate(root, inventory(tmp_path, HOSTS, variables))
+    assert found.returncode != 0
+    assert 'w2) is "W_2": not a DNS name' in found.stdout + found.stderr
+
+
 def test_time_for_500_hosts(root: Path, tmp_path: Path, record_property: pytest.RecordProperty) -> None:
     nodes = [f"node{i}: {{ansible_host: 192.168.{i // 200}.{i % 200 + 1}}}" for i in range(500)]
     groups = {"control_plane": nodes[:3], "workers": nodes[3:]}

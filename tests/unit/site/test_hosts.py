@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trainyard.site.hosts import HOST_RULES
-from trainyard.site.model import Site, named
+from trainyard.site.model import Setting, Site, named
 
 GOOD = {"control_plane": ["a"], "workers": ["b"], "cluster": ["a", "b"], "mirror": ["m"]}
 
@@ -67,3 +67,26 @@ def test_accepted(site: Site) -> None:
 
 def test_many_hosts_are_counted() -> None:
     assert named(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
+
+
+@pytest.mark.parametrize("address", ["10.244.9.9.1", "10.1.0", "10.1.0.300", "a b", "a_b", "a\nb", "../x"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    assert any(
+        "neither an address nor a DNS name" in text for text in refusals(Site(groups=GOOD, addresses={"a": address}))
+    )
+
+
+@pytest.mark.parametrize("address", ["10.1.0.3", "fd00::1", "node1", "Node1.site.example"])
+def test_addresses_and_names_are_accepted(address: str) -> None:
+    assert refusals(Site(groups=GOOD, addresses={"a": address})) == []
+
+
+@pytest.mark.parametrize("name", ["CP_1", "cp_1", "CP1", "-cp", "cp1.", "x" * 64])
+def test_a_node_whose_name_is_no_dns_name_is_refused(name: str) -> None:
+    groups = {"control_plane": [name], "cluster": [name]}
+    assert any("its name is no DNS name" in text for text in refusals(Site(groups=groups)))
+    assert refusals(Site(groups=groups, settings=[Setting("kubernetes_node_name", "cp1", (name,))])) == []
+    wrong = Site(
+        groups={"control_plane": ["a"], "cluster": ["a"]}, settings=[Setting("kubernetes_node_name", name, ("a",))]
+    )
+    assert any("variable kubernetes_node_name (a)" in text for text in refusals(wrong))

@@ -95,3 +95,17 @@ def test_network_that_differs_between_hosts() -> None:
 def test_remedy_fits_a_small_service_network() -> None:
     found = refusals({"kubernetes_service_cidr": "10.97.0.0/30", "kubernetes_dns_ip": "10.98.0.1"})
     assert any("for example 10.97.0.3." in text for text in found)
+
+
+def test_one_host_that_overrides_a_network_which_the_others_have_by_default() -> None:
+    setting = Setting("kubernetes_pod_cidr", "10.1.0.0/16", ("n2",))
+    site = Site(settings=[setting], defaults=DEFAULTS, groups={"cluster": ["n1", "n2"]})
+    found = [str(problem) for rule in NETWORK_RULES for problem in rule(site)]
+    assert any('(n2) is "10.1.0.0/16": other hosts have "10.244.0.0/16"' in text for text in found), found
+
+
+@pytest.mark.parametrize("hosts", [("n1", "n2"), ("n1", "n2", "localhost")])
+def test_all_hosts_override_it(hosts: tuple[str, ...]) -> None:
+    setting = Setting("kubernetes_pod_cidr", "10.1.0.0/16", hosts)
+    site = Site(settings=[setting], defaults=DEFAULTS, groups={"cluster": ["n1", "n2"]})
+    assert not [problem for rule in NETWORK_RULES for problem in rule(site)]

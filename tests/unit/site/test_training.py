@@ -127,3 +127,19 @@ def test_all_faults_are_reported_together() -> None:
 )
 def test_accepted(training: dict[str, Any], others: dict[str, str]) -> None:
     assert refusals(training, **others) == []
+
+
+@pytest.mark.parametrize("namespace", ["kube-system", "kube-public", "default", "jobset-system", "calico-system"])
+def test_a_namespace_of_the_cluster_is_refused(namespace: str) -> None:
+    assert any(f'workloads_training.namespace is "{namespace}"' in text for text in refusals({"namespace": namespace}))
+
+
+@pytest.mark.parametrize("path", ["/etc", "/var/lib/trainyard/trainings/../../..", "/var/lib/trainyard/trainings2"])
+def test_a_folder_outside_the_one_for_logs_is_refused(path: str) -> None:
+    found = refusals({"logs": {"node": "n", "path": path}}, workloads_logs_path="/var/lib/trainyard/trainings")
+    assert any("outside workloads_logs_path" in text for text in found), found
+
+
+def test_a_folder_inside_it_is_accepted() -> None:
+    logs = {"node": "n", "path": "/var/lib/trainyard/trainings/mine"}
+    assert refusals({"logs": logs}, workloads_logs_path="/var/lib/trainyard/trainings") == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trainyard.site.model import UNRESOLVED, Option, Setting, Site
-from trainyard.site.variables import VARIABLE_RULES, fits
+from trainyard.site.variables import VARIABLE_RULES, fits, unsafe_texts
 
 OPTIONS = {
     "base_packages": Option(type="list", elements="str"),
@@ -18,6 +18,9 @@ OPTIONS = {
     "control_plane_endpoint": Option(),
     "control_plane_ignore_preflight_errors": Option(type="list", elements="str"),
     "kubernetes_version": Option(),
+    "base_entries": Option(type="dict"),
+    "base_certificates": Option(type="list", elements="dict"),
+    "base_folder": Option(type="path"),
 }
 SITE = {
     "options": OPTIONS,
@@ -114,3 +117,34 @@ def test_without_a_lock_no_version_is_refused() -> None:
 )
 def test_fits(value: object, kind: str, expected: bool) -> None:
     assert fits(value, kind) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("control_plane_endpoint", "a:1\n10.0.0.1 evil", 'is "a:1\n10.0.0.1 evil": more than one line'),
+        (
+            "base_sources",
+            [{"name": "../../x"}],
+            'base_sources[0].name (group_vars/all/x.yml:3, cp1) is "../../x": a path that leads up',
+        ),
+        ("base_entries", {"a\n1.2.3.4 b": "1.1.1.1"}, "more than one line"),
+        ("base_packages", ["a\rb"], "base_packages[0]"),
+    ],
+)
+def test_texts_that_would_change_files_and_paths_are_refused(name: str, value: object, expected: str) -> None:
+    site = Site(settings=[Setting(name, value, ("cp1",), "group_vars/all/x.yml:3")], **SITE)
+    found = [str(problem) for problem in unsafe_texts(site)]
+    assert len(found) == 1 and expected in found[0], found
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("base_certificates", [{"content": "line\nline\n"}]),
+        ("base_folder", "/a/../b"),
+        ("control_plane_endpoint", "a..b:1"),
+    ],
+)
+def test_texts_that_are_fine(name: str, value: object) -> None:
+    assert not list(unsafe_texts(Site(settings=[Setting(name, value, ("cp1",))], **SITE)))
