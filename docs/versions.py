@@ -21,6 +21,8 @@ MADE_FROM = {
     "python_wheels": "Python index, hashes in requirements.txt",
     "npm_files": "npm, hash in the lock",
     "image": "the artefacts above",
+    "vendor_files": "nothing: only the vendor has it",
+    "vendor_image": "nothing: only the vendor has it",
 }
 
 

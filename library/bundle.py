@@ -42,10 +42,11 @@ options:
     choices: [auto, upstream, source]
     default: auto
   artefacts:
-    description: Names of the results to make; all that nothing else in the lock is made from when empty.
+    description:
+      - Names of the results to make. An empty list makes nothing.
+      - When left out, all that nothing else in the lock is made from, without what only a vendor makes.
     type: list
     elements: str
-    default: []
   keep_days:
     description:
       - Remove artefacts that no entry of the lock makes any more and that are older than this many days.
@@ -56,6 +57,7 @@ options:
     description:
       - Instead of making artefacts, ask the vendors for the hashes of the origins that the lock calls C(unpinned), and
         write them into the lock.
+      - In check mode all other pins are compared with what the vendors serve, too; a difference is an error.
     type: bool
     default: false
   progress_file:
@@ -123,7 +125,7 @@ def main() -> None:
             "debian_mirror": {"type": "str", "default": ""},
             "go_min": {"type": "str", "default": "1.26"},
             "source": {"type": "str", "choices": ["auto", "upstream", "source"], "default": "auto"},
-            "artefacts": {"type": "list", "elements": "str", "default": []},
+            "artefacts": {"type": "list", "elements": "str"},
             "keep_days": {"type": "int", "default": 0},
             "pin": {"type": "bool", "default": False},
             "progress_file": {"type": "path"},
@@ -179,10 +181,10 @@ def _make(module: AnsibleModule) -> None:
 
 
 def _pin(module: AnsibleModule) -> None:
-    path = Path(module.params["lock"])
+    path, project = Path(module.params["lock"]), Path(module.params["project"])
 
     def make_plan() -> Plan:
-        pins = pin.resolve(lock.load(path))
+        pins = (pin.compare if module.check_mode else pin.resolve)(lock.load(path), project)
         what = f"Write {len(pins)} hashes into {path}"
         after = {entry.origin: entry.value for entry in pins}
         steps = [Step(what, lambda: pin.write(path, pins))] if pins else []

@@ -1,51 +1,55 @@
-"""Where the vendor publishes an artefact of the lock file."""
+"""Where the vendor publishes a package of the lock file."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: locked_origin
-short_description: Vendor's origin of an artefact in the lock file
+short_description: Package repository of an artefact in the lock file
 description:
-  - Returns the entry C(upstream) of each named artefact of C(bundle.lock.yml) in the project's root.
+  - Returns for each named artefact the apt repository in which the vendor publishes it - C(apt) (base URL), C(suite)
+    (C(/) for a flat repository), C(component) (empty for a flat one), C(key) (URL) and C(signed_by) (its fingerprint).
+  - The lock file is the one that the variable C(bundle_lock) names, or else C(bundle.lock.yml) in the project's root.
 options:
   _terms:
-    description: Names of artefacts.
+    description: Names of artefacts that are packages.
     required: true
 """
 
 EXAMPLES = r"""
-- name: Show the repository of the kubelet
+- name: Show where the kubelet comes from
   ansible.builtin.debug:
     msg: "{{ lookup('locked_origin', 'deb_kubelet').apt }}"
 """
 
 RETURN = r"""
 _list:
-  description: The origins; of a package C(apt), C(suite), C(component), C(key) and C(signed_by).
+  description: The repositories.
   type: list
   elements: dict
 """
 
-from functools import lru_cache
+import sys
 from pathlib import Path
 
-import yaml
 from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 
-LOCK = Path(__file__).resolve().parents[2] / "bundle.lock.yml"
+# The root package is not on Ansible's path.
+if str(ROOT := Path(__file__).resolve().parents[2]) not in sys.path:
+    sys.path.append(str(ROOT))
 
-
-@lru_cache(maxsize=1)
-def _artefacts() -> dict[str, dict]:
-    return yaml.safe_load(LOCK.read_text(encoding="utf-8"))["artefacts"]
+from trainyard import lockfile
 
 
 class LookupModule(LookupBase):
     """See DOCUMENTATION."""
 
     def run(self, terms, variables=None, **kwargs):
+        origins = []
         for term in terms:
-            if "upstream" not in _artefacts().get(term, {}):
-                raise AnsibleLookupError(f"The lock file has no artefact {term} with an upstream origin.")
-        return [dict(_artefacts()[term]["upstream"]) for term in terms]
+            upstream = lockfile.entry(term, variables, self._templar).get("upstream", {})
+            if "apt" not in upstream:
+                raise AnsibleLookupError(f"The lock file names no apt repository for {term}.")
+            shape = {"suite": "/", "component": "", **upstream}
+            origins.append({key: shape[key] for key in ("apt", "suite", "component", "key", "signed_by")})
+        return origins

@@ -6,7 +6,8 @@ DOCUMENTATION = r"""
 name: locked_version
 short_description: Version of an artefact in the lock file
 description:
-  - Returns the version of each named artefact of C(bundle.lock.yml) in the project's root, without a leading C(v).
+  - Returns the version of each named artefact of the lock file without a leading C(v).
+  - The lock file is the one that the variable C(bundle_lock) names, or else C(bundle.lock.yml) in the project's root.
 options:
   _terms:
     description: Names of artefacts.
@@ -26,28 +27,21 @@ _list:
   elements: str
 """
 
-from functools import lru_cache
+import sys
 from pathlib import Path
 
-import yaml
-from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 
-LOCK = Path(__file__).resolve().parents[2] / "bundle.lock.yml"
+# The root package is not on Ansible's path.
+if str(ROOT := Path(__file__).resolve().parents[2]) not in sys.path:
+    sys.path.append(str(ROOT))
 
-
-@lru_cache(maxsize=1)
-def _artefacts() -> dict[str, dict]:
-    return yaml.safe_load(LOCK.read_text(encoding="utf-8"))["artefacts"]
+from trainyard import lockfile
 
 
 class LookupModule(LookupBase):
     """See DOCUMENTATION."""
 
     def run(self, terms, variables=None, **kwargs):
-        versions = []
-        for term in terms:
-            if term not in _artefacts():
-                raise AnsibleLookupError(f"The lock file has no artefact {term}.")
-            versions.append(str(_artefacts()[term]["version"]).removeprefix("v"))
-        return versions
+        entries = [lockfile.entry(term, variables, self._templar) for term in terms]
+        return [str(entry["version"]).removeprefix("v") for entry in entries]

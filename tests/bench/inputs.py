@@ -45,7 +45,7 @@ def artefacts(cache: str | Path) -> dict[str, dict[str, Any]]:
     :raises SystemExit: something of it has still to be built.
     """
     entries = lock.load(str(ROOT / "bundle.lock.yml"))
-    assembly = Assembly(entries, [], Store(cache), Context(ROOT, Path(cache), ""), source="source")
+    assembly = Assembly(entries, None, Store(cache), Context(ROOT, Path(cache), ""), source="source")
     if assembly.missing:
         raise SystemExit(f"The bundle in {cache} lacks {', '.join(assembly.missing)}; run site.yml once to build it.")
     return assembly.result()

@@ -29,14 +29,19 @@ class Assembly:
     there costs the hashing of its results, not of every step on the way to them.
 
     :param artefacts: of the whole lock, in build order.
-    :param wanted: names of the results that are asked for; all that nothing else is made from when empty.
+    :param wanted: names of the results that are asked for; all that nothing else is made from when None.
     :param source: one of `choose.SOURCES`.
     """
 
     def __init__(
-        self, artefacts: Mapping[str, lock.Artefact], wanted: Sequence[str], store: Store, context: Context, source: str
+        self,
+        artefacts: Mapping[str, lock.Artefact],
+        wanted: Sequence[str] | None,
+        store: Store,
+        context: Context,
+        source: str,
     ) -> None:
-        self.wanted = list(wanted) or lock.results(artefacts)
+        self.wanted = lock.results(artefacts) if wanted is None else list(wanted)
         closure = lock.closure(artefacts, self.wanted)
         self.choices = Chooser(closure, context.project, REVISIONS, store, source).choose(self.wanted)
         self.artefacts = {name: artefact for name, artefact in closure.items() if name in self.choices}
@@ -121,7 +126,7 @@ class Assembly:
             )
             return {
                 "version": artefact.version,
-                "kind": artefact.kind,
+                "kind": artefact.product,
                 "origin": origin,
                 **facts,
                 "seconds": round(time.monotonic() - started, 1),
@@ -149,8 +154,8 @@ class Assembly:
     def _future(self, name: str) -> dict[str, Any]:
         artefact = self.artefacts[name]
         path = self.store.path(name, self.keys[name])
-        facts = {"path": str(path), "kind": artefact.kind, "version": artefact.version, "key": self.keys[name]}
-        if artefact.kind == "image":
+        facts = {"path": str(path), "kind": artefact.product, "version": artefact.version, "key": self.keys[name]}
+        if artefact.product == "image":
             reference = artefact.recipe["reference"].format(version=artefact.version)
             facts |= {"reference": reference, "layout": str(path / LAYOUT), "digest": f"sha256:{'0' * 64}"}
         elif artefact.kind == "apt_repository":

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import TrainyardError
-from .lock import Artefact, tree_hash
+from .lock import VENDOR, Artefact, tree_hash
 from .store import Store
 from .vendor import http as fetch
 
@@ -77,7 +77,7 @@ class Chooser:
         if self._unpinned:
             raise TrainyardError(
                 f"The lock has no hash for the upstream of {', '.join(sorted(set(self._unpinned)))}, "
-                "and bundle_artifact_source is upstream.",
+                f"and bundle_artifact_source is {self._source}.",
                 remedy="Pin them on a machine that reaches the vendors: "
                 "ansible localhost -m include_role -a 'name=bundle tasks_from=pin', then commit bundle.lock.yml.",
             )
@@ -89,11 +89,11 @@ class Chooser:
         return self.choices[name]
 
     def _choice(self, artefact: Artefact) -> Choice:
-        origin = artefact.origin
-        if origin is None or self._source == "source":
+        origin, vendors_only = artefact.origin, artefact.kind.startswith(VENDOR)
+        if origin is None or (self._source == "source" and not vendors_only):
             return self._from_source(artefact)
         upstream = Choice("upstream", upstream_key(artefact), frozenset())
-        if self._source == "upstream":
+        if self._source == "upstream" or vendors_only:
             if not origin.pinned:
                 self._unpinned.append(artefact.name)
             return upstream

@@ -32,8 +32,12 @@ REQUIRED = {
     "c_program": ("source", "program"),
     "rootfs": ("suites", "packages"),
     "image": ("reference", "containerfile"),
+    "vendor_image": ("reference", "upstream"),
+    "vendor_files": ("upstream",),
 }
 """The kinds, and what the recipe of each must say; among it whatever pins what the recipe downloads."""
+VENDOR = "vendor_"
+"""Begins the kinds that have an origin and no recipe: they are fetched, and only where they are asked for by name."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,11 @@ class Artefact:
     recipe: Mapping[str, Any]
     upstream: Mapping[str, Any]
     origin: Origin | None
+
+    @property
+    def product(self) -> str:
+        """What it is when it is there, whoever made it: an image of the vendor is an `image`."""
+        return self.kind.removeprefix(VENDOR)
 
     def references(self) -> Iterator[Reference]:
         """Every input named anywhere in the recipe."""
@@ -150,9 +159,9 @@ def _ordered(artefacts: Mapping[str, Artefact]) -> list[str]:
 
 
 def results(artefacts: Mapping[str, Artefact]) -> list[str]:
-    """Names of the artefacts that nothing else in the lock is made from: what a site uses."""
+    """Names of the artefacts that nothing else in the lock is made from, and that can be made here."""
     used = {needed for artefact in artefacts.values() for needed in artefact.inputs()}
-    return [name for name in artefacts if name not in used]
+    return [name for name, artefact in artefacts.items() if name not in used and not artefact.kind.startswith(VENDOR)]
 
 
 def closure(artefacts: Mapping[str, Artefact], wanted: Iterable[str]) -> dict[str, Artefact]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
+import lzma
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,6 +93,24 @@ def test_a_package_arrives(vendor, signers, tmp_path, shape: str, detached: bool
     assert facts["deb"] == "tool_1.2-1_amd64.deb"
     assert facts["sha256"] == sha256(DEB)
     assert (tmp_path / "out" / facts["deb"]).read_bytes() == DEB
+
+
+@pytest.mark.parametrize("ending", [".gz", ".xz"])
+def test_an_index_with_sha512_only(vendor, signers, tmp_path, ending: str) -> None:
+    """As NVIDIA's is, which has no .gz either."""
+    origin = publish(vendor, signers["vendor"], "flat")
+    text = vendor.files.pop("/deb/Packages")
+    del vendor.files["/deb/Packages.gz"]
+    packed = {".gz": gzip.compress, ".xz": lzma.compress}[ending](text)
+    release = f"Origin: vendor\nSHA512:\n {hashlib.sha512(packed).hexdigest()} {len(packed)} Packages{ending}\n"
+    vendor.files |= {
+        f"/deb/Packages{ending}": packed,
+        "/deb/InRelease": signers["vendor"]("--clearsign", stdin=release.encode()),
+    }
+    assert Archive(tmp_path).fetch(origin, tmp_path / "out", tmp_path / "partial")["sha256"] == sha256(DEB)
+    vendor.files[f"/deb/Packages{ending}"] = flipped(packed)
+    with pytest.raises(TrainyardError, match=f"Packages{ending} has the SHA-512"):
+        Archive(tmp_path).fetch(origin, tmp_path / "out2", tmp_path / "partial")
 
 
 def test_the_index_is_read_once_for_all_packages(vendor, signers, tmp_path) -> None:

@@ -46,7 +46,7 @@ class Bench:
     def assembly(self, *wanted: str) -> Assembly:
         cache = self.folder / "cache"
         return Assembly(
-            lock.load(self.folder / "lock.yml"), wanted, Store(cache), Context(self.folder, cache, ""), "source"
+            lock.load(self.folder / "lock.yml"), wanted or None, Store(cache), Context(self.folder, cache, ""), "source"
         )
 
     def run(self, *wanted: str) -> list[str]:

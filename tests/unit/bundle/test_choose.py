@@ -32,6 +32,11 @@ artefacts:
     reference: vendor.example/c:1
     containerfile: project:lock.yml
     upstream: {{image: "vendor.example/c:1@unpinned"}}
+  theirs:
+    kind: vendor_image
+    version: "1"
+    reference: vendor.example/d:1
+    upstream: {{image: "vendor.example/d:1@sha256:{"d" * 64}"}}
   own:
     kind: image
     version: "1"
@@ -111,3 +116,9 @@ def test_the_way_changes_the_address_of_what_depends_on_it(site) -> None:
     built, fetched = site.choose("source", "own"), site.choose("upstream", "own")
     assert built["own"].key != fetched["own"].key
     assert fetched["pinned"].key == upstream_key(site.artefacts["pinned"]) != built["pinned"].key
+
+
+@pytest.mark.parametrize("source", ["auto", "upstream", "source"])
+def test_what_only_a_vendor_makes_is_fetched_when_it_is_asked_for(site, source: str) -> None:
+    assert site.origins(source, "theirs", answers=False) == {"theirs": "upstream"}
+    assert "theirs" not in lock.results(site.artefacts)

@@ -129,11 +129,11 @@ def test_pinning_writes_hashes_that_are_enforced_from_then_on(vendor, tmp_path) 
     path.write_text(LOCK.format(url=vendor.url, address=vendor.address))
     vendor.files |= {"/v1/tool": b"tool", "/v2/team/tool/manifests/v1": b"{}"}
     assert not any(artefact.origin.pinned for artefact in lock.load(path).values())
-    pin.write(path, pin.resolve(lock.load(path)))
+    pin.write(path, pin.resolve(lock.load(path), tmp_path))
     artefacts = lock.load(path)
     assert artefacts["image"].origin.digest == f"sha256:{sha256(b'{}')}"
     assert "# a comment that stays" in path.read_text()
-    assert pin.resolve(artefacts) == []
+    assert pin.resolve(artefacts, tmp_path) == []
     Upstream(tmp_path, tmp_path / "cache").fetch(artefacts["tool"], tmp_path / "out")
     assert (tmp_path / "out/tool").read_bytes() == b"tool"
     vendor.files["/v1/tool"] = b"evil"

@@ -100,6 +100,24 @@ def test_pinned_and_fetched(site) -> None:
     assert site.run(source="source")["artefacts"]["pause"]["origin"] == "source"
 
 
+def test_a_pin_that_the_vendor_no_longer_serves_is_named(site) -> None:
+    site.pin(sha256(b"what was pinned"))
+    before = (site.folder / "project/lock.yml").read_text()
+    differs = site.run(pin=True, check=True)
+    served = sha256(site.vendor.files["/1.0/pause.gz"])
+    assert f"pause.gz#sha256= is {served} now, the lock has {sha256(b'what was pinned')}" in differs["msg"]
+    assert "find out why before a new hash" in differs["msg"]
+    assert site.run(pin=True)["changed"] is False, "a pin that is there is not replaced"
+    site.vendor.files.clear()
+    assert "pause: " in (gone := site.run(pin=True, check=True)["msg"]) and "answered 404" in gone
+    assert (site.folder / "project/lock.yml").read_text() == before
+
+
+def test_all_none_or_some(site) -> None:
+    assert site.run(artefacts=[], check=True)["missing"] == []
+    assert site.run(artefacts=["pause"], check=True)["missing"] == site.run(check=True)["missing"] == ["pause"]
+
+
 def test_another_hash_fails_and_does_not_fall_back(site) -> None:
     site.pin(sha256(b"what was pinned"))
     answer = site.run(source="auto")

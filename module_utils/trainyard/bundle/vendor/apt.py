@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import email.utils
 import gzip
+import hashlib
+import lzma
 import re
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -21,6 +24,7 @@ from ..build.deb import ARCHITECTURE
 from ..origin import Apt
 from . import http as fetch
 
+_UNPACK: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.decompress, ".xz": lzma.decompress, "": bytes}
 _BAD = ("BADSIG", "EXPSIG", "EXPKEYSIG", "REVKEYSIG")
 
 
@@ -37,12 +41,7 @@ class Archive:
 
     def fetch(self, origin: Apt, out: Path, partial: Path) -> dict[str, str]:
         """Download one package into a folder and return the facts `deb`, `url` and `sha256`."""
-        with self._lock:
-            index = (origin.release, origin.component, origin.key, origin.signed_by)
-            if index not in self._indexes:
-                self._indexes[index] = self._packages(origin)
-            packages = self._indexes[index]
-        stanza = _stanza(packages, origin)
+        stanza = self.stanza(origin)
         vouched = stanza["SHA256"].lower()
         if origin.sha256 and origin.sha256 != vouched:
             raise fetch.mismatch(
@@ -54,20 +53,35 @@ class Archive:
         fetch.download(url.replace("~", "%7E"), out / name, vouched, partial=partial / vouched)
         return {"deb": name, "url": url, "sha256": vouched}
 
+    def stanza(self, origin: Apt) -> dict[str, str]:
+        """The signed index's entry of a package.
+
+        :raises TrainyardError: the index has no good signature, or not that package.
+        """
+        with self._lock:
+            index = (origin.release, origin.component, origin.key, origin.signed_by)
+            if index not in self._indexes:
+                self._indexes[index] = self._packages(origin)
+            packages = self._indexes[index]
+        return _stanza(packages, origin)
+
     def _packages(self, origin: Apt) -> str:
         """The verified index of packages."""
         release = self._release(origin)
         folder = "" if origin.suite == "/" else f"{origin.component}/binary-{ARCHITECTURE}/"
-        for name in (f"{folder}Packages.gz", f"{folder}Packages"):
-            expected = _listed(release, name)
-            if expected:
-                url = origin.release + name
-                content = fetch.read(url)
-                found = fetch.sha256_bytes(content)
-                if found != expected:
-                    raise fetch.mismatch(url, expected, found)
-                return (gzip.decompress(content) if name.endswith(".gz") else content).decode()
-        raise TrainyardError(f"The signed Release of {origin.release} lists no {folder}Packages with a SHA-256.")
+        for ending, unpack in _UNPACK.items():
+            for algorithm in ("SHA256", "SHA512"):
+                expected = _listed(release, f"{folder}Packages{ending}", algorithm)
+                if expected:
+                    url = f"{origin.release}{folder}Packages{ending}"
+                    content = fetch.read(url)
+                    found = hashlib.new(algorithm, content).hexdigest()
+                    if found != expected:
+                        raise fetch.mismatch(url, expected, found, algorithm.replace("SHA", "SHA-"))
+                    return unpack(content).decode()
+        raise TrainyardError(
+            f"The signed Release of {origin.release} lists no {folder}Packages with a SHA-256 or SHA-512."
+        )
 
     def _release(self, origin: Apt) -> str:
         """The text of `Release`, of which exactly the origin's key has signed every byte."""
@@ -123,9 +137,9 @@ def _check_valid_until(origin: Apt, release: str) -> None:
         )
 
 
-def _listed(release: str, name: str) -> str:
-    """SHA-256 of a file that `Release` lists, or nothing."""
-    section = re.search(r"^SHA256:[ \t]*\n((?:[ \t].*\n?)+)", release, re.MULTILINE)
+def _listed(release: str, name: str, algorithm: str) -> str:
+    """Hash of a file that `Release` lists, or nothing; NVIDIA's has SHA-512 only."""
+    section = re.search(rf"^{algorithm}:[ \t]*\n((?:[ \t].*\n?)+)", release, re.MULTILINE)
     for line in (section[1] if section else "").splitlines():
         digest, _, path = line.split()
         if path.removeprefix("./") == name:

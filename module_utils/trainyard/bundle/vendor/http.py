@@ -149,10 +149,10 @@ def sha256_of(url: str) -> str:
     return digest.hexdigest()
 
 
-def mismatch(what: str, expected: str, found: str) -> TrainyardError:
+def mismatch(what: str, expected: str, found: str, algorithm: str = "SHA-256") -> TrainyardError:
     """The refusal of bytes that are not those that were pinned."""
     return TrainyardError(
-        f"{what} has the SHA-256 {found}, expected was {expected}.",
+        f"{what} has the {algorithm} {found}, expected was {expected}.",
         remedy="Do not use it: the origin, the way to it or the pin has been altered. Find out which, then pin again.",
         url=what,
         expected=expected,

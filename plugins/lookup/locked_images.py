@@ -1,0 +1,50 @@
+"""The vendors' images of the lock file with their digests."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: locked_images
+short_description: Vendors' images of the lock file with their digests
+description:
+  - Returns one mapping from each reference to the digest of what the vendor publishes under it, which is that of the
+    index over all platforms where there is one.
+  - Images whose digest the lock does not know are not in it.
+  - The lock file is the one that the variable C(bundle_lock) names, or else C(bundle.lock.yml) in the project's root.
+options:
+  _terms:
+    description: Names of artefacts; all images when there are none.
+"""
+
+EXAMPLES = r"""
+- name: Show what the lock pins
+  ansible.builtin.debug:
+    msg: "{{ lookup('locked_images') }}"  # {registry.k8s.io/pause:3.10.2: "sha256:...", ...}
+"""
+
+RETURN = r"""
+_list:
+  description: One mapping.
+  type: list
+  elements: dict
+"""
+
+import sys
+from pathlib import Path
+
+from ansible.plugins.lookup import LookupBase
+
+# The root package is not on Ansible's path.
+if str(ROOT := Path(__file__).resolve().parents[2]) not in sys.path:
+    sys.path.append(str(ROOT))
+
+from trainyard import lockfile
+
+
+class LookupModule(LookupBase):
+    """See DOCUMENTATION."""
+
+    def run(self, terms, variables=None, **kwargs):
+        found = lockfile.artefacts(variables, self._templar)
+        wanted = {term: lockfile.entry(term, variables, self._templar) for term in terms} or found
+        pins = (entry.get("upstream", {}).get("image", "").partition("@") for entry in wanted.values())
+        return [{reference: digest for reference, _, digest in pins if digest.startswith("sha256:")}]

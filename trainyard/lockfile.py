@@ -1,0 +1,44 @@
+"""The lock file as lookups read it: where it lies, and what it says as plain data."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ansible.errors import AnsibleLookupError
+
+VARIABLE = "bundle_lock"
+DEFAULT = Path(__file__).resolve().parents[1] / "bundle.lock.yml"
+
+
+def artefacts(variables: dict[str, Any] | None, templar: Any) -> dict[str, dict[str, Any]]:
+    """Entries by name of the lock that the site names by `bundle_lock`, or else of the checkout's.
+
+    :param variables: of the host for which a lookup runs; the role's own default names the checkout's lock.
+    """
+    named = (variables or {}).get(VARIABLE, "")
+    path = Path(templar.template(named)) if named and "bundle_project" not in str(named) else DEFAULT
+    try:
+        return _read(path, path.stat().st_mtime_ns)
+    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
+        raise AnsibleLookupError(f"The lock file {path} ({VARIABLE}) cannot be read: {error}") from error
+
+
+def entry(name: str, variables: dict[str, Any] | None, templar: Any) -> dict[str, Any]:
+    """One entry.
+
+    :raises AnsibleLookupError: there is none of that name.
+    """
+    found = artefacts(variables, templar)
+    if name not in found:
+        raise AnsibleLookupError(f"The lock file has no artefact {name}.")
+    return found[name]
+
+
+@lru_cache(maxsize=2)
+def _read(path: Path, changed: int) -> dict[str, dict[str, Any]]:
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))[
+        "artefacts"
+    ]
