@@ -7,8 +7,8 @@ DOCUMENTATION = r"""
 module: oci_push
 short_description: Push images from OCI layouts to a registry
 description:
-  - Compares the digest behind each tag with the one in the layout and pushes what differs.
-  - Blobs that the registry already has are not sent again.
+  - Compares the digest behind each tag with the one in the layout and pushes what differs, with C(skopeo).
+  - Blobs that the registry already has are not sent again. Digests are kept.
 options:
   registry:
     description: Address of the registry, C(https://host:port).
@@ -17,6 +17,25 @@ options:
   ca_file:
     description: Certificate authority of the registry; the system's when left out.
     type: path
+  client_cert:
+    description: Certificate to show to the registry.
+    type: path
+  client_key:
+    description: Private key of O(client_cert).
+    type: path
+  auth_file:
+    description: File of logins, as C(skopeo login) and C(podman login) write it.
+    type: path
+  username:
+    description: Name to log in with. The login is tried before anything else.
+    type: str
+  password:
+    description: Password or token of O(username).
+    type: str
+  probe:
+    description: Only see whether the registry answers and takes the login.
+    type: bool
+    default: false
   images:
     description: Images with C(reference) (repository and tag), C(layout) (folder) and C(digest).
     type: list
@@ -25,10 +44,13 @@ options:
 attributes:
   check_mode:
     support: full
-    description: Asks the registry; when it does not answer, everything counts as to be pushed.
+    description: Asks the registry. When nothing answers, or its authority is not made yet, everything counts as to be
+      pushed; a certificate or a login that is refused is an error.
   diff_mode:
     support: full
     description: Shows the digest behind each tag.
+requirements:
+  - skopeo
 author:
   - trainyard
 """
@@ -51,17 +73,12 @@ steps:
   elements: str
 """
 
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.bundle.oci import Registry, image
+from ansible.module_utils.trainyard.bundle.oci import Access, Image, make_plan, registry
 from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.core.plan import Plan, Step
-from ansible.module_utils.trainyard.core.runner import run_plan
-
-CONNECTIONS = 4
-"""Questions asked at a time."""
+from ansible.module_utils.trainyard.core.runner import fail, run_plan
 
 
 def main() -> None:
@@ -69,32 +86,31 @@ def main() -> None:
         argument_spec={
             "registry": {"type": "str", "required": True},
             "ca_file": {"type": "path"},
+            "client_cert": {"type": "path"},
+            "client_key": {"type": "path", "no_log": False},
+            "auth_file": {"type": "path"},
+            "username": {"type": "str"},
+            "password": {"type": "str", "no_log": True},
+            "probe": {"type": "bool", "default": False},
             "images": {"type": "list", "elements": "dict", "required": True},
         },
+        mutually_exclusive=[("auth_file", "username")],
+        required_together=[("client_cert", "client_key"), ("username", "password")],
         supports_check_mode=True,
     )
-
-    def make_plan() -> Plan:
-        images = [image(entry["reference"], entry["layout"], entry["digest"]) for entry in module.params["images"]]
-        registry = Registry(module.params["registry"], module.params["ca_file"])
-        try:
-            with ThreadPoolExecutor(CONNECTIONS) as pool:
-                found = list(pool.map(lambda wanted: registry.digest(wanted.repository, wanted.tag), images))
-        except TrainyardError:
-            # A site that is only planned has no registry yet.
-            if not module.check_mode:
-                raise
-            found = [None] * len(images)
-        steps = [
-            Step(f"Push {wanted.repository}:{wanted.tag}", partial(registry.push, wanted))
-            for wanted, digest in zip(images, found, strict=True)
-            if digest != wanted.digest
-        ]
-        names = [f"{wanted.repository}:{wanted.tag}" for wanted in images]
-        before = dict(zip(names, found, strict=True))
-        return Plan(steps, before, {name: wanted.digest for name, wanted in zip(names, images, strict=True)})
-
-    run_plan(module, make_plan)
+    names = ("ca_file", "client_cert", "client_key", "auth_file", "username", "password")
+    access = Access(**{name: module.params[name] or "" for name in names})
+    images = [Image(entry["reference"], Path(entry["layout"]), entry["digest"]) for entry in module.params["images"]]
+    try:
+        with registry(module.params["registry"], access) as there:
+            if module.params["probe"]:
+                there.open()
+                for image in images:
+                    there.digest(image.reference)
+                module.exit_json(changed=False, steps=[])
+            run_plan(module, lambda: make_plan(there, images, may_be_absent=module.check_mode))
+    except TrainyardError as error:
+        fail(module, error)
 
 
 if __name__ == "__main__":

@@ -1,135 +1,205 @@
-"""Pushing OCI layouts to a registry by the distribution protocol.
-
-https://github.com/opencontainers/distribution-spec/blob/main/spec.md: a manifest is put under a tag after every blob
-that it names; what the registry already has is not sent again.
-"""
+"""Pushing OCI layouts to a registry, with skopeo."""
 
 from __future__ import annotations
 
-import http.client
-import json
-import ssl
+import hashlib
 import urllib.parse
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from email.message import Message
-from functools import cached_property
+from functools import partial
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
 
-from ..core.errors import TrainyardError
+from ..core.command import run
+from ..core.errors import CommandError, TrainyardError
+from ..core.plan import Plan, Step
 
-TIMEOUT = 60
-"""Seconds that one request may be without an answer."""
+ASK_TIMEOUT = 60
+"""Seconds for one question to the registry."""
+QUESTIONS = 4
+"""Questions asked at a time."""
+PUSH_TIMEOUT = 3600
+"""Seconds for one image: 2 GB over 5 Mbit/s."""
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 MANIFEST_TYPES = (MANIFEST_TYPE, "application/vnd.docker.distribution.manifest.v2+json")
 INDEX_TYPES = (
     "application/vnd.oci.image.index.v1+json",
     "application/vnd.docker.distribution.manifest.list.v2+json",
 )
+_ABSENT = ("manifest unknown", "name unknown", "repository name not known")
+"""Messages of the distribution specification's codes MANIFEST_UNKNOWN and NAME_UNKNOWN."""
+_NO_CONNECTION = "dial tcp"
+"""How Go's network errors begin when there was no connection, so no answer of any kind."""
+
+
+class NoRegistryError(TrainyardError):
+    """Nothing answers at the registry's address, or its certificates do not exist: a site that is not built yet."""
 
 
 @dataclass(frozen=True)
 class Image:
     """An image in a layout and the name that it gets in the registry.
 
-    :param repository: path below the registry's host, e.g. "registry.k8s.io/kube-proxy".
+    :param reference: "repository:tag" below the registry, e.g. "registry.k8s.io/kube-proxy:v1.36.3".
     :param digest: of its manifest, "sha256:...".
     """
 
-    repository: str
-    tag: str
+    reference: str
     layout: Path
     digest: str
 
-    def blob(self, digest: str) -> Path:
-        return self.layout / "blobs" / digest.replace(":", "/")
 
+@dataclass(frozen=True)
+class Access:
+    """How to reach a registry and who asks. Files are given by path, so that no secret stands in a command line.
 
-def image(reference: str, layout: str | Path, digest: str) -> Image:
-    """Split "repository:tag"."""
-    repository, _, tag = reference.rpartition(":")
-    return Image(repository, tag, Path(layout), digest)
+    :param ca_file: the authority that signed the registry's certificate; empty for the system's.
+    :param client_cert: certificate to show, with `client_key`.
+    :param auth_file: file with logins as `skopeo login` writes it.
+    :param username: with `password`, a login that is tried before anything else.
+    """
+
+    ca_file: str = ""
+    client_cert: str = ""
+    client_key: str = ""
+    auth_file: str = ""
+    username: str = ""
+    password: str = ""
 
 
 class Registry:
     """A registry over HTTPS.
 
-    :param url: "https://host:port".
-    :param ca_file: the certificate authority that signed its certificate, or None for the system's.
+    :param folder: an empty one for its certificates and for the login; it outlives this object.
     """
 
-    def __init__(self, url: str, ca_file: str | None = None) -> None:
-        parsed = urllib.parse.urlsplit(url)
-        if parsed.scheme != "https" or not parsed.hostname:
-            raise TrainyardError(f"{url} is not the https:// address of a registry.")
+    def __init__(self, url: str, access: Access, folder: Path) -> None:
         self.url = url
-        self._host, self._port = parsed.hostname, parsed.port or 443
-        self._ca_file = ca_file
+        self._host = urllib.parse.urlsplit(url).netloc
+        self._access = access
+        self._certificates = folder
+        self._auth_file = access.auth_file or (f"{folder}/auth.json" if access.username else "")
 
-    @cached_property
-    def _context(self) -> ssl.SSLContext:
+    def open(self) -> None:
+        """Lay out the certificates and try the login.
+
+        :raises NoRegistryError: there is no such file or nothing answers.
+        :raises TrainyardError: the login is refused.
+        """
+        access = self._access
+        # skopeo tells these files apart by their suffixes.
+        files = {"ca.crt": access.ca_file, "client.cert": access.client_cert, "client.key": access.client_key}
+        for name, source in files.items():
+            if source and not Path(source).is_file():
+                raise NoRegistryError(f"{source}, needed to reach the registry {self.url}, does not exist.")
+            if source:
+                (self._certificates / name).symlink_to(Path(source).absolute())
+        if access.username:
+            self._login(access.username, access.password)
+
+    def digest(self, reference: str) -> str | None:
+        """Digest of the manifest behind a tag, or None when the registry does not have it."""
+        options = [f"--cert-dir={self._certificates}", *self._auth("--authfile")]
         try:
-            return ssl.create_default_context(cafile=self._ca_file)
-        except OSError as error:
-            raise TrainyardError(f"The certificate authority {self._ca_file} cannot be read: {error}.") from error
-
-    def digest(self, repository: str, tag: str) -> str | None:
-        """Digest of a tag's manifest, or None when the registry does not have it."""
-        headers = {"Accept": ", ".join((*MANIFEST_TYPES, *INDEX_TYPES))}
-        status, answer, _ = self._request("HEAD", f"/v2/{repository}/manifests/{tag}", headers=headers, ok=(200, 404))
-        return answer.get("Docker-Content-Digest") if status == 200 else None
+            manifest = run(
+                ["skopeo", "inspect", "--raw", *options, f"docker://{self._host}/{reference}"], timeout=ASK_TIMEOUT
+            ).stdout
+        except CommandError as error:
+            if any(text in error.message for text in _ABSENT):
+                return None
+            raise self._explained(error) from error
+        return f"sha256:{hashlib.sha256(manifest.encode()).hexdigest()}"
 
     def push(self, pushed: Image) -> None:
-        """Send an image's blobs and then its manifest.
+        """Send what the registry lacks of an image, and then name it.
 
-        :raises TrainyardError: the registry refuses, or does not answer in time.
+        :raises TrainyardError: the registry refuses, does not answer in time, or the layout is damaged.
         """
-        try:
-            manifest_bytes = pushed.blob(pushed.digest).read_bytes()
-        except OSError as error:
+        if not (pushed.layout / "blobs" / pushed.digest.replace(":", "/")).is_file():
             raise TrainyardError(
-                f"The layout {pushed.layout} of {pushed.repository}:{pushed.tag} lacks {pushed.digest}.",
+                f"The layout {pushed.layout} of {pushed.reference} lacks {pushed.digest}.",
                 remedy="Run the bundle role again: it notices what is damaged and makes it anew.",
-            ) from error
-        manifest: dict[str, Any] = json.loads(manifest_bytes)
-        # An OCI manifest may leave its type out, Docker's never does.
-        media_type = manifest.get("mediaType", MANIFEST_TYPE)
-        for blob in [manifest["config"], *manifest["layers"]]:
-            self._push_blob(pushed, blob["digest"])
-        path = f"/v2/{pushed.repository}/manifests/{pushed.tag}"
-        self._request("PUT", path, body=manifest_bytes, headers={"Content-Type": media_type}, ok=(201,))
-
-    def _push_blob(self, pushed: Image, digest: str) -> None:
-        path = f"/v2/{pushed.repository}/blobs/{digest}"
-        status, _, _ = self._request("HEAD", path, ok=(200, 404))
-        if status == 200:
-            return
-        _, answer, _ = self._request("POST", f"/v2/{pushed.repository}/blobs/uploads/", ok=(202,))
-        location = urllib.parse.urlsplit(answer["Location"])
-        query = f"{location.query}&" if location.query else ""
-        target = f"{location.path}?{query}digest={urllib.parse.quote(digest)}"
-        file = pushed.blob(digest)
-        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(file.stat().st_size)}
-        with file.open("rb") as stream:
-            self._request("PUT", target, body=stream, headers=headers, ok=(201,))
-
-    def _request(
-        self, method: str, path: str, *, body: Any = None, headers: dict[str, str] | None = None, ok: tuple[int, ...]
-    ) -> tuple[int, Message, bytes]:
-        connection = http.client.HTTPSConnection(self._host, self._port, timeout=TIMEOUT, context=self._context)
-        connection.blocksize = 1 << 20
+            )
+        options = [
+            "--quiet",
+            "--preserve-digests",
+            f"--dest-cert-dir={self._certificates}",
+            *self._auth("--dest-authfile"),
+        ]
+        # No policy of this machine about where images may come from: these are the bundle's own, told by their digests.
+        argv = ["skopeo", "--insecure-policy", "copy", *options, f"oci:{pushed.layout}"]
         try:
-            connection.request(method, path, body=body, headers=headers or {})
-            response = connection.getresponse()
-            content = response.read()
-        except (OSError, http.client.HTTPException) as error:
-            raise TrainyardError(
-                f"The registry {self.url} does not answer: {error}.",
+            run([*argv, f"docker://{self._host}/{pushed.reference}"], timeout=PUSH_TIMEOUT, outlives=False)
+        except CommandError as error:
+            raise self._explained(error) from error
+
+    def _login(self, username: str, password: str) -> None:
+        options = [f"--cert-dir={self._certificates}", *self._auth("--authfile"), f"--username={username}"]
+        try:
+            run(
+                ["skopeo", "login", *options, "--password-stdin", self._host],
+                timeout=ASK_TIMEOUT,
+                stdin=password.encode(),
+            )
+        except CommandError as error:
+            raise self._explained(error) from error
+
+    def _auth(self, option: str) -> list[str]:
+        return [f"{option}={self._auth_file}"] if self._auth_file else []
+
+    def _explained(self, error: CommandError) -> TrainyardError:
+        text = error.message.partition(": ")[2] or error.message
+        if _NO_CONNECTION in text:
+            return NoRegistryError(
+                f"The registry {self.url} does not answer: {text}",
                 remedy="See whether it runs and whether the address is right.",
-            ) from error
-        finally:
-            connection.close()
-        if response.status not in ok:
-            text = content.decode(errors="replace")[:300]
-            raise TrainyardError(f"The registry {self.url} answered {response.status} to {method} {path}: {text}")
-        return response.status, response.headers, content
+            )
+        if "x509" in text or "tls:" in text:
+            return TrainyardError(
+                f"The certificate of the registry {self.url} is not accepted: {text}",
+                remedy="Name the authority that signed it, or see whether the address is right.",
+            )
+        if any(word in text.lower() for word in ("unauthorized", "denied", "forbidden", "invalid username")):
+            return TrainyardError(
+                f"The registry {self.url} refuses the login: {text}",
+                remedy="See whether the credentials are right and may read and write there.",
+            )
+        return TrainyardError(f"The registry {self.url} failed: {text}")
+
+
+@contextmanager
+def registry(url: str, access: Access) -> Iterator[Registry]:
+    """A registry that is used until the block ends.
+
+    :param url: "https://host:port".
+    :raises TrainyardError: the address is none.
+    """
+    parsed = urllib.parse.urlsplit(url)
+    if parsed.scheme != "https" or not parsed.hostname or parsed.path.strip("/"):
+        raise TrainyardError(f"{url} is not the https:// address of a registry.")
+    with TemporaryDirectory(prefix="trainyard-registry-") as folder:
+        yield Registry(url, access, Path(folder))
+
+
+def make_plan(there: Registry, images: Sequence[Image], *, may_be_absent: bool) -> Plan:
+    """Plan to push what the registry does not have under its tag.
+
+    :param may_be_absent: nothing has to answer yet, as on a site that is only planned.
+    """
+    found: list[str | None] = [None] * len(images)
+    try:
+        there.open()
+        with ThreadPoolExecutor(QUESTIONS) as pool:
+            found = list(pool.map(there.digest, [image.reference for image in images]))
+    except NoRegistryError:
+        if not may_be_absent:
+            raise
+    steps = [
+        Step(f"Push {image.reference}", partial(there.push, image))
+        for image, digest in zip(images, found, strict=True)
+        if digest != image.digest
+    ]
+    names = [image.reference for image in images]
+    return Plan(steps, dict(zip(names, found, strict=True)), {image.reference: image.digest for image in images})

@@ -1,13 +1,16 @@
-"""Pushing layouts to a real registry over TLS, by the module's own code and by the module."""
+"""Pushing layouts to a real registry over TLS."""
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 import shutil
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,19 +18,20 @@ from ansible.module_utils.testing import patch_module_args
 from ansible.module_utils.trainyard.bundle import oci
 from ansible.module_utils.trainyard.bundle.origin import Image
 from ansible.module_utils.trainyard.bundle.vendor.images import Puller
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from library import oci_push
 from tests.unit.bundle.vendors import flipped, sha256
 from tests.unit.certificates import self_signed
 
-pytestmark = pytest.mark.skipif(shutil.which("docker-registry") is None, reason="not installed: docker-registry")
+pytestmark = pytest.mark.skipif(
+    not (shutil.which("docker-registry") and shutil.which("skopeo")), reason="not installed: docker-registry, skopeo"
+)
 
 NAME = "registry.k8s.io/pause:3.10.2"
 
 
 def make_layout(folder: Path, *, media_type: bool = True) -> oci.Image:
-    """An image of one layer in an OCI layout."""
+    """An image of one zstd layer, as the bundle makes them, in an OCI layout."""
     blobs = folder / "blobs" / "sha256"
     blobs.mkdir(parents=True)
 
@@ -36,13 +40,18 @@ def make_layout(folder: Path, *, media_type: bool = True) -> oci.Image:
         return {"digest": f"sha256:{sha256(content)}", "size": len(content)}
 
     kind = "application/vnd.oci.image"
+    config = b'{"os": "linux", "architecture": "amd64", "rootfs": {"type": "layers", "diff_ids": ["sha256:%064d"]}}' % 0
     manifest = {
         "schemaVersion": 2,
-        "config": {"mediaType": f"{kind}.config.v1+json", **put(b'{"os": "linux", "rootfs": {"diff_ids": []}}')},
-        "layers": [{"mediaType": f"{kind}.layer.v1.tar+gzip", **put(b"layer" * 1000)}],
+        "config": {"mediaType": f"{kind}.config.v1+json", **put(config)},
+        "layers": [{"mediaType": f"{kind}.layer.v1.tar+zstd", **put(b"layer" * 1000)}],
         **({"mediaType": oci.MANIFEST_TYPE} if media_type else {}),
     }
-    return oci.image(NAME, folder, str(put(json.dumps(manifest).encode())["digest"]))
+    described = put(json.dumps(manifest).encode())
+    index = {"schemaVersion": 2, "manifests": [{"mediaType": oci.MANIFEST_TYPE, **described}]}
+    (folder / "index.json").write_text(json.dumps(index))
+    (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+    return oci.Image(NAME, folder, str(described["digest"]))
 
 
 def free_port() -> int:
@@ -51,9 +60,9 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.fixture
-def registry(tmp_path) -> Iterator[tuple[str, str]]:
-    """URL and certificate of a running registry."""
+@contextmanager
+def running(tmp_path: Path, **settings: object) -> Iterator[tuple[str, str]]:
+    """URL and certificate of a running registry with these settings beside the usual ones."""
     port, pair = free_port(), tmp_path / "pair.pem"
     pair.write_text("".join(self_signed()))
     config = {
@@ -61,6 +70,7 @@ def registry(tmp_path) -> Iterator[tuple[str, str]]:
         "log": {"level": "error", "accesslog": {"disabled": True}},
         "storage": {"filesystem": {"rootdirectory": str(tmp_path / "storage")}},
         "http": {"addr": f"127.0.0.1:{port}", "tls": {"certificate": str(pair), "key": str(pair)}},
+        **settings,
     }
     (tmp_path / "config.yml").write_text(json.dumps(config))
     argv = ["docker-registry", "serve", str(tmp_path / "config.yml")]
@@ -72,79 +82,111 @@ def registry(tmp_path) -> Iterator[tuple[str, str]]:
         process.kill()
 
 
-@pytest.mark.parametrize("media_type", [True, False])
-def test_push_and_look(registry, tmp_path, media_type: bool) -> None:
-    there = oci.Registry(*registry)
-    image = make_layout(tmp_path / "oci", media_type=media_type)
-    assert there.digest(image.repository, image.tag) is None
-    there.push(image)
-    assert there.digest(image.repository, image.tag) == image.digest
-    there.push(image)
+@pytest.fixture
+def registry(tmp_path) -> Iterator[tuple[str, str]]:
+    with running(tmp_path) as started:
+        yield started
 
 
-def test_what_was_pushed_can_be_pulled(registry, tmp_path, monkeypatch) -> None:
-    image = make_layout(tmp_path / "oci")
-    oci.Registry(*registry).push(image)
-    monkeypatch.setenv("SSL_CERT_FILE", registry[1])
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    origin = Image(registry[0].removeprefix("https://"), image.repository, image.tag, image.digest)
-    assert Puller().resolve(origin) == image.digest
-    facts = Puller().fetch(origin, tmp_path / "out", tmp_path / "partial")
-    assert facts["digest"] == image.digest
+@pytest.fixture
+def private(tmp_path) -> Iterator[tuple[str, str]]:
+    """A registry that lets in `someone` with the password `secret`."""
+    # bcrypt of "secret", the only kind that the registry takes.
+    (tmp_path / "users").write_text("someone:$2y$04$jsQblGoUt/3sgZLKvLS4e.DNuRg4RKeak61m4BvGcf8g2yUk1tixC\n")
+    with running(tmp_path, auth={"htpasswd": {"realm": "tests", "path": str(tmp_path / "users")}}) as started:
+        yield started
 
 
-def test_a_damaged_layer_is_refused_by_the_registry(registry, tmp_path) -> None:
-    image = make_layout(tmp_path / "oci")
-    [layer] = [path for path in (tmp_path / "oci/blobs/sha256").iterdir() if path.read_bytes().startswith(b"layer")]
-    layer.write_bytes(flipped(layer.read_bytes()))
-    with pytest.raises(TrainyardError, match=r"answered 400 to PUT /v2/registry.k8s.io/pause/blobs.*DIGEST_INVALID"):
-        oci.Registry(*registry).push(image)
-
-
-def test_a_layout_without_its_manifest_is_named(registry, tmp_path) -> None:
-    with pytest.raises(TrainyardError, match=rf"layout {tmp_path}/oci of registry.k8s.io/pause:3.10.2 lacks sha256:0"):
-        oci.Registry(*registry).push(oci.image(NAME, tmp_path / "oci", "sha256:0"))
-
-
-@pytest.mark.parametrize(
-    ("url", "ca_file", "message"),
-    [
-        ("http://127.0.0.1:5000", None, "is not the https:// address of a registry"),
-        ("https://127.0.0.1:9", None, "The registry https://127.0.0.1:9 does not answer: .*refused"),
-        ("https://127.0.0.1:9", "/nonexistent/ca.crt", "authority /nonexistent/ca.crt cannot be read"),
-    ],
-)
-def test_a_registry_that_is_none(url: str, ca_file: str | None, message: str) -> None:
-    with pytest.raises(TrainyardError, match=message):
-        oci.Registry(url, ca_file).digest("a/b", "c")
-
-
-def test_a_registry_of_another_authority_is_not_believed(registry) -> None:
-    with pytest.raises(TrainyardError, match="CERTIFICATE_VERIFY_FAILED"):
-        oci.Registry(registry[0]).digest("a/b", "c")
-
-
-def run_module(capsys, image: oci.Image, registry: tuple[str, str], check: bool) -> dict:
+def push(capsys, image: oci.Image, url: str, *, check: bool = False, **access: str | bool) -> dict:
     """Run the module in this process and return its answer."""
     entry = {"reference": NAME, "layout": str(image.layout), "digest": image.digest}
-    arguments = {"registry": registry[0], "ca_file": registry[1], "images": [entry], "_ansible_check_mode": check}
+    arguments = {"registry": url, "images": [entry], "_ansible_check_mode": check, **access}
     with patch_module_args(arguments), pytest.raises(SystemExit):
         oci_push.main()
     return json.loads(capsys.readouterr().out.splitlines()[-1])
 
 
-def test_the_module_pushes_what_differs(registry, tmp_path, capsys) -> None:
-    image = make_layout(tmp_path / "oci")
+@pytest.mark.parametrize("media_type", [True, False])
+def test_what_differs_is_pushed_once(registry, tmp_path, capsys, media_type: bool) -> None:
+    image, (url, ca) = make_layout(tmp_path / "oci", media_type=media_type), registry
     steps = [f"Push {NAME}"]
-    assert run_module(capsys, image, registry, check=True)["steps"] == steps
-    assert run_module(capsys, image, registry, check=True)["steps"] == steps, "check mode pushes nothing"
-    assert run_module(capsys, image, registry, check=False)["steps"] == steps
-    assert run_module(capsys, image, registry, check=True)["changed"] is False
-    assert run_module(capsys, image, registry, check=False)["changed"] is False
+    assert push(capsys, image, url, ca_file=ca, check=True)["steps"] == steps
+    assert push(capsys, image, url, ca_file=ca, check=True)["steps"] == steps, "check mode pushes nothing"
+    assert push(capsys, image, url, ca_file=ca)["steps"] == steps
+    assert push(capsys, image, url, ca_file=ca, check=True)["changed"] is False
+    assert push(capsys, image, url, ca_file=ca)["changed"] is False
 
 
-def test_the_module_plans_without_a_registry_and_fails_without_one(tmp_path, capsys) -> None:
+def test_what_was_pushed_can_be_pulled(registry, tmp_path, capsys, monkeypatch) -> None:
+    image, (url, ca) = make_layout(tmp_path / "oci"), registry
+    push(capsys, image, url, ca_file=ca)
+    monkeypatch.setenv("SSL_CERT_FILE", ca)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    origin = Image(url.removeprefix("https://"), "registry.k8s.io/pause", "3.10.2", image.digest)
+    assert Puller().resolve(origin) == image.digest
+    assert Puller().fetch(origin, tmp_path / "out", tmp_path / "partial")["digest"] == image.digest
+
+
+def test_a_damaged_layer_is_refused(registry, tmp_path, capsys) -> None:
+    image, (url, ca) = make_layout(tmp_path / "oci"), registry
+    [layer] = [path for path in (tmp_path / "oci/blobs/sha256").iterdir() if path.read_bytes().startswith(b"layer")]
+    layer.write_bytes(flipped(layer.read_bytes()))
+    answer = push(capsys, image, url, ca_file=ca)
+    assert answer["failed"] and "digest" in answer["msg"].lower()
+
+
+def test_a_layout_without_its_manifest_is_named(registry, tmp_path, capsys) -> None:
+    image, (url, ca) = make_layout(tmp_path / "oci"), registry
+    lacking = oci.Image(NAME, image.layout, "sha256:0")
+    assert f"layout {tmp_path}/oci of {NAME} lacks sha256:0" in push(capsys, lacking, url, ca_file=ca)["msg"]
+
+
+@pytest.mark.parametrize(
+    ("url", "ca_file", "message"),
+    [
+        ("http://127.0.0.1:5000", "", "is not the https:// address of a registry"),
+        ("https://127.0.0.1:9", "", "The registry https://127.0.0.1:9 does not answer: .*refused"),
+        ("https://127.0.0.1:9", "/nonexistent/ca.crt", "/nonexistent/ca.crt, .*does not exist"),
+    ],
+)
+def test_a_registry_that_is_none(tmp_path, capsys, url: str, ca_file: str, message: str) -> None:
     image = make_layout(tmp_path / "oci")
-    absent = ("https://127.0.0.1:9", "/nonexistent/ca.crt")
-    assert run_module(capsys, image, absent, check=True)["steps"] == [f"Push {NAME}"]
-    assert run_module(capsys, image, absent, check=False)["failed"] is True
+    assert re.search(message, push(capsys, image, url, ca_file=ca_file)["msg"])
+    planned = push(capsys, image, url, ca_file=ca_file, check=True)
+    assert planned.get("steps") == ([f"Push {NAME}"] if url.startswith("https") else None)
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_a_registry_of_another_authority_is_not_believed(registry, tmp_path, capsys, check: bool) -> None:
+    image = make_layout(tmp_path / "oci")
+    answer = push(capsys, image, registry[0], check=check)
+    assert answer["failed"] and "certificate of the registry" in answer["msg"] and "x509" in answer["msg"]
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_a_login_that_is_refused(private, tmp_path, capsys, check: bool) -> None:
+    image, (url, ca) = make_layout(tmp_path / "oci"), private
+    (tmp_path / "auth.json").write_text(logins(url, "someone", "wrong-secret"))
+    for access in (
+        {},
+        {"username": "someone", "password": "wrong-secret"},
+        {"auth_file": str(tmp_path / "auth.json")},
+        {"auth_file": str(tmp_path / "auth.json"), "probe": True},
+    ):
+        answer = push(capsys, image, url, ca_file=ca, check=check, **access)
+        assert answer["failed"] and "refuses the login" in answer["msg"]
+        assert "wrong-secret" not in answer["msg"]
+
+
+def test_a_login_that_is_taken(private, tmp_path, capsys) -> None:
+    image, (url, ca) = make_layout(tmp_path / "oci"), private
+    (tmp_path / "auth.json").write_text(logins(url, "someone", "secret"))
+    probed = push(capsys, image, url, ca_file=ca, username="someone", password="secret", probe=True)
+    assert probed["changed"] is False and not probed.get("failed")
+    assert push(capsys, image, url, ca_file=ca, username="someone", password="secret")["changed"] is True
+    assert push(capsys, image, url, ca_file=ca, auth_file=str(tmp_path / "auth.json"))["changed"] is False
+
+
+def logins(url: str, username: str, password: str) -> str:
+    login = base64.b64encode(f"{username}:{password}".encode()).decode()
+    return json.dumps({"auths": {url.removeprefix("https://"): {"auth": login}}})
