@@ -31,7 +31,7 @@ lab: env ## From this machine to a proven training: site.yml on the lab
 	$(ANSIBLE) site.yml -i $(INVENTORY)
 
 lab-down: env ## Remove everything that the lab put on this machine
-	$(ANSIBLE) playbooks/lab_down.yml -i $(INVENTORY) -e lab_confirm=$$($(VENV)/bin/python -c 'import sys, yaml; print(yaml.safe_load(open("$(INVENTORY)/group_vars/all/lab.yml"))["lab_name"])')
+	$(ANSIBLE) playbooks/lab_down.yml -i $(INVENTORY) -e 'lab_confirm={{ lab_name }}'
 
 verify: env ## Verify the site; JSON on stdout, the program itself ends 0 pass, 1 fail, 2 cannot tell
 	@$(VENV)/bin/python -m trainyard.verify -i $(INVENTORY)

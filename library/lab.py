@@ -45,7 +45,7 @@ options:
   state_dir:
     description:
       - Folder of everything that the site keeps on this machine; the SSH keys and the known hosts lie in it.
-      - Its last part must be O(name), because it is removed as a whole.
+      - Its last part must be O(name), because it is removed as a whole; only a folder that the lab has marked is.
     type: path
     required: true
 attributes:
@@ -113,7 +113,11 @@ def plan_present(lab: model.Lab, states: dict[str, str]) -> Plan:
     if not installed():
         states.update({node.name: "absent" for node in lab.nodes})
         return Plan([Step("Make the lab once podman is installed", _impossible)], {"network": "absent", **states})
-    steps, found = network.plan(lab)
+    steps = keys.plan_marker(lab)
+    # A lab that is there already has changed the settings.
+    steps += host.plan_record(lab) if steps else []
+    network_steps, found = network.plan(lab)
+    steps += network_steps
     steps += host.plan_inotify()
     steps += keys.plan_keys(lab)
     node_steps, node_states = nodes.plan_nodes(lab, nodes.containers(lab))
@@ -139,7 +143,10 @@ def plan_absent(lab: model.Lab) -> Plan:
         left = [name for name in found if name not in gone]
         return Plan(nodes.plan_node_removal(lab, found), {"containers": found}, {"containers": left})
     steps = nodes.plan_removal(lab, found) + network.plan_removal(lab) if installed() else []
-    return Plan(steps + keys.plan_state_removal(lab), {"containers": found}, {"containers": []})
+    # Refused before anything is removed, and done last.
+    return Plan(
+        steps + host.plan_restore(lab) + keys.plan_state_removal(lab), {"containers": found}, {"containers": []}
+    )
 
 
 def _impossible() -> None:

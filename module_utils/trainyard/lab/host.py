@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import shutil
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ..core.plan import Step
+from .model import Lab
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 NODE_NOFILE = 1048576
@@ -16,6 +19,10 @@ NODE_NOFILE = 1048576
 
 NODE_NPROC = 32768
 """Processes that a node may have. The engine lowers its own limit to the kernel's smallest pid_max, which is this."""
+
+PROC_SYS = Path("/proc/sys")
+KUBELET_SETTINGS = ("vm.overcommit_memory", "kernel.panic", "kernel.panic_on_oops")
+"""What a kubelet sets on its kernel, which in a lab is this machine's."""
 
 INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
 INOTIFY_INSTANCES = 1024
@@ -69,6 +76,41 @@ def plan_inotify() -> list[Step]:
         return []
     what = f"Raise fs.inotify.max_user_instances from {limit} to {INOTIFY_INSTANCES}"
     return [Step(what, lambda: INOTIFY.write_text(str(INOTIFY_INSTANCES), encoding="ascii"))]
+
+
+def plan_record(lab: Lab) -> list[Step]:
+    """Keep the settings that the nodes' kubelets will change, in the lab's folder."""
+    return [Step("Keep the kernel settings of this machine", lambda: _write_record(lab))]
+
+
+def plan_restore(lab: Lab) -> list[Step]:
+    """Put back what was kept and has changed since."""
+    try:
+        kept = json.loads(_record(lab).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    return [
+        Step(f"Set {name} back to {kept[name]}", partial(_setting(name).write_text, kept[name], encoding="ascii"))
+        for name in KUBELET_SETTINGS
+        if name in kept and _read(name) != kept[name]
+    ]
+
+
+def _record(lab: Lab) -> Path:
+    return lab.state_dir / "kernel_settings.json"
+
+
+def _write_record(lab: Lab) -> None:
+    lab.state_dir.mkdir(parents=True, exist_ok=True)
+    _record(lab).write_text(json.dumps({name: _read(name) for name in KUBELET_SETTINGS}), encoding="utf-8")
+
+
+def _setting(name: str) -> Path:
+    return PROC_SYS / name.replace(".", "/")
+
+
+def _read(name: str) -> str:
+    return _setting(name).read_text(encoding="ascii").strip()
 
 
 def run_arguments(facts: HostFacts) -> list[str]:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from ..core.command import run
+from ..core.errors import TrainyardError
 from ..core.plan import Step
 from .model import Lab, Node
 
@@ -30,8 +31,37 @@ def plan_keys(lab: Lab) -> list[Step]:
     return steps
 
 
+def plan_marker(lab: Lab) -> list[Step]:
+    """Make the state directory this lab's own.
+
+    :raises TrainyardError: the folder holds something, and not a lab.
+    """
+    if is_ours(lab):
+        return []
+    if lab.state_dir.exists() and any(lab.state_dir.iterdir()):
+        raise _not_ours(lab)
+    return [Step(f"Make {lab.state_dir} the lab's folder", lambda: _mark(lab))]
+
+
+def is_ours(lab: Lab) -> bool:
+    """Whether the state directory is this lab's: it carries the marker, or the key that a lab without marker made."""
+    try:
+        return lab.marker.read_text(encoding="utf-8").strip() == lab.name
+    except OSError:
+        pass
+    try:
+        return Path(f"{lab.ssh_key}.pub").read_text(encoding="utf-8").strip().endswith(f" {lab.name} lab")
+    except OSError:
+        return False
+
+
 def plan_state_removal(lab: Lab) -> list[Step]:
-    """The state directory, and this project's own folder where nothing else is in it."""
+    """The state directory, and this project's own folder where nothing else is in it.
+
+    :raises TrainyardError: the folder is not the lab's.
+    """
+    if lab.state_dir.exists() and not is_ours(lab):
+        raise _not_ours(lab)
 
     def remove() -> None:
         shutil.rmtree(lab.state_dir)
@@ -60,6 +90,19 @@ def identity(lab: Lab, node: Node) -> bytes:
             member.size, member.mode = len(data), mode
             archive.addfile(member, io.BytesIO(data))
     return buffer.getvalue()
+
+
+def _mark(lab: Lab) -> None:
+    lab.state_dir.mkdir(parents=True, exist_ok=True)
+    lab.state_dir.chmod(0o755)
+    lab.marker.write_text(f"{lab.name}\n", encoding="utf-8")
+
+
+def _not_ours(lab: Lab) -> TrainyardError:
+    return TrainyardError(
+        f"The folder {lab.state_dir} is not the lab {lab.name}'s: it lacks the marker {lab.marker.name}.",
+        remedy="Set lab_state_dir to a folder of the lab's own, one that does not exist yet.",
+    )
 
 
 def _generate(path: Path, comment: str) -> None:

@@ -67,6 +67,11 @@ class Lab:
         return f"lab_{self.name.replace('-', '_')}"
 
     @property
+    def marker(self) -> Path:
+        """File that says whose folder the state directory is; without it the folder is not removed."""
+        return self.state_dir / ".lab"
+
+    @property
     def ssh_key(self) -> Path:
         return self.state_dir / "ssh" / "id_ed25519"
 
@@ -106,6 +111,13 @@ def parse(params: Mapping[str, Any]) -> Lab:
     except ValueError as error:
         raise TrainyardError(f"The lab's subnet {params['subnet']!r} is not an IPv4 network: {error}.") from error
     volumes = tuple(params["volumes"])
+    for node in params["nodes"]:
+        # Becomes a path and the name of a container.
+        if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?", node):
+            raise TrainyardError(
+                f"The lab cannot have a node named {node!r}.",
+                remedy="Give it a name of up to 42 lower-case letters, digits and dashes.",
+            )
     nodes = tuple(Node(node, _address(node, address, subnet), volumes) for node, address in params["nodes"].items())
     addresses = [node.address for node in nodes]
     twice = sorted({address for address in addresses if addresses.count(address) > 1})
@@ -116,7 +128,12 @@ def parse(params: Mapping[str, Any]) -> Lab:
 
 
 def _address(node: str, address: str, subnet: ipaddress.IPv4Network) -> str:
-    parsed = ipaddress.IPv4Address(address)
+    try:
+        parsed = ipaddress.IPv4Address(address)
+    except ValueError as error:
+        raise TrainyardError(
+            f"The address {address!r} of {node} is not an IPv4 address.", remedy="Set its ansible_host."
+        ) from error
     if parsed not in subnet or parsed in (subnet[0], subnet[1], subnet[-1]):
         raise TrainyardError(
             f"The address {address} of {node} is not one of the lab's subnet {subnet} that a node can have.",

@@ -53,6 +53,8 @@ class Engine:
         ({"state_dir": "/var/lib"}, "/var/lib, which is removed with the lab, does not have the lab's name lab"),
         ({"subnet": "10.99.0.0/33"}, "'10.99.0.0/33' is not an IPv4 network"),
         ({"nodes": {"one": "10.98.0.1"}}, r"10\.98\.0\.1 of one is not one of the lab's subnet"),
+        ({"nodes": {"one": "here"}}, "'here' of one is not an IPv4 address"),
+        ({"nodes": {"../../x": "10.99.0.5"}}, r"node named '\.\./\.\./x'"),
         ({"nodes": {"one": "10.99.0.1"}}, r"10\.99\.0\.1 of one"),
         ({"nodes": {"one": "10.99.0.5", "two": "10.99.0.5"}}, r"the same address: 10\.99\.0\.5"),
     ],
@@ -127,6 +129,7 @@ def test_the_state_goes_and_what_is_beside_it_stays(
     for name in ["lab/ssh", *beside]:
         (tmp_path / home / name).mkdir(parents=True)
     lab = model.parse({**PARAMETERS, "state_dir": str(tmp_path / home / "lab")})
+    lab.marker.write_text("lab", encoding="utf-8")
     (step,) = keys.plan_state_removal(lab)
     step.act()
     assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == left
