@@ -1,0 +1,137 @@
+"""Draining a node of an API server that is a dictionary of pods and a node."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from ansible.module_utils.trainyard.core.errors import TrainyardError, WaitError
+from ansible.module_utils.trainyard.kube import drain
+from ansible.module_utils.trainyard.kube.api import Api, KubeError
+
+KINDS = {"resources": [{"name": "nodes", "kind": "Node", "namespaced": False}]}
+KINDS["resources"].append({"name": "pods", "kind": "Pod", "namespaced": True})
+
+
+class Server:
+    """One node `w1`; `refusals` maps a pod's name to the answers that its evictions get before one succeeds."""
+
+    def __init__(self, *pods: dict[str, Any], cordoned: bool = False, **refusals: list[int]) -> None:
+        self.pods = {pod["metadata"]["name"]: pod for pod in pods}
+        self.node: dict[str, Any] = {"metadata": {"name": "w1", "annotations": {}}, "spec": {}}
+        if cordoned:
+            self.node["spec"]["unschedulable"] = True
+        self.refusals = refusals
+        self.writes: list[str] = []
+
+    def __call__(self, method: str, path: str, query: Any, body: Any, content: str) -> tuple[int, str]:
+        if path == "/api/v1":
+            return 200, json.dumps(KINDS)
+        if method == "GET":
+            answer = {"/api/v1/nodes/w1": self.node, "/api/v1/pods": {"items": list(self.pods.values())}}.get(path)
+            return (200, json.dumps(answer)) if answer else (404, "{}")
+        self.writes.append(f"{method} {path}")
+        if method == "PATCH":
+            assert content == "application/merge-patch+json"
+            meta, notes = self.node["metadata"], body["metadata"]["annotations"]
+            meta["annotations"] = {k: v for k, v in {**meta["annotations"], **notes}.items() if v is not None}
+            self.node["spec"] = {k: v for k, v in {**self.node["spec"], **body["spec"]}.items() if v is not None}
+            return 200, "{}"
+        assert path.endswith("/eviction") and body["kind"] == "Eviction"
+        name = body["metadata"]["name"]
+        assert body["deleteOptions"]["preconditions"]["uid"] == self.pods[name]["metadata"]["uid"]
+        if self.refusals.get(name):
+            return self.refusals[name].pop(0), json.dumps({"message": "the budget web forbids it"})
+        del self.pods[name]
+        return 201, "{}"
+
+    @property
+    def cordoned(self) -> bool:
+        return bool(self.node["spec"].get("unschedulable"))
+
+
+def pod(name: str, *, owner: str = "ReplicaSet", node: str = "w1", **more: Any) -> dict[str, Any]:
+    meta = {"name": name, "namespace": "a", "uid": f"uid-{name}", "annotations": more.get("annotations") or {}}
+    meta["ownerReferences"] = [{"kind": owner, "controller": True}]
+    spec = {"nodeName": node, "volumes": more.get("volumes") or []}
+    return {"metadata": meta, "spec": spec, "status": {"phase": more.get("phase", "Running")}}
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock that only sleeping moves."""
+    now = [0.0]
+    monkeypatch.setattr(drain.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(drain.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    return now
+
+
+def test_drain_moves_what_must_move_and_nothing_else() -> None:
+    server = Server(
+        pod("web"),
+        pod("agent", owner="DaemonSet"),
+        pod("static", owner="Node", annotations={drain.MIRROR: "x"}),
+        pod("done", phase="Succeeded"),
+        pod("elsewhere", node="w2"),
+    )
+    plan = drain.plan_drain(Api(server), drain.Drain("w1"))
+    assert [step.what for step in plan.steps] == ["Cordon w1", "Evict a/web"]
+    assert server.writes == []
+    plan.execute()
+    assert server.cordoned
+    assert server.pods.keys() == {"agent", "static", "done", "elsewhere"}
+    assert not drain.plan_drain(Api(server), drain.Drain("w1")).changed
+
+
+@pytest.mark.parametrize("status", [429, 503, 0])
+def test_a_refusal_that_passes_is_tried_again(status: int, clock: list[float]) -> None:
+    server = Server(pod("web"), pod("db"), web=[status, status])
+    drain.plan_drain(Api(server), drain.Drain("w1")).execute()
+    assert not server.pods
+    assert server.cordoned
+    assert clock[0] == pytest.approx(3 * drain.LOOK_AGAIN_SECONDS)
+
+
+@pytest.mark.parametrize("cordoned_before", [True, False])
+def test_pods_that_are_left_are_named_and_only_the_own_cordon_is_taken_back(
+    cordoned_before: bool, clock: list[float]
+) -> None:
+    server = Server(pod("web"), pod("db"), cordoned=cordoned_before, web=[429] * 99)
+    plan = drain.plan_drain(Api(server), drain.Drain("w1", timeout=20))
+    with pytest.raises(WaitError, match=r"a/web \(eviction of a/web: the budget web forbids it") as caught:
+        plan.execute()
+    assert caught.value.facts["pods"] == ["a/web"]
+    assert clock[0] <= 20
+    assert server.cordoned is cordoned_before
+
+
+def test_another_refusal_ends_the_drain_and_the_cordon() -> None:
+    server = Server(pod("web"), web=[403])
+    with pytest.raises(KubeError, match="status 403"):
+        drain.plan_drain(Api(server), drain.Drain("w1")).execute()
+    assert not server.cordoned
+
+
+def test_data_on_the_node_is_lost_only_when_that_is_allowed() -> None:
+    server = Server(pod("web", volumes=[{"name": "scratch", "emptyDir": {}}]))
+    with pytest.raises(TrainyardError, match="a/web"):
+        drain.plan_drain(Api(server), drain.Drain("w1"))
+    assert server.writes == []
+    drain.plan_drain(Api(server), drain.Drain("w1", delete_empty_dir=True)).execute()
+    assert not server.pods
+    memory = Server(pod("web", volumes=[{"name": "shm", "emptyDir": {"medium": "Memory"}}]))
+    assert drain.plan_drain(Api(memory), drain.Drain("w1")).changed
+
+
+def test_uncordon_takes_back_the_own_cordon_only() -> None:
+    server = Server()
+    drain.plan_drain(Api(server), drain.Drain("w1")).execute()
+    drain.plan_uncordon(Api(server), "w1").execute()
+    assert not server.cordoned
+    assert not drain.plan_uncordon(Api(Server(cordoned=True)), "w1").changed
+
+
+def test_a_node_that_is_not_there_is_refused() -> None:
+    with pytest.raises(TrainyardError, match="no node w9"):
+        drain.plan_drain(Api(Server()), drain.Drain("w9"))
