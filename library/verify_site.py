@@ -24,6 +24,16 @@ options:
     type: list
     elements: str
     required: true
+  missing_hosts:
+    description: Hosts of the inventory that were not reached or have dropped out of the run; any of them is a failure.
+    type: list
+    elements: str
+    default: []
+  left_out:
+    description: What the run has left out, one phrase each; the verdict cannot be C(pass) then.
+    type: list
+    elements: str
+    default: []
   kubelet_version:
     description: Locked version without C(v).
     type: str
@@ -122,6 +132,8 @@ def main() -> None:
         argument_spec={
             "kubeconfig": {"type": "path", "required": True},
             "nodes": {"type": "list", "elements": "str", "required": True},
+            "missing_hosts": {"type": "list", "elements": "str", "default": []},
+            "left_out": {"type": "list", "elements": "str", "default": []},
             "kubelet_version": {"type": "str", "required": True},
             "containerd_version": {"type": "str", "required": True},
             "system_namespaces": {"type": "list", "elements": "str", "default": ["kube-system"]},

@@ -27,6 +27,8 @@ class Expected:
     :param kubelet: locked version without `v`.
     :param containerd: locked version without `v`.
     :param probes: node name to the result of M(service_probe); empty mapping if the node gave none.
+    :param missing_hosts: inventory hosts that were not reached or have dropped out of the run.
+    :param left_out: what the run has left out, one phrase each.
     :param planning: true in check mode, where a node that is not there may be one that the run would add.
     """
 
@@ -34,6 +36,8 @@ class Expected:
     kubelet: str
     containerd: str
     probes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    missing_hosts: Sequence[str] = ()
+    left_out: Sequence[str] = ()
     planning: bool = False
 
 
@@ -45,6 +49,7 @@ def judge(name: str, seen: T | Unread, rule: Callable[[T], Check]) -> Check:
 def site_checks(expected: Expected, seen: Observation, now: datetime) -> list[Check]:
     """The checks of the cluster itself, in the order of a reader's interest."""
     return [
+        *left_undone(expected),
         judge("api_ready", seen.api, api_ready),
         judge("nodes_ready", seen.nodes, lambda nodes: nodes_ready(expected, nodes)),
         judge("node_versions", seen.nodes, lambda nodes: node_versions(expected, nodes)),
@@ -52,6 +57,17 @@ def site_checks(expected: Expected, seen: Observation, now: datetime) -> list[Ch
         probed("dns", "resolve a Service name", expected),
         probed("service", "reach the API server through its Service", expected),
     ]
+
+
+def left_undone(expected: Expected) -> list[Check]:
+    """What the run itself has left open: parts that it left out, hosts that it lost. No check when there is neither."""
+    checks = []
+    if expected.left_out:
+        checks.append(Check("run_complete", UNKNOWN, f"this run has left out {', '.join(expected.left_out)}"))
+    if expected.missing_hosts:
+        lost = "; ".join(f"{host} was not reached or has dropped out of the run" for host in expected.missing_hosts)
+        checks.append(Check("hosts_reached", UNKNOWN if expected.planning else FAIL, lost))
+    return checks
 
 
 def api_ready(complaint: str) -> Check:

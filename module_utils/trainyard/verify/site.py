@@ -36,6 +36,8 @@ class Settings:
     document_path: str
     started_at: float
     settle_timeout: float
+    missing_hosts: Sequence[str] = ()
+    left_out: Sequence[str] = ()
     planning: bool = False
 
 
@@ -111,6 +113,8 @@ class Site:
             kubelet=settings.kubelet_version,
             containerd=settings.containerd_version,
             probes=settings.probes,
+            missing_hosts=settings.missing_hosts,
+            left_out=settings.left_out,
             planning=settings.planning,
         )
 

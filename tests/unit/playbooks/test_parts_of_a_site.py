@@ -1,0 +1,78 @@
+"""site.yml, called for a part of a site or with a host that is not there: what is left out is never called good."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.playbooks.runs import copy, play
+
+# Several seconds for each run of the whole site.
+pytestmark = pytest.mark.slow
+
+ON_HOSTS = ("base", "docker", "containerd", "kubernetes", "control_plane", "worker", "mirror")
+ON_CONTROLLER = ("bundle", "lab", "network", "workloads", "verify")
+TOUCH = """
+- name: Leave a file
+  ansible.builtin.file:
+    path: "{{ lookup('ansible.builtin.env', 'TOUCHED') }}/{{ inventory_hostname }}%s"
+    state: touch
+    mode: "0600"
+"""
+VERDICT = "-missing={{ verify_missing_hosts | join(',') }}-left_out={{ verify_left_out | length }}"
+VALID = """
+from ansible.module_utils.basic import AnsibleModule
+AnsibleModule({}).exit_json()
+"""
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The playbooks, and roles that only leave a file named after their host; the verdict's says what it was given."""
+    folder = copy(tmp_path_factory.mktemp("checkout"))
+    (folder / "plugins" / "action" / "validate_site.py").unlink()
+    (folder / "library" / "validate_site.py").write_text(VALID, encoding="utf-8")
+    for role in ON_HOSTS + ON_CONTROLLER:
+        tasks = folder / "roles" / role / "tasks"
+        tasks.mkdir(parents=True)
+        (tasks / "main.yml").write_text(TOUCH % (VERDICT if role == "verify" else ""), encoding="utf-8")
+    (folder / "roles" / "base" / "tasks" / "preflight.yml").write_text(TOUCH % "", encoding="utf-8")
+    (folder / "roles" / "verify" / "tasks" / "probe.yml").write_text(TOUCH % "-probed", encoding="utf-8")
+    return folder
+
+
+PROBED = {"cp1-probed", "w1-probed", "w2-probed"}
+
+
+@pytest.mark.parametrize("playbook", ["site.yml", "verify.yml"])
+def test_a_limit_without_the_controller_is_refused(checkout: Path, tmp_path: Path, playbook: str) -> None:
+    status, touched, output = play(checkout, tmp_path, playbook, "--limit", "w1")
+    assert (status, touched) == (2, set()), output
+    assert "-e site_hosts=w1 instead" in output
+
+
+def test_a_part_of_the_site_is_converged_and_all_of_it_judged(checkout: Path, tmp_path: Path) -> None:
+    status, touched, output = play(checkout, tmp_path, "site.yml", "-e", "site_hosts=w1")
+    assert (status, touched) == (0, {"w1", "localhost", "localhost-missing=-left_out=0"} | PROBED), output
+
+
+def test_a_part_that_does_not_exist_is_refused(checkout: Path, tmp_path: Path) -> None:
+    status, touched, output = play(checkout, tmp_path, "site.yml", "-e", "site_hosts=w3")
+    assert (status, touched) == (2, set()), output
+    assert "site_hosts (w3) matches no host" in output
+
+
+def test_a_host_that_is_not_reached_drops_out_and_the_verdict_names_it(checkout: Path, tmp_path: Path) -> None:
+    away = tmp_path / "away.yml"
+    away.write_text("all: {hosts: {w2: {ansible_connection: ssh, ansible_host: 127.0.0.1, ansible_port: 1}}}", "utf-8")
+    _, touched, output = play(checkout, tmp_path, "site.yml", "-i", str(away))
+    judged = {"localhost", "localhost-missing=w2-left_out=0"}
+    assert touched == {"m1", "cp1", "w1", "cp1-probed", "w1-probed"} | judged, output
+
+
+@pytest.mark.parametrize("arguments", ["--start-at-task=Answer", "--skip-tags=always"])
+def test_a_run_that_leaves_its_beginning_out_is_not_called_good(checkout: Path, tmp_path: Path, arguments: str) -> None:
+    _, touched, output = play(checkout, tmp_path, "site.yml", arguments)
+    verdicts = [name for name in touched if "left_out" in name]
+    assert verdicts and all(not name.endswith("left_out=0") for name in verdicts), output
