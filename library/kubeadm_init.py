@@ -17,8 +17,9 @@ description:
   - The configuration is checked by C(kubeadm config validate) before anything is written.
 options:
   config:
-    description: kubeadm configuration (v1beta4) as YAML text.
-    type: str
+    description: The documents of the kubeadm configuration (v1beta4).
+    type: list
+    elements: dict
     required: true
   ignore_preflight_errors:
     description: Preflight checks whose errors are only warnings; V(all) is refused.
@@ -55,7 +56,7 @@ author:
 EXAMPLES = r"""
 - name: Initialise the control plane
   kubeadm_init:
-    config: "{{ lookup('ansible.builtin.template', 'kubeadm.yaml.j2') }}"
+    config: "{{ lookup('ansible.builtin.template', 'kubeadm.yaml.j2') | from_yaml_all | list }}"
     ignore_preflight_errors: [SystemVerification]
 """
 
@@ -70,10 +71,13 @@ complete:
   type: bool
   returned: always
 drift:
-  description: Whether O(config) differs from the configuration that this finished cluster was made with.
-  type: bool
+  description: Fields of O(config) that differ from the configuration that this finished cluster was made with.
+  type: list
+  elements: str
   returned: always
 """
+
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.plan import Plan
@@ -82,7 +86,7 @@ from ansible.module_utils.trainyard.kubeadm import program as adm
 from ansible.module_utils.trainyard.kubeadm.init import InitSettings, config_drift, make_plan, observe
 
 ARGUMENT_SPEC = {
-    "config": {"type": "str", "required": True},
+    "config": {"type": "list", "elements": "dict", "required": True},
     "ignore_preflight_errors": {"type": "list", "elements": "str", "default": []},
     "cri_socket": {"type": "str", "default": "unix:///run/containerd/containerd.sock"},
     "etcd_data_dir": {"type": "path", "default": "/var/lib/etcd"},
@@ -102,7 +106,7 @@ def main() -> None:
         timeout=params["timeout"],
         host=host,
     )
-    result: dict[str, bool] = {}
+    result: dict[str, Any] = {}
 
     def plan() -> Plan:
         adm.refuse_all(settings.ignore)
@@ -112,14 +116,15 @@ def main() -> None:
         state = adm.wait_while(lambda: observe(host), lambda state: state.may_come_back, params["api_timeout"])
         made = make_plan(state, settings)
         if made.changed and adm.installed():
-            with adm.configuration(settings.config):
+            with adm.configuration(*settings.config):
                 pass
-        result["drift"] = not made.changed and config_drift(host, settings.config)
+        result["drift"] = [] if made.changed else config_drift(host, settings.config)
         result["complete"] = not (made.changed and module.check_mode)
         if result["drift"]:
             module.warn(
-                "The kubeadm configuration differs from the one that this cluster was made with. "
-                "A finished cluster is not changed by this; compare with /var/lib/trainyard/kubeadm/init.yaml."
+                "The kubeadm configuration differs from the one that this cluster was made with in "
+                f"{', '.join(result['drift'])}. A finished cluster is not changed by this; "
+                "compare with /var/lib/trainyard/kubeadm/init.yaml."
             )
         return made
 

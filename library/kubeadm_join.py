@@ -26,6 +26,10 @@ options:
     description: PEM of the cluster's CA.
     type: str
     default: ""
+  ca_cert_hash:
+    description: kubeadm's pin of that CA, C(sha256:) and the hex digest of its public key.
+    type: str
+    default: ""
   token:
     description: Bootstrap token.
     type: str
@@ -36,6 +40,10 @@ options:
     default: ""
   control_plane:
     description: Join as a control plane node.
+    type: bool
+    default: false
+  schedulable:
+    description: Whether ordinary pods may run on this node although it is one of the control plane.
     type: bool
     default: false
   node_name:
@@ -63,6 +71,10 @@ options:
     description: Directory of the local etcd member of a control plane node.
     type: path
     default: /var/lib/etcd
+  timeouts:
+    description: kubeadm's own limits (C(timeouts) of its v1beta4 configuration), for instance C(tlsBootstrap=10m0s).
+    type: dict
+    default: {}
   timeout:
     description: Limit in seconds for the join.
     type: int
@@ -86,7 +98,8 @@ EXAMPLES = r"""
 - name: Join the cluster
   kubeadm_join:
     endpoint: 192.0.2.10:6443
-    ca_certificate: "{{ lookup('ansible.builtin.file', 'ca.crt') }}"
+    ca_certificate: "{{ ca }}"
+    ca_cert_hash: "sha256:{{ key_of_ca | replace(':', '') }}"
     token: "{{ token }}"
     node_name: worker1
     node_ip: 192.0.2.21
@@ -109,15 +122,18 @@ from ansible.module_utils.trainyard.kubeadm.join import JoinSettings, make_plan,
 ARGUMENT_SPEC = {
     "endpoint": {"type": "str", "default": ""},
     "ca_certificate": {"type": "str", "default": ""},
+    "ca_cert_hash": {"type": "str", "default": ""},
     "token": {"type": "str", "default": "", "no_log": True},
     "certificate_key": {"type": "str", "default": "", "no_log": True},
     "control_plane": {"type": "bool", "default": False},
+    "schedulable": {"type": "bool", "default": False},
     "node_name": {"type": "str", "required": True},
     "node_ip": {"type": "str", "required": True},
     "kubelet_extra_args": {"type": "dict", "default": {}},
     "ignore_preflight_errors": {"type": "list", "elements": "str", "default": []},
     "cri_socket": {"type": "str", "default": "unix:///run/containerd/containerd.sock"},
     "etcd_data_dir": {"type": "path", "default": "/var/lib/etcd"},
+    "timeouts": {"type": "dict", "default": {}},
     "timeout": {"type": "int", "default": 300},
     "api_timeout": {"type": "int", "default": 120},
 }
@@ -132,9 +148,12 @@ def main() -> None:
         ca=params["ca_certificate"],
         node_name=params["node_name"],
         node_ip=params["node_ip"],
+        ca_cert_hash=params["ca_cert_hash"],
         token=params["token"],
         certificate_key=params["certificate_key"],
         control_plane=params["control_plane"],
+        schedulable=params["schedulable"],
+        timeouts={name: str(value) for name, value in params["timeouts"].items()},
         ignore=params["ignore_preflight_errors"],
         kubelet_extra_args={name: str(value) for name, value in params["kubelet_extra_args"].items()},
         cri_socket=params["cri_socket"],

@@ -39,6 +39,16 @@ options:
     type: list
     elements: str
     default: []
+  leave_etcd:
+    description:
+      - Whether other members of etcd stay. This host is then taken out of their list first, and nothing is removed
+        while they count it as a member.
+    type: bool
+    default: true
+  node_ip:
+    description: Address of the node, by which etcd knows a member that has never started.
+    type: str
+    default: ""
   timeout:
     description: Limit in seconds for kubeadm reset.
     type: int
@@ -82,6 +92,8 @@ ARGUMENT_SPEC = {
     "etcd_data_dir": {"type": "path", "default": "/var/lib/etcd"},
     "paths": {"type": "list", "elements": "path", "default": []},
     "interfaces": {"type": "list", "elements": "str", "default": []},
+    "leave_etcd": {"type": "bool", "default": True},
+    "node_ip": {"type": "str", "default": ""},
     "timeout": {"type": "int", "default": 300},
 }
 
@@ -94,6 +106,8 @@ def main() -> None:
         interfaces=params["interfaces"],
         cri_socket=params["cri_socket"],
         timeout=params["timeout"],
+        leave_etcd=params["leave_etcd"],
+        node_ip=params["node_ip"],
         host=adm.Host(etcd=params["etcd_data_dir"]),
     )
 

@@ -49,7 +49,7 @@ TOP = {
 }
 COLLECTION = re.compile(r"\b(community\.[a-z_]+|kubernetes\.core|containers\.podman|ansible\.posix)\.[a-z]")
 LOCKS = ("requirements*.in", "requirements*.txt", "**/go.mod", "**/go.sum", "**/package-lock.json")
-PATHS = ("library", "module_utils", "roles_path", "action_plugins", "lookup_plugins")
+PATHS = ("library", "module_utils", "roles_path", "action_plugins", "lookup_plugins", "filter_plugins")
 
 
 def _files(pattern: str) -> list[Path]:

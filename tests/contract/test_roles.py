@@ -71,3 +71,19 @@ def test_readme_says_what_a_user_needs(role: Role) -> None:
     headings = " ".join(re.findall(r"^#+ (.*)$", role.readme, re.MULTILINE)).lower()
     for word in ("variables", "example", "undo"):
         assert word in headings, f"no heading about {word}"
+
+
+def test_a_role_names_no_internal_of_another(role: Role) -> None:
+    """What begins with two underscores may change with its role at any time."""
+    others = "|".join(other.name for other in ROLES if other.name != role.name)
+    internal = re.compile(rf"\b__({others})_[a-z]\w*")
+    # Of two roles whose names begin alike, the longer one owns the name.
+    own = f"__{role.name}_"
+    found = {
+        f"{path.relative_to(role.path)}: {match[0]}"
+        for path in role.path.rglob("*")
+        if path.is_file() and path.suffix in {".yml", ".j2"}
+        for match in internal.finditer(path.read_text(encoding="utf-8"))
+        if not match[0].startswith(own)
+    }
+    assert not found, sorted(found)

@@ -8,15 +8,34 @@ import ssl
 import tempfile
 import urllib.error
 import urllib.request
+from dataclasses import dataclass
+from typing import Any
 
 from ..core.command import run
 from ..core.errors import CommandError
 
 REQUEST_SECONDS = 5.0
 """One request to a healthy API server takes milliseconds; after a power cut the connection may be swallowed."""
+SECRETS_DIR = "/run"
+"""Files with secrets lie in memory: what a killed module leaves there does not outlive the host's next start."""
 
 
-def _trusting(ca: str) -> ssl.SSLContext:
+@dataclass(frozen=True)
+class Answer:
+    """What a GET brought.
+
+    :param status: HTTP status, 0 when there was no answer; `reason`: why there was none.
+    :param final: waiting does not help, as with a certificate that has expired or a kubeconfig that cannot be read.
+    :param body: what was answered with status 200.
+    """
+
+    status: int
+    reason: str = ""
+    final: bool = False
+    body: bytes = b""
+
+
+def trusting(ca: str) -> ssl.SSLContext:
     """A context that trusts this CA (PEM) and no other.
 
     create_default_context() is strict from Python 3.13 on, and refuses CAs that older kubeadm releases made.
@@ -26,7 +45,7 @@ def _trusting(ca: str) -> ssl.SSLContext:
     return context
 
 
-def _opener(context: ssl.SSLContext) -> urllib.request.OpenerDirector:
+def opener(context: ssl.SSLContext) -> urllib.request.OpenerDirector:
     """Opens URLs with these certificates, never through a proxy."""
     return urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
 
@@ -45,34 +64,48 @@ class Api:
         cluster = config["clusters"][0]["cluster"]
         user = config["users"][0]["user"]
         self._server = str(cluster["server"]).rstrip("/")
-        context = _trusting(base64.b64decode(cluster["certificate-authority-data"]).decode())
+        context = trusting(base64.b64decode(cluster["certificate-authority-data"]).decode())
         if "client-certificate-data" in user:
             pair = base64.b64decode(user["client-certificate-data"]) + base64.b64decode(user["client-key-data"])
-            with tempfile.NamedTemporaryFile() as stream:
+            with tempfile.NamedTemporaryFile(dir=SECRETS_DIR) as stream:
                 stream.write(pair)
                 stream.flush()
                 context.load_cert_chain(stream.name)
         else:
             context.load_cert_chain(user["client-certificate"], user["client-key"])
-        self._opener = _opener(context)
+        self._opener = opener(context)
 
-    def status(self, path: str) -> int:
-        """HTTP status of a GET; 0 when the server cannot be reached or is not the one that the kubeconfig trusts."""
+    def get(self, path: str) -> Answer:
+        """The answer to a GET, or why there is none."""
         try:
             with self._opener.open(self._server + path, timeout=REQUEST_SECONDS) as response:
-                return int(response.status)
+                return Answer(int(response.status), body=response.read())
         except urllib.error.HTTPError as error:
-            return error.code
-        except (OSError, ValueError):
-            return 0
+            return Answer(error.code)
+        except urllib.error.URLError as error:
+            return Answer(0, str(error.reason), _is_final(error.reason))
+        except (OSError, ValueError) as error:
+            return Answer(0, str(error))
 
 
-def api_status(kubeconfig: str, path: str) -> int:
-    """`Api.status`, and 0 as well for a kubeconfig that cannot be used (half written, its key file missing)."""
+def _is_final(reason: object) -> bool:
+    """Whether a certificate was refused for good; one that is not valid yet only waits for the host's clock."""
+    not_yet_valid = 9  # X509_V_ERR_CERT_NOT_YET_VALID of OpenSSL
+    return isinstance(reason, ssl.SSLCertVerificationError) and reason.verify_code != not_yet_valid
+
+
+def api_get(kubeconfig: str, path: str) -> Answer:
+    """`Api.get`; a kubeconfig that cannot be used (half written, its key file missing) is an answer, too."""
     try:
-        return Api(kubeconfig).status(path)
-    except (CommandError, OSError, ValueError, TypeError, KeyError, IndexError):
-        return 0
+        return Api(kubeconfig).get(path)
+    except (CommandError, OSError, ValueError, TypeError, KeyError, IndexError) as error:
+        return Answer(0, f"{kubeconfig} cannot be used: {error}", final=True)
+
+
+def get_json(kubeconfig: str, path: str) -> Any:
+    """The object that a GET brought, None when there is none."""
+    answer = api_get(kubeconfig, path)
+    return json.loads(answer.body) if answer.status == 200 else None
 
 
 def node_is_ready(endpoint: str, ca: str, token: str, name: str) -> bool:
@@ -85,7 +118,7 @@ def node_is_ready(endpoint: str, ca: str, token: str, name: str) -> bool:
         f"https://{endpoint}/api/v1/nodes/{name}", headers={"Authorization": f"Bearer {token}"}
     )
     try:
-        with _opener(_trusting(ca)).open(request, timeout=REQUEST_SECONDS) as response:
+        with opener(trusting(ca)).open(request, timeout=REQUEST_SECONDS) as response:
             conditions = json.load(response)["status"]["conditions"]
         return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
     except (OSError, ValueError, KeyError, TypeError):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from ..core.errors import TrainyardError
 from ..core.plan import Plan, Step
 from . import program as adm
-from .api import api_status
+from .api import api_get
 from .reset import reset_step
 
 KUBEADM_FILES = (
@@ -21,8 +22,12 @@ KUBEADM_FILES = (
     "scheduler.conf",
     *(f"manifests/{name}.yaml" for name in adm.STATIC_PODS),
 )
-RESUME_PHASES = ("upload-config all", "mark-control-plane", "bootstrap-token", "kubelet-finalize all", "addon all")
-"""Phases of init that need an answering API server, in kubeadm's order. Each may be repeated."""
+RESUME_PHASES = ("upload-config all", "mark-control-plane", "bootstrap-token", "kubelet-finalize all")
+"""Phases of init that need an answering API server, in kubeadm's order. Each may be repeated.
+
+The addons are none of them: the role network applies them. kubeadm refuses to repeat its own phase with a CoreDNS that
+is newer than its table of migrations.
+"""
 RESET_REMEDY = "If this host's cluster may be destroyed, run reset.yml for it with its confirmation, then again."
 
 
@@ -33,17 +38,20 @@ class InitState:
     :param marker: how far this project's own init came, see `kubeadm.Host.marker`.
     :param files: which of `KUBEADM_FILES` exist.
     :param etcd_data: an etcd database exists.
-    :param api: `none` (no admin.conf), `down`, `denied` (admin.conf is not accepted) or `ready`.
+    :param api: `none` (no admin.conf), `down`, `broken` (never answers as it is), `denied` or `ready`.
+    :param reason: why the API server gave no answer.
     :param configured: the cluster has the ConfigMap that kubeadm leaves and joining nodes read.
-    :param kubelet_config: the kubelet has a configuration.
+    :param kubelet_config: the kubelet has a configuration; `kubelet_config_open`: others than its owner may read it.
     """
 
     marker: str = ""
     files: Sequence[str] = ()
     etcd_data: bool = False
     api: str = "none"
+    reason: str = ""
     configured: bool = False
     kubelet_config: bool = False
+    kubelet_config_open: bool = False
 
     @property
     def static_pods_written(self) -> bool:
@@ -59,12 +67,12 @@ class InitState:
 class InitSettings:
     """How to initialise.
 
-    :param config: kubeadm configuration, YAML text.
+    :param config: the documents of the kubeadm configuration.
     :param ignore: preflight checks to ignore; `cri_socket`: URL of the container runtime's socket.
     :param timeout: seconds for one kubeadm command.
     """
 
-    config: str
+    config: Sequence[Mapping[str, Any]]
     ignore: Sequence[str] = ()
     cri_socket: str = "unix:///run/containerd/containerd.sock"
     timeout: float = 300
@@ -73,21 +81,24 @@ class InitSettings:
 
 def observe(host: adm.Host) -> InitState:
     """Read the state of a host; changes nothing."""
-    api, configured = "none", False
+    api, reason, configured = "none", "", False
     if host.has("admin.conf") and adm.installed():
-        ready = api_status(host.file("admin.conf"), "/readyz")
-        api = {200: "ready", 401: "denied", 403: "denied"}.get(ready, "down")
+        ready = api_get(host.file("admin.conf"), "/readyz")
+        api = {200: "ready", 401: "denied", 403: "denied"}.get(ready.status, "broken" if ready.final else "down")
+        reason = ready.reason
         if api == "ready":
             path = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
             # 403 is an admin.conf whose role binding init had no time to make.
-            configured = api_status(host.file("admin.conf"), path) == 200
+            configured = api_get(host.file("admin.conf"), path).status == 200
     return InitState(
         marker=host.marker("init"),
         files=host.present(KUBEADM_FILES),
         etcd_data=host.has_etcd_data(),
         api=api,
+        reason=reason,
         configured=configured,
         kubelet_config=host.has_kubelet_config(),
+        kubelet_config_open=host.kubelet_config_is_open(),
     )
 
 
@@ -120,13 +131,18 @@ def _refusal(state: InitState) -> str:
         return "The API server answers, but the cluster was not made by kubeadm."
     if state.api == "denied":
         return "The API server does not accept /etc/kubernetes/admin.conf."
+    if state.api == "broken":
+        return f"The API server cannot be asked with /etc/kubernetes/admin.conf: {state.reason}."
     if state.api == "down":
-        return "This host has a cluster whose API server does not answer, and not a half-made one of this project."
+        return (
+            "This host has a cluster whose API server does not answer, and not a half-made one of this project. "
+            f"Last answer: {state.reason or 'not ready'}."
+        )
     return "This host has files of Kubernetes that this project did not make: " + ", ".join(state.files) + "."
 
 
 def _remedy(state: InitState) -> str:
-    if state.api == "denied":
+    if state.api in ("denied", "broken"):
         return "Look at `kubeadm certs check-expiration`. " + RESET_REMEDY
     if state.api == "down":
         return "Look at `journalctl -u kubelet` and `crictl ps -a` on the host. " + RESET_REMEDY
@@ -139,7 +155,8 @@ def make_plan(state: InitState, settings: InitSettings) -> Plan:
     host = settings.host
     before = {**asdict(state), "files": list(state.files)}
     if action == "none":
-        return Plan(before=before)
+        protect = [adm.protect_step(host)] if state.kubelet_config_open else []
+        return Plan(protect, before=before, after={**before, "kubelet_config_open": False})
     steps: list[Step] = []
     if action == "reset":
         steps.append(reset_step(host, settings.cri_socket, settings.timeout))
@@ -154,7 +171,11 @@ def make_plan(state: InitState, settings: InitSettings) -> Plan:
             for phase in RESUME_PHASES
         ]
     steps += [
-        Step("Keep the kubeadm configuration of this cluster", lambda: host.store("init.yaml", settings.config)),
+        Step(
+            "Keep the kubeadm configuration of this cluster",
+            lambda: host.store("init.yaml", adm.as_text(settings.config)),
+        ),
+        adm.protect_step(host),
         adm.marker_step(host, "init", adm.COMPLETE),
     ]
     after = {
@@ -162,28 +183,46 @@ def make_plan(state: InitState, settings: InitSettings) -> Plan:
         "files": [name for name in KUBEADM_FILES if name != "bootstrap-kubelet.conf"],
         "etcd_data": True,
         "api": "ready",
+        "reason": "",
         "configured": True,
         "kubelet_config": True,
+        "kubelet_config_open": False,
     }
     return Plan(steps, before=before, after=after)
 
 
 def init(settings: InitSettings) -> None:
-    """Run kubeadm init with the validated configuration; the kubelet's configuration is then its owner's only."""
-    with adm.configuration(settings.config) as path:
+    """Run kubeadm init with the validated configuration."""
+    with adm.configuration(*settings.config) as path:
         adm.kubeadm(["init", "--config", path, "--skip-token-print"], timeout=settings.timeout, ignore=settings.ignore)
-    settings.host.protect_kubelet_config()
 
 
 def _phase(phase: str, settings: InitSettings) -> Callable[[], None]:
     def act() -> None:
-        with adm.configuration(settings.config) as path:
+        with adm.configuration(*settings.config) as path:
             adm.kubeadm(["init", "phase", *phase.split(), "--config", path], timeout=settings.timeout)
 
     return act
 
 
-def config_drift(host: adm.Host, config: str) -> bool:
-    """Whether a finished cluster was made with another configuration than the one asked for now."""
-    stored = host.stored("init.yaml")
-    return bool(stored) and stored.strip() != config.strip()
+def config_drift(host: adm.Host, documents: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Which fields of a finished cluster's configuration are not those asked for now.
+
+    `InitConfiguration` is not compared: it ends with init.
+
+    :returns: for instance `ClusterConfiguration.apiServer.extraArgs`; empty as well where none was kept.
+    """
+    kept = {document.get("kind"): document for document in adm.from_text(host.stored("init.yaml"))}
+    fields: list[str] = []
+    for document in documents:
+        kind = document.get("kind")
+        if kind in kept and kind != "InitConfiguration":
+            fields += _differences(str(kind), kept[kind], document)
+    return fields
+
+
+def _differences(path: str, kept: Any, wanted: Any) -> list[str]:
+    if isinstance(kept, Mapping) and isinstance(wanted, Mapping):
+        names = sorted({*kept, *wanted})
+        return [field for name in names for field in _differences(f"{path}.{name}", kept.get(name), wanted.get(name))]
+    return [] if kept == wanted else [path]

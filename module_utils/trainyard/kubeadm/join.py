@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 from ..core.command import run
 from ..core.errors import TrainyardError, WaitError
 from ..core.plan import Plan, Step
 from ..core.waiter import wait_until
 from . import program as adm
-from .api import api_status, node_is_ready
+from .api import api_get, node_is_ready
+from .etcd import is_member, leave_step
+from .join_settings import JoinSettings, join_configuration
 from .reset import reset_step
 
 REGISTRATION_SECONDS = 60.0
@@ -29,7 +30,11 @@ class JoinState:
     :param remains: files that an interrupted join leaves behind.
     :param static_pods: which static pods of a control plane exist.
     :param ca: PEM of the CA that the host trusts, empty if none.
-    :param node: `none` (no credentials), `registered`, `missing`, `down` (no answer) or `denied`.
+    :param node: `none` (no credentials), `registered`, `missing`, `down` (no answer yet), `broken` (there will be
+        none), `denied` (credentials not accepted) or `forbidden` (they are another node's).
+    :param reason: why the API server gave no answer.
+    :param kubelet_config_open: others than its owner may read the kubelet's configuration.
+    :param etcd_member: this host has the keys of an etcd member.
     :param marker: how far this project's own join of a control plane came; a worker needs none.
     """
 
@@ -38,49 +43,33 @@ class JoinState:
     static_pods: Sequence[str] = ()
     ca: str = ""
     node: str = "none"
+    reason: str = ""
     marker: str = ""
+    kubelet_config_open: bool = False
+    etcd_member: bool = False
 
 
-@dataclass(frozen=True)
-class JoinSettings:
-    """How to join, and to which cluster.
-
-    :param endpoint: HOST:PORT of the API; `ca`: PEM of its CA, empty when it is not known yet (check mode only).
-    :param token: bootstrap token, secret; `certificate_key`: hex key of the shared certificates, secret.
-    :param node_ip: address of the node; `control_plane`: join as a control plane node.
-    :param timeout: seconds for the whole join.
-    """
-
-    endpoint: str
-    ca: str
-    node_name: str
-    node_ip: str
-    token: str = ""
-    certificate_key: str = ""
-    control_plane: bool = False
-    ignore: Sequence[str] = ()
-    kubelet_extra_args: Mapping[str, str] = field(default_factory=dict)
-    cri_socket: str = "unix:///run/containerd/containerd.sock"
-    timeout: float = 300
-    host: adm.Host = field(default_factory=adm.Host)
-
-
-def node_state(host: adm.Host, name: str) -> str:
-    """The host's own node object, read with the kubelet's credentials."""
-    status = api_status(host.file("kubelet.conf"), f"/api/v1/nodes/{name}")
-    return {200: "registered", 404: "missing", 401: "denied", 403: "denied"}.get(status, "down")
+def node_state(host: adm.Host, name: str) -> tuple[str, str]:
+    """The host's own node object, read with the kubelet's credentials, and why there was no answer."""
+    answer = api_get(host.file("kubelet.conf"), f"/api/v1/nodes/{name}")
+    states = {200: "registered", 404: "missing", 401: "denied", 403: "forbidden"}
+    return states.get(answer.status, "broken" if answer.final else "down"), answer.reason
 
 
 def observe(host: adm.Host, node_name: str) -> JoinState:
     """Read the state of a host; changes nothing."""
     joined = host.has("kubelet.conf")
+    node, reason = node_state(host, node_name) if joined and adm.installed() else ("none", "")
     return JoinState(
         kubelet_conf=joined,
         remains=host.present(("bootstrap-kubelet.conf", "pki/ca.crt")),
         static_pods=host.static_pods(),
         ca=host.read("pki/ca.crt").strip(),
-        node=node_state(host, node_name) if joined and adm.installed() else "none",
+        node=node,
+        reason=reason,
         marker=host.marker("join"),
+        kubelet_config_open=host.kubelet_config_is_open(),
+        etcd_member=is_member(host),
     )
 
 
@@ -111,8 +100,18 @@ def decide(state: JoinState, ca: str, control_plane: bool) -> str:
         return "restart"
     if state.node == "down":
         raise TrainyardError(
-            "This host has joined, but the API server does not answer it.",
+            f"This host has joined, but the API server does not answer it. Last answer: {state.reason or 'not ready'}.",
             remedy="Look at the control plane (`crictl ps -a` there) and at the route from this host to it.",
+        )
+    if state.node == "broken":
+        raise TrainyardError(
+            f"The API server cannot be asked with /etc/kubernetes/kubelet.conf: {state.reason}.",
+            remedy="Look at `kubeadm certs check-expiration` on the control plane. " + LEAVE_REMEDY,
+        )
+    if state.node == "forbidden":
+        raise TrainyardError(
+            "This host's kubelet credentials are those of a node with another name.",
+            remedy="Give it back its kubernetes_node_name. " + LEAVE_REMEDY,
         )
     if state.node == "denied":
         raise TrainyardError(
@@ -122,49 +121,25 @@ def decide(state: JoinState, ca: str, control_plane: bool) -> str:
     return "none"
 
 
-def join_configuration(settings: JoinSettings) -> dict[str, Any]:
-    """kubeadm's JoinConfiguration (v1beta4). It holds the token: never print it."""
-    extra = {"node-ip": settings.node_ip, **settings.kubelet_extra_args}
-    document: dict[str, Any] = {
-        "apiVersion": "kubeadm.k8s.io/v1beta4",
-        "kind": "JoinConfiguration",
-        "discovery": {
-            "bootstrapToken": {
-                "apiServerEndpoint": settings.endpoint,
-                "token": settings.token,
-                "caCertHashes": [adm.public_key_pin(settings.ca)],
-            }
-        },
-        "nodeRegistration": {
-            "name": settings.node_name,
-            "criSocket": settings.cri_socket,
-            "imagePullSerial": False,
-            "kubeletExtraArgs": [{"name": name, "value": value} for name, value in extra.items() if value],
-        },
-        "timeouts": {"discovery": "60s", "tlsBootstrap": "120s"},
-    }
-    if settings.control_plane:
-        document["controlPlane"] = {
-            "localAPIEndpoint": {"advertiseAddress": settings.node_ip},
-            "certificateKey": settings.certificate_key,
-        }
-    return document
-
-
 def make_plan(state: JoinState, settings: JoinSettings) -> Plan:
     """The steps from the observed state to a registered node. Acting on them needs the token and the CA."""
     action = decide(state, settings.ca, settings.control_plane)
     host = settings.host
     # The CA is public, but long; whether it is there says enough.
     before = {**asdict(state), "ca": bool(state.ca), "remains": list(state.remains)}
-    after = {**before, "kubelet_conf": True, "ca": True, "remains": ["pki/ca.crt"], "node": "registered"}
+    after = {**before, "kubelet_conf": True, "ca": True, "remains": ["pki/ca.crt"], "node": "registered", "reason": ""}
+    after |= {"kubelet_config_open": False, "etcd_member": settings.control_plane}
     registered = Step("Wait until the node is registered", lambda: wait_registered(settings))
     if action == "none":
-        return Plan(before=before)
+        protect = [adm.protect_step(host)] if state.kubelet_config_open else []
+        return Plan(protect, before, {**before, "kubelet_config_open": False})
     if action == "restart":
         restart = Step("Restart the kubelet, so that it registers its node again", restart_kubelet)
         return Plan([restart, registered], before, after)
-    steps = [reset_step(host, settings.cri_socket, settings.timeout)] if action == "reset" else []
+    steps = []
+    if action == "reset":
+        steps += [leave_step(host, settings.node_ip)] if state.etcd_member else []
+        steps.append(reset_step(host, settings.cri_socket, settings.timeout))
     where = f" at {settings.endpoint}" if settings.endpoint else ""
     join_step = Step(f"Join the cluster{where} (kubeadm join)", lambda: join(settings))
     if settings.control_plane:
@@ -172,12 +147,12 @@ def make_plan(state: JoinState, settings: JoinSettings) -> Plan:
         after |= {"marker": adm.COMPLETE, "static_pods": list(adm.STATIC_PODS)}
     else:
         steps.append(join_step)
-    return Plan([*steps, registered], before, after)
+    return Plan([*steps, registered, adm.protect_step(host)], before, after)
 
 
 def require_credentials(settings: JoinSettings) -> None:
     """What a real join needs and a plan does not."""
-    if not (settings.ca and settings.endpoint):
+    if not (settings.ca and settings.ca_cert_hash and settings.endpoint):
         raise TrainyardError(
             "The cluster's endpoint and CA are not known: there is no admin kubeconfig on the controller.",
             remedy="Run the role control_plane first; it fetches the kubeconfig to control_plane_kubeconfig.",
@@ -208,12 +183,11 @@ def wait_for_name(settings: JoinSettings) -> None:
 
 
 def join(settings: JoinSettings) -> None:
-    """Run kubeadm join; the kubelet's configuration is then its owner's only."""
+    """Run kubeadm join once nobody has the node's name any more."""
     require_credentials(settings)
     wait_for_name(settings)
     with adm.configuration(join_configuration(settings)) as path:
         adm.kubeadm(["join", "--config", path], timeout=settings.timeout, ignore=settings.ignore)
-    settings.host.protect_kubelet_config()
 
 
 def restart_kubelet() -> None:
@@ -223,7 +197,7 @@ def restart_kubelet() -> None:
 def wait_registered(settings: JoinSettings) -> None:
     wait_until(
         lambda: node_state(settings.host, settings.node_name),
-        lambda state: state == "registered",
+        lambda state: state[0] == "registered",
         what=f"node {settings.node_name} to register",
         timeout=REGISTRATION_SECONDS,
     )

@@ -9,18 +9,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import ssl
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any, TypeVar
 
 from ..core.command import run
 from ..core.errors import TrainyardError, WaitError
 from ..core.plan import Step
 from ..core.waiter import wait_until
+from .api import SECRETS_DIR
 
 State = TypeVar("State")
 
@@ -68,8 +67,11 @@ class Host:
     def has_kubelet_config(self) -> bool:
         return os.path.exists(self.kubelet_config)
 
+    def kubelet_config_is_open(self) -> bool:
+        """Whether others than its owner may read the kubelet's configuration (CIS 4.1.9)."""
+        return self.has_kubelet_config() and bool(os.stat(self.kubelet_config).st_mode & 0o077)
+
     def protect_kubelet_config(self) -> None:
-        """Leave the kubelet's configuration to its owner (CIS 4.1.9); kubeadm writes it readable by all."""
         os.chmod(self.kubelet_config, 0o600)
 
     def marker(self, verb: str) -> str:
@@ -105,6 +107,13 @@ class Host:
         return path
 
 
+def control_plane_part(host: Host) -> str:
+    """`made` the cluster, `joined` its control plane, or `none`; a join that has not ended counts as none."""
+    if not host.has("admin.conf") or host.marker("join") == STARTED:
+        return "none"
+    return "made" if host.stored("init.yaml") else "joined"
+
+
 def refuse_all(errors: Sequence[str]) -> None:
     """Refuse to ignore every preflight error: it hides the one that matters."""
     if any(error.lower() == "all" for error in errors):
@@ -135,14 +144,29 @@ def kubeadm(arguments: Sequence[str], *, timeout: float, ignore: Sequence[str] =
     return run(["kubeadm", *arguments, *flags], timeout=timeout).stdout
 
 
+SEPARATOR = "\n---\n"
+
+
+def as_text(documents: Sequence[Mapping[str, Any]]) -> str:
+    return SEPARATOR.join(json.dumps(document, sort_keys=True) for document in documents) + "\n"
+
+
+def from_text(text: str) -> list[dict[str, Any]]:
+    """The documents of `as_text`; none for a text of another form, as records of earlier releases are."""
+    try:
+        return [json.loads(part) for part in text.split(SEPARATOR)] if text else []
+    except ValueError:
+        return []
+
+
 @contextmanager
-def configuration(document: Mapping[str, Any] | str) -> Iterator[str]:
+def configuration(*documents: Mapping[str, Any]) -> Iterator[str]:
     """A validated kubeadm configuration in a file that only root can read, gone at the end.
 
-    :param document: text as it is, or an object written as JSON, which is YAML too.
+    :param documents: its parts, written as JSON, which is YAML too: hosts need no YAML parser then.
     """
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as stream:
-        stream.write(document if isinstance(document, str) else json.dumps(document))
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml", dir=SECRETS_DIR, encoding="utf-8") as stream:
+        stream.write(as_text(documents))
         stream.flush()
         run(["kubeadm", "config", "validate", "--config", stream.name], timeout=30)
         yield stream.name
@@ -152,28 +176,9 @@ def marker_step(host: Host, verb: str, state: str) -> Step:
     return Step(f"Record that kubeadm {verb} on this host is {state}", lambda: host.set_marker(verb, state))
 
 
-def public_key_pin(certificate: str) -> str:
-    """kubeadm's pin of a CA: `sha256:` and the hex digest of the certificate's SubjectPublicKeyInfo (RFC 7469).
-
-    :param certificate: PEM. The structure walked is TBSCertificate of RFC 5280, section 4.1.
-    """
-    der = ssl.PEM_cert_to_DER_cert(certificate[certificate.index("-----BEGIN") :].strip())
-    tbs = _value(der, _value(der, 0)[0])
-    position = tbs[0]
-    # An explicit version ([0]) may come first; then serial, signature, issuer, validity and subject precede the key.
-    skip = 6 if der[position] == 0xA0 else 5
-    for _ in range(skip):
-        position = _value(der, position)[1]
-    return "sha256:" + sha256(der[position : _value(der, position)[1]]).hexdigest()
-
-
-def _value(der: bytes, position: int) -> tuple[int, int]:
-    """Where the contents of the DER element at a position begin and where the element ends."""
-    length, start = der[position + 1], position + 2
-    if length & 0x80:
-        octets = length & 0x7F
-        length, start = int.from_bytes(der[start : start + octets], "big"), start + octets
-    return start, start + length
+def protect_step(host: Host) -> Step:
+    """kubeadm writes the kubelet's configuration readable by all, at init, join and upgrade."""
+    return Step("Leave the kubelet's configuration to its owner", host.protect_kubelet_config)
 
 
 def wait_while(observe: Callable[[], State], pending: Callable[[State], bool], timeout: float) -> State:

@@ -11,6 +11,7 @@ from ..core.command import run
 from ..core.errors import TrainyardError
 from ..core.plan import Plan, Step
 from . import program as adm
+from .etcd import is_member, leave_step
 
 INTERFACES = "/sys/class/net"
 
@@ -21,12 +22,14 @@ class ResetState:
 
     :param files: kubeconfigs, keys, certificates and static pods, relative to kubeadm's directory.
     :param etcd_data: an etcd database exists; `kubelet_config`: the kubelet has a configuration.
+    :param etcd_member: the host has the keys of an etcd member.
     :param leftovers: paths and network interfaces that kubeadm itself leaves behind.
     """
 
     files: Sequence[str] = ()
     etcd_data: bool = False
     kubelet_config: bool = False
+    etcd_member: bool = False
     leftovers: Sequence[str] = ()
 
     @property
@@ -41,12 +44,16 @@ class ResetSettings:
 
     :param paths: files and folders to remove beside those that kubeadm knows; `interfaces`: network interfaces.
     :param cri_socket: URL of the container runtime's socket; `timeout`: seconds for one command.
+    :param leave_etcd: other members stay, so that etcd must not count this one any more.
+    :param node_ip: address of the node, by which etcd knows a member that never started.
     """
 
     paths: Sequence[str] = ()
     interfaces: Sequence[str] = ()
     cri_socket: str = "unix:///run/containerd/containerd.sock"
     timeout: float = 300
+    leave_etcd: bool = True
+    node_ip: str = ""
     host: adm.Host = field(default_factory=adm.Host)
 
 
@@ -68,6 +75,7 @@ def observe(settings: ResetSettings) -> ResetState:
         files=sorted(_files(host.etc)),
         etcd_data=host.has_etcd_data(),
         kubelet_config=host.has_kubelet_config(),
+        etcd_member=is_member(host),
         leftovers=[*paths, *links],
     )
 
@@ -83,7 +91,9 @@ def _files(etc: str) -> list[str]:
 
 def make_plan(state: ResetState, settings: ResetSettings) -> Plan:
     """The steps from the observed state to a host that never was a node."""
-    steps = [reset_step(settings.host, settings.cri_socket, settings.timeout)] if state.has_node else []
+    steps = [leave_step(settings.host, settings.node_ip)] if state.etcd_member and settings.leave_etcd else []
+    if state.has_node:
+        steps.append(reset_step(settings.host, settings.cri_socket, settings.timeout))
     if state.leftovers:
         steps.append(Step("Remove " + ", ".join(state.leftovers), lambda: _remove(state.leftovers, settings)))
     return Plan(steps, before=asdict(state), after=asdict(ResetState(files=[], leftovers=[])))

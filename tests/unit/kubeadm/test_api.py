@@ -8,6 +8,7 @@ import json
 import ssl
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from ansible.module_utils.trainyard.kubeadm import api as kubeadm_api
@@ -37,18 +38,25 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return
 
 
-@pytest.fixture
-def server(tmp_path) -> Iterator[tuple[str, str, str]]:
-    """URL, certificate and key of a running server."""
-    certificate, key = self_signed()
+@contextmanager
+def serving(tmp_path, certificate: str, key: str) -> Iterator[str]:
+    """URL of a server with this certificate."""
     (tmp_path / "pair.pem").write_text(certificate + key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "pair.pem")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
         running.socket = context.wrap_socket(running.socket, server_side=True)
         threading.Thread(target=running.serve_forever, daemon=True).start()
-        yield f"https://127.0.0.1:{running.server_address[1]}", certificate, key
+        yield f"https://127.0.0.1:{running.server_address[1]}"
         running.shutdown()
+
+
+@pytest.fixture
+def server(tmp_path) -> Iterator[tuple[str, str, str]]:
+    """URL, certificate and key of a running server."""
+    certificate, key = self_signed()
+    with serving(tmp_path, certificate, key) as url:
+        yield url, certificate, key
 
 
 def kubeconfig(tmp_path, monkeypatch, url: str, ca: str, certificate: str, key: str) -> str:
@@ -72,25 +80,40 @@ def kubeconfig(tmp_path, monkeypatch, url: str, ca: str, certificate: str, key: 
 def test_status(server, tmp_path, monkeypatch, path: str, status: int) -> None:
     url, certificate, key = server
     config = kubeconfig(tmp_path, monkeypatch, url, certificate, certificate, key)
-    assert kubeadm_api.api_status(config, path) == status
+    assert kubeadm_api.api_get(config, path).status == status
 
 
-def test_a_server_with_another_ca_counts_as_unreachable(server, tmp_path, monkeypatch) -> None:
+def test_a_server_with_another_ca_will_never_answer(server, tmp_path, monkeypatch) -> None:
     url, certificate, key = server
     other, _ = self_signed()
-    assert kubeadm_api.api_status(kubeconfig(tmp_path, monkeypatch, url, other, certificate, key), "/readyz") == 0
+    answer = kubeadm_api.api_get(kubeconfig(tmp_path, monkeypatch, url, other, certificate, key), "/readyz")
+    assert (answer.status, answer.final) == (0, True)
+    assert "CERTIFICATE_VERIFY_FAILED" in answer.reason
 
 
-def test_no_server(tmp_path, monkeypatch) -> None:
+@pytest.mark.parametrize(("days", "final"), [((-2, -1), True), ((1, 2), False)], ids=["expired", "not yet valid"])
+def test_only_a_certificate_that_time_may_mend_is_waited_for(tmp_path, monkeypatch, days, final: bool) -> None:
+    certificate, key = self_signed(days=days)
+    with serving(tmp_path, certificate, key) as url:
+        answer = kubeadm_api.api_get(kubeconfig(tmp_path, monkeypatch, url, certificate, certificate, key), "/readyz")
+    assert (answer.status, answer.final) == (0, final)
+    assert answer.reason
+
+
+def test_no_server_may_come_back(tmp_path, monkeypatch) -> None:
     certificate, key = self_signed()
     config = kubeconfig(tmp_path, monkeypatch, "https://127.0.0.1:9", certificate, certificate, key)
-    assert kubeadm_api.api_status(config, "/readyz") == 0
+    answer = kubeadm_api.api_get(config, "/readyz")
+    assert (answer.status, answer.final) == (0, False)
+    assert "refused" in answer.reason
 
 
-def test_a_half_written_kubeconfig_is_no_error(tmp_path, monkeypatch) -> None:
+def test_a_half_written_kubeconfig_is_an_answer_that_names_it(tmp_path, monkeypatch) -> None:
     kubeconfig(tmp_path, monkeypatch, "", "", "", "")
     (tmp_path / "view.json").write_text('{"clusters": null, "users": null}')
-    assert kubeadm_api.api_status(str(tmp_path / "admin.conf"), "/readyz") == 0
+    answer = kubeadm_api.api_get(str(tmp_path / "admin.conf"), "/readyz")
+    assert answer.final
+    assert "admin.conf" in answer.reason
 
 
 @pytest.mark.parametrize("name", ["ready", "silent", "new", "broken", "missing"])

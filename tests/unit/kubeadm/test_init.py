@@ -13,7 +13,7 @@ from ansible.module_utils.trainyard.kubeadm.init import (
     decide,
     make_plan,
 )
-from ansible.module_utils.trainyard.kubeadm.program import COMPLETE, STARTED, Host
+from ansible.module_utils.trainyard.kubeadm.program import COMPLETE, STARTED, Host, as_text
 
 ALL = KUBEADM_FILES
 CERTIFICATES = ("pki/ca.crt", "admin.conf")
@@ -85,14 +85,15 @@ def test_waits_only_for_what_the_kubelet_can_bring_back(state: InitState, comes_
 
 
 def what(state: InitState, host: Host | None = None) -> list[str]:
-    return [step.what for step in make_plan(state, InitSettings("kind: x", host=host or Host())).steps]
+    return [step.what for step in make_plan(state, InitSettings([{"kind": "x"}], host=host or Host())).steps]
 
 
 def test_fresh_plan_records_the_start_before_kubeadm_writes() -> None:
-    started, init, keep, complete = what(InitState())
+    started, init, keep, protect, complete = what(InitState())
     assert "started" in started
     assert "kubeadm init" in init
     assert "configuration" in keep
+    assert "to its owner" in protect
     assert "complete" in complete
 
 
@@ -109,14 +110,51 @@ def test_resume_repeats_the_phases_that_need_the_api() -> None:
 
 
 def test_complete_has_nothing_to_do() -> None:
-    plan = make_plan(InitState(**HAND_MADE, api="ready", configured=True), InitSettings("x"))
+    plan = make_plan(InitState(**HAND_MADE, api="ready", configured=True), InitSettings([]))
     assert not plan.changed
     assert plan.diff()["before"] == plan.diff()["after"]
 
 
-def test_drift_is_seen_only_where_the_configuration_was_kept(tmp_path) -> None:
+def test_a_resumed_init_leaves_the_addons_alone() -> None:
+    """kubeadm's own phase refuses a CoreDNS that is newer than its table of migrations (1.14.2), and the lock's is."""
+    assert not [step for step in what(InitState(marker=STARTED, **HAND_MADE, api="ready")) if "addon" in step]
+
+
+def test_a_kubelet_configuration_that_all_may_read_is_mended_on_a_finished_cluster() -> None:
+    state = InitState(**HAND_MADE, api="ready", configured=True, kubelet_config_open=True)
+    plan = make_plan(state, InitSettings([]))
+    assert [step.what for step in plan.steps] == ["Leave the kubelet's configuration to its owner"]
+    assert not plan.diff()["after"]["kubelet_config_open"]
+
+
+def test_what_waiting_does_not_mend_is_refused_with_its_reason() -> None:
+    state = InitState(marker=COMPLETE, **HAND_MADE, api="broken", reason="certificate has expired")
+    assert not state.may_come_back
+    with pytest.raises(TrainyardError, match="certificate has expired") as caught:
+        decide(state)
+    assert "check-expiration" in caught.value.remedy
+
+
+CLUSTER = {"kind": "ClusterConfiguration", "apiServer": {"extraArgs": [], "certSANs": ["a"]}}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "fields"),
+    [
+        ([CLUSTER], []),
+        ([{"kind": "InitConfiguration", "timeouts": {}}, CLUSTER], []),
+        ([CLUSTER | {"apiServer": {"certSANs": ["b"], "extraArgs": []}}], ["ClusterConfiguration.apiServer.certSANs"]),
+        ([CLUSTER | {"x": 1}], ["ClusterConfiguration.x"]),
+    ],
+)
+def test_drift_names_the_fields(tmp_path, wanted: list, fields: list[str]) -> None:
     host = Host(state=str(tmp_path))
-    assert not config_drift(host, "a")
-    host.store("init.yaml", "a\n")
-    assert not config_drift(host, "a")
-    assert config_drift(host, "b")
+    assert config_drift(host, wanted) == []
+    host.store("init.yaml", as_text([CLUSTER, {"kind": "InitConfiguration", "timeouts": {"discovery": "1s"}}]))
+    assert config_drift(host, wanted) == fields
+
+
+def test_a_record_in_the_form_of_earlier_releases_is_not_compared(tmp_path) -> None:
+    host = Host(state=str(tmp_path))
+    host.store("init.yaml", "kind: ClusterConfiguration\n")
+    assert config_drift(host, [CLUSTER]) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from ansible.module_utils.trainyard.core.errors import TrainyardError
@@ -53,6 +54,8 @@ REFUSALS = {
     "another cluster": (JoinState(**{**JOINED, "ca": OTHER_CA}, node="registered"), False, "another cluster"),
     "another cluster that is gone": (JoinState(**{**JOINED, "ca": OTHER_CA}, node="down"), False, "another cluster"),
     "API down": (JoinState(**JOINED, node="down"), False, "does not answer"),
+    "API's certificate expired": (JoinState(**JOINED, node="broken", reason="has expired"), False, "has expired"),
+    "another node's credentials": (JoinState(**JOINED, node="forbidden"), False, "another name"),
     "credentials expired": (JoinState(**JOINED, node="denied"), False, "does not accept"),
     "a control plane where a worker is wanted": (CONTROL_PLANE, False, "not a worker"),
     "a worker where a control plane is wanted": (WORKER, True, "not a control plane"),
@@ -78,18 +81,35 @@ def test_without_a_known_ca_a_joined_node_is_left_alone() -> None:
 
 def settings(**changes) -> JoinSettings:
     return JoinSettings(
-        **{"endpoint": "192.0.2.1:6443", "ca": CA, "node_name": "w1", "node_ip": "192.0.2.2", **changes}
+        **{
+            "endpoint": "192.0.2.1:6443",
+            "ca": CA,
+            "ca_cert_hash": "sha256:5",
+            "node_name": "w1",
+            "node_ip": "192.0.2.2",
+            **changes,
+        }
     )
 
 
 @pytest.mark.parametrize(
     ("state", "changes", "words"),
     [
-        (JoinState(), {}, ["kubeadm join", "registered"]),
-        (JoinState(remains=("pki/ca.crt",)), {}, ["kubeadm reset", "kubeadm join", "registered"]),
+        (JoinState(), {}, ["kubeadm join", "registered", "to its owner"]),
+        (JoinState(remains=("pki/ca.crt",)), {}, ["kubeadm reset", "kubeadm join", "registered", "to its owner"]),
         (JoinState(**JOINED, node="missing"), {}, ["Restart the kubelet", "registered"]),
-        (JoinState(), {"control_plane": True}, ["started", "kubeadm join", "complete", "registered"]),
+        (
+            JoinState(),
+            {"control_plane": True},
+            ["started", "kubeadm join", "complete", "registered", "to its owner"],
+        ),
+        (
+            JoinState(marker=STARTED, remains=("pki/ca.crt",), etcd_member=True),
+            {"control_plane": True},
+            ["etcd", "kubeadm reset", "started", "kubeadm join", "complete", "registered", "to its owner"],
+        ),
         (WORKER, {}, []),
+        (replace(WORKER, kubelet_config_open=True), {}, ["to its owner"]),
     ],
 )
 def test_steps(state: JoinState, changes: dict, words: list[str]) -> None:
@@ -105,18 +125,18 @@ def test_a_plan_needs_no_credentials_and_shows_none() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"ca": ""}, {"endpoint": ""}, {"token": ""}, {"control_plane": True, "certificate_key": ""}]
+    "changes",
+    [{"ca": ""}, {"ca_cert_hash": ""}, {"endpoint": ""}, {"token": ""}, {"control_plane": True, "certificate_key": ""}],
 )
 def test_a_join_without_credentials_is_refused(changes: dict) -> None:
     with pytest.raises(TrainyardError):
         require_credentials(settings(**{"token": "t", **changes}))
 
 
-def test_configuration_pins_the_ca_and_names_the_node(monkeypatch) -> None:
-    monkeypatch.setattr(kubeadm_join.adm, "public_key_pin", lambda ca: f"sha256:{len(ca)}")
+def test_configuration_pins_the_ca_and_names_the_node() -> None:
     document = join_configuration(settings(token="abcdef.0123456789abcdef", kubelet_extra_args={"v": "4"}))
     discovery = document["discovery"]["bootstrapToken"]
-    assert discovery["caCertHashes"] == [f"sha256:{len(CA)}"]
+    assert discovery["caCertHashes"] == ["sha256:5"]
     assert "unsafeSkipCAVerification" not in discovery
     assert document["nodeRegistration"]["kubeletExtraArgs"] == [
         {"name": "node-ip", "value": "192.0.2.2"},
@@ -125,9 +145,11 @@ def test_configuration_pins_the_ca_and_names_the_node(monkeypatch) -> None:
     assert "controlPlane" not in document
 
 
-def test_configuration_of_a_control_plane(monkeypatch) -> None:
-    monkeypatch.setattr(kubeadm_join.adm, "public_key_pin", lambda ca: "sha256:0")
+def test_configuration_of_a_control_plane() -> None:
     document = join_configuration(settings(control_plane=True, certificate_key="00"))
+    assert "taints" not in document["nodeRegistration"]
+    assert join_configuration(settings(schedulable=True))["nodeRegistration"]["taints"] == []
+    assert join_configuration(settings(timeouts={"discovery": "5m0s"}))["timeouts"]["discovery"] == "5m0s"
     assert document["controlPlane"] == {
         "localAPIEndpoint": {"advertiseAddress": "192.0.2.2"},
         "certificateKey": "00",

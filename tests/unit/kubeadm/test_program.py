@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from pathlib import Path
@@ -10,10 +9,6 @@ from pathlib import Path
 import pytest
 from ansible.module_utils.trainyard.core.errors import CommandError, TrainyardError, WaitError
 from ansible.module_utils.trainyard.kubeadm import program as kubeadm
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
-
-from tests.unit.certificates import self_signed
 
 
 def program(directory: Path, name: str, script: str) -> None:
@@ -63,13 +58,6 @@ def test_files(host) -> None:
     assert not host.has_kubelet_config()
 
 
-@pytest.mark.parametrize("key", [rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP256R1())])
-def test_pin_is_the_hash_of_the_public_key(key) -> None:
-    spki = key.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-    certificate, _ = self_signed(key)
-    assert kubeadm.public_key_pin(certificate) == "sha256:" + hashlib.sha256(spki).hexdigest()
-
-
 def test_ignoring_all_preflight_errors_is_refused() -> None:
     kubeadm.refuse_all(["SystemVerification"])
     with pytest.raises(TrainyardError, match="kubernetes_ignore_preflight_errors"):
@@ -86,7 +74,7 @@ def test_configuration_is_private_validated_and_gone(programs) -> None:
 
 def test_an_invalid_configuration_is_refused_with_kubeadms_words(programs) -> None:
     program(programs, "kubeadm", "echo 'unknown field \"colour\"' >&2; exit 1")
-    with pytest.raises(CommandError, match="colour"), kubeadm.configuration("kind: x"):
+    with pytest.raises(CommandError, match="colour"), kubeadm.configuration({"kind": "x"}):
         pass
 
 

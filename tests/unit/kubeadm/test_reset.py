@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,11 @@ def test_the_networks_interface_is_removed(settings, tmp_path) -> None:
     settings = reset.ResetSettings(interfaces=["vxlan.calico"], host=settings.host)
     reset.make_plan(reset.observe(settings), settings).execute()
     assert steps(settings) == []
+
+
+@pytest.mark.parametrize(("leave", "first"), [(True, "etcd"), (False, "kubeadm reset")])
+def test_a_member_of_etcd_leaves_before_its_data_goes(settings, leave: bool, first: str) -> None:
+    state = reset.ResetState(files=["manifests/etcd.yaml"], etcd_member=True)
+    plan = reset.make_plan(state, replace(settings, leave_etcd=leave))
+    assert first in plan.steps[0].what
+    assert "kubeadm reset" in plan.steps[-1].what

@@ -1,0 +1,112 @@
+"""This host's membership in the etcd of the control plane, through etcd's JSON gateway with kubeadm's certificates.
+
+kubeadm reset only warns when the member cannot be removed, and then deletes its data. A member without data counts for
+the quorum: of two members one is then lost, and with it the cluster.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..core.errors import TrainyardError, WaitError
+from ..core.plan import Step
+from ..core.waiter import wait_until
+from . import program as adm
+from .api import REQUEST_SECONDS, get_json, opener, trusting
+
+LEAVE_SECONDS = 120.0
+"""kubeadm's own limit for a change of the members (timeouts.etcdAPICall)."""
+PODS = "/api/v1/namespaces/kube-system/pods?labelSelector=component%3Detcd"
+CLIENT_URL = "kubeadm.kubernetes.io/etcd.advertise-client-urls"
+
+
+def is_member(host: adm.Host) -> bool:
+    """Whether this host has what a member needs: it may be one, also without a static pod or a database yet."""
+    return host.has("pki/etcd/ca.crt") and host.has("pki/apiserver-etcd-client.key")
+
+
+def addresses(host: adm.Host, own: str) -> list[str]:
+    """Client URLs of the other members that this host knows of, from its static pod and from the API server."""
+    peers = re.findall(r"=(https://[^,\s]+):2380", _flag(host, "initial-cluster"))
+    urls = [f"{peer}:2379" for peer in peers]
+    for pod in (get_json(host.file("admin.conf"), PODS) or {}).get("items", []) if host.has("admin.conf") else []:
+        urls += pod["metadata"].get("annotations", {}).get(CLIENT_URL, "").split(",")
+    return sorted({url for url in urls if url and urlsplit(url).hostname != urlsplit(own).hostname})
+
+
+def peer_url(host: adm.Host, node_ip: str) -> str:
+    """By which the cluster knows this host's member: a name it has only once it has started."""
+    return _flag(host, "initial-advertise-peer-urls") or f"https://{f'[{node_ip}]' if ':' in node_ip else node_ip}:2380"
+
+
+def _flag(host: adm.Host, name: str) -> str:
+    found = re.search(rf"--{name}=(\S+)", host.read("manifests/etcd.yaml"))
+    return found[1] if found else ""
+
+
+class Members:
+    """The list of members, as another host has it."""
+
+    def __init__(self, host: adm.Host, urls: Iterable[str]) -> None:
+        self._urls = list(urls)
+        context = trusting(host.read("pki/etcd/ca.crt"))
+        context.load_cert_chain(host.file("pki/apiserver-etcd-client.crt"), host.file("pki/apiserver-etcd-client.key"))
+        self._opener = opener(context)
+
+    def _call(self, url: str, method: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        request = urllib.request.Request(f"{url}/v3/cluster/member/{method}", json.dumps(body).encode())
+        with self._opener.open(request, timeout=REQUEST_SECONDS) as response:
+            return dict(json.load(response))
+
+    def with_peer(self, peer: str) -> tuple[str, str]:
+        """Identifier of the member with this peer URL, and the URL of a member that answered; both may be empty."""
+        for url in self._urls:
+            try:
+                # Without a quorum there is no linearizable answer, but each member still knows the list.
+                members = self._call(url, "list", {"linearizable": False})["members"]
+            except (OSError, ValueError, KeyError):
+                continue
+            return next((str(item["ID"]) for item in members if peer in item.get("peerURLs", [])), ""), url
+        return "", ""
+
+    def remove(self, url: str, identifier: str) -> None:
+        """Ask a member to remove another; the caller looks at the list afterwards."""
+        try:
+            self._call(url, "remove", {"ID": identifier})
+        except (OSError, ValueError):
+            return
+
+
+def leave(host: adm.Host, node_ip: str, timeout: float = LEAVE_SECONDS) -> None:
+    """Take this host's member out of the cluster, where another member can be asked.
+
+    :raises TrainyardError: the others still count it as a member after `timeout` seconds.
+    """
+    peer = peer_url(host, node_ip)
+    members = Members(host, addresses(host, peer))
+
+    def still_there() -> str:
+        identifier, url = members.with_peer(peer)
+        if identifier:
+            members.remove(url, identifier)
+            identifier, url = members.with_peer(peer)
+        return identifier
+
+    try:
+        wait_until(still_there, lambda found: not found, what="etcd to remove this member", timeout=timeout)
+    except WaitError as error:
+        raise TrainyardError(
+            f"etcd still counts this host ({peer}) as a member; without its data the others may lose their quorum.",
+            remedy="Bring the other members back, then run again. To destroy the cluster as a whole, confirm the reset "
+            "of all control plane hosts.",
+        ) from error
+
+
+def leave_step(host: adm.Host, node_ip: str) -> Step:
+    return Step("Leave the etcd cluster, if it has other members", lambda: leave(host, node_ip))
