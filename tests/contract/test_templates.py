@@ -20,7 +20,7 @@ init_plugin_loader()
 TEMPLATES = sorted((ROOT / "roles").glob("*/templates/**/*.j2"))
 
 MAGIC = {
-    *("ansible_facts", "ansible_managed", "ansible_check_mode", "ansible_host", "ansible_play_hosts", "groups"),
+    *("ansible_facts", "ansible_check_mode", "ansible_host", "ansible_play_hosts", "groups"),
     *("group_names", "hostvars", "inventory_hostname", "inventory_dir", "playbook_dir", "role_path", "item", "omit"),
     *("lookup", "q", "query", "range", "undef", "now", "namespace", "dict"),
 }
@@ -33,7 +33,6 @@ HOST = {
         "service_mgr": "systemd",
     },
     "ansible_host": "192.0.2.10",
-    "ansible_managed": "Managed",
     "groups": {"control_plane": ["cp1"], "cluster": ["cp1"], "workers": [], "mirror": [], "all": ["cp1"]},
     "hostvars": {"cp1": {"ansible_host": "192.0.2.10"}},
     "inventory_hostname": "cp1",
