@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
+---
 module: bundle
 short_description: Build or fetch every artefact of the lock file
 description:

@@ -1,3 +1,4 @@
+#!/usr/bin/python
 """Apply manifests by server-side apply, changing only what the server says would change."""
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ attributes:
   diff_mode:
     support: full
     description: Shows the fields that would change.
+requirements: [kubernetes]
 author:
   - trainyard
 """

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
+---
 module: lab
 short_description: System containers that behave like servers
 description:

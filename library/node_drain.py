@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
+---
 module: node_drain
 short_description: Cordon a node and evict its pods
 description:
@@ -43,7 +44,9 @@ attributes:
   diff_mode:
     support: full
     description: Shows the cordon and the pods before and after.
-author: trainyard
+requirements: [kubernetes]
+author:
+  - trainyard
 """
 
 EXAMPLES = r"""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
+---
 module: oci_push
 short_description: Push images from OCI layouts to a registry
 description:

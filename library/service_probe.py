@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
+---
 module: service_probe
 short_description: Ask the cluster's DNS and a Service from this host
 description:
@@ -47,7 +48,8 @@ attributes:
   check_mode:
     support: full
     description: Changes nothing in either mode.
-author: trainyard
+author:
+  - trainyard
 """
 
 EXAMPLES = r"""

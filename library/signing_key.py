@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
+---
 module: signing_key
 short_description: Signing key of a package repository, by address and fingerprint
 description:
@@ -27,7 +28,8 @@ attributes:
   check_mode:
     support: full
     description: Fetches and compares the key, and tells whether the file would change.
-author: trainyard
+author:
+  - trainyard
 """
 
 EXAMPLES = r"""

@@ -1,3 +1,4 @@
+#!/usr/bin/python
 """Run a distributed training on a cluster and wait for its verdict."""
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ attributes:
   diff_mode:
     support: full
     description: Shows the run before and after.
+requirements: [kubernetes]
 author:
   - trainyard
 """

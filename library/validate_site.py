@@ -1,3 +1,4 @@
+#!/usr/bin/python
 """Documentation of the action plugin `validate_site`, which does all the work on the controller."""
 
 DOCUMENTATION = r"""
@@ -15,7 +16,7 @@ options:
     description: The checkout that holds C(roles/) and C(bundle.lock.yml). By default the one that holds the plugin.
     type: path
 author:
-  - trainyard (@trainyard)
+  - trainyard
 attributes:
   check_mode:
     description: The same in check mode, nothing is ever changed.

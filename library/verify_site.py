@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
+---
 module: verify_site
 short_description: Judge a finished site and keep the receipt
 description:
@@ -86,7 +87,9 @@ attributes:
   diff_mode:
     support: full
     description: Shows the receipt's stable part before and after.
-author: trainyard
+requirements: [kubernetes]
+author:
+  - trainyard
 """
 
 EXAMPLES = r"""

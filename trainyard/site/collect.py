@@ -84,7 +84,7 @@ def _kind(value: Any) -> str:
     elif isinstance(value, (list, tuple)):
         inner = list(value)
     else:
-        # Dates and the like are nobody's type; vaulted strings must not be opened.
+        # No option has such a type; vaulted text is not decrypted here.
         return "opaque"
     kinds = {_kind(item) for item in inner}
     return next((kind for kind in ("opaque", "template") if kind in kinds), "plain")

@@ -93,7 +93,7 @@ def overlapping_networks(site: Site) -> Iterator[Problem]:
         if one.setting.name == other.setting.name or one.network.version != other.network.version:
             continue
         if one.network.overlaps(other.network):
-            # The one that somebody wrote is the one to mend.
+            # Blame the value that the inventory sets, not the role's default.
             culprit, rest = (other, one) if other.setting.hosts else (one, other)
             yield problem(
                 culprit.setting,

@@ -1,4 +1,4 @@
-"""Where each artefact comes from, and the content address that follows: `artifact_source` of the design.
+"""Where each artefact comes from, chosen by `bundle_artifact_source`, and the content address that follows.
 
 `source` makes everything from its recipe, `upstream` fetches whatever has an origin, `auto` fetches it where the
 origin is pinned and answers. Under `auto` what the store holds stays as it is, whichever way it came: a machine that

@@ -1,4 +1,4 @@
-"""Progress of a long module: lines in a file that the action plugin `with_progress` shows while the module runs."""
+"""Progress of a long module: lines in a file that the action plugins of the same name show while it runs."""
 
 from __future__ import annotations
 

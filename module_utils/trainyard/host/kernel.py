@@ -105,7 +105,7 @@ class Kernel:
         built = self._option(feature.option)
         if built == "y":
             return "present"
-        # With its own trace or a list of modules to look at, a feature without any is absent.
+        # Some source would have shown it, so it is absent; unknown only if there was none to look at.
         if feature.path or feature.filesystem or built is not None or modules.is_dir():
             return "absent"
         return "unknown"

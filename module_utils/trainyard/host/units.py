@@ -83,8 +83,7 @@ def make_plan(
     enabled = seen.get("UnitFileState") in STARTS_AT_BOOT
     if not enabled:
         steps.append(_systemctl(service, f"Enable {service.name}", "enable", service.name))
-    # A unit that ends again and again, as a kubelet does before its node joins: systemd starts it anew by itself, and
-    # then it reads what lies there.
+    # auto-restart: systemd will start it with the present files; no restart of ours.
     restarting = seen.get("SubState") == "auto-restart"
     active = restarting or seen.get("ActiveState") in ("active", "reloading")
     reasons: list[str] = []

@@ -125,7 +125,7 @@ def make_plan(state: JoinState, settings: JoinSettings) -> Plan:
     """The steps from the observed state to a registered node. Acting on them needs the token and the CA."""
     action = decide(state, settings.ca, settings.control_plane)
     host = settings.host
-    # The CA is public, but long; whether it is there says enough.
+    # Show only whether there is a CA: the PEM would fill the diff.
     before = {**asdict(state), "ca": bool(state.ca), "remains": list(state.remains)}
     after = {**before, "kubelet_conf": True, "ca": True, "remains": ["pki/ca.crt"], "node": "registered", "reason": ""}
     after |= {"kubelet_config_open": False, "etcd_member": settings.control_plane}

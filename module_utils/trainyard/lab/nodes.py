@@ -155,7 +155,7 @@ def _image(lab: Lab) -> str:
 def _load(lab: Lab) -> None:
     identity = podman("pull", "--quiet", f"oci:{lab.layout}:image", timeout=300).stdout.split()[-1]
     podman("tag", identity, _image(lab))
-    # The pull has named it after the layout's path as well.
+    # podman also tags it with the layout's path; drop that tag.
     podman("untag", identity, f"localhost{lab.layout}:latest", ok=(0, 125))
 
 

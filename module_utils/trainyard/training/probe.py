@@ -24,8 +24,10 @@ def stranger_objects(training: Training, control: str = "") -> list[Object]:
 
 
 class Stranger:
-    """Exists from the start of a run, so that it is ready when the port comes into use, and goes as soon as it has its
-    answer, at the latest with the `with` block. One that an interrupted watch left goes on.
+    """A pod that is not of the run and tries its port.
+
+    Created before the run, deleted when the question is answered, at the latest at the end of the block. One that an
+    interrupted watch left goes on.
 
     :param control: `host,port` that it must reach, to show that its network works.
     """

@@ -47,7 +47,7 @@ def decide(
     if live == wanted and ended is None:
         return KEEP if endless else ADOPT
     if live == wanted and ended == "Completed":
-        return ADOPT  # it ended, and the run that watched it did not live to record it
+        return ADOPT  # completed while nobody watched: record it
     return SUBMIT
 
 
