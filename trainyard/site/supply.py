@@ -52,10 +52,23 @@ def placeholders(site: Site) -> Iterator[Problem]:
         if _is_placeholder(text):
             remedy = "Set ansible_host to the address of your host."
             yield Problem(f"address of the host {host}", f'"{text}"', "an address for documentation", remedy)
+    for setting in site.values("workloads_registry"):
+        if _is_placeholder(str(setting.value).partition("/")[0].partition(":")[0]):
+            remedy = "Set it to a registry and a path in it, for the training's images."
+            yield problem(setting, "a name for documentation", remedy)
     for setting in site.values("control_plane_endpoint"):
         if _is_placeholder(str(setting.value).rpartition(":")[0]):
             remedy = "Set it to the name or address, and the port, under which your nodes reach the API."
             yield problem(setting, "a name for documentation", remedy)
+
+
+def images_have_a_place(site: Site) -> Iterator[Problem]:
+    """The vendors' supply without a registry for the training's images, which no vendor publishes."""
+    registries = [setting for setting in site.values("workloads_registry") if setting.value]
+    for setting in site.values("supply"):
+        if setting.value == "vendors" and not registries:
+            remedy = "Set workloads_registry to a registry that the nodes may read, and run playbooks/push.yml."
+            yield problem(setting, "the training's images are in no registry", remedy)
 
 
 def _is_placeholder(text: str) -> bool:
@@ -76,4 +89,4 @@ def plain_registries(site: Site) -> Iterator[Problem]:
                 )
 
 
-SUPPLY_RULES = (supply_is_said, supply_fits_groups, placeholders, plain_registries)
+SUPPLY_RULES = (supply_is_said, supply_fits_groups, placeholders, images_have_a_place, plain_registries)

@@ -8,6 +8,7 @@ from trainyard.site.model import Setting, Site
 from trainyard.site.supply import SUPPLY_RULES
 
 VENDORS = Setting("supply", "vendors", ("a", "b"))
+REGISTRY = Setting("workloads_registry", "registry.site.internal:5000/trainyard", ("a", "b"))
 MIRROR = Setting("supply", "mirror", ("a", "b"))
 
 
@@ -47,6 +48,15 @@ def endpoint(value: str) -> Site:
         (endpoint("kubernetes.example.org:6443"), 'is "kubernetes.example.org:6443": a name for documentation. Set it'),
         (endpoint("192.0.2.1:6443"), "a name for documentation"),
         (
+            Site(settings=[VENDORS]),
+            'variable supply (a, b) is "vendors": the training\'s images are in no registry. Set workloads_registry',
+        ),
+        (Site(settings=[VENDORS, Setting("workloads_registry", "", ("a",))]), "in no registry"),
+        (
+            Site(settings=[VENDORS, Setting("workloads_registry", "registry.example.org/trainyard", ("a",))]),
+            'is "registry.example.org/trainyard": a name for documentation. Set it',
+        ),
+        (
             Site(settings=[VENDORS, Setting("containerd_registry_mirrors", {"docker.io": "http://m:5000"}, ("a",))]),
             'variable containerd_registry_mirrors.docker.io (a) is "http://m:5000": not an address with https.',
         ),
@@ -60,10 +70,16 @@ def test_refused(site: Site, expected: str) -> None:
 @pytest.mark.parametrize(
     "site",
     [
-        Site(settings=[VENDORS], addresses={"a": "10.0.0.1", "b": "node.site.internal"}),
+        Site(settings=[VENDORS, REGISTRY], addresses={"a": "10.0.0.1", "b": "node.site.internal"}),
         Site(groups={"mirror": ["a"]}, settings=[MIRROR]),
-        endpoint("api.notexample.org:6443"),
-        Site(settings=[VENDORS, Setting("containerd_registry_mirrors", {"docker.io": "https://m:5000"}, ("a",))]),
+        Site(settings=[VENDORS, REGISTRY, Setting("control_plane_endpoint", "api.notexample.org:6443", ("a",))]),
+        Site(
+            settings=[
+                VENDORS,
+                REGISTRY,
+                Setting("containerd_registry_mirrors", {"docker.io": "https://m:5000"}, ("a",)),
+            ]
+        ),
     ],
 )
 def test_accepted(site: Site) -> None:
