@@ -18,7 +18,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.kubeadm.reset import require_confirmation
 
-OPTIONS = ("name", "cri_socket", "etcd_data_dir", "timeout")
+OPTIONS = ("name", "cri_socket", "etcd_data_dir", "timeout", "leave_etcd", "node_ip")
 LISTS = ("confirmed", "paths", "interfaces")
 module = AnsibleModule({**{name: {} for name in OPTIONS}, **{name: {"type": "list"} for name in LISTS}})
 try:
