@@ -14,7 +14,7 @@ from cryptography.x509.oid import NameOID
 def self_signed(
     key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | None = None, days: tuple[int, int] = (-1, 1)
 ) -> tuple[str, str]:
-    """A certificate for 127.0.0.1 that is its own authority, and its key, both PEM.
+    """A certificate for 127.0.0.1, also as localhost, that is its own authority, and its key, both PEM.
 
     :param key: the key to certify; None makes one.
     :param days: when it begins and ends to be valid, from now.
@@ -22,7 +22,7 @@ def self_signed(
     key = key or ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "tests")])
     now = datetime.datetime.now(datetime.UTC)
-    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -32,7 +32,7 @@ def self_signed(
         .not_valid_before(now + datetime.timedelta(days=days[0]))
         .not_valid_after(now + datetime.timedelta(days=days[1]))
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .sign(key, hashes.SHA256())
     )
     secret = key.private_bytes(

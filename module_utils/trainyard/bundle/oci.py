@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import urllib.parse
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,30 +11,14 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ..core.command import run
-from ..core.errors import CommandError, TrainyardError
+from ..core.errors import TrainyardError
 from ..core.plan import Plan, Step
+from .skopeo import NoRegistryError, digest_of_tag, skopeo
 
-ASK_TIMEOUT = 60
-"""Seconds for one question to the registry."""
 QUESTIONS = 4
 """Questions asked at a time."""
 PUSH_TIMEOUT = 3600
 """Seconds for one image: 2 GB over 5 Mbit/s."""
-MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
-MANIFEST_TYPES = (MANIFEST_TYPE, "application/vnd.docker.distribution.manifest.v2+json")
-INDEX_TYPES = (
-    "application/vnd.oci.image.index.v1+json",
-    "application/vnd.docker.distribution.manifest.list.v2+json",
-)
-_ABSENT = ("manifest unknown", "name unknown", "repository name not known")
-"""Messages of the distribution specification's codes MANIFEST_UNKNOWN and NAME_UNKNOWN."""
-_NO_CONNECTION = "dial tcp"
-"""How Go's network errors begin when there was no connection, so no answer of any kind."""
-
-
-class NoRegistryError(TrainyardError):
-    """Nothing answers at the registry's address, or its certificates do not exist: a site that is not built yet."""
 
 
 @dataclass(frozen=True)
@@ -102,15 +85,7 @@ class Registry:
     def digest(self, reference: str) -> str | None:
         """Digest of the manifest behind a tag, or None when the registry does not have it."""
         options = [f"--cert-dir={self._certificates}", *self._auth("--authfile")]
-        try:
-            manifest = run(
-                ["skopeo", "inspect", "--raw", *options, f"docker://{self._host}/{reference}"], timeout=ASK_TIMEOUT
-            ).stdout
-        except CommandError as error:
-            if any(text in error.message for text in _ABSENT):
-                return None
-            raise self._explained(error) from error
-        return f"sha256:{hashlib.sha256(manifest.encode()).hexdigest()}"
+        return digest_of_tag(self.url, f"{self._host}/{reference}", *options)
 
     def push(self, pushed: Image) -> None:
         """Send what the registry lacks of an image, and then name it.
@@ -128,45 +103,15 @@ class Registry:
             f"--dest-cert-dir={self._certificates}",
             *self._auth("--dest-authfile"),
         ]
-        # No policy of this machine about where images may come from: these are the bundle's own, told by their digests.
-        argv = ["skopeo", "--insecure-policy", "copy", *options, f"oci:{pushed.layout}"]
-        try:
-            run([*argv, f"docker://{self._host}/{pushed.reference}"], timeout=PUSH_TIMEOUT, outlives=False)
-        except CommandError as error:
-            raise self._explained(error) from error
+        target = f"docker://{self._host}/{pushed.reference}"
+        skopeo(self.url, "copy", *options, f"oci:{pushed.layout}", target, timeout=PUSH_TIMEOUT)
 
     def _login(self, username: str, password: str) -> None:
         options = [f"--cert-dir={self._certificates}", *self._auth("--authfile"), f"--username={username}"]
-        try:
-            run(
-                ["skopeo", "login", *options, "--password-stdin", self._host],
-                timeout=ASK_TIMEOUT,
-                stdin=password.encode(),
-            )
-        except CommandError as error:
-            raise self._explained(error) from error
+        skopeo(self.url, "login", *options, "--password-stdin", self._host, stdin=password.encode())
 
     def _auth(self, option: str) -> list[str]:
         return [f"{option}={self._auth_file}"] if self._auth_file else []
-
-    def _explained(self, error: CommandError) -> TrainyardError:
-        text = error.message.partition(": ")[2] or error.message
-        if _NO_CONNECTION in text:
-            return NoRegistryError(
-                f"The registry {self.url} does not answer: {text}",
-                remedy="See whether it runs and whether the address is right.",
-            )
-        if "x509" in text or "tls:" in text:
-            return TrainyardError(
-                f"The certificate of the registry {self.url} is not accepted: {text}",
-                remedy="Name the authority that signed it, or see whether the address is right.",
-            )
-        if any(word in text.lower() for word in ("unauthorized", "denied", "forbidden", "invalid username")):
-            return TrainyardError(
-                f"The registry {self.url} refuses the login: {text}",
-                remedy="See whether the credentials are right and may read and write there.",
-            )
-        return TrainyardError(f"The registry {self.url} failed: {text}")
 
 
 @contextmanager

@@ -18,9 +18,10 @@ from ..core.errors import TrainyardError
 from . import lock
 from .lock import Artefact
 from .origin import UNPINNED, Apt, Downloads, Image, Origin
+from .skopeo import NoRegistryError
 from .vendor import http as fetch
+from .vendor import images
 from .vendor.apt import Archive
-from .vendor.images import Puller
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,11 @@ class Look:
 
 def look(artefacts: Mapping[str, Artefact], project: Path, unpinned_only: bool = False) -> list[Look]:
     """Ask every vendor for the hash of what it serves; one that does not answer is asked once."""
-    puller, archive = Puller(), Archive(project)
+    archive = Archive(project)
     silent: dict[str, str] = {}
     looks = []
     for name, artefact in artefacts.items():
-        for origin, url, pinned, ask in _questions(artefact.origin, puller, archive):
+        for origin, url, pinned, ask in _questions(artefact.origin, archive):
             if unpinned_only and pinned:
                 continue
             host = urllib.parse.urlsplit(url).netloc
@@ -69,18 +70,16 @@ def look(artefacts: Mapping[str, Artefact], project: Path, unpinned_only: bool =
                     found = ask()
                 except TrainyardError as error:
                     why = error.message
-                    if isinstance(error, fetch.HttpError) and not error.status:
+                    if isinstance(error, NoRegistryError) or (isinstance(error, fetch.HttpError) and not error.status):
                         silent[host] = why
             looks.append(Look(name, origin, pinned, found, why))
     return looks
 
 
-def _questions(
-    origin: Origin | None, puller: Puller, archive: Archive
-) -> Iterator[tuple[str, str, str, Callable[[], str]]]:
+def _questions(origin: Origin | None, archive: Archive) -> Iterator[tuple[str, str, str, Callable[[], str]]]:
     """For each address: how the lock writes it, its URL, its pin, and what tells the present hash."""
     if isinstance(origin, Image):
-        yield f"{origin.name}@", origin.probe, origin.digest, lambda: puller.resolve(origin)
+        yield f"{origin.name}@", origin.probe, origin.digest, partial(images.resolve, origin)
     elif isinstance(origin, Downloads):
         for item in origin.items:
             yield f"{item.url}#sha256=", item.url, item.sha256, partial(fetch.sha256_of, item.url)

@@ -17,7 +17,7 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 from ansible.module_utils.trainyard.bundle import oci
 from ansible.module_utils.trainyard.bundle.origin import Image
-from ansible.module_utils.trainyard.bundle.vendor.images import Puller
+from ansible.module_utils.trainyard.bundle.vendor import images
 
 from library import oci_push
 from tests.unit.bundle.vendors import flipped, sha256
@@ -28,6 +28,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 NAME = "registry.k8s.io/pause:3.10.2"
+MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 
 
 def make_layout(folder: Path, *, media_type: bool = True) -> oci.Image:
@@ -45,10 +46,10 @@ def make_layout(folder: Path, *, media_type: bool = True) -> oci.Image:
         "schemaVersion": 2,
         "config": {"mediaType": f"{kind}.config.v1+json", **put(config)},
         "layers": [{"mediaType": f"{kind}.layer.v1.tar+zstd", **put(b"layer" * 1000)}],
-        **({"mediaType": oci.MANIFEST_TYPE} if media_type else {}),
+        **({"mediaType": MANIFEST_TYPE} if media_type else {}),
     }
     described = put(json.dumps(manifest).encode())
-    index = {"schemaVersion": 2, "manifests": [{"mediaType": oci.MANIFEST_TYPE, **described}]}
+    index = {"schemaVersion": 2, "manifests": [{"mediaType": MANIFEST_TYPE, **described}]}
     (folder / "index.json").write_text(json.dumps(index))
     (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
     return oci.Image(NAME, folder, str(described["digest"]))
@@ -123,8 +124,8 @@ def test_what_was_pushed_can_be_pulled(registry, tmp_path, capsys, monkeypatch) 
     monkeypatch.setenv("SSL_CERT_FILE", ca)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     origin = Image(url.removeprefix("https://"), "registry.k8s.io/pause", "3.10.2", image.digest)
-    assert Puller().resolve(origin) == image.digest
-    assert Puller().fetch(origin, tmp_path / "out", tmp_path / "partial")["digest"] == image.digest
+    assert images.resolve(origin) == image.digest
+    assert images.fetch(origin, tmp_path / "out", tmp_path / "partial")["digest"] == image.digest
 
 
 def test_a_damaged_layer_is_refused(registry, tmp_path, capsys) -> None:

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 
 import pytest
-from ansible.module_utils.trainyard.bundle.oci import INDEX_TYPES, MANIFEST_TYPES
 from ansible.module_utils.trainyard.bundle.origin import Image
-from ansible.module_utils.trainyard.bundle.vendor.images import Puller
+from ansible.module_utils.trainyard.bundle.skopeo import NoRegistryError
+from ansible.module_utils.trainyard.bundle.vendor import images
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from tests.unit.bundle.vendors import Vendor, flipped, sha256, vendor_server
 
-BLOBS = {"config": b'{"os": "linux"}' * 3, "layer": b"a layer" * 400}
+pytestmark = pytest.mark.skipif(not shutil.which("skopeo"), reason="not installed: skopeo")
+
+BLOBS = {"config": b'{"os": "linux", "architecture": "amd64", "rootfs": {"type": "layers"}}', "layer": b"a layer" * 400}
+INDEX_TYPES = (
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+)
+MANIFEST_TYPES = (
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+)
+BLOB_TYPES = (
+    ("application/vnd.oci.image.config.v1+json", "application/vnd.oci.image.layer.v1.tar+gzip"),
+    ("application/vnd.docker.container.image.v1+json", "application/vnd.docker.image.rootfs.diff.tar.gzip"),
+)
 
 
 @pytest.fixture
@@ -31,19 +46,28 @@ def put(vendor: Vendor, content: bytes, kind: str) -> str:
 def publish(vendor: Vendor, family: int = 0) -> dict[str, str]:
     """Put an image for two platforms on the server (family 0: OCI's types, 1: Docker's). Digests by name."""
     digests = {name: put(vendor, content, "blobs") for name, content in BLOBS.items()}
+    described = {
+        name: {"mediaType": media_type, "digest": digests[name], "size": len(content)}
+        for (name, content), media_type in zip(BLOBS.items(), BLOB_TYPES[family], strict=True)
+    }
     manifest = {
         "schemaVersion": 2,
         "mediaType": MANIFEST_TYPES[family],
-        "config": {"digest": digests["config"], "size": len(BLOBS["config"])},
-        "layers": [{"digest": digests["layer"], "size": len(BLOBS["layer"])}],
+        "config": described["config"],
+        "layers": [described["layer"]],
     }
     digests["manifest"] = put(vendor, json.dumps(manifest).encode(), "manifests")
     index = {
         "schemaVersion": 2,
         "mediaType": INDEX_TYPES[family],
         "manifests": [
-            {"digest": f"sha256:{'0' * 64}", "platform": {"os": "linux", "architecture": "arm64"}},
-            {"digest": digests["manifest"], "platform": {"os": "linux", "architecture": "amd64"}},
+            {
+                "mediaType": MANIFEST_TYPES[family],
+                "digest": digest,
+                "size": 1000,
+                "platform": {"os": "linux", "architecture": architecture},
+            }
+            for architecture, digest in (("arm64", f"sha256:{'0' * 64}"), ("amd64", digests["manifest"]))
         ],
     }
     digests["index"] = put(vendor, json.dumps(index).encode(), "manifests")
@@ -61,7 +85,7 @@ def origin(vendor: Vendor, digest: str) -> Image:
 def test_an_image_arrives(vendor, tmp_path, family: int, pinned: str, token: str) -> None:
     digests = publish(vendor, family)
     vendor.token = token
-    facts = Puller().fetch(origin(vendor, digests[pinned]), tmp_path / "out", tmp_path / "partial")
+    facts = images.fetch(origin(vendor, digests[pinned]), tmp_path / "out", tmp_path / "partial")
     assert facts == {"reference": f"{vendor.address}/team/tool:v1", "digest": digests["manifest"], "layout": "oci"}
     layout = tmp_path / "out" / "oci"
     [entry] = json.loads((layout / "index.json").read_text())["manifests"]
@@ -76,9 +100,10 @@ def test_a_flipped_bit_is_refused(vendor, tmp_path, what: str) -> None:
     digests = publish(vendor)
     [place] = [path for path in vendor.files if path.endswith(digests[what])]
     vendor.files[place] = flipped(vendor.files[place])
-    with pytest.raises(TrainyardError, match=f"expected was (sha256:)?{digests[what][7:]}") as failure:
-        Puller().fetch(origin(vendor, digests["index"]), tmp_path / "out", tmp_path / "partial")
-    assert vendor.url in str(failure.value)
+    with pytest.raises(TrainyardError, match=f"not match.* {digests[what]}|{digests[what]}.* not match") as failure:
+        images.fetch(origin(vendor, digests["index"]), tmp_path / "out", tmp_path / "partial")
+    assert vendor.url in str(failure.value) and f"{vendor.address}/team/tool:v1" in str(failure.value)
+    assert failure.value.remedy.startswith("Do not use it")
     assert not (tmp_path / "out" / "oci" / "index.json").exists()
 
 
@@ -87,41 +112,58 @@ def test_the_token_does_not_follow_a_redirection(vendor, tmp_path) -> None:
     vendor.token = "secret"
     blob = f"/v2/team/tool/blobs/{digests['layer']}"
     vendor.files["/store/layer"] = vendor.files.pop(blob)
-    vendor.redirects[blob] = f"{vendor.url}/store/layer"
-    Puller().fetch(origin(vendor, digests["index"]), tmp_path / "out", tmp_path / "partial")
+    vendor.redirects[blob] = f"https://localhost:{vendor.address.rpartition(':')[2]}/store/layer"
+    images.fetch(origin(vendor, digests["index"]), tmp_path / "out", tmp_path / "partial")
     assert [authorization for _, path, authorization, _ in vendor.seen if path == "/store/layer"] == [""]
-
-
-def test_a_token_that_has_run_out_is_replaced(vendor, tmp_path) -> None:
-    digests = publish(vendor)
-    vendor.token = "first"
-    puller = Puller()
-    puller.fetch(origin(vendor, digests["index"]), tmp_path / "one", tmp_path / "partial")
-    puller._tokens = dict.fromkeys(puller._tokens, "Bearer old")
-    puller._blob(origin(vendor, ""), digests["layer"], tmp_path / "two" / "oci", tmp_path / "partial")
-    assert (tmp_path / "two" / "oci" / "blobs" / digests["layer"].replace(":", "/")).exists()
 
 
 def test_the_digest_of_a_tag_is_that_of_its_bytes(vendor) -> None:
     digests = publish(vendor)
-    assert Puller().resolve(origin(vendor, "")) == digests["index"]
+    assert images.resolve(origin(vendor, "")) == digests["index"]
 
 
 @pytest.mark.parametrize(
-    ("document", "message"),
+    "change",
     [
-        ({"manifests": []}, "has no image for linux/amd64"),
-        ({"mediaType": "application/vnd.example", "config": {}}, "which is not an image"),
-        ({"config": {"digest": "sha256:../../etc"}, "layers": []}, "only sha256 is taken"),
-        ({"config": {"digest": "md5:0"}, "layers": []}, "only sha256 is taken"),
+        {"mediaType": INDEX_TYPES[0], "manifests": [], "config": None, "layers": None},
+        {"mediaType": "application/vnd.example", "config": {}},
+        {"config": {"digest": "sha256:../../etc", "size": 1}},
+        {"config": {"digest": "md5:0", "size": 1}},
+        {"layers": [{"digest": f"sha512:{'0' * 128}", "size": 1}]},
     ],
 )
-def test_what_is_no_image_is_refused(vendor, tmp_path, document: dict, message: str) -> None:
-    digest = put(vendor, json.dumps(document).encode(), "manifests")
-    with pytest.raises(TrainyardError, match=message):
-        Puller().fetch(origin(vendor, digest), tmp_path / "out", tmp_path / "partial")
+def test_what_is_no_image_is_refused(vendor, tmp_path, change: dict) -> None:
+    digests = publish(vendor)
+    manifest = {**json.loads(vendor.files[f"/v2/team/tool/manifests/{digests['manifest']}"]), **change}
+    kept = {name: value for name, value in manifest.items() if value is not None}
+    digest = put(vendor, json.dumps(kept).encode(), "manifests")
+    for blob in ("sha256:../../etc", "md5:0", f"sha512:{'0' * 128}"):
+        vendor.files[f"/v2/team/tool/blobs/{blob}"] = b"x"
+    with pytest.raises(TrainyardError, match=r"v1 .*(cannot be fetched|only sha256 is taken)"):
+        images.fetch(origin(vendor, digest), tmp_path / "out", tmp_path / "partial")
+    assert not (tmp_path / "out" / "oci" / "index.json").exists()
 
 
 def test_an_image_that_is_not_there(vendor, tmp_path) -> None:
-    with pytest.raises(TrainyardError, match=r"/v2/team/tool/manifests/sha256:1+ cannot be fetched: .*404"):
-        Puller().fetch(origin(vendor, f"sha256:{'1' * 64}"), tmp_path / "out", tmp_path / "partial")
+    with pytest.raises(TrainyardError, match=r"team/tool@sha256:1+\) cannot be fetched: .*404") as failure:
+        images.fetch(origin(vendor, f"sha256:{'1' * 64}"), tmp_path / "out", tmp_path / "partial")
+    assert "bundle_artifact_source=source" in failure.value.remedy
+
+
+def test_a_pull_that_was_killed_is_begun_again(vendor, tmp_path) -> None:
+    digests = publish(vendor)
+    (tmp_path / "partial" / "image").mkdir(parents=True)
+    (tmp_path / "partial" / "image" / "half").write_text("of a layer")
+    images.fetch(origin(vendor, digests["index"]), tmp_path / "out", tmp_path / "partial")
+    assert len(list((tmp_path / "out/oci/blobs/sha256").iterdir())) == 3
+
+
+def test_a_registry_that_does_not_answer() -> None:
+    with pytest.raises(NoRegistryError, match="does not answer"):
+        images.resolve(Image("127.0.0.1:9", "team/tool", "v1", ""))
+
+
+def test_a_machine_without_skopeo(monkeypatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(TrainyardError, match="skopeo is not installed"):
+        images.resolve(Image("127.0.0.1:9", "team/tool", "v1", ""))

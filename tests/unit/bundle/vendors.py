@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.server
 import json
+import re
 import ssl
 import subprocess
 import threading
@@ -50,6 +51,12 @@ class Vendor:
         return f"https://{self.address}"
 
 
+def _media_type(path: str, content: bytes) -> str:
+    """What a registry says of a manifest that was pushed to it."""
+    found = re.search(rb'"mediaType": "([^"]+)"', content) if "/manifests/" in path else None
+    return found[1].decode() if found else "application/octet-stream"
+
+
 def _handler(vendor: Vendor) -> type[http.server.BaseHTTPRequestHandler]:
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -72,7 +79,7 @@ def _handler(vendor: Vendor) -> type[http.server.BaseHTTPRequestHandler]:
                 start = int(wanted.removeprefix("bytes=").removesuffix("-"))
                 ranged = {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"}
                 return self.answer(206, content[start:], ranged)
-            return self.answer(200, content)
+            return self.answer(200, content, {"Content-Type": _media_type(path, content)})
 
         do_HEAD = do_GET
 

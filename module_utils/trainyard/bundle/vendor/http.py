@@ -30,6 +30,9 @@ ATTEMPTS = 3
 INDEX_LIMIT = 64 << 20
 """Bytes of an index or manifest; Docker's largest index of packages has a few MiB."""
 
+ALTERED = "Do not use it: the origin, the way to it or the pin has been altered. Find out which, then pin again."
+"""What to do about bytes that are not those that were pinned."""
+
 
 class HttpError(TrainyardError):
     """An answer other than 2xx.
@@ -153,7 +156,7 @@ def mismatch(what: str, expected: str, found: str, algorithm: str = "SHA-256") -
     """The refusal of bytes that are not those that were pinned."""
     return TrainyardError(
         f"{what} has the {algorithm} {found}, expected was {expected}.",
-        remedy="Do not use it: the origin, the way to it or the pin has been altered. Find out which, then pin again.",
+        remedy=ALTERED,
         url=what,
         expected=expected,
         found=found,

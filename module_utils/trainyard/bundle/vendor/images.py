@@ -1,140 +1,91 @@
-"""Images from vendors' registries into OCI layouts.
+"""Images from vendors' registries into OCI layouts, by skopeo.
 
-https://github.com/opencontainers/distribution-spec/blob/main/spec.md, with the tokens of
-https://distribution.github.io/distribution/spec/auth/token/: everything is asked for by digest and checked against it,
-from the pinned index or manifest down to the last layer.
+It checks every digest from the pinned index or manifest down to the last layer. Its `dir:` format keeps each byte; its
+`oci:` would rewrite manifests of Docker's type, which then have another digest than the pinned one.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-import urllib.parse
-from dataclasses import dataclass, field
+import shutil
 from pathlib import Path
-from typing import Any
 
 from ...core.errors import TrainyardError
-from ..oci import INDEX_TYPES, MANIFEST_TYPE, MANIFEST_TYPES
 from ..origin import Image
-from . import http as fetch
+from ..skopeo import digest_of_tag, skopeo
+from .http import ALTERED
 
 LAYOUT = "oci"
-MANIFEST_LIMIT = 4 << 20
-"""Bytes: what the distribution specification asks registries to take."""
-PLATFORM = {"os": "linux", "architecture": "amd64"}
+PULL_TIMEOUT = 1800
+"""Seconds for one image: 1 GB over 5 Mbit/s."""
+PLATFORM = ("--override-os=linux", "--override-arch=amd64")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
-@dataclass
-class Puller:
-    """Fetches images, with one token per repository."""
+def fetch(origin: Image, out: Path, partial: Path) -> dict[str, str]:
+    """Pull one image of `PLATFORM` into `out/oci`; facts `reference`, `digest` (of its manifest) and `layout`.
 
-    _tokens: dict[str, str] = field(default_factory=dict)
-
-    def fetch(self, origin: Image, out: Path, partial: Path) -> dict[str, str]:
-        """Pull one image of `PLATFORM` into `out/oci`; facts `reference`, `digest` (of its manifest) and `layout`."""
-        layout = out / LAYOUT
-        digest, content = self._manifest(origin, origin.digest)
-        manifest = json.loads(content)
-        media_type = manifest.get("mediaType", MANIFEST_TYPE)
-        if media_type in INDEX_TYPES or "manifests" in manifest:
-            digest, content = self._manifest(origin, _of_platform(origin, manifest))
-            manifest = json.loads(content)
-            media_type = manifest.get("mediaType", MANIFEST_TYPE)
-        if media_type not in MANIFEST_TYPES or "config" not in manifest:
-            raise TrainyardError(f"{origin.name} is a {media_type}, which is not an image.")
-        for blob in [manifest["config"], *manifest["layers"]]:
-            self._blob(origin, blob["digest"], layout, partial)
-        _place(layout, digest).write_bytes(content)
-        descriptor = {
-            "mediaType": media_type,
-            "digest": digest,
-            "size": len(content),
-            "annotations": {"org.opencontainers.image.ref.name": "image"},
-        }
-        index = {"schemaVersion": 2, "manifests": [descriptor]}
-        (layout / "index.json").write_text(json.dumps(index), encoding="utf-8")
-        (layout / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}', encoding="utf-8")
-        return {"reference": origin.name, "digest": digest, "layout": LAYOUT}
-
-    def resolve(self, origin: Image) -> str:
-        """The digest that the origin's tag has at this moment, from the manifest's own bytes."""
-        return f"sha256:{fetch.sha256_bytes(self._get(origin, f'manifests/{origin.tag}'))}"
-
-    def _manifest(self, origin: Image, digest: str) -> tuple[str, bytes]:
-        if not _DIGEST.fullmatch(digest):
-            raise TrainyardError(f"{origin.name} names the digest {digest}, only sha256 is taken.")
-        content = self._get(origin, f"manifests/{digest}")
-        found = f"sha256:{fetch.sha256_bytes(content)}"
-        if found != digest:
-            raise fetch.mismatch(f"The manifest of {origin.endpoint} {origin.name}", digest, found)
-        return digest, content
-
-    def _get(self, origin: Image, path: str) -> bytes:
-        url = f"{origin.endpoint}/v2/{origin.repository}/{path}"
-        headers = {"Accept": ", ".join((*MANIFEST_TYPES, *INDEX_TYPES))}
-        token = self._token(origin)
-        return fetch.read(url, headers=headers, authorization=token, limit=MANIFEST_LIMIT)
-
-    def _blob(self, origin: Image, digest: str, layout: Path, partial: Path) -> None:
-        if not _DIGEST.fullmatch(digest):
-            raise TrainyardError(f"{origin.name} names the digest {digest}, only sha256 is taken.")
-        place = _place(layout, digest)
-        if place.exists():
-            return
-        url = f"{origin.endpoint}/v2/{origin.repository}/blobs/{digest}"
-        expected = digest.removeprefix("sha256:")
-        for _ in range(2):
-            token = self._token(origin)
-            try:
-                fetch.download(url, place, expected, partial=partial / expected, authorization=token)
-                return
-            except fetch.HttpError as error:
-                # Tokens live minutes, a large layer may take longer.
-                if error.status != 401 or not self._tokens.pop(_scope(origin), ""):
-                    raise
-
-    def _token(self, origin: Image) -> str:
-        """Value of the Authorization header that the registry wants; empty when it lets anyone read."""
-        if _scope(origin) not in self._tokens:
-            self._tokens[_scope(origin)] = _authorize(origin)
-        return self._tokens[_scope(origin)]
-
-
-def _scope(origin: Image) -> str:
-    return f"{origin.host}/{origin.repository}"
-
-
-def _authorize(origin: Image) -> str:
+    :param partial: folder for what is under way, on the file system of `out`.
+    """
+    pulled, layout = partial / "image", out / LAYOUT
+    shutil.rmtree(pulled, ignore_errors=True)
+    partial.mkdir(parents=True, exist_ok=True)
+    pinned = f"{origin.host}/{origin.repository}@{origin.digest}"
+    options = ["--quiet", "--preserve-digests", "--retry-times=2"]
     try:
-        fetch.request(origin.probe).close()
-        return ""
-    except fetch.HttpError as error:
-        challenge = error.headers.get("WWW-Authenticate", "")
-        if error.status != 401 or not challenge.lower().startswith("bearer "):
-            raise
-    fields = dict(re.findall(r'(\w+)="([^"]*)"', challenge))
-    realm = urllib.parse.urlsplit(fields.get("realm", ""))
-    if realm.scheme != "https":
-        raise TrainyardError(f"The registry {origin.host} sends for a token to {fields.get('realm')}, not to https.")
-    query = {"scope": f"repository:{origin.repository}:pull"}
-    if "service" in fields:
-        query["service"] = fields["service"]
-    answer: dict[str, Any] = json.loads(fetch.read(f"{realm.geturl()}?{urllib.parse.urlencode(query)}"))
-    token = answer.get("token") or answer.get("access_token")
-    if not token:
-        raise TrainyardError(f"{realm.geturl()} gave no token for {origin.name}.")
-    return f"Bearer {token}"
+        skopeo(
+            origin.endpoint,
+            *PLATFORM,
+            "copy",
+            *options,
+            f"docker://{pinned}",
+            f"dir:{pulled}",
+            timeout=PULL_TIMEOUT,
+        )
+    except TrainyardError as error:
+        absent = "See whether its vendor still publishes it (`pin` in check mode asks); bundle_artifact_source=source "
+        raise TrainyardError(
+            f"{origin.name} ({pinned}) cannot be fetched: {error.message}",
+            remedy=ALTERED if "not match" in error.message else error.remedy or f"{absent}makes it here.",
+        ) from error
+    content = (pulled / "manifest.json").read_bytes()
+    _lay_out(origin, content, pulled, layout)
+    shutil.rmtree(pulled)
+    return {"reference": origin.name, "digest": _digest(content), "layout": LAYOUT}
 
 
-def _of_platform(origin: Image, index: dict[str, Any]) -> str:
-    for entry in index.get("manifests", []):
-        platform = entry.get("platform") or {}
-        if all(platform.get(key) == value for key, value in PLATFORM.items()):
-            return str(entry["digest"])
-    raise TrainyardError(f"{origin.name} has no image for {PLATFORM['os']}/{PLATFORM['architecture']}.")
+def resolve(origin: Image) -> str:
+    """The digest that the origin's tag has at this moment."""
+    found = digest_of_tag(origin.endpoint, origin.name)
+    if found is None:
+        raise TrainyardError(f"The registry {origin.endpoint} has no {origin.name}.")
+    return found
 
 
-def _place(layout: Path, digest: str) -> Path:
-    return layout / "blobs" / digest.replace(":", "/")
+def _lay_out(origin: Image, content: bytes, pulled: Path, layout: Path) -> None:
+    """Give a folder of the `dir:` format the names of an OCI layout; manifest and blobs stay as they are."""
+    manifest = json.loads(content)
+    if "config" not in manifest:
+        raise TrainyardError(f"{origin.name} is a {manifest.get('mediaType')}, which is not an image.")
+    blobs = layout / "blobs" / "sha256"
+    blobs.mkdir(parents=True)
+    for digest in {blob["digest"] for blob in (manifest["config"], *manifest["layers"])}:
+        if not _DIGEST.fullmatch(digest):
+            raise TrainyardError(f"{origin.name} names the digest {digest}, only sha256 is taken.")
+        name = digest.removeprefix("sha256:")
+        (pulled / name).rename(blobs / name)
+    (pulled / "manifest.json").rename(blobs / _digest(content).removeprefix("sha256:"))
+    descriptor = {
+        "mediaType": manifest.get("mediaType", "application/vnd.oci.image.manifest.v1+json"),
+        "digest": _digest(content),
+        "size": len(content),
+        "annotations": {"org.opencontainers.image.ref.name": "image"},
+    }
+    (layout / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [descriptor]}), encoding="utf-8")
+    (layout / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}', encoding="utf-8")
+
+
+def _digest(content: bytes) -> str:
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"

@@ -11,8 +11,8 @@ from ...core.errors import TrainyardError
 from ..lock import Artefact
 from ..origin import Apt, Download, Image
 from . import http as fetch
+from . import images
 from .apt import Archive
-from .images import Puller
 
 
 class Upstream:
@@ -25,7 +25,6 @@ class Upstream:
     def __init__(self, project: Path, cache: Path) -> None:
         self._downloads = cache / "downloads"
         self._archive = Archive(project)
-        self._puller = Puller()
 
     def fetch(self, artefact: Artefact, out: Path) -> dict[str, Any]:
         """Fetch what a builder of the artefact's kind would make and return its facts.
@@ -39,7 +38,7 @@ class Upstream:
         if isinstance(origin, Apt):
             facts = self._archive.fetch(origin, out, partial)
         elif isinstance(origin, Image):
-            facts = self._puller.fetch(origin, out, partial)
+            facts = images.fetch(origin, out, partial)
             # A site may keep a vendor's image under a name of its own.
             facts["reference"] = artefact.recipe["reference"].format(version=artefact.version)
         elif origin is not None:
