@@ -40,6 +40,12 @@ options:
     description: Address as C(host,port) that this pod must be able to reach.
     type: str
     default: kubernetes.default.svc,443
+  pull_username:
+    description: Name with which the nodes pull the images; without it they pull without a login.
+    type: str
+  pull_password:
+    description: Password or token of O(pull_username).
+    type: str
   progress_file:
     description: Set by the action plugin; the module appends lines of progress to it.
     type: path
@@ -117,7 +123,7 @@ from ansible.module_utils.trainyard.kube.apply import unreachable_plan
 from ansible.module_utils.trainyard.training.jobset import jobset
 from ansible.module_utils.trainyard.training.objects import surroundings
 from ansible.module_utils.trainyard.training.run import Run, Settings
-from ansible.module_utils.trainyard.training.spec import parse_training
+from ansible.module_utils.trainyard.training.spec import Login, parse_training
 
 ARGUMENT_SPEC = {
     "kubeconfig": {"type": "path", "required": True},
@@ -126,16 +132,23 @@ ARGUMENT_SPEC = {
     "log_dir": {"type": "path", "required": True},
     "isolation_probe": {"type": "bool", "default": True},
     "isolation_control": {"type": "str", "default": "kubernetes.default.svc,443"},
+    "pull_username": {"type": "str"},
+    "pull_password": {"type": "str", "no_log": True},
     "progress_file": {"type": "path"},
 }
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    module = AnsibleModule(
+        argument_spec=ARGUMENT_SPEC,
+        required_together=[("pull_username", "pull_password")],
+        supports_check_mode=True,
+    )
     params = module.params
     result: dict[str, Any] = {"planned": True}
     try:
-        training = parse_training(params["training"])
+        login = Login(params["pull_username"], params["pull_password"]) if params["pull_username"] else None
+        training = parse_training(params["training"], login)
         settings = Settings(params["log_dir"], params["isolation_probe"], params["isolation_control"])
     except TrainyardError as error:
         fail(module, error)

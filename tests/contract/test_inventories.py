@@ -20,7 +20,6 @@ PLACEHOLDERS = re.compile(r"an address for documentation|a name for documentatio
 USERS_OWN = (
     ("192.0.2.", "10.1.0."),
     ("kubernetes.example.org", "10.1.0.10"),
-    ("registry.example.org", "registry.site.internal"),
 )
 """What the user of a shipped inventory replaces."""
 
@@ -49,7 +48,10 @@ def bundle_artefacts(inventory: Path) -> dict[str, dict[str, str]]:
     supply = read_yaml(inventory / "group_vars" / "all" / "supply.yml")["supply"]
     wanted = read_yaml(ROOT / "roles" / "bundle" / "vars" / "main.yml")["__bundle_artefacts_wanted"][supply]
     names = wanted or list(read_yaml(ROOT / "bundle.lock.yml")["artefacts"])
-    return {name: {"path": f"/cache/{name}", "digest": f"sha256:{'0' * 64}", "kind": "image"} for name in names}
+    return {
+        name: {"path": f"/cache/{name}", "digest": f"sha256:{'0' * 64}", "kind": "image", "layout": "/cache"}
+        for name in names
+    }
 
 
 @pytest.mark.parametrize("inventory", INVENTORIES, ids=lambda path: path.name)

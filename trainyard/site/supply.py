@@ -62,15 +62,6 @@ def placeholders(site: Site) -> Iterator[Problem]:
             yield problem(setting, "a name for documentation", remedy)
 
 
-def images_have_a_place(site: Site) -> Iterator[Problem]:
-    """The vendors' supply without a registry for the training's images, which no vendor publishes."""
-    registries = [setting for setting in site.values("workloads_registry") if setting.value]
-    for setting in site.values("supply"):
-        if setting.value == "vendors" and not registries:
-            remedy = "Set workloads_registry to a registry that the nodes may read, and run playbooks/push.yml."
-            yield problem(setting, "the training's images are in no registry", remedy)
-
-
 def _is_placeholder(text: str) -> bool:
     try:
         address = ipaddress.ip_address(text)
@@ -89,4 +80,4 @@ def plain_registries(site: Site) -> Iterator[Problem]:
                 )
 
 
-SUPPLY_RULES = (supply_is_said, supply_fits_groups, placeholders, images_have_a_place, plain_registries)
+SUPPLY_RULES = (supply_is_said, supply_fits_groups, placeholders, plain_registries)

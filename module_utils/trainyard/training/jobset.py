@@ -75,6 +75,11 @@ def pod_security() -> Object:
     }
 
 
+def pull_secrets(training: Training) -> Object:
+    """What a pod says about the login for its images: nothing where there is none."""
+    return {"imagePullSecrets": [{"name": f"{training.name}-pull"}]} if training.login else {}
+
+
 def pod_template(training: Training, role: str, attempt: str) -> Object:
     """The pod of one role.
 
@@ -125,6 +130,7 @@ def pod_template(training: Training, role: str, attempt: str) -> Object:
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "terminationGracePeriodSeconds": GRACE_SECONDS[role],
+            **pull_secrets(training),
             "securityContext": pod_security(),
             "topologySpreadConstraints": [
                 {

@@ -3,6 +3,7 @@ record of its result. Pure data, no cluster."""
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -14,6 +15,7 @@ from .jobset import (
     container_security,
     hostname,
     pod_security,
+    pull_secrets,
     spec_hash,
 )
 from .spec import Training
@@ -137,9 +139,27 @@ def volume(training: Training) -> list[Object]:
     return [local, claim]
 
 
+def pull_secret(training: Training) -> list[Object]:
+    """The login for the images, as the kubelet reads it; nothing where there is none."""
+    if not (login := training.login):
+        return []
+    plain = f"{login.username}:{login.password}".encode()
+    entry = {"auth": base64.b64encode(plain).decode()}
+    images = filter(None, (training.image, training.data_image))
+    config = {"auths": {image.partition("/")[0]: entry for image in images}}
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": f"{training.name}-pull", "namespace": training.namespace, "labels": MANAGED},
+        "type": "kubernetes.io/dockerconfigjson",
+        "data": {".dockerconfigjson": base64.b64encode(json.dumps(config).encode()).decode()},
+    }
+    return [secret]
+
+
 def surroundings(training: Training) -> list[Object]:
     """Everything that has to stand before the run is submitted, in order."""
-    return [namespace(training), *network_policies(training), *volume(training)]
+    return [namespace(training), *network_policies(training), *pull_secret(training), *volume(training)]
 
 
 def probe_name(training: Training) -> str:
@@ -177,6 +197,7 @@ def probe(training: Training, control: str, *, seconds: int) -> list[Object]:
             "enableServiceLinks": False,
             "terminationGracePeriodSeconds": 0,
             "activeDeadlineSeconds": seconds + 60,
+            **pull_secrets(training),
             "securityContext": pod_security(),
             "containers": [container],
         },

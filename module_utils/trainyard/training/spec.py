@@ -75,6 +75,14 @@ class Logs:
 
 
 @dataclass(frozen=True)
+class Login:
+    """With which the nodes pull the images of a training."""
+
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Training:
     """One run of a training.
 
@@ -83,6 +91,7 @@ class Training:
     :param data_image: OCI image mounted read-only at /data; empty for none.
     :param timeout: seconds after which a run that has started is failed; 0 = unlimited.
     :param start_timeout: seconds within which every pod must run.
+    :param login: none where the nodes may pull without.
     :param worker_retries: failures of worker pods that are mended in place; more restart the whole set.
     """
 
@@ -101,6 +110,7 @@ class Training:
     timeout: int = 900
     start_timeout: int = 300
     env: Mapping[str, str] = field(default_factory=dict)
+    login: Login | None = None
 
     @property
     def endless(self) -> bool:
@@ -124,11 +134,12 @@ _PLAIN: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
-def parse_training(data: Mapping[str, Any]) -> Training:
+def parse_training(data: Mapping[str, Any], login: Login | None = None) -> Training:
     """The training that a mapping describes.
 
     :param data: keys of `Training`, with the roles by their names and the flags by theirs; `flags` lists which keys are
         flags, `command` is a list.
+    :param login: comes apart from the description, which may be shown.
     :raises TrainyardError: an unknown key, a missing or impossible value; names the variable, the value, the remedy.
     """
     flag_names = list(data.get("flags", FLAG_CHECKS))
@@ -154,6 +165,7 @@ def parse_training(data: Mapping[str, Any]) -> Training:
         roles=roles,
         logs=_logs(data["logs"]),
         env={str(key): str(value) for key, value in (data.get("env") or {}).items()},
+        login=login,
         **{key: data[key] for key in _PLAIN if key in data},
     )
 

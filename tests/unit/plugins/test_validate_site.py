@@ -149,7 +149,7 @@ def test_no_control_plane_and_a_slip_on_the_command_line(root: Path, tmp_path: P
 def test_good_inventory_passes_and_nothing_is_run(root: Path, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     variables = (
-        'supply: vendors\nworkloads_registry: "registry.site.internal"\n'
+        "supply: vendors\n"
         'kubernetes_pod_cidr: "{{ somebodys_own }}"\n'
         f"somebodys_own: \"{{{{ lookup('pipe', 'touch {trace}') }}}}\"\n"
         "kubernetes_version: \"{{ lookup('locked_version', 'kubernetes') }}\"\n"
@@ -180,8 +180,7 @@ def test_time_for_500_hosts(root: Path, tmp_path: Path, record_property: pytest.
     site = inventory(
         tmp_path,
         hosts,
-        'supply: vendors\nworkloads_registry: "registry.site.internal"\n'
-        'kubernetes_pod_cidr: "10.244.0.0/16"\nkubernetes_service_cidr: "10.96.0.0/16"\n',
+        'supply: vendors\nkubernetes_pod_cidr: "10.244.0.0/16"\nkubernetes_service_cidr: "10.96.0.0/16"\n',
     )
     (site / "host_vars").mkdir()
     for i in range(500):

@@ -48,11 +48,6 @@ def endpoint(value: str) -> Site:
         (endpoint("kubernetes.example.org:6443"), 'is "kubernetes.example.org:6443": a name for documentation. Set it'),
         (endpoint("192.0.2.1:6443"), "a name for documentation"),
         (
-            Site(settings=[VENDORS]),
-            'variable supply (a, b) is "vendors": the training\'s images are in no registry. Set workloads_registry',
-        ),
-        (Site(settings=[VENDORS, Setting("workloads_registry", "", ("a",))]), "in no registry"),
-        (
             Site(settings=[VENDORS, Setting("workloads_registry", "registry.example.org/trainyard", ("a",))]),
             'is "registry.example.org/trainyard": a name for documentation. Set it',
         ),
@@ -70,9 +65,9 @@ def test_refused(site: Site, expected: str) -> None:
 @pytest.mark.parametrize(
     "site",
     [
-        Site(settings=[VENDORS, REGISTRY], addresses={"a": "10.0.0.1", "b": "node.site.internal"}),
+        Site(settings=[VENDORS], addresses={"a": "10.0.0.1", "b": "node.site.internal"}),
         Site(groups={"mirror": ["a"]}, settings=[MIRROR]),
-        Site(settings=[VENDORS, REGISTRY, Setting("control_plane_endpoint", "api.notexample.org:6443", ("a",))]),
+        Site(settings=[VENDORS, Setting("control_plane_endpoint", "api.notexample.org:6443", ("a",))]),
         Site(
             settings=[
                 VENDORS,

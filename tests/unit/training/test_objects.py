@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import json
+from dataclasses import replace
+
+from ansible.module_utils.trainyard.training.jobset import pod_template
 from ansible.module_utils.trainyard.training.objects import network_policies, probe, surroundings, volume
+from ansible.module_utils.trainyard.training.spec import Login
 
 from tests.unit.training.samples import training
 
@@ -29,3 +35,15 @@ def test_volume_on_a_node_or_of_a_class() -> None:
     (claim,) = volume(training(logs={"storage_class": "efs"}))
     assert claim["spec"]["storageClassName"] == "efs"
     assert surroundings(training())[0]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+def test_the_login_reaches_every_pod_and_stands_in_a_secret_only() -> None:
+    mine = replace(training(), login=Login("reader", "s3cret"))
+    (secret,) = [each for each in surroundings(mine) if each["kind"] == "Secret"]
+    config = json.loads(base64.b64decode(secret["data"][".dockerconfigjson"]))
+    assert config == {"auths": {"registry.example.com": {"auth": base64.b64encode(b"reader:s3cret").decode()}}}
+    named = [{"name": secret["metadata"]["name"]}]
+    pods = [pod_template(mine, role, "now")["spec"] for role in mine.roles]
+    assert [pod["imagePullSecrets"] for pod in [*pods, probe(mine, "a,1", seconds=1)[1]["spec"]]] == [named] * 4
+    assert "s3cret" not in repr(mine) + json.dumps(pods)
+    assert "imagePullSecrets" not in pod_template(training(), "ps", "now")["spec"]

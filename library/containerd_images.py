@@ -1,0 +1,106 @@
+#!/usr/bin/python
+"""Thin module; the logic is in module_utils/trainyard/host/images.py, the sending in the action plugin of this name."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: containerd_images
+short_description: Lay images into a node's containerd
+description:
+  - Sends images that no registry serves to a node, and imports and pins them there, so that the kubelet neither pulls
+    them nor collects them as garbage. What the node has is not sent again.
+  - Older images of the same repositories lose their pin; the kubelet collects them when the disk fills.
+  - Each archive is packed once in a run, with C(skopeo) on the controller.
+options:
+  images:
+    description: Images to have.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      reference:
+        description: Name with which pods ask for it, C(repository@sha256:...).
+        type: str
+        required: true
+      layout:
+        description: Folder on the controller with its OCI layout; read only when a node lacks the image.
+        type: path
+      archive:
+        description: Set by the action plugin; OCI archive on the node.
+        type: path
+  timeout:
+    description: Seconds for one import.
+    type: int
+    default: 600
+attributes:
+  check_mode:
+    support: full
+    description: Reports the same plan; where containerd is not there yet, everything has to be delivered.
+  diff_mode:
+    support: full
+    description: Shows which images are pinned.
+requirements:
+  - skopeo on the controller
+author:
+  - trainyard
+"""
+
+EXAMPLES = r"""
+- name: Deliver an image
+  containerd_images:
+    images:
+      - reference: localhost/trainyard/tensorflow@sha256:0123
+        layout: /var/cache/trainyard/artefacts/image_tensorflow-0123456789abcdef/oci
+"""
+
+RETURN = r"""
+steps:
+  description: What was done, or in check mode would be done.
+  returned: always
+  type: list
+  elements: str
+missing:
+  description: References that the node lacked.
+  returned: always
+  type: list
+  elements: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.plan import Plan
+from ansible.module_utils.trainyard.core.runner import run_plan
+from ansible.module_utils.trainyard.host.images import Image, make_plan, missing, observe
+
+IMAGE = {
+    "reference": {"type": "str", "required": True},
+    "layout": {"type": "path"},
+    "archive": {"type": "path"},
+}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "images": {"type": "list", "elements": "dict", "required": True, "options": IMAGE},
+            "timeout": {"type": "int", "default": 600},
+        },
+        supports_check_mode=True,
+    )
+    lacking: list[str] = []
+
+    def plan() -> Plan:
+        wanted = [Image(entry["reference"], entry["archive"] or "") for entry in module.params["images"]]
+        for image in wanted:
+            if not image.digest.startswith("sha256:"):
+                raise TrainyardError(f"{image.reference} has no digest; name the image as repository@sha256:...")
+        seen = observe(may_be_absent=module.check_mode)
+        lacking.extend(missing(wanted, seen))
+        return make_plan(wanted, seen, timeout=module.params["timeout"])
+
+    run_plan(module, plan, lambda: {"missing": lacking})
+
+
+if __name__ == "__main__":
+    main()
