@@ -43,6 +43,17 @@ options:
     description: Locked version without C(v).
     type: str
     required: true
+  locked_images:
+    description:
+      - Image reference to the digest that it must have where it runs (C(sha256:) and 64 hexadecimal digits).
+      - An image that is neither here nor in O(made_images) makes the verdict C(unknown).
+    type: dict
+    default: {}
+  made_images:
+    description:
+      - The same for the images of the bundle, which the receipt keeps.
+      - When left out, as for a verdict without a bundle, they are those of the receipt that is there.
+    type: dict
   system_namespaces:
     description: Namespaces whose pods must be healthy; one without any pod fails.
     type: list
@@ -99,6 +110,7 @@ EXAMPLES = r"""
     nodes: ["cp1", "worker1", "worker2"]
     kubelet_version: "1.36.3"
     containerd_version: "2.3.4"
+    locked_images: "{{ lookup('locked_images') }}"
     training_name: "mnist"
     receipt_path: "/srv/trainyard/receipt.json"
   register: site_verdict
@@ -139,6 +151,8 @@ def main() -> None:
             "left_out": {"type": "list", "elements": "str", "default": []},
             "kubelet_version": {"type": "str", "required": True},
             "containerd_version": {"type": "str", "required": True},
+            "locked_images": {"type": "dict", "default": {}},
+            "made_images": {"type": "dict"},
             "system_namespaces": {"type": "list", "elements": "str", "default": ["kube-system"]},
             "probes": {"type": "dict", "default": {}},
             "training_name": {"type": "str", "default": ""},

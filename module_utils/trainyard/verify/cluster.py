@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from ..kube.api import Object
+from .images import image_version, images_locked
 from .reading import Observation, Unread
 from .verdict import FAIL, PASS, UNKNOWN, Check
 
@@ -26,6 +27,7 @@ class Expected:
     :param nodes: names of the cluster's nodes.
     :param kubelet: locked version without `v`.
     :param containerd: locked version without `v`.
+    :param images: image reference to its digest.
     :param probes: node name to the result of M(service_probe); empty mapping if the node gave none.
     :param missing_hosts: inventory hosts that were not reached or have dropped out of the run.
     :param left_out: what the run has left out, one phrase each.
@@ -35,6 +37,7 @@ class Expected:
     nodes: Sequence[str]
     kubelet: str
     containerd: str
+    images: Mapping[str, str] = field(default_factory=dict)
     probes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     missing_hosts: Sequence[str] = ()
     left_out: Sequence[str] = ()
@@ -54,6 +57,7 @@ def site_checks(expected: Expected, seen: Observation, now: datetime) -> list[Ch
         judge("nodes_ready", seen.nodes, lambda nodes: nodes_ready(expected, nodes)),
         judge("node_versions", seen.nodes, lambda nodes: node_versions(expected, nodes)),
         judge("system_pods", seen.pods, lambda pods: system_pods(pods, now)),
+        judge("images_locked", all_pods(seen), lambda pods: images_locked(expected.images, pods)),
         probed("dns", "resolve a Service name", expected),
         probed("service", "reach the API server through its Service", expected),
     ]
@@ -103,6 +107,13 @@ def system_pods(pods: Mapping[str, Sequence[Object]], now: datetime) -> Check:
     for space, found in pods.items():
         wrong += [f"{space}/{_name(pod)} {trouble}" for pod in found if (trouble := pod_trouble(pod, now))]
     return _check("system_pods", wrong, f"all pods in {', '.join(pods)} are healthy", settles=True)
+
+
+def all_pods(seen: Observation) -> list[Object] | Unread:
+    """The pods of the system namespaces and those of the training."""
+    if isinstance(seen.pods, Unread) or isinstance(seen.run_pods, Unread):
+        return seen.pods if isinstance(seen.pods, Unread) else seen.run_pods
+    return [*(pod for found in seen.pods.values() for pod in found), *seen.run_pods]
 
 
 def pod_trouble(pod: Object, now: datetime) -> str:
@@ -177,16 +188,6 @@ def versions(nodes: Iterable[Object], pods: Iterable[Object]) -> dict[str, str]:
             name, tag = image_version(container["image"])
             found.setdefault(name, set()).add(tag)
     return {name: ", ".join(sorted(seen)) for name, seen in found.items()}
-
-
-def image_version(image: str) -> tuple[str, str]:
-    """`registry:5000/calico/node:v3.28.5@sha256:..` -> (`calico/node`, `v3.28.5`)."""
-    name = image.split("@", 1)[0]
-    first, slash, rest = name.partition("/")
-    if slash and ("." in first or ":" in first or first == "localhost"):
-        name = rest
-    path, colon, tag = name.rpartition(":")
-    return (path, tag) if colon else (name, "latest")
 
 
 def restarts(pods: Iterable[Object]) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -36,6 +36,8 @@ class Settings:
     document_path: str
     started_at: float
     settle_timeout: float
+    locked_images: Mapping[str, str] = field(default_factory=dict)
+    made_images: Mapping[str, str] | None = None
     missing_hosts: Sequence[str] = ()
     left_out: Sequence[str] = ()
     planning: bool = False
@@ -51,6 +53,8 @@ class Site:
         self._settings = settings
         self._open_api = open_api
         self.receipt: dict[str, Any] = {}
+        kept = read_receipt(settings.receipt_path).get("made_images", {})
+        self._made = kept if settings.made_images is None else settings.made_images
 
     def plan(self) -> Plan:
         """Look, judge, and plan to write what differs."""
@@ -112,6 +116,7 @@ class Site:
             nodes=settings.nodes,
             kubelet=settings.kubelet_version,
             containerd=settings.containerd_version,
+            images={**self._made, **settings.locked_images},
             probes=settings.probes,
             missing_hosts=settings.missing_hosts,
             left_out=settings.left_out,
@@ -128,6 +133,7 @@ class Site:
             checks,
             nodes=sorted(map(verify_checks.node_row, nodes), key=lambda row: row["name"]),
             versions=verify_checks.versions(nodes, system),
+            made_images=self._made,
             training=summary(seen.result),
             warnings=verify_checks.warnings(self._expected(), seen),
             measured={"restarts": verify_checks.restarts(system), "probes": measured_probes(settings.probes)},

@@ -61,6 +61,7 @@ def make_receipt(
     *,
     nodes: Sequence[Mapping[str, Any]],
     versions: Mapping[str, str],
+    made_images: Mapping[str, str],
     training: Mapping[str, Any],
     warnings: Sequence[str],
     measured: Mapping[str, Any],
@@ -71,6 +72,7 @@ def make_receipt(
 
     :param nodes: one mapping per node: name, ready, kubelet, containerd.
     :param versions: component or image name to the version that was seen running.
+    :param made_images: reference to digest of the images in the bundle, for verdicts that make none.
     :param training: the training's recorded result; empty if there is none.
     :param measured: numbers of this very run (latencies, restart counts); volatile.
     :param wall_seconds: seconds since the site's run began; None if nobody recorded the beginning.
@@ -83,6 +85,7 @@ def make_receipt(
         "warnings": list(warnings),
         "nodes": [dict(node) for node in nodes],
         "versions": dict(sorted(versions.items())),
+        "made_images": dict(sorted(made_images.items())),
         "training": dict(training),
         "measured": dict(measured),
         "wall_seconds": wall_seconds,

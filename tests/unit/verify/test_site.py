@@ -1,8 +1,7 @@
-"""One whole run of the module's logic against an API server made of a dictionary."""
+"""One whole run of the module's logic against an API server in memory."""
 
 from __future__ import annotations
 
-import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -12,38 +11,18 @@ from ansible.module_utils.trainyard.kube.api import Api, KubeError
 from ansible.module_utils.trainyard.verify import site as verify_site
 from ansible.module_utils.trainyard.verify.site import Settings, Site
 
-from tests.unit.verify.test_cluster import GOOD, node, pod
+from tests.unit.apiserver import ApiServer
+from tests.unit.verify.test_cluster import DIGEST, GOOD, IMAGE, node, pod
 from tests.unit.verify.test_training import DENY, OWN, RESULT
 
-CORE = {
-    "resources": [{"kind": kind, "name": f"{kind.lower()}s", "namespaced": kind != "Node"} for kind in ("Node", "Pod")]
-}
-CORE["resources"].append({"kind": "ConfigMap", "name": "configmaps", "namespaced": True})
-POLICIES = {"resources": [{"kind": "NetworkPolicy", "name": "networkpolicies", "namespaced": True}]}
 HEALTHY: dict[str, Any] = {
     "/readyz": "ok",
-    "/api/v1": CORE,
-    "/apis/networking.k8s.io/v1": POLICIES,
     "/api/v1/nodes": {"items": [node("cp1"), node("w1")]},
     "/api/v1/namespaces/kube-system/pods": {"items": [pod()]},
     "/api/v1/namespaces/trainings/pods": {"items": []},
     "/apis/networking.k8s.io/v1/namespaces/trainings/networkpolicies": {"items": [DENY, OWN]},
     "/api/v1/namespaces/trainings/configmaps/m-result": {"data": {"result.json": json.dumps(RESULT)}},
 }
-
-
-class Server:
-    """Answers from a mapping of paths; an int is a status, a missing path is 404. Counts its calls."""
-
-    def __init__(self, answers: dict[str, Any]) -> None:
-        self.answers = copy.deepcopy(answers)
-        self.calls: list[str] = []
-
-    def __call__(self, method: str, path: str, query: Any, body: Any, content: str) -> tuple[int, str]:
-        assert method == "GET", "verify only reads"
-        self.calls.append(path)
-        answer = self.answers.get(path, 404)
-        return (answer, "no") if isinstance(answer, int) else (200, json.dumps(answer))
 
 
 def settings(**changes: Any) -> Settings:
@@ -53,6 +32,7 @@ def settings(**changes: Any) -> Settings:
         "kubelet_version": "1.36.3",
         "containerd_version": "2.3.4",
         "system_namespaces": ["kube-system"],
+        "made_images": {IMAGE: DIGEST},
         "probes": {"cp1": GOOD, "w1": {**GOOD, "changed": False, "failed": False}},
         "training_name": "m",
         "training_namespace": "trainings",
@@ -65,13 +45,15 @@ def settings(**changes: Any) -> Settings:
     return Settings(**{**values, **changes})
 
 
-def judge(server: Server, **changes: Any) -> tuple[Site, Any]:
+def judge(server: ApiServer, **changes: Any) -> tuple[Site, Any]:
     site = Site(settings(**changes), lambda _: Api(server))
-    return site, site.plan()
+    plan = site.plan()
+    assert not server.writes, "verify only reads"
+    return site, plan
 
 
 def test_healthy_site_passes() -> None:
-    site, plan = judge(Server(HEALTHY), started_at=1.0)
+    site, plan = judge(ApiServer(HEALTHY), started_at=1.0)
     result = site.result()
     assert (result["verdict"], result["problems"], plan.changed) == ("pass", [], False)
     assert result["receipt"]["training"]["steps"] == 2000
@@ -91,6 +73,7 @@ def test_healthy_site_passes() -> None:
         ("/api/v1/nodes", {"items": [node("cp1"), node("w1", kubelet="v1.36.1")]}, "fail", "node_versions"),
         ("/api/v1/namespaces/kube-system/pods", {"items": []}, "fail", "system_pods"),
         ("/api/v1/namespaces/trainings/pods", {"items": [pod()]}, "fail", "released"),
+        ("/api/v1/namespaces/trainings/pods", 403, "unknown", "images_locked"),
         ("/apis/networking.k8s.io/v1/namespaces/trainings/networkpolicies", {"items": []}, "fail", "network_policies"),
         ("/api/v1/namespaces/trainings/configmaps/m-result", 404, "unknown", "training"),
         ("/api/v1/namespaces/trainings/configmaps/m-result", {"data": {}}, "unknown", "training"),
@@ -98,16 +81,16 @@ def test_healthy_site_passes() -> None:
     ],
 )
 def test_one_thing_wrong(path: str, answer: Any, verdict: str, check: str) -> None:
-    site, _ = judge(Server({**HEALTHY, path: answer}))
+    site, _ = judge(ApiServer({**HEALTHY, path: answer}))
     result = site.result()
     assert result["verdict"] == verdict
     assert any(problem.startswith(f"{check}: {verdict}: ") for problem in result["problems"])
 
 
 def test_silent_server_is_asked_one_thing_only() -> None:
-    server = Server({**HEALTHY, "/readyz": 0})
+    server = ApiServer({**HEALTHY, "/readyz": 0})
     judge(server)
-    assert server.calls == ["/readyz"]
+    assert server.calls == ["GET /readyz"]
 
 
 @pytest.mark.parametrize("planning", [True, False])
@@ -122,20 +105,20 @@ def test_no_kubeconfig_is_unknown(planning: bool) -> None:
 
 
 def test_site_without_training() -> None:
-    server = Server({path: answer for path, answer in HEALTHY.items() if "trainings" not in path})
+    server = ApiServer({path: answer for path, answer in HEALTHY.items() if "trainings" not in path})
     site, _ = judge(server, training_name="")
     assert site.result()["verdict"] == "pass"
     assert not any("trainings" in call for call in server.calls)
 
 
 def test_what_settles_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
-    server = Server({**HEALTHY, "/api/v1/namespaces/trainings/pods": {"items": [pod()]}})
+    server = ApiServer({**HEALTHY, "/api/v1/namespaces/trainings/pods": {"items": [pod()]}})
     slept: list[float] = []
 
     def sleep(seconds: float) -> None:
         slept.append(seconds)
         if len(slept) == 2:
-            server.answers["/api/v1/namespaces/trainings/pods"] = {"items": []}
+            server.objects["/api/v1/namespaces/trainings/pods"] = {"items": []}
 
     monkeypatch.setattr(verify_site.time, "sleep", sleep)
     site, _ = judge(server, settle_timeout=60.0)
@@ -154,38 +137,44 @@ def test_no_waiting_in_check_mode_or_for_what_cannot_settle(
     monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], options: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(verify_site.time, "sleep", lambda _: pytest.fail("slept"))
-    site, _ = judge(Server({**HEALTHY, **changes}), settle_timeout=60.0, **options)
+    site, _ = judge(ApiServer({**HEALTHY, **changes}), settle_timeout=60.0, **options)
     assert site.result()["verdict"] == "fail"
 
 
 def test_receipt_is_written_once_and_again_only_for_a_difference(tmp_path: Path) -> None:
     path = tmp_path / "receipt.json"
-    server = Server(HEALTHY)
+    server = ApiServer(HEALTHY)
     _, plan = judge(server, receipt_path=str(path), started_at=1.0)
     assert [step.what for step in plan.steps] == [f"Write the receipt {path}."]
     plan.execute()
     assert json.loads(path.read_text())["verdict"] == "pass"
 
-    server.answers["/api/v1/namespaces/kube-system/pods"] = {"items": [pod(restarts=1, ended="2026-11-21T11:00:00Z")]}
-    _, plan = judge(
-        server,
-        receipt_path=str(path),
-        started_at=99.0,
-        probes={"cp1": {**GOOD, "dns": {"ok": True, "milliseconds": 9}}, "w1": GOOD},
-    )
+    server.objects["/api/v1/namespaces/kube-system/pods"] = {"items": [pod(restarts=1, ended="2026-11-21T11:00:00Z")]}
+    slower = {"cp1": {**GOOD, "dns": {"ok": True, "milliseconds": 9}}, "w1": GOOD}
+    _, plan = judge(server, receipt_path=str(path), started_at=99.0, probes=slower)
     assert not plan.changed
 
-    server.answers["/api/v1/nodes"] = {"items": [node("cp1")]}
+    server.objects["/api/v1/nodes"] = {"items": [node("cp1")]}
     site, plan = judge(server, receipt_path=str(path))
     assert plan.changed and plan.before["verdict"] == "pass" and plan.after["verdict"] == "fail"
     plan.execute()
     assert json.loads(path.read_text()) == site.receipt
 
 
+def test_a_verdict_without_a_bundle_takes_its_digests_from_the_receipt(tmp_path: Path) -> None:
+    path = str(tmp_path / "receipt.json")
+    for made, verdict in ((None, "unknown"), ({IMAGE: DIGEST}, "pass"), (None, "pass"), ({IMAGE: "x"}, "fail")):
+        site, plan = judge(ApiServer(HEALTHY), receipt_path=path, made_images=made)
+        plan.execute()
+        assert site.result()["verdict"] == verdict
+    site, _ = judge(ApiServer(HEALTHY), receipt_path=path, made_images=None, locked_images={IMAGE: DIGEST})
+    assert site.result()["verdict"] == "pass"
+
+
 def test_document_is_written_every_time(tmp_path: Path) -> None:
     document = tmp_path / "document.json"
     for _ in range(2):
-        site, plan = judge(Server(HEALTHY), document_path=str(document))
+        site, plan = judge(ApiServer(HEALTHY), document_path=str(document))
         assert plan.changed
         plan.execute()
         assert json.loads(document.read_text()) == site.receipt

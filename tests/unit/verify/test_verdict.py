@@ -19,6 +19,7 @@ def receipt(**changes: Any) -> dict[str, Any]:
         [Check("api_ready", PASS, "the API server is ready"), Check("training", PASS, "m ended after 2000 steps")],
         nodes=[{"name": "cp1", "ready": True, "kubelet": "1.36.3", "containerd": "2.3.4"}],
         versions={"kubelet": "1.36.3", "containerd": "2.3.4", "etcd": "3.6.14-0"},
+        made_images={},
         training={"name": "m", "steps": 2000, "steps_per_second": 121.987, "accuracy": 0.9366, "accuracy_bound": 0.9},
         warnings=[],
         measured={"restarts": {}},

@@ -1,0 +1,92 @@
+"""An API server in memory: the transport of an `Api` in tests."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+CLUSTER_WIDE = ("Namespace", "Node", "ValidatingWebhookConfiguration")
+KINDS = {
+    "/api/v1": ("ConfigMap", "Namespace", "Node", "Pod", "Secret"),
+    "/apis/apps/v1": ("Deployment",),
+    "/apis/admissionregistration.k8s.io/v1": ("ValidatingWebhookConfiguration",),
+    "/apis/jobset.x-k8s.io/v1alpha2": ("JobSet",),
+    "/apis/networking.k8s.io/v1": ("NetworkPolicy",),
+}
+
+
+def plural(kind: str) -> str:
+    return re.sub("ys$", "ies", f"{kind.lower()}s")
+
+
+class ApiServer:
+    """Keeps objects by path; lists, applies, merges, deletes and evicts them as the real one does.
+
+    :param objects: path -> object. What stands at a collection's path is answered as it is; a number is a status; a
+        function gets the query and returns the text of the answer.
+    """
+
+    def __init__(self, objects: Mapping[str, Any] | None = None) -> None:
+        self.objects: dict[str, Any] = copy.deepcopy(dict(objects or {}))
+        self.refusals: dict[str, list[int]] = {}
+        """Path -> statuses that the next writes to it get; one that is dry counts."""
+        self.calls: list[str] = []
+        """`METHOD path` of every call but those for discovery; dry runs begin with `dry `."""
+
+    @property
+    def writes(self) -> list[str]:
+        return [call for call in self.calls if not call.startswith(("GET", "dry"))]
+
+    def __call__(self, method: str, path: str, query: list[tuple[str, str]], body: Any, kind: str) -> tuple[int, str]:
+        if path in KINDS and path not in self.objects:
+            served = [{"kind": it, "name": plural(it), "namespaced": it not in CLUSTER_WIDE} for it in KINDS[path]]
+            return 200, json.dumps({"resources": served})
+        dry = ("dryRun", "All") in query
+        self.calls.append(f"{'dry ' if dry else ''}{method} {path}")
+        if method == "GET":
+            return self._get(path, query)
+        if self.refusals.get(path):
+            return self.refusals[path].pop(0), json.dumps({"message": f"no {method} of {path}"})
+        if method == "PATCH":
+            return self._patch(path, body, kind, dry)
+        name = path.removesuffix("/eviction")
+        if name not in self.objects:
+            return 404, "{}"
+        if method == "POST":
+            assert body["deleteOptions"]["preconditions"]["uid"] == self.objects[name]["metadata"]["uid"]
+        return 200, json.dumps(self.objects.pop(name))
+
+    def _get(self, path: str, query: list[tuple[str, str]]) -> tuple[int, str]:
+        answer = self.objects.get(path)
+        if answer is None and path.rpartition("/")[2] in map(plural, sum(KINDS.values(), ())):
+            # /api/v1/pods is about all namespaces.
+            pattern = re.escape(path).replace("/v1/", "/v1/(namespaces/[^/]+/)?", 1) + "/[^/]+"
+            answer = {"items": [it for each, it in sorted(self.objects.items()) if re.fullmatch(pattern, each)]}
+        if callable(answer):
+            return 200, answer(query)
+        status = answer if isinstance(answer, int) else 200 if answer else 404
+        return status, json.dumps(answer if status == 200 else {"message": f"no {path}"})
+
+    def _patch(self, path: str, body: Any, kind: str, dry: bool) -> tuple[int, str]:
+        live = self.objects.get(path, {})
+        if kind == "application/merge-patch+json":
+            merged = _merge(live, body)
+        else:
+            # Server-side apply; the fields that only the server sets come on top.
+            merged = json.loads(json.dumps({**live, **body}))
+            merged["metadata"] |= {"resourceVersion": "9", "managedFields": [{"manager": "x"}]}
+        if not dry:
+            self.objects[path] = merged
+        return 200, json.dumps(merged)
+
+
+def _merge(there: Any, change: Any) -> Any:
+    """JSON merge patch (RFC 7386)."""
+    if not isinstance(change, Mapping):
+        return change
+    there = there if isinstance(there, Mapping) else {}
+    both = {**there, **{name: _merge(there.get(name), value) for name, value in change.items()}}
+    return {name: value for name, value in both.items() if value is not None}
