@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import http.server
 import ipaddress
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -12,21 +18,24 @@ from cryptography.x509.oid import NameOID
 
 
 def self_signed(
-    key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | None = None, days: tuple[int, int] = (-1, 1)
+    key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | None = None,
+    days: tuple[int, int] = (-1, 1),
+    name: str = "localhost",
 ) -> tuple[str, str]:
-    """A certificate for 127.0.0.1, also as localhost, that is its own authority, and its key, both PEM.
+    """A certificate for 127.0.0.1 that is its own authority, and its key, both PEM.
 
     :param key: the key to certify; None makes one.
     :param days: when it begins and ends to be valid, from now.
+    :param name: DNS name that it is for, besides the address.
     """
     key = key or ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "tests")])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
-    names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
+    names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName(name)]
     certificate = (
         x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
+        .subject_name(subject)
+        .issuer_name(subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now + datetime.timedelta(days=days[0]))
@@ -39,3 +48,21 @@ def self_signed(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return certificate.public_bytes(serialization.Encoding.PEM).decode(), secret.decode()
+
+
+def pair_file(path: Path, certificate: str = "", key: str = "") -> Path:
+    """A file with this certificate and its key, or with new ones."""
+    path.write_text(certificate + key or "".join(self_signed()))
+    return path
+
+
+@contextmanager
+def tls_server(handler: type[http.server.BaseHTTPRequestHandler], pair: Path) -> Iterator[str]:
+    """URL of a server on this machine, with the certificate and key of a file."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        running.socket = context.wrap_socket(running.socket, server_side=True)
+        threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"https://127.0.0.1:{running.server_address[1]}"
+        running.shutdown()

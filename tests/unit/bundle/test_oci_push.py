@@ -21,7 +21,7 @@ from ansible.module_utils.trainyard.bundle.vendor import images
 
 from library import oci_push
 from tests.unit.bundle.vendors import flipped, sha256
-from tests.unit.certificates import self_signed
+from tests.unit.certificates import pair_file
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("docker-registry") and shutil.which("skopeo")), reason="not installed: docker-registry, skopeo"
@@ -64,8 +64,7 @@ def free_port() -> int:
 @contextmanager
 def running(tmp_path: Path, **settings: object) -> Iterator[tuple[str, str]]:
     """URL and certificate of a running registry with these settings beside the usual ones."""
-    port, pair = free_port(), tmp_path / "pair.pem"
-    pair.write_text("".join(self_signed()))
+    port, pair = free_port(), pair_file(tmp_path / "pair.pem")
     config = {
         "version": "0.1",
         "log": {"level": "error", "accesslog": {"disabled": True}},

@@ -6,9 +6,7 @@ import hashlib
 import http.server
 import json
 import re
-import ssl
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.certificates import self_signed
+from tests.unit.certificates import pair_file, tls_server
 
 
 def sha256(content: bytes) -> str:
@@ -100,18 +98,13 @@ def _handler(vendor: Vendor) -> type[http.server.BaseHTTPRequestHandler]:
 @contextmanager
 def vendor_server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Vendor]:
     """A running vendor, whose certificate this process trusts."""
-    (folder / "vendor.pem").write_text("".join(self_signed()))
-    monkeypatch.setenv("SSL_CERT_FILE", str(folder / "vendor.pem"))
+    pair = pair_file(folder / "vendor.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(pair))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "vendor.pem")
     vendor = Vendor()
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _handler(vendor)) as running:
-        running.socket = context.wrap_socket(running.socket, server_side=True)
-        vendor.address = f"127.0.0.1:{running.server_address[1]}"
-        threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
+    with tls_server(_handler(vendor), pair) as url:
+        vendor.address = url.removeprefix("https://")
         yield vendor
-        running.shutdown()
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import base64
 import http.server
 import json
-import ssl
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from ansible.module_utils.trainyard.kubeadm import api as kubeadm_api
 
-from tests.unit.certificates import self_signed
+from tests.unit.certificates import pair_file, self_signed, tls_server
 
 NODES = {
     "ready": '{"status": {"conditions": [{"type": "Other", "status": "False"}, {"type": "Ready", "status": "True"}]}}',
@@ -38,24 +35,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return
 
 
-@contextmanager
-def serving(tmp_path, certificate: str, key: str) -> Iterator[str]:
-    """URL of a server with this certificate."""
-    (tmp_path / "pair.pem").write_text(certificate + key)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "pair.pem")
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
-        running.socket = context.wrap_socket(running.socket, server_side=True)
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        yield f"https://127.0.0.1:{running.server_address[1]}"
-        running.shutdown()
-
-
 @pytest.fixture
 def server(tmp_path) -> Iterator[tuple[str, str, str]]:
     """URL, certificate and key of a running server."""
     certificate, key = self_signed()
-    with serving(tmp_path, certificate, key) as url:
+    with tls_server(Handler, pair_file(tmp_path / "pair.pem", certificate, key)) as url:
         yield url, certificate, key
 
 
@@ -94,7 +78,7 @@ def test_a_server_with_another_ca_will_never_answer(server, tmp_path, monkeypatc
 @pytest.mark.parametrize(("days", "final"), [((-2, -1), True), ((1, 2), False)], ids=["expired", "not yet valid"])
 def test_only_a_certificate_that_time_may_mend_is_waited_for(tmp_path, monkeypatch, days, final: bool) -> None:
     certificate, key = self_signed(days=days)
-    with serving(tmp_path, certificate, key) as url:
+    with tls_server(Handler, pair_file(tmp_path / "pair.pem", certificate, key)) as url:
         answer = kubeadm_api.api_get(kubeconfig(tmp_path, monkeypatch, url, certificate, certificate, key), "/readyz")
     assert (answer.status, answer.final) == (0, final)
     assert answer.reason

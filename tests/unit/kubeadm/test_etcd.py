@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import http.server
 import json
-import ssl
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -15,7 +13,7 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.kubeadm import etcd
 from ansible.module_utils.trainyard.kubeadm.program import Host
 
-from tests.unit.certificates import self_signed
+from tests.unit.certificates import pair_file, self_signed, tls_server
 
 OWN = "https://192.0.2.2:2380"
 OTHER = {"ID": "1", "name": "cp1", "peerURLs": ["https://192.0.2.1:2380"]}
@@ -58,18 +56,12 @@ def host(tmp_path, monkeypatch) -> Iterator[Host]:
         (tmp_path / "pki" / "etcd").mkdir(parents=True, exist_ok=True)
         (tmp_path / "pki" / name).write_text(text)
     (tmp_path / "pki" / "apiserver-etcd-client.key").write_text(key)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "pki" / "apiserver-etcd-client.crt", tmp_path / "pki/apiserver-etcd-client.key")
     monkeypatch.setattr(Gateway, "members", [dict(OTHER), dict(MINE)])
     monkeypatch.setattr(Gateway, "removed", [])
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Gateway) as running:
-        running.socket = context.wrap_socket(running.socket, server_side=True)
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        url = f"https://127.0.0.1:{running.server_address[1]}"
+    with tls_server(Gateway, pair_file(tmp_path / "pair.pem", certificate, key)) as url:
         # The first does not answer.
         monkeypatch.setattr(etcd, "addresses", lambda *_: ["https://127.0.0.1:9", url])
         yield Host(etc=str(tmp_path))
-        running.shutdown()
 
 
 def test_a_member_that_never_started_leaves(host) -> None:

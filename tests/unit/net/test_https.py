@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import ssl
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -18,6 +17,8 @@ from ansible.module_utils.trainyard.net import dns as dns_probe
 from ansible.module_utils.trainyard.net import https as verify_service
 from ansible.module_utils.trainyard.net.https import ServiceError
 
+from tests.unit.certificates import pair_file, self_signed
+
 NAME = "kubernetes.default.svc.cluster.local"
 PARAMS = {"dns_server": "10.96.0.10", "dns_port": 53, "port": 443, "path": "/readyz", "ca_path": "", "timeout": 1.0}
 
@@ -25,17 +26,7 @@ PARAMS = {"dns_server": "10.96.0.10", "dns_port": 53, "port": 443, "path": "/rea
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A self-signed certificate (its own CA) for NAME, with its key in the same file."""
-    path = tmp_path_factory.mktemp("tls") / "server.pem"
-    make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=test"
-    subprocess.run(
-        [*make.split(), "-addext", f"subjectAltName=DNS:{NAME}", "-keyout", str(path), "-out", f"{path}.crt"],
-        check=True,
-        capture_output=True,
-        timeout=30,
-    )
-    with path.open("a") as stream:
-        stream.write(Path(f"{path}.crt").read_text())
-    return path
+    return pair_file(tmp_path_factory.mktemp("tls") / "server.pem", *self_signed(name=NAME))
 
 
 @contextmanager
@@ -85,12 +76,12 @@ def test_status_is_read(certificate: Path, status: int) -> None:
 
 def test_certificate_is_verified_where_the_ca_is(certificate: Path) -> None:
     with server(certificate, b"HTTP/1.1 200 OK\r\n\r\nok") as port:
-        assert request(port, ca=f"{certificate}.crt").verified
+        assert request(port, ca=str(certificate)).verified
 
 
 def test_certificate_of_another_name_is_refused(certificate: Path) -> None:
     with server(certificate, b"") as port, pytest.raises(ServiceError, match="certificate refused"):
-        request(port, ca=f"{certificate}.crt", name="somebody.else")
+        request(port, ca=str(certificate), name="somebody.else")
 
 
 @pytest.mark.parametrize("answer", [b"", b"SSH-2.0-x\r\n", b"HTTP/1.1 abc\r\n"])

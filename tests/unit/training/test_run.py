@@ -13,6 +13,8 @@ from ansible.module_utils.trainyard.training.run import decide
 from ansible.module_utils.trainyard.training.spec import parse_training
 from ansible.module_utils.trainyard.training.watch import RunView, pod_state
 
+from tests.unit.apiserver import ApiServer
+
 LIMITS = {"limits": {"cpu": "2", "memory": "1Gi"}}
 TRAINING = parse_training(
     {"name": "mnist", "namespace": "trainings", "image": "x", "command": ["python"], "logs": {},
@@ -148,38 +150,27 @@ def test_pod_state(status: dict, expected: tuple[str, str]) -> None:
     assert pod_state({"status": status}) == expected
 
 
-class Server:
-    """Answers as the API server does; `pods` are listed once, `changes` come on the watch that follows."""
+def view(tmp_path: Path, pods: list[dict], changes: list[dict], log: str = "") -> RunView:
+    """A run whose `pods` are listed once; `changes` come on the watch that follows."""
+    space = "/api/v1/namespaces/trainings/pods"
 
-    def __init__(self, pods: list[dict], changes: list[dict], log: str = "") -> None:
-        self.pods, self.changes, self.log_text = pods, changes, log
-
-    def __call__(self, method: str, path: str, query: list, body: object, content_type: str) -> tuple[int, str]:
-        if path == "/api/v1":
-            return 200, json.dumps({"resources": [{"name": "pods", "kind": "Pod", "namespaced": True}]})
-        if path == "/apis/jobset.x-k8s.io/v1alpha2":
-            return 200, json.dumps({"resources": [{"name": "jobsets", "kind": "JobSet", "namespaced": True}]})
-        if path.endswith("/jobsets/mnist"):
-            return 200, json.dumps(
-                {"metadata": {"creationTimestamp": "2026-11-21T12:00:00Z"}, "status": {"restarts": 1}}
-            )
-        if path.endswith("/log"):
-            return 200, self.log_text
+    def listed(query: list[tuple[str, str]]) -> str:
         if ("watch", "1") in query:
-            return 200, "\n".join(json.dumps(change) for change in self.changes)
-        return 200, json.dumps({"metadata": {"resourceVersion": "5"}, "items": self.pods})
+            return "\n".join(map(json.dumps, changes))
+        return json.dumps({"metadata": {"resourceVersion": "5"}, "items": pods})
 
-
-def view(server: Server, tmp_path: Path) -> RunView:
+    jobset = {"metadata": {"creationTimestamp": "2026-11-21T12:00:00Z"}, "status": {"restarts": 1}}
+    logs = {f"{space}/{each['metadata']['name']}/log": lambda _: log for each in pods}
+    sets = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets"
+    server = ApiServer({space: listed, f"{sets}/mnist": jobset, **logs})
     return RunView(Api(server), TRAINING, KeptLogs(str(tmp_path)))
 
 
 def test_exit_codes_of_deleted_pods_are_seen(tmp_path: Path) -> None:
     running = pod("ps-a", "ps", {"phase": "Running", **container({"running": {}})})
     ended = pod("ps-a", "ps", {"phase": "Failed", **container({"terminated": {"exitCode": 143}})})
-    seen = view(
-        Server([running], [{"type": "MODIFIED", "object": ended}, {"type": "DELETED", "object": ended}]), tmp_path
-    )
+    changes = [{"type": "MODIFIED", "object": ended}, {"type": "DELETED", "object": ended}]
+    seen = view(tmp_path, [running], changes)
     seen.refresh()
     assert (seen.roles(), seen.unreleased()) == ({"ps-0": "running"}, ["ps-a"])
     seen.refresh()
@@ -189,7 +180,7 @@ def test_exit_codes_of_deleted_pods_are_seen(tmp_path: Path) -> None:
 def test_a_restarted_role_is_its_newest_pod_and_old_logs_stay(tmp_path: Path) -> None:
     old = pod("chief-a", "chief", {"phase": "Failed", **container({"terminated": {"exitCode": 75}})})
     new = pod("chief-b", "chief", {"phase": "Running", **container({"running": {}})}, created="2026-11-21T12:01:00Z")
-    seen = view(Server([old, new], [], log='{"event": "step", "step": 20, "time": 1}\n'), tmp_path)
+    seen = view(tmp_path, [old, new], [], log='{"event": "step", "step": 20, "time": 1}\n')
     seen.refresh()
     seen.keep_logs()
     assert seen.roles() == {"chief-0": "running"}
