@@ -62,7 +62,8 @@ attributes:
   check_mode:
     support: full
     description:
-      - Asks the API server for a dry run of every object.
+      - Asks the API server for a dry run of every object. One whose kind or namespace is not there yet cannot be tried,
+        and is called not validated.
       - Where it does not answer yet, says that nothing could be planned.
   diff_mode:
     support: full
@@ -98,8 +99,9 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
-from ansible.module_utils.trainyard.kube.api import KubeError, Object, connect, documents
+from ansible.module_utils.trainyard.kube.api import KubeError, Object, documents
 from ansible.module_utils.trainyard.kube.apply import Wait, plan_objects, unreachable_plan, wait_for
+from ansible.module_utils.trainyard.kube.kubeconfig import connect
 
 WAIT_SPEC = {
     "kind": {"type": "str", "required": True},
@@ -154,7 +156,7 @@ def main() -> None:
         try:
             return plan_objects(connect(params["kubeconfig"]), objects, timeout=params["timeout"])
         except KubeError as error:
-            if not (module.check_mode and error.status == 0):
+            if not (module.check_mode and error.no_answer):
                 raise
             return not_planned(objects, error)
 

@@ -73,8 +73,8 @@ pods:
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
-from ansible.module_utils.trainyard.kube.api import connect
 from ansible.module_utils.trainyard.kube.drain import Drain, plan_drain, plan_uncordon
+from ansible.module_utils.trainyard.kube.kubeconfig import connect
 
 
 def main() -> None:

@@ -118,8 +118,9 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.progress import Progress
 from ansible.module_utils.trainyard.core.runner import fail, run_plan
-from ansible.module_utils.trainyard.kube.api import KubeError, connect
+from ansible.module_utils.trainyard.kube.api import KubeError
 from ansible.module_utils.trainyard.kube.apply import unreachable_plan
+from ansible.module_utils.trainyard.kube.kubeconfig import connect
 from ansible.module_utils.trainyard.training.jobset import jobset
 from ansible.module_utils.trainyard.training.objects import surroundings
 from ansible.module_utils.trainyard.training.run import Run, Settings
@@ -163,7 +164,7 @@ def main() -> None:
                 return run.remove_plan()
             return run.plan(restart=params["state"] == "restarted")
         except KubeError as error:
-            if not (module.check_mode and error.status == 0):
+            if not (module.check_mode and error.no_answer):
                 raise
             result["planned"] = False
             module.warn(f"Not planned: {error}")

@@ -15,7 +15,7 @@ ALLOWED = {
     "host": {"core"},
     "net": {"core"},
     "kubeadm": {"core", "host", "net"},
-    "kube": {"core"},
+    "kube": {"core", "net"},
     "training": {"core", "kube"},
     "verify": {"core", "kube", "net", "training"},
     "bundle": {"core"},

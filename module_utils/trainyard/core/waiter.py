@@ -18,6 +18,7 @@ def wait_until(
     what: str,
     timeout: float,
     interval: float = 1.0,
+    show: Callable[[State], str] = str,
 ) -> State:
     """Observe until the state is the wanted one, and return it.
 
@@ -26,7 +27,8 @@ def wait_until(
     :param what: the awaited condition, for the error ("the API server to answer").
     :param timeout: limit in seconds; the state is observed at least once.
     :param interval: seconds between two observations.
-    :raises WaitError: the limit was reached; `facts['last_state']` is the last state as text.
+    :param show: what the error says of the last state; never secrets, and names rather than whole objects.
+    :raises WaitError: the limit was reached; `facts['last_state']` is the last state as `show` gave it.
     """
     deadline = time.monotonic() + timeout
     while True:
@@ -34,5 +36,6 @@ def wait_until(
         if done(state):
             return state
         if time.monotonic() + interval > deadline:
-            raise WaitError(f"Waited {timeout:.0f} s for {what}; last state: {state}.", last_state=str(state))
+            seen = show(state)
+            raise WaitError(f"Waited {timeout:.0f} s for {what}; last state: {seen}.", last_state=seen)
         time.sleep(interval)

@@ -1,6 +1,6 @@
 """Talking to a Kubernetes API server: plain dictionaries in and out, every call bounded in time.
 
-The official client does the connection (kubeconfig, certificates, proxies); paths and kinds come from the server's own
+Paths and kinds come from the server's own
 discovery, so that a kind whose definition was applied a second ago is known at once.
 """
 
@@ -14,8 +14,6 @@ from urllib.parse import quote
 from ..core.errors import TrainyardError
 
 FIELD_MANAGER = "trainyard"
-CALL_SECONDS = 20.0
-CONNECT_SECONDS = 5.0
 APPLY_PATCH = "application/apply-patch+yaml"
 
 Object = dict[str, Any]
@@ -27,16 +25,24 @@ class KubeError(TrainyardError):
     """The API server refused a call or did not answer.
 
     :param status: HTTP status; 0 when no answer came.
+    :param final: no answer will ever come: the server's certificate is refused, or the kubeconfig is damaged.
     """
 
-    def __init__(self, message: str, *, status: int, remedy: str = "") -> None:
+    def __init__(self, message: str, *, status: int, remedy: str = "", final: bool = False) -> None:
         super().__init__(message, remedy=remedy, status=status)
         self.status = status
+        self.final = final
+
+    @property
+    def no_answer(self) -> bool:
+        """Is there no server yet, or just now? Check mode plans for one that will be there."""
+        return self.status == 0 and not self.final
 
     @property
     def transient(self) -> bool:
         """May the same call succeed a moment later? No answer, overload, or a webhook that starts (status 500)."""
-        return self.status in (0, 429, 502, 503, 504) or (self.status == 500 and "webhook" in self.message)
+        busy = self.status in (429, 502, 503, 504) or (self.status == 500 and "webhook" in self.message)
+        return self.no_answer or busy
 
 
 def describe(obj: Mapping[str, Any]) -> str:
@@ -49,7 +55,7 @@ def describe(obj: Mapping[str, Any]) -> str:
 class Api:
     """One API server.
 
-    :param transport: does a single call; `connect` makes one from a kubeconfig.
+    :param transport: does a single call; `kubeconfig.connect` makes one.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -176,58 +182,6 @@ class Api:
             if error.status in (400, 404):
                 return ""
             raise
-
-
-def connect(kubeconfig: str) -> Api:
-    """An `Api` for the current context of a kubeconfig.
-
-    :raises KubeError: status 0 when the file is missing or unusable; nothing is sent yet.
-    """
-    try:
-        from kubernetes.client import ApiClient, Configuration
-        from kubernetes.client.exceptions import ApiException
-        from kubernetes.config import load_kube_config
-        from urllib3.exceptions import HTTPError
-    except ImportError as error:
-        raise TrainyardError(
-            f"The Python package kubernetes cannot be imported: {error}.",
-            remedy="Install requirements.txt into the environment that runs Ansible.",
-        ) from error
-
-    configuration = Configuration()
-    configuration.retries = False
-    try:
-        load_kube_config(config_file=kubeconfig, client_configuration=configuration)
-    except Exception as error:  # the loader raises a dozen unrelated types for one meaning
-        raise KubeError(
-            f"The kubeconfig {kubeconfig} cannot be used: {str(error).rstrip('.')}.",
-            status=0,
-            remedy="It is written when the control plane is installed; run site.yml first.",
-        ) from error
-    client = ApiClient(configuration)
-
-    def transport(method: str, path: str, query: list[tuple[str, str]], body: Any, content: str) -> tuple[int, str]:
-        headers = {"Accept": "application/json, */*", "Content-Type": content}
-        try:
-            answer = client.call_api(
-                path,
-                method,
-                query_params=query,
-                header_params=headers,
-                body=body,
-                auth_settings=["BearerToken"],
-                _preload_content=False,
-                _return_http_data_only=True,
-                _request_timeout=(CONNECT_SECONDS, CALL_SECONDS),
-            )
-        except ApiException as error:
-            text = error.body.decode(errors="replace") if isinstance(error.body, bytes) else error.body
-            return int(error.status or 0), str(text or error.reason)
-        except (HTTPError, OSError) as error:
-            return 0, str(error)
-        return int(answer.status), answer.data.decode(errors="replace")
-
-    return Api(transport)
 
 
 def documents(text: str) -> Iterator[Object]:

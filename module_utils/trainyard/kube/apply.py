@@ -60,18 +60,20 @@ class Wait:
 def plan_objects(api: Api, objects: Sequence[Mapping[str, Any]], *, timeout: float = 120.0) -> Plan:
     """Compare objects with the cluster by server-side dry run; the steps apply only those that differ.
 
+    A new object whose kind or namespace this plan makes cannot be tried before; its step then says so.
+
     :param objects: whole manifests; the order inside a rank is kept, definitions and namespaces go first.
     :param timeout: seconds that one object's apply may be retried while the server or a webhook starts.
-    :raises KubeError: the server refuses an object; nothing was changed then.
+    :raises KubeError: the server refuses an object that could be tried; nothing was changed then.
     """
     ordered = sorted((_clean(obj) for obj in objects), key=_rank)
     with ThreadPoolExecutor(PARALLEL_CALLS) as pool:
-        pairs = list(pool.map(partial(_compare, api, timeout=timeout), ordered))
+        compared = list(pool.map(partial(_compare, api, timeout=timeout), ordered))
     steps: list[Step] = []
     before: Object = {}
     after: Object = {}
     definitions: list[Wait] = []
-    for obj, (live, wanted) in zip(ordered, pairs, strict=True):
+    for obj, (live, wanted, untried) in zip(ordered, compared, strict=True):
         if live == wanted:
             continue
         if obj["kind"] == "CustomResourceDefinition":
@@ -80,7 +82,8 @@ def plan_objects(api: Api, objects: Sequence[Mapping[str, Any]], *, timeout: flo
             steps.append(Step("Wait until the definitions are served", partial(_wait, api, definitions, timeout)))
             definitions = []
         verb = "Create" if live is None else "Update"
-        steps.append(Step(f"{verb} {describe(obj)}", partial(_apply, api, obj, timeout)))
+        note = f" (not validated: {untried})" if untried else ""
+        steps.append(Step(f"{verb} {describe(obj)}{note}", partial(_apply, api, obj, timeout)))
         before[describe(obj)] = _shown(live)
         after[describe(obj)] = _shown(wanted)
     return Plan(steps, before, after)
@@ -199,13 +202,29 @@ def _clean(obj: Mapping[str, Any]) -> Object:
     return clean
 
 
-def _compare(api: Api, obj: Object, *, timeout: float) -> tuple[Object | None, Object]:
+def _compare(api: Api, obj: Object, *, timeout: float) -> tuple[Object | None, Object, str]:
+    """The object as it is, as it will be, and why the server could not try it; the latter is mostly empty."""
     meta = obj["metadata"]
     live = api.get(obj["apiVersion"], obj["kind"], meta["name"], meta.get("namespace", "default"))
     if live is None:
-        return None, obj
+        return None, obj, _untried(api, obj)
     wanted = retry(partial(api.apply, obj, dry_run=True), timeout=timeout)
-    return _clean({**obj, **live}), _clean({**obj, **wanted})
+    return _clean({**obj, **live}), _clean({**obj, **wanted}), ""
+
+
+def _untried(api: Api, obj: Object) -> str:
+    """Why the server cannot try a new object yet; empty when it has, and would take it.
+
+    :raises KubeError: it would refuse it.
+    """
+    try:
+        api.apply(obj, dry_run=True)
+    except KubeError as error:
+        # Its kind or namespace is not there yet (404), or a webhook that this plan may make.
+        if error.status != 404 and not error.transient:
+            raise
+        return error.message.rstrip(".")
+    return ""
 
 
 def _apply(api: Api, obj: Object, timeout: float) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core.command import run
 from ..core.errors import CommandError
+from ..net.https import certificate_error, is_final
 
 REQUEST_SECONDS = 5.0
 """One request to a healthy API server takes milliseconds; after a power cut the connection may be swallowed."""
@@ -83,15 +84,10 @@ class Api:
         except urllib.error.HTTPError as error:
             return Answer(error.code)
         except urllib.error.URLError as error:
-            return Answer(0, str(error.reason), _is_final(error.reason))
+            refusal = certificate_error(error)
+            return Answer(0, str(error.reason), refusal is not None and is_final(refusal))
         except (OSError, ValueError) as error:
             return Answer(0, str(error))
-
-
-def _is_final(reason: object) -> bool:
-    """Whether a certificate was refused for good; one that is not valid yet only waits for the host's clock."""
-    not_yet_valid = 9  # X509_V_ERR_CERT_NOT_YET_VALID of OpenSSL
-    return isinstance(reason, ssl.SSLCertVerificationError) and reason.verify_code != not_yet_valid
 
 
 def api_get(kubeconfig: str, path: str) -> Answer:

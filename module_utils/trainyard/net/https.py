@@ -45,6 +45,20 @@ def tls_context(ca_path: str) -> tuple[ssl.SSLContext, bool]:
     return context, False
 
 
+def certificate_error(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
+    """The refusal of a certificate that an error tells of, however deep its libraries have wrapped it."""
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        wrapped = next((each for each in error.args if isinstance(each, BaseException)), None)
+        error = wrapped or error.__cause__ or error.__context__
+    return error
+
+
+def is_final(refusal: ssl.SSLCertVerificationError) -> bool:
+    """Whether a certificate was refused for good; one that is not valid yet only waits for the host's clock."""
+    not_yet_valid = 9  # X509_V_ERR_CERT_NOT_YET_VALID of OpenSSL
+    return refusal.verify_code != not_yet_valid
+
+
 def request(address: str, port: int, *, name: str, path: str, ca_path: str = "", timeout: float = 5.0) -> Reply:
     """GET `path` over TLS and return the status.
 

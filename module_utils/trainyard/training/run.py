@@ -10,7 +10,7 @@ from typing import Any
 from ..core.plan import Plan, Step
 from ..core.progress import Progress
 from ..core.waiter import wait_until
-from ..kube.api import Api, Object
+from ..kube.api import Api, Object, describe
 from ..kube.apply import plan_objects, retry
 from .follow import Follower, Settings
 from .jobset import (
@@ -113,6 +113,7 @@ class Run:
             lambda pods: not pods,
             what=f"the pods of the run before {training.name} to be gone",
             timeout=RELEASE_SECONDS,
+            show=lambda pods: ", ".join(map(describe, pods)),
         )
         attempt = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         self._say(f"training {training.name}: submitted")
@@ -139,6 +140,7 @@ class Run:
             what=f"{obj['kind']} {meta['name']} to be gone",
             timeout=RELEASE_SECONDS,
             interval=0.5,
+            show=lambda found: f"{describe(found or {})} is there",
         )
 
 

@@ -10,7 +10,8 @@ from functools import partial
 from typing import Any
 
 from ..core.plan import Plan, Step
-from ..kube.api import Api, KubeError, connect
+from ..kube.api import Api, KubeError
+from ..kube.kubeconfig import connect
 from . import cluster as verify_checks
 from .reading import Observation, Unread, blind, observe
 from .training import summary, training_checks

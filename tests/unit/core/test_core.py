@@ -165,6 +165,9 @@ def test_a_wait_returns_the_state_that_it_waited_for() -> None:
 def test_a_wait_that_runs_out_tells_the_last_state() -> None:
     with pytest.raises(WaitError, match="Waited 0 s for the door to open; last state: shut"):
         wait_until(lambda: "shut", lambda state: False, what="the door to open", timeout=0)
+    with pytest.raises(WaitError, match="last state: 1 door") as caught:
+        wait_until(lambda: ["x"], lambda _: False, what="no door", timeout=0, show=lambda doors: f"{len(doors)} door")
+    assert caught.value.facts["last_state"] == "1 door"
 
 
 def test_progress_appends_lines_and_is_silent_without_a_file(tmp_path) -> None:

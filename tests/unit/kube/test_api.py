@@ -6,36 +6,10 @@ import json
 
 import pytest
 from ansible.module_utils.trainyard.core.errors import TrainyardError, WaitError
-from ansible.module_utils.trainyard.kube.api import Api, KubeError, connect, documents
+from ansible.module_utils.trainyard.kube.api import Api, KubeError, documents
 from ansible.module_utils.trainyard.kube.apply import Wait, is_met, plan_objects, retry, unreachable_plan, wait_for
 
-KINDS = {
-    "/api/v1": [("configmaps", "ConfigMap", True), ("namespaces", "Namespace", False), ("secrets", "Secret", True)],
-    "/apis/apps/v1": [("deployments", "Deployment", True)],
-    "/apis/admissionregistration.k8s.io/v1": [("hooks", "ValidatingWebhookConfiguration", False)],
-}  # fmt: skip
-
-
-class Server:
-    """Keeps objects by path; a dry-run apply answers with the merge of live and wanted, as the real one does."""
-
-    def __init__(self, live: dict[str, dict] | None = None) -> None:
-        self.live = live or {}
-        self.written: list[str] = []
-
-    def __call__(self, method: str, path: str, query: list, body: object, content_type: str) -> tuple[int, str]:
-        if path in KINDS:
-            found = [{"name": name, "kind": kind, "namespaced": namespaced} for name, kind, namespaced in KINDS[path]]
-            return 200, json.dumps({"resources": found})
-        if method == "GET":
-            found = self.live.get(path)
-            return (200, json.dumps(found)) if found else (404, json.dumps({"message": "not found"}))
-        merged = {**self.live.get(path, {}), **json.loads(json.dumps(body))}
-        merged["metadata"] = {**merged["metadata"], "resourceVersion": "9", "managedFields": [{"manager": "x"}]}
-        if ("dryRun", "All") not in query:
-            self.written.append(path)
-            self.live[path] = merged
-        return 200, json.dumps(merged)
+from tests.unit.apiserver import ApiServer
 
 
 def config_map(name: str = "one", **data: str) -> dict:
@@ -43,8 +17,7 @@ def config_map(name: str = "one", **data: str) -> dict:
 
 
 def test_create_repeat_modify_repeat() -> None:
-    server = Server()
-    api = Api(server)
+    api = Api(ApiServer())
     for wanted, steps in (
         ([config_map(x="1")], ["Create ConfigMap a/one"]),
         ([config_map(x="1")], []),
@@ -57,9 +30,9 @@ def test_create_repeat_modify_repeat() -> None:
 
 
 def test_planning_writes_nothing() -> None:
-    server = Server()
+    server = ApiServer()
     plan_objects(Api(server), [config_map()])
-    assert server.written == []
+    assert server.writes == []
 
 
 def test_namespaces_go_first_and_webhooks_last() -> None:
@@ -69,7 +42,7 @@ def test_namespaces_go_first_and_webhooks_last() -> None:
         config_map(),
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a", "creationTimestamp": None}},
     ]
-    kinds = [step.what.split()[1] for step in plan_objects(Api(Server()), objects).steps]
+    kinds = [step.what.split()[1] for step in plan_objects(Api(ApiServer()), objects).steps]
     assert kinds == ["Namespace", "ConfigMap", "ValidatingWebhookConfiguration"]
 
 
@@ -80,7 +53,7 @@ def test_secrets_do_not_show_in_the_diff() -> None:
         "metadata": {"name": "s", "namespace": "a"},
         "data": {"k": "aHVzaA=="},
     }
-    assert "aHVzaA" not in json.dumps(plan_objects(Api(Server()), [secret]).diff())
+    assert "aHVzaA" not in json.dumps(plan_objects(Api(ApiServer()), [secret]).diff())
 
 
 @pytest.mark.parametrize(
@@ -88,7 +61,23 @@ def test_secrets_do_not_show_in_the_diff() -> None:
 )
 def test_no_manifest(broken: dict) -> None:
     with pytest.raises(TrainyardError, match="is no manifest"):
-        plan_objects(Api(Server()), [broken])
+        plan_objects(Api(ApiServer()), [broken])
+
+
+PATH = "/api/v1/namespaces/a/configmaps/one"
+
+
+@pytest.mark.parametrize(("status", "note"), [(404, "not validated"), (503, "not validated"), (500, None), (422, None)])
+def test_a_new_object_is_tried_where_it_can_be(status: int, note: str | None) -> None:
+    server = ApiServer()
+    server.refusals[PATH] = [status]
+    if note is None:
+        with pytest.raises(KubeError, match=f"status {status}"):
+            plan_objects(Api(server), [config_map("first"), config_map()])
+    else:
+        assert note in plan_objects(Api(server), [config_map()]).steps[0].what
+    assert f"dry PATCH {PATH}" in server.calls
+    assert server.writes == []
 
 
 def deployment(observed: int = 2, **status: object) -> dict:
@@ -121,7 +110,7 @@ def test_conditions(obj: dict, condition: str, met: bool) -> None:
 
 def test_a_wait_says_what_it_saw_last() -> None:
     with pytest.raises(WaitError, match=r"Deployment a/d to be RolledOut; last state: there is none"):
-        wait_for(Api(Server()), [Wait("Deployment", "RolledOut", name="d", namespace="a")], timeout=0)
+        wait_for(Api(ApiServer()), [Wait("Deployment", "RolledOut", name="d", namespace="a")], timeout=0)
 
 
 def test_a_server_that_does_not_answer() -> None:
@@ -147,12 +136,6 @@ def test_retry_gives_the_error_when_time_is_up() -> None:
 
     with pytest.raises(KubeError, match="failed calling webhook"):
         retry(fail, timeout=0)
-
-
-def test_a_missing_kubeconfig_is_a_server_that_cannot_be_asked() -> None:
-    with pytest.raises(KubeError, match="/nowhere cannot be used") as caught:
-        connect("/nowhere")
-    assert caught.value.status == 0
 
 
 def test_documents_skip_what_is_empty_and_unpack_lists() -> None:

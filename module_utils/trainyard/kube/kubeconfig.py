@@ -1,0 +1,89 @@
+"""The connection to an API server: the official client does kubeconfig, certificates and proxies."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ..core.errors import TrainyardError
+from ..net.https import certificate_error, is_final
+from .api import Api, KubeError
+
+CALL_SECONDS = 20.0
+CONNECT_SECONDS = 5.0
+
+
+def connect(kubeconfig: str) -> Api:
+    """An `Api` for the current context of a kubeconfig.
+
+    :raises KubeError: status 0 when the file is missing, `final` when it cannot be used; nothing is sent yet.
+    """
+    try:
+        from kubernetes.client import ApiClient, Configuration
+        from kubernetes.client.exceptions import ApiException
+        from kubernetes.config import load_kube_config
+        from urllib3.exceptions import HTTPError
+    except ImportError as error:
+        raise TrainyardError(
+            f"The Python package kubernetes cannot be imported: {error}.",
+            remedy="Install requirements.txt into the environment that runs Ansible.",
+        ) from error
+
+    if not os.path.exists(kubeconfig):
+        raise KubeError(
+            f"There is no kubeconfig {kubeconfig}.",
+            status=0,
+            remedy="It is written when the control plane is installed; run site.yml first.",
+        )
+    configuration = Configuration()
+    configuration.retries = False
+    try:
+        load_kube_config(config_file=kubeconfig, client_configuration=configuration)
+        client = ApiClient(configuration)
+    except Exception as error:  # the loader raises a dozen unrelated types for one meaning
+        raise KubeError(
+            f"The kubeconfig {kubeconfig} cannot be used: {str(error).rstrip('.')}.",
+            status=0,
+            remedy="Delete it and run site.yml, which fetches it anew from the control plane.",
+            final=True,
+        ) from error
+
+    def transport(method: str, path: str, query: list[tuple[str, str]], body: Any, content: str) -> tuple[int, str]:
+        headers = {"Accept": "application/json, */*", "Content-Type": content}
+        try:
+            answer = client.call_api(
+                path,
+                method,
+                query_params=query,
+                header_params=headers,
+                body=body,
+                auth_settings=["BearerToken"],
+                _preload_content=False,
+                _return_http_data_only=True,
+                _request_timeout=(CONNECT_SECONDS, CALL_SECONDS),
+            )
+        except ApiException as error:
+            text = error.body.decode(errors="replace") if isinstance(error.body, bytes) else error.body
+            return int(error.status or 0), str(text or error.reason)
+        except (HTTPError, OSError, AttributeError) as error:
+            _refuse_certificate(error, kubeconfig)
+            # The client stumbles over its own report of a failed handshake, which is then the context.
+            report = error.__context__ if isinstance(error, AttributeError) else error
+            if not isinstance(report, ApiException | HTTPError | OSError):
+                raise
+            return 0, str(getattr(report, "reason", report))
+        return int(answer.status), answer.data.decode(errors="replace")
+
+    return Api(transport)
+
+
+def _refuse_certificate(error: BaseException, kubeconfig: str) -> None:
+    """Raise when the server's certificate is why there was no answer, and waiting does not mend that."""
+    reason = certificate_error(error)
+    if reason and is_final(reason):
+        raise KubeError(
+            f"The API server's certificate is refused: {reason.verify_message}.",
+            status=0,
+            remedy=f"{kubeconfig} may be that of another cluster; see `kubeadm certs check-expiration`, too.",
+            final=True,
+        ) from error
