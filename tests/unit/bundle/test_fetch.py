@@ -1,17 +1,20 @@
-"""Downloads: resumed, bounded, believed by their hash only; files, archives, and the pins of all of them."""
+"""Downloads: resumed, bounded, believed by their hash only; files and archives."""
 
 from __future__ import annotations
 
+import base64
+import http.server
 import io
+import socket
 import tarfile
+import threading
+import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.bundle import lock, pin
 from ansible.module_utils.trainyard.bundle.origin import Download
 from ansible.module_utils.trainyard.bundle.vendor import http as fetch
-from ansible.module_utils.trainyard.bundle.vendor.upstream import Upstream, download
+from ansible.module_utils.trainyard.bundle.vendor.upstream import download
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from tests.unit.bundle.vendors import Vendor, flipped, sha256, vendor_server
@@ -45,7 +48,7 @@ def archive(names: dict[str, bytes]) -> bytes:
         (b"x" * 100, ["bytes=100-", ""]),
     ],
 )
-def test_a_download_goes_on_where_it_stopped(vendor, tmp_path, there: bytes | None, ranges: list[str]) -> None:
+def test_a_download_goes_on_where_it_stopped(vendor, waited, tmp_path, there: bytes | None, ranges: list[str]) -> None:
     if there is not None:
         (tmp_path / "partial").write_bytes(there)
     fetch.download(f"{vendor.url}/file", tmp_path / "target", sha256(CONTENT), partial=tmp_path / "partial")
@@ -54,11 +57,72 @@ def test_a_download_goes_on_where_it_stopped(vendor, tmp_path, there: bytes | No
     assert not (tmp_path / "partial").exists()
 
 
-def test_a_broken_connection_is_taken_up_again(vendor, tmp_path) -> None:
+def test_a_broken_connection_is_taken_up_again(vendor, waited, tmp_path) -> None:
     vendor.broken["/file"] = 1000
     fetch.download(f"{vendor.url}/file", tmp_path / "target", sha256(CONTENT), partial=tmp_path / "partial")
     assert (tmp_path / "target").read_bytes() == CONTENT
     assert [wanted for _, _, _, wanted in vendor.seen] == ["", "bytes=1000-"]
+
+
+@pytest.fixture
+def waited(monkeypatch) -> list[float]:
+    """Seconds of every pause, none of which is made."""
+    pauses: list[float] = []
+    monkeypatch.setattr(time, "sleep", lambda seconds: pauses.append(seconds) if seconds else None)
+    return pauses
+
+
+@pytest.mark.parametrize("ask", [fetch.read, fetch.sha256_of])
+def test_a_busy_server_is_given_the_time_that_it_asks_for(vendor, waited, ask) -> None:
+    vendor.busy["/file"] = 2
+    assert ask(f"{vendor.url}/file") in (CONTENT, sha256(CONTENT))
+    assert waited == [fetch.PAUSE_LIMIT, fetch.PAUSE_LIMIT], "it asks for an hour"
+    assert len(vendor.seen) == 3
+
+
+def test_a_server_that_stays_busy_is_named(vendor, waited, tmp_path) -> None:
+    vendor.busy["/file"] = 100
+    with pytest.raises(fetch.HttpError, match="answered 429"):
+        fetch.download(f"{vendor.url}/file", tmp_path / "target", sha256(CONTENT), partial=tmp_path / "partial")
+    assert len(vendor.seen) == len(waited) + 1 == fetch.REPEATS + 1
+
+
+@pytest.mark.parametrize("ask", [fetch.read, fetch.sha256_of])
+def test_half_an_answer_is_none(vendor, ask) -> None:
+    vendor.broken["/file"] = 1000
+    with pytest.raises(fetch.HttpError, match="1000 bytes read"):
+        ask(f"{vendor.url}/file")
+
+
+def test_an_answer_that_never_ends_is_ended(vendor, monkeypatch) -> None:
+    monkeypatch.setattr(fetch, "DOWNLOAD_TIMEOUT", -1)
+    with pytest.raises(fetch.HttpError, match="did not arrive within"):
+        fetch.read(f"{vendor.url}/file")
+
+
+def test_https_does_not_lead_to_http(vendor) -> None:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler) as plain:
+        threading.Thread(target=plain.serve_forever, args=(0.01,), daemon=True).start()
+        vendor.redirects["/moved"] = f"http://127.0.0.1:{plain.server_address[1]}/"
+        with pytest.raises(fetch.HttpError, match="which is not https"):
+            fetch.read(f"{vendor.url}/moved")
+        plain.shutdown()
+
+
+def test_the_proxy_of_the_environment_is_asked_with_its_login(vendor, monkeypatch) -> None:
+    monkeypatch.delenv("NO_PROXY")
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://someone:secret@127.0.0.1:{proxy.getsockname()[1]}")
+        said: list[bytes] = []
+
+        def answer() -> None:
+            with proxy.accept()[0] as connection:
+                said.append(connection.recv(4096))
+
+        threading.Thread(target=answer, daemon=True).start()
+        assert not fetch.answers("https://vendor.example/file")
+    assert said[0].startswith(b"CONNECT vendor.example:443")
+    assert b"authorization: Basic " + base64.b64encode(b"someone:secret") in said[0]
 
 
 def test_another_hash_leaves_nothing(vendor, tmp_path) -> None:
@@ -102,52 +166,3 @@ def test_members_of_an_archive(vendor, tmp_path) -> None:
     with pytest.raises(TrainyardError, match="has no file bin/other"):
         other = Download(wanted.url, wanted.sha256, (("tool", "bin/other"),))
         download(other, tmp_path / "out", tmp_path / "partial")
-
-
-LOCK = """schema: 1
-artefacts:
-  tool:
-    kind: c_program  # a comment that stays
-    version: v1
-    source: project:tool.c
-    program: tool
-    upstream:
-      downloads:
-        - url: {url}/v1/tool#sha256=unpinned
-          file: tool
-  image:
-    kind: image
-    version: v1
-    reference: "example.org/team/tool:v1"
-    containerfile: project:image
-    upstream: {{image: "{address}/team/tool:v1@unpinned"}}
-"""
-
-
-def test_pinning_writes_hashes_that_are_enforced_from_then_on(vendor, tmp_path) -> None:
-    path = tmp_path / "lock.yml"
-    path.write_text(LOCK.format(url=vendor.url, address=vendor.address))
-    vendor.files |= {"/v1/tool": b"tool", "/v2/team/tool/manifests/v1": b"{}"}
-    assert not any(artefact.origin.pinned for artefact in lock.load(path).values())
-    pin.write(path, pin.resolve(lock.load(path), tmp_path))
-    artefacts = lock.load(path)
-    assert artefacts["image"].origin.digest == f"sha256:{sha256(b'{}')}"
-    assert "# a comment that stays" in path.read_text()
-    assert pin.resolve(artefacts, tmp_path) == []
-    Upstream(tmp_path, tmp_path / "cache").fetch(artefacts["tool"], tmp_path / "out")
-    assert (tmp_path / "out/tool").read_bytes() == b"tool"
-    vendor.files["/v1/tool"] = b"evil"
-    with pytest.raises(TrainyardError, match=f"expected was {sha256(b'tool')}"):
-        Upstream(tmp_path, tmp_path / "cache").fetch(artefacts["tool"], tmp_path / "out2")
-
-
-def test_a_lock_that_would_not_load_is_not_written(vendor, tmp_path: Path) -> None:
-    path = tmp_path / "lock.yml"
-    path.write_text(LOCK.format(url=vendor.url, address=vendor.address))
-    before = path.read_text()
-    with pytest.raises(TrainyardError, match="is not a SHA-256"):
-        pin.write(path, [pin.Pin("tool", f"{vendor.url}/v1/tool#sha256=", "short")])
-    with pytest.raises(TrainyardError, match="does not say"):
-        pin.write(path, [pin.Pin("tool", "https://elsewhere/#sha256=", "0" * 64)])
-    assert path.read_text() == before
-    assert [entry.name for entry in tmp_path.iterdir() if "lock" in entry.name] == ["lock.yml"]

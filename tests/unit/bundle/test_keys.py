@@ -5,11 +5,26 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from ansible.module_utils.trainyard.bundle.vendor import keys
 from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+from tests.unit.bundle.vendors import Vendor, vendor_server
+
+
+@pytest.fixture
+def vendor(tmp_path, monkeypatch) -> Iterator[Vendor]:
+    with vendor_server(tmp_path, monkeypatch) as running:
+        yield running
+
+
+def serve(vendor: Vendor, file: Path) -> str:
+    """Put a file on the server and return its address."""
+    vendor.files["/key"] = file.read_bytes()
+    return f"{vendor.url}/key"
 
 
 def make_key(folder: Path, name: str, *, armored: bool = True) -> tuple[Path, str]:
@@ -29,32 +44,32 @@ def make_key(folder: Path, name: str, *, armored: bool = True) -> tuple[Path, st
 
 
 @pytest.mark.parametrize("armored", [True, False])
-def test_a_key_comes_back_armored(tmp_path: Path, armored: bool) -> None:
+def test_a_key_comes_back_armored(vendor, tmp_path: Path, armored: bool) -> None:
     path, fingerprint = make_key(tmp_path, "vendor", armored=armored)
-    key = keys.fetch(path.as_uri(), fingerprint.lower())
+    key = keys.fetch(serve(vendor, path), fingerprint.lower())
     assert key.startswith("-----BEGIN PGP PUBLIC KEY BLOCK-----\n")
     assert keys.fingerprints(key.encode()) == [fingerprint]
 
 
-def test_another_key_is_refused(tmp_path: Path) -> None:
+def test_another_key_is_refused(vendor, tmp_path: Path) -> None:
     path, fingerprint = make_key(tmp_path, "vendor")
     with pytest.raises(TrainyardError, match=f"has the key {fingerprint} instead of {'A' * 40}"):
-        keys.fetch(path.as_uri(), "A" * 40)
+        keys.fetch(serve(vendor, path), "A" * 40)
 
 
-def test_a_second_key_in_the_file_is_refused(tmp_path: Path) -> None:
+def test_a_second_key_in_the_file_is_refused(vendor, tmp_path: Path) -> None:
     path, fingerprint = make_key(tmp_path, "vendor")
     other, _ = make_key(tmp_path, "stranger")
     path.write_bytes(path.read_bytes() + other.read_bytes())
     with pytest.raises(TrainyardError, match="instead of"):
-        keys.fetch(path.as_uri(), fingerprint)
+        keys.fetch(serve(vendor, path), fingerprint)
 
 
-def test_what_is_no_key_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_key_is_refused(vendor, tmp_path: Path) -> None:
     page = tmp_path / "page"
     page.write_text("<html>Not found</html>")
     with pytest.raises(TrainyardError, match="has the key none instead of"):
-        keys.fetch(page.as_uri(), "A" * 40)
+        keys.fetch(serve(vendor, page), "A" * 40)
 
 
 def run_module(root: Path, url: str, fingerprint: str, path: Path, *flags: str) -> dict[str, object]:
@@ -71,15 +86,16 @@ def run_module(root: Path, url: str, fingerprint: str, path: Path, *flags: str) 
     return json.loads(found.stdout.partition("=> ")[2])
 
 
-def test_the_module_keeps_the_key_and_uses_it_on_when_nobody_answers(root: Path, tmp_path: Path) -> None:
+def test_the_module_keeps_the_key_and_uses_it_on_when_nobody_answers(vendor, root: Path, tmp_path: Path) -> None:
     path, fingerprint = make_key(tmp_path, "vendor")
     kept = tmp_path / "keys" / "vendor.asc"
-    planned = run_module(root, path.as_uri(), fingerprint, kept, "--check")
+    url = serve(vendor, path)
+    planned = run_module(root, url, fingerprint, kept, "--check")
     assert planned["changed"] and not kept.exists()
-    assert run_module(root, path.as_uri(), fingerprint, kept)["changed"]
+    assert run_module(root, url, fingerprint, kept)["changed"]
     assert keys.fingerprints(kept.read_bytes()) == [fingerprint]
-    path.unlink()
-    again = run_module(root, path.as_uri(), fingerprint, kept)
+    vendor.files.clear()
+    again = run_module(root, url, fingerprint, kept)
     assert not again["changed"] and again["key"] == kept.read_text()
     kept.unlink()
-    assert "cannot be fetched" in str(run_module(root, path.as_uri(), fingerprint, kept)["msg"])
+    assert "cannot be fetched" in str(run_module(root, url, fingerprint, kept)["msg"])

@@ -34,6 +34,7 @@ class Vendor:
     :param files: path with its query -> content.
     :param token: when set, paths below /v2/ need it as bearer token, which /token hands out.
     :param broken: path -> bytes after which the connection breaks, once.
+    :param busy: path -> answers 429 before the first other one.
     :param seen: requests as (method, path, Authorization, Range).
     """
 
@@ -42,6 +43,7 @@ class Vendor:
     redirects: dict[str, str] = field(default_factory=dict)
     token: str = ""
     broken: dict[str, int] = field(default_factory=dict)
+    busy: dict[str, int] = field(default_factory=dict)
     seen: list[tuple[str, str, str, str]] = field(default_factory=list)
 
     @property
@@ -61,6 +63,9 @@ def _handler(vendor: Vendor) -> type[http.server.BaseHTTPRequestHandler]:
             authorization, wanted = self.headers.get("Authorization", ""), self.headers.get("Range", "")
             vendor.seen.append((self.command, self.path, authorization, wanted))
             path = self.path.partition("?")[0]
+            if vendor.busy.get(path):
+                vendor.busy[path] -= 1
+                return self.answer(429, b"", {"Retry-After": "3600"})
             if vendor.token and path == "/token":
                 return self.answer(200, json.dumps({"token": vendor.token}).encode())
             if vendor.token and path.startswith("/v2/") and authorization != f"Bearer {vendor.token}":

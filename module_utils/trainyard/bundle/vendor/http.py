@@ -6,18 +6,22 @@ Proxies and certificate authorities are those of the environment (`HTTPS_PROXY`,
 from __future__ import annotations
 
 import hashlib
-import http.client
 import os
 import ssl
 import time
-import urllib.error
+import urllib.parse
 import urllib.request
-from collections.abc import Mapping
-from email.message import Message
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...core.errors import TrainyardError
 from ..store import CHUNK, sha256
+
+if TYPE_CHECKING:
+    import urllib3
 
 SILENCE_TIMEOUT = 30
 """Seconds that a server may be silent."""
@@ -27,82 +31,56 @@ PROBE_TIMEOUT = 3
 """Seconds in which an origin has to answer to be taken."""
 ATTEMPTS = 3
 """Connections for one file; each goes on where the one before it broke off."""
+REPEATS = 4
+"""Requests repeated because a server is overloaded or out of order, after 0, 2, 4 and 8 s or what it asks for."""
+PAUSE_LIMIT = 60
+"""Seconds that a server may ask for (`Retry-After`)."""
+REPEATED = (429, 500, 502, 503, 504)
 INDEX_LIMIT = 64 << 20
 """Bytes of an index or manifest; Docker's largest index of packages has a few MiB."""
-
 ALTERED = "Do not use it: the origin, the way to it or the pin has been altered. Find out which, then pin again."
 """What to do about bytes that are not those that were pinned."""
 
 
 class HttpError(TrainyardError):
-    """An answer other than 2xx.
+    """No answer, or one other than 2xx.
 
     :param status: of the answer, or 0 when there was none.
-    :param headers: of the answer.
     """
 
-    def __init__(self, url: str, why: str, status: int = 0, headers: Message | None = None) -> None:
+    def __init__(self, url: str, why: str, status: int = 0) -> None:
         super().__init__(
             f"{url} cannot be fetched: {why}.",
             remedy="See whether this machine reaches that address, or set bundle_artifact_source to source.",
         )
         self.status = status
-        self.headers = headers or Message()
 
 
-def request(
-    url: str,
-    *,
-    headers: Mapping[str, str] | None = None,
-    authorization: str = "",
-    method: str = "GET",
-    timeout: float = SILENCE_TIMEOUT,
-) -> http.client.HTTPResponse:
-    """Send one request and return the answer, whose body is still to be read.
-
-    :param authorization: value of that header; never sent to the address that a redirection leads to.
-    :raises HttpError: no answer, or one other than 2xx.
-    """
-    asked = urllib.request.Request(url, headers=dict(headers or {}), method=method)
-    if authorization:
-        asked.add_unredirected_header("Authorization", authorization)
-    try:
-        return urllib.request.urlopen(asked, timeout=timeout, context=ssl.create_default_context())
-    except urllib.error.HTTPError as error:
-        error.close()
-        raise HttpError(url, f"the server answered {error.code} {error.reason}", error.code, error.headers) from error
-    except (OSError, http.client.HTTPException) as error:
-        raise HttpError(url, str(getattr(error, "reason", error)) or type(error).__name__) from error
-
-
-def read(
-    url: str, *, headers: Mapping[str, str] | None = None, authorization: str = "", limit: int = INDEX_LIMIT
-) -> bytes:
+def read(url: str, limit: int = INDEX_LIMIT) -> bytes:
     """The whole of a small file.
 
     :param limit: bytes.
     :raises HttpError: no answer, another status, or more bytes than the limit.
     """
-    try:
-        with request(url, headers=headers, authorization=authorization) as answer:
-            content = answer.read(limit + 1)
-    except (OSError, http.client.HTTPException) as error:
-        raise HttpError(url, str(error) or type(error).__name__) from error
-    if len(content) > limit:
-        raise HttpError(url, f"it has more than {limit} bytes")
-    return content
+    content = bytearray()
+    with _request(url) as answer:
+        for chunk in _chunks(url, answer, _deadline()):
+            content += chunk
+            if len(content) > limit:
+                raise HttpError(url, f"it has more than {limit} bytes")
+    return bytes(content)
 
 
 def answers(url: str) -> bool:
     """Whether an origin answers within `PROBE_TIMEOUT`; asking for a login (401) is an answer."""
     try:
-        request(url, method="HEAD", timeout=PROBE_TIMEOUT).close()
+        with _request(url, method="HEAD", timeout=PROBE_TIMEOUT, repeats=0):
+            return True
     except HttpError as error:
         return error.status == 401
-    return True
 
 
-def download(url: str, target: Path, expected: str, *, partial: Path, authorization: str = "") -> None:
+def download(url: str, target: Path, expected: str, *, partial: Path) -> None:
     """Download a file whose hash is known; it appears whole or not at all.
 
     :param expected: SHA-256 as hexadecimal digits.
@@ -111,16 +89,17 @@ def download(url: str, target: Path, expected: str, *, partial: Path, authorizat
     """
     partial.parent.mkdir(parents=True, exist_ok=True)
     target.parent.mkdir(parents=True, exist_ok=True)
-    deadline = time.monotonic() + DOWNLOAD_TIMEOUT
-    failure: HttpError | None = None
-    for _ in range(ATTEMPTS):
+    deadline = _deadline()
+    failure: TrainyardError | None = None
+    for attempt in range(ATTEMPTS):
+        time.sleep(attempt)
         resumed = partial.exists()
         try:
-            _receive(url, partial, deadline, authorization)
+            _receive(url, partial, deadline)
         except HttpError as error:
             if error.status == 416:
                 partial.unlink(missing_ok=True)
-            elif 400 <= error.status < 500:
+            elif error.status:
                 raise
             failure = error
             continue
@@ -129,26 +108,19 @@ def download(url: str, target: Path, expected: str, *, partial: Path, authorizat
             os.replace(partial, target)
             return
         partial.unlink()
+        failure = mismatch(url, expected, found)
         if not resumed:
-            raise mismatch(url, expected, found)
-    raise failure or mismatch(url, expected, found)
-
-
-def sha256_bytes(content: bytes) -> str:
-    """SHA-256 as hexadecimal digits."""
-    return hashlib.sha256(content).hexdigest()
+            break
+    assert failure
+    raise failure
 
 
 def sha256_of(url: str) -> str:
     """SHA-256 of what a URL serves at this moment; nothing of it is kept."""
     digest = hashlib.sha256()
-    with request(url) as answer:
-        announced, received = answer.headers.get("Content-Length"), 0
-        while chunk := answer.read1(CHUNK):
-            received += len(chunk)
+    with _request(url) as answer:
+        for chunk in _chunks(url, answer, _deadline()):
             digest.update(chunk)
-    if announced is not None and received < int(announced):
-        raise HttpError(url, f"the connection broke after {received} of {announced} bytes")
     return digest.hexdigest()
 
 
@@ -163,28 +135,71 @@ def mismatch(what: str, expected: str, found: str, algorithm: str = "SHA-256") -
     )
 
 
-def _receive(url: str, partial: Path, deadline: float, authorization: str) -> None:
+@contextmanager
+def _request(
+    url: str, *, method: str = "GET", start: int = 0, timeout: float = SILENCE_TIMEOUT, repeats: int = REPEATS
+) -> Iterator[urllib3.BaseHTTPResponse]:
+    """The answer to one request, whose body is read in the block.
+
+    :param start: the first byte that is wanted.
+    :param timeout: seconds of silence.
+    :raises HttpError: no answer, one other than 2xx, or a connection that broke in the block.
+    """
+    # Not above: a run that fetches nothing need not load it.
+    import urllib3
+
+    retries = urllib3.Retry(
+        total=None,
+        connect=min(1, repeats),
+        read=min(1, repeats),
+        other=0,
+        redirect=5,
+        status=repeats,
+        status_forcelist=REPEATED,
+        backoff_factor=1,
+        retry_after_max=PAUSE_LIMIT,
+        raise_on_status=False,
+    )
+    address = urllib.parse.urlsplit(url)
+    proxy = urllib.request.getproxies().get(address.scheme, "")
+    make: Callable[..., urllib3.PoolManager] = urllib3.PoolManager
+    if proxy and not urllib.request.proxy_bypass(address.hostname or ""):
+        login = urllib3.make_headers(proxy_basic_auth=urllib3.util.parse_url(proxy).auth)
+        make = partial(urllib3.ProxyManager, proxy, proxy_headers=login)
+    pool = make(ssl_context=ssl.create_default_context(), timeout=timeout, retries=retries)
+    headers = {"Range": f"bytes={start}-"} if start else {}
+    try:
+        with pool, pool.request(method, url, headers=headers, preload_content=False, decode_content=False) as answer:
+            if not 200 <= answer.status < 300:
+                raise HttpError(url, f"the server answered {answer.status} {answer.reason}", answer.status)
+            reached = urllib.parse.urljoin(url, answer.geturl() or url)
+            if address.scheme == "https" and not reached.startswith("https:"):
+                raise HttpError(url, f"it leads to {reached}, which is not https")
+            yield answer
+    except urllib3.exceptions.HTTPError as error:
+        raise HttpError(url, str(getattr(error, "reason", None) or error) or type(error).__name__) from error
+
+
+def _deadline() -> float:
+    return time.monotonic() + DOWNLOAD_TIMEOUT
+
+
+def _chunks(url: str, answer: urllib3.BaseHTTPResponse, deadline: float) -> Iterator[bytes]:
+    # Not `stream`: it waits for a whole chunk, which a slow server may never fill in time.
+    while chunk := answer.read1(CHUNK):
+        yield chunk
+        if time.monotonic() > deadline:
+            raise HttpError(url, f"it did not arrive within {DOWNLOAD_TIMEOUT} s")
+
+
+def _receive(url: str, partial: Path, deadline: float) -> None:
     """Append what is still missing of a file.
 
     :raises HttpError: the connection broke or the time is over; what arrived stays.
     """
     have = partial.stat().st_size if partial.exists() else 0
-    headers = {"Range": f"bytes={have}-"} if have else {}
-    with request(url, headers=headers, authorization=authorization) as answer:
+    with _request(url, start=have) as answer:
         resumed = answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {have}-")
-        announced = answer.headers.get("Content-Length")
-        received = 0
         with partial.open("ab" if resumed else "wb") as stream:
-            while True:
-                try:
-                    # Not `read`: it waits for a whole chunk, which a slow server may never fill in time.
-                    chunk = answer.read1(CHUNK)
-                except (OSError, http.client.HTTPException) as error:
-                    raise HttpError(url, str(error) or type(error).__name__) from error
-                if not chunk:
-                    break
-                received += stream.write(chunk)
-                if time.monotonic() > deadline:
-                    raise HttpError(url, f"it did not arrive within {DOWNLOAD_TIMEOUT} s")
-    if announced is not None and received < int(announced):
-        raise HttpError(url, f"the connection broke after {received} of {announced} bytes")
+            for chunk in _chunks(url, answer, deadline):
+                stream.write(chunk)
