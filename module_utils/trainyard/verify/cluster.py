@@ -138,16 +138,18 @@ def pod_trouble(pod: Object, now: datetime) -> str:
 
 
 def probed(kind: str, deed: str, expected: Expected) -> Check:
-    """A `service_probe` finding of every node: one bad finding fails, one missing finding leaves the answer open."""
-    wrong, silent = [], []
+    """A `service_probe` finding of every node: a bad one fails; a missing or unverified one leaves the answer open."""
+    wrong, unsure = [], []
     for node in expected.nodes:
         finding = (expected.probes.get(node) or {}).get(kind)
         if not finding:
-            silent.append(node)
+            unsure.append(f"not probed: {node}")
         elif not finding.get("ok"):
             wrong.append(f"{node}: {finding.get('error') or 'no answer'}")
-    if silent and not wrong:
-        return Check(kind, UNKNOWN, f"not probed: {', '.join(silent)}")
+        elif not finding.get("verified", True):
+            unsure.append(f"{node} has no CA to verify the answer with")
+    if unsure and not wrong:
+        return Check(kind, UNKNOWN, "; ".join(unsure))
     return _check(kind, wrong, f"{len(expected.nodes)} nodes {deed}")
 
 

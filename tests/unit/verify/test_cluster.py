@@ -134,6 +134,9 @@ def test_system_pods(pods: dict[str, Any], result: str, detail: str) -> None:
         ({"dns": {"ok": False, "error": "no answer"}}, FAIL, "w1: no answer"),
         ({"unreachable": True, "msg": "no route"}, UNKNOWN, "not probed: w1"),
         ({"skipped": True}, UNKNOWN, "not probed: w1"),
+        ({"dns": {"ok": True, "verified": True}}, PASS, "2 nodes do it"),
+        # Anybody may have answered.
+        ({"dns": {"ok": True, "verified": False}}, UNKNOWN, "w1 has no CA to verify the answer with"),
         ({}, UNKNOWN, "not probed: w1"),
     ],
 )
