@@ -10,7 +10,16 @@ import yaml
 from ansible.errors import AnsibleLookupError
 
 VARIABLE = "bundle_lock"
-DEFAULT = Path(__file__).resolve().parents[1] / "bundle.lock.yml"
+PROJECT = Path(__file__).resolve().parents[1]
+
+
+def path_of(named: object, project: Path = PROJECT) -> Path:
+    """Where the lock lies: at the value of `bundle_lock`, where a site sets it, or else in the project's root.
+
+    :param named: the value, templated or not; that of the role's own default needs no templating.
+    """
+    is_own = isinstance(named, str) and named and "bundle_project" not in named
+    return Path(str(named)).expanduser() if is_own else project / "bundle.lock.yml"
 
 
 def artefacts(variables: dict[str, Any] | None, templar: Any) -> dict[str, dict[str, Any]]:
@@ -19,7 +28,7 @@ def artefacts(variables: dict[str, Any] | None, templar: Any) -> dict[str, dict[
     :param variables: of the host for which a lookup runs; the role's own default names the checkout's lock.
     """
     named = (variables or {}).get(VARIABLE, "")
-    path = Path(templar.template(named)) if named and "bundle_project" not in str(named) else DEFAULT
+    path = path_of(named if "bundle_project" in str(named) else templar.template(named))
     try:
         return _read(path, path.stat().st_mtime_ns)
     except (OSError, yaml.YAMLError, KeyError, TypeError) as error:

@@ -27,6 +27,7 @@ for folder in (PROJECT, PROJECT / "workloads"):
 
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
+from trainyard import lockfile
 from trainyard.site.collect import Resolver, collect_settings, read, read_versions
 from trainyard.site.model import Option, Site
 from trainyard.site.rules import DEFAULTS_READ, check
@@ -63,9 +64,12 @@ class ActionModule(ActionBase):
     def _site(self, project: Path, hostvars: Any) -> tuple[Site, int]:
         """Everything the rules look at, and the number of hosts."""
         options, defaults = self._roles(project)
-        versions = read_versions(project / "bundle.lock.yml")
         # The controller runs plays of its own, with the variables of `all`; it is no host of the site.
         raw = {name: hostvars.raw_get(name) for name in dict.fromkeys([*hostvars, "localhost"])}
+        named = raw["localhost"].get(lockfile.VARIABLE, "")
+        named = Resolver(self._templar, raw, defaults, hostvars, {}).value("localhost", named)
+        lock = lockfile.path_of(named, project)
+        versions = read_versions(lock) if isinstance(named, str) and (named or lock.exists()) else None
         resolver = Resolver(self._templar, raw, defaults, hostvars, versions or {})
         roles = frozenset(path.name for path in (project / "roles").iterdir() if path.is_dir())
         first = next(iter(raw))

@@ -139,13 +139,11 @@ def _origin(value: Any) -> str:
     return f"{tag.path if path.startswith('..') else path}:{tag.line_num}"
 
 
-def read_versions(path: Path) -> dict[str, str] | None:
-    """Artefact -> version without its "v"; None without a lock.
+def read_versions(path: Path) -> dict[str, str]:
+    """Artefact of a lock -> version without its "v".
 
     :raises TrainyardError: the lock cannot be read.
     """
-    if not path.exists():
-        return None
     artefacts = (read(path) or {}).get("artefacts", {})
     return {name: str(entry["version"]).removeprefix("v") for name, entry in artefacts.items() if "version" in entry}
 

@@ -162,6 +162,13 @@ def test_good_inventory_passes_and_nothing_is_run(root: Path, tmp_path: Path) ->
     assert not trace.exists()
 
 
+def test_versions_are_those_of_the_lock_that_the_site_names(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "own.yml").write_text("artefacts: {kubernetes: {version: v1.99.0}}\n")
+    site = inventory(tmp_path, HOSTS, f"kubernetes_version: 1.36.3\nbundle_lock: \"{{{{ '{tmp_path}' }}}}/own.yml\"\n")
+    assert 'is "1.36.3": the lock has kubernetes 1.99.0 only' in validate(root, site).stdout
+    assert "gone.yml cannot be read" in validate(root, site, "-e", "bundle_lock=/gone.yml").stdout
+
+
 def test_a_template_is_resolved_for_each_host(root: Path, tmp_path: Path) -> None:
     """The first host's value is right, the second host's is not."""
     variables = (
