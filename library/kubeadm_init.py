@@ -83,7 +83,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
 from ansible.module_utils.trainyard.kubeadm import program as adm
-from ansible.module_utils.trainyard.kubeadm.init import InitSettings, config_drift, make_plan, observe
+from ansible.module_utils.trainyard.kubeadm.init import WANTED, InitSettings, config_drift, decide, make_plan, observe
 
 ARGUMENT_SPEC = {
     "config": {"type": "list", "elements": "dict", "required": True},
@@ -118,13 +118,14 @@ def main() -> None:
         if made.changed and adm.installed():
             with adm.configuration(*settings.config):
                 pass
-        result["drift"] = [] if made.changed else config_drift(host, settings.config)
-        result["complete"] = not (made.changed and module.check_mode)
+        finished = decide(state) == "none"
+        result["drift"] = config_drift(host, settings.config) if finished else []
+        result["complete"] = finished or not module.check_mode
         if result["drift"]:
             module.warn(
                 "The kubeadm configuration differs from the one that this cluster was made with in "
-                f"{', '.join(result['drift'])}. A finished cluster is not changed by this; "
-                "compare with /var/lib/trainyard/kubeadm/init.yaml."
+                f"{', '.join(result['drift'])}. A finished cluster is not changed by this: to bring it there, follow "
+                f"'Change the control plane' of docs/operations.md with {host.state}/{WANTED} on this host."
             )
         return made
 

@@ -28,6 +28,8 @@ RESUME_PHASES = ("upload-config all", "mark-control-plane", "bootstrap-token", "
 The addons are none of them: the role network applies them. kubeadm refuses to repeat its own phase with a CoreDNS that
 is newer than its table of migrations.
 """
+WANTED = "wanted.yaml"
+"""In the record of a finished cluster: the configuration that is asked for now, when it is not the cluster's."""
 RESET_REMEDY = "If this host's cluster may be destroyed, run reset.yml for it with its confirmation, then again."
 
 
@@ -154,10 +156,15 @@ def make_plan(state: InitState, settings: InitSettings) -> Plan:
     action = decide(state)
     host = settings.host
     before = {**asdict(state), "files": list(state.files)}
-    if action == "none":
-        protect = [adm.protect_step(host)] if state.kubelet_config_open else []
-        return Plan(protect, before=before, after={**before, "kubelet_config_open": False})
     steps: list[Step] = []
+    if action == "none":
+        if state.kubelet_config_open:
+            steps.append(adm.protect_step(host))
+        wanted = adm.as_text(settings.config)
+        if config_drift(host, settings.config) and host.stored(WANTED) != wanted:
+            what = f"Keep the configuration that is asked for in {host.state}/{WANTED}"
+            steps.append(Step(what, lambda: host.store(WANTED, wanted)))
+        return Plan(steps, before=before, after={**before, "kubelet_config_open": False})
     if action == "reset":
         steps.append(reset_step(host, settings.cri_socket, settings.timeout))
     if action in ("init", "reset"):

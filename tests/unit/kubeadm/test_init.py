@@ -7,6 +7,7 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.kubeadm.init import (
     KUBEADM_FILES,
     RESUME_PHASES,
+    WANTED,
     InitSettings,
     InitState,
     config_drift,
@@ -152,6 +153,19 @@ def test_drift_names_the_fields(tmp_path, wanted: list, fields: list[str]) -> No
     assert config_drift(host, wanted) == []
     host.store("init.yaml", as_text([CLUSTER, {"kind": "InitConfiguration", "timeouts": {"discovery": "1s"}}]))
     assert config_drift(host, wanted) == fields
+
+
+def test_what_a_finished_cluster_lacks_is_kept_once_beside_its_record(tmp_path) -> None:
+    host, state = Host(state=str(tmp_path)), InitState(marker=COMPLETE, **HAND_MADE, api="ready", configured=True)
+    host.store("init.yaml", as_text([CLUSTER]))
+    settings = InitSettings([CLUSTER | {"x": 1}], host=host)
+    plan = make_plan(state, settings)
+    assert [step.what for step in plan.steps] == [f"Keep the configuration that is asked for in {tmp_path}/{WANTED}"]
+    plan.execute()
+    assert host.stored(WANTED) == as_text(settings.config)
+    assert not make_plan(state, settings).changed
+    host.store("init.yaml", host.stored(WANTED))
+    assert config_drift(host, settings.config) == []
 
 
 def test_a_record_in_the_form_of_earlier_releases_is_not_compared(tmp_path) -> None:
