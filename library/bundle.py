@@ -153,10 +153,12 @@ def _make(module: AnsibleModule) -> None:
     if kinds & {"debian_packages", "rootfs"}:
         context.debian_mirror = context.debian_mirror or machine.debian_mirror()
 
-    def build() -> None:
+    def find_go() -> None:
         if kinds & {"go_programs", "go_module_files"}:
             context.go = machine.go_folder(params["go_min"], cache, context.project / GO_TOOLCHAIN)
-        assembly.build_missing(Progress(params["progress_file"]))
+
+    def build() -> None:
+        assembly.build_missing(Progress(params["progress_file"]), find_go)
         for name in missing:
             if drift := assembly.manifests[name].get("drift"):
                 module.warn(f"{name}: Debian has newer packages than the last time: {', '.join(drift)}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,13 @@ def test_packages_hold_a_docstring_and_nothing_else() -> None:
     for path in UTILS.rglob("__init__.py"):
         (only,) = ast.parse(path.read_text(encoding="utf-8")).body
         assert isinstance(only, ast.Expr), path
+
+
+def test_programs_of_the_bundle_end_with_the_module() -> None:
+    """The next run works in the same folders, so none may go on there after its module was killed."""
+    for path in (UTILS / "bundle").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert path.name == "program.py" or not re.search(r"core.*command|subprocess", text), path
 
 
 @pytest.mark.parametrize("package", ON_HOSTS)

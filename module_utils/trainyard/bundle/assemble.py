@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -78,12 +78,14 @@ class Assembly:
         self.context.made[name] = self.store.path(name, self.keys[name])
         self.manifests[name] = manifest
 
-    def build_missing(self, progress: Progress) -> None:
+    def build_missing(self, progress: Progress, prepare: Callable[[], object] = bool) -> None:
         """Make every missing artefact, inputs first, two at a time.
 
+        :param prepare: called before, while no other run builds.
         :raises TrainyardError: the first failure, after what ran beside it has ended; what was made stays.
         """
         with self.store.locked(lambda: progress.say("Waiting for another run of the bundle")):
+            prepare()
             self._build_all(progress)
 
     def _build_all(self, progress: Progress) -> None:

@@ -10,8 +10,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from ..core.command import run
 from ..core.errors import CommandError, TrainyardError
+from .program import run
 
 DISK_GIB = 22
 """Room for all from nothing: Go's caches (11 GiB), image layers (4), the artefacts (3), and what is under way."""

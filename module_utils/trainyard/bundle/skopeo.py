@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import shutil
 
-from ..core.command import run
 from ..core.errors import CommandError, TrainyardError
+from .program import run
 
 ASK_TIMEOUT = 60
 """Seconds for one question to a registry."""
@@ -33,7 +33,7 @@ def skopeo(registry: str, *arguments: str, timeout: float = ASK_TIMEOUT, stdin: 
     # No policy of this machine about where images may come from: each is told by its digest.
     argv = ["skopeo", "--insecure-policy", *arguments]
     try:
-        return run(argv, timeout=timeout, stdin=stdin, outlives=False).stdout
+        return run(argv, timeout=timeout, stdin=stdin).stdout
     except CommandError as error:
         raise _explained(registry, error.message.partition(": ")[2] or error.message) from error
 

@@ -13,7 +13,8 @@ from ansible.module_utils.trainyard.bundle import assemble, lock
 from ansible.module_utils.trainyard.bundle.assemble import Assembly
 from ansible.module_utils.trainyard.bundle.context import Context
 from ansible.module_utils.trainyard.bundle.store import Store
-from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.errors import TrainyardError, WaitError
+from ansible.module_utils.trainyard.core.lock import locked
 from ansible.module_utils.trainyard.core.progress import Progress
 
 C = {"kind": "c_program", "version": "1", "program": "a"}
@@ -69,6 +70,16 @@ def test_everything_is_made_once_inputs_first(bench) -> None:
     assert bench.order.index("joint") > max(bench.order.index("left"), bench.order.index("right"))
     assert bench.assembly().missing == []
     assert bench.run() == []
+
+
+def test_tools_are_prepared_while_no_other_run_builds(bench) -> None:
+    def prepare() -> None:
+        assert bench.order == []
+        with pytest.raises(WaitError), locked(bench.folder / "cache/lock", what="the other run", timeout=0):
+            pass
+
+    bench.assembly("alone").build_missing(Progress(None), prepare)
+    assert bench.order == ["alone"]
 
 
 def test_only_what_is_wanted_is_looked_at(bench) -> None:

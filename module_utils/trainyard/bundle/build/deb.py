@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from ...core.command import run
 from ..context import EPOCH, Context
 from ..lock import Artefact
+from ..program import run
 from ..store import sha256
 
 ARCHITECTURE = "amd64"
@@ -97,8 +97,8 @@ def closure(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
         "Acquire::Retries": "3",
     }
     argv = ["apt-get", "--quiet", "--yes", *[f"--option={name}={value}" for name, value in options.items()]]
-    run([*argv, "update"], timeout=300, outlives=False)
-    run([*argv, "--download-only", "install", *recipe["packages"]], timeout=900, outlives=False)
+    run([*argv, "update"], timeout=300)
+    run([*argv, "--download-only", "install", *recipe["packages"]], timeout=900)
     resolved: dict[str, dict[str, str]] = {}
     for file in sorted((root / "cache/archives").glob("*.deb")):
         package_name, version, architecture = unquote(file.stem).split("_")

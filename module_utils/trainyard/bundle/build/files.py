@@ -14,10 +14,10 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-from ...core.command import run
 from ...core.errors import TrainyardError
 from ..context import EPOCH, Context
 from ..lock import Artefact
+from ..program import run
 from ..vendor import http as fetch
 from .deb import ARCHITECTURE, KEYRINGS, drift, sources
 

@@ -13,10 +13,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from ...core.command import run
 from ...core.errors import TrainyardError
 from ..context import EPOCH, Context
 from ..lock import Artefact
+from ..program import run
 
 BUILD_TIMEOUT = 2400
 """Seconds; all of Kubernetes takes 310 s on two cores, this allows for one core and a slow network."""
@@ -39,11 +39,11 @@ def programs(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     if all(base == name for base, name in by_base.items()):
         # One call compiles the packages that the programs share once and links in parallel.
         argv = ["go", "build", *shared, "-o", f"{out}/", *recipe["programs"].values()]
-        run(argv, cwd=str(wrapper), env=environment, timeout=BUILD_TIMEOUT, outlives=False)
+        run(argv, cwd=str(wrapper), env=environment, timeout=BUILD_TIMEOUT)
     else:
         for name, package in recipe["programs"].items():
             argv = ["go", "build", *shared, "-o", str(out / name), package]
-            run(argv, cwd=str(wrapper), env=environment, timeout=BUILD_TIMEOUT, outlives=False)
+            run(argv, cwd=str(wrapper), env=environment, timeout=BUILD_TIMEOUT)
     shutil.rmtree(wrapper)
     return {"toolchain": run(["go", "env", "GOVERSION"], env=environment, timeout=30).stdout.strip()}
 

@@ -10,9 +10,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from ...core.command import run
 from ..context import EPOCH, Context
 from ..lock import Artefact
+from ..program import run
 
 LAYOUT = "oci"
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
-from ...core.command import run
 from ...core.errors import TrainyardError
 from ..build.deb import ARCHITECTURE
 from ..origin import Apt
+from ..program import run
 from . import http as fetch
 
 _UNPACK: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.decompress, ".xz": lzma.decompress, "": bytes}

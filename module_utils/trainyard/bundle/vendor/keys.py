@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tempfile
 
-from ...core.command import run
 from ...core.errors import TrainyardError
+from ..program import run
 from . import http
 
 KEY_LIMIT = 1 << 20
