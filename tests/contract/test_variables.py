@@ -1,12 +1,14 @@
-"""The page of variables says what the roles' argument specifications say."""
+"""The page of variables and the roles' READMEs say what the roles' specifications and defaults say."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 from types import ModuleType
 
-from checkout import ROLES, ROOT
+import pytest
+from checkout import ROLES, ROOT, Role, role_id
 
 
 def _program() -> ModuleType:
@@ -21,6 +23,12 @@ def test_the_page_of_variables_is_current() -> None:
     program = _program()
     page = program.render(ROOT / "roles")
     assert program.TARGET.read_text(encoding="utf-8") == page, "run `python3 docs/variables.py`"
+
+
+@pytest.mark.parametrize("role", ROLES, ids=role_id)
+def test_the_table_in_a_readme_is_current(role: Role) -> None:
+    assert role.readme == _program().readme(role.path), "run `python3 docs/variables.py`"
+    assert _program().table(role.path) in role.readme
 
 
 def test_the_page_names_every_variable_of_every_role() -> None:
@@ -50,14 +58,15 @@ argument_specs:
         description: [Way of, playing.]
         type: str
         choices: [alone, together]
-        default: "alone"
-      toy_on: {description: On or off., type: bool, default: false}
-      toy_long: {description: Long., type: str, default: "%s"}
+      toy_on: {description: On or off., type: bool}
+      toy_long: {description: Long., type: str}
       other_thing: {description: Belongs to another role., type: str}
-"""
-        % ("x" * 80),
+""",
         encoding="utf-8",
     )
+    (tmp_path / "toy" / "defaults").mkdir()
+    defaults = {"toy_mode": "alone", "toy_on": False, "toy_long": "x" * 80}
+    (tmp_path / "toy" / "defaults" / "main.yml").write_text(json.dumps(defaults), encoding="utf-8")
     page = _program().render(tmp_path)
     assert "| `toy_names` | list of dict | required | Names, a\\|b. Keys: `name`, `colour` (optional). |" in page
     assert "| `toy_mode` | str | `alone` | Way of playing. One of `alone`, `together`. |" in page
