@@ -207,8 +207,9 @@ def probe(training: Training, control: str, *, seconds: int) -> list[Object]:
     return [policy, pod]
 
 
-def result_name(training: Training) -> str:
-    return f"{training.name}-result"
+def result_name(run: str) -> str:
+    """Name of the ConfigMap with the result of a run."""
+    return f"{run}-result"
 
 
 def result_record(training: Training, result: Mapping[str, Any]) -> Object:
@@ -217,7 +218,7 @@ def result_record(training: Training, result: Mapping[str, Any]) -> Object:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
-            "name": result_name(training),
+            "name": result_name(training.name),
             "namespace": training.namespace,
             "labels": MANAGED,
             "annotations": {HASH_ANNOTATION: spec_hash(training)},

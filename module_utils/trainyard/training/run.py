@@ -68,7 +68,7 @@ class Run:
         """Steps to a finished run; none if its success is on record."""
         training = self._training
         around = plan_objects(self._api, surroundings(training))
-        record = self._api.get("v1", "ConfigMap", result_name(training), training.namespace)
+        record = self._api.get("v1", "ConfigMap", result_name(training.name), training.namespace)
         live = self._api.get(API_VERSION, "JobSet", training.name, training.namespace)
         result = json.loads(record["data"][RESULT_KEY]) if record else {"name": training.name}
         wanted = spec_hash(training)

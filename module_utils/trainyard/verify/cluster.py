@@ -52,7 +52,7 @@ def judge(name: str, seen: T | Unread, rule: Callable[[T], Check]) -> Check:
 def site_checks(expected: Expected, seen: Observation, now: datetime) -> list[Check]:
     """The checks of the cluster itself, in the order of a reader's interest."""
     return [
-        *left_undone(expected),
+        *about_the_run(expected),
         judge("api_ready", seen.api, api_ready),
         judge("nodes_ready", seen.nodes, lambda nodes: nodes_ready(expected, nodes)),
         judge("node_versions", seen.nodes, lambda nodes: node_versions(expected, nodes)),
@@ -63,8 +63,8 @@ def site_checks(expected: Expected, seen: Observation, now: datetime) -> list[Ch
     ]
 
 
-def left_undone(expected: Expected) -> list[Check]:
-    """What the run itself has left open: parts that it left out, hosts that it lost. No check when there is neither."""
+def about_the_run(expected: Expected) -> list[Check]:
+    """Parts that the run has left out and hosts that it has lost; no check when there is neither."""
     checks = []
     if expected.left_out:
         checks.append(Check("run_complete", UNKNOWN, f"this run has left out {', '.join(expected.left_out)}"))
@@ -137,7 +137,7 @@ def pod_trouble(pod: Object, now: datetime) -> str:
     return ""
 
 
-def probed(kind: str, deed: str, expected: Expected) -> Check:
+def probed(kind: str, what: str, expected: Expected) -> Check:
     """A `service_probe` finding of every node: a bad one fails; a missing or unverified one leaves the answer open."""
     wrong, unsure = [], []
     for node in expected.nodes:
@@ -150,7 +150,7 @@ def probed(kind: str, deed: str, expected: Expected) -> Check:
             unsure.append(f"{node} has no CA to verify the answer with")
     if unsure and not wrong:
         return Check(kind, UNKNOWN, "; ".join(unsure))
-    return _check(kind, wrong, f"{len(expected.nodes)} nodes {deed}")
+    return _check(kind, wrong, f"{len(expected.nodes)} nodes {what}")
 
 
 def warnings(expected: Expected, seen: Observation) -> list[str]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..kube.api import Api, KubeError, Object
+from ..training.jobset import NAME_LABEL
+from ..training.objects import RESULT_KEY, result_name
 
 T = TypeVar("T")
-
-RUN_LABEL = "jobset.sigs.k8s.io/jobset-name"
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,14 @@ class Observation:
 
 
 def observe(api: Api, *, namespaces: Sequence[str], run: str, run_namespace: str) -> Observation:
-    """Read everything; after an API server that does not answer at all nothing else is tried.
+    """Read everything; when the API server does not answer, nothing else is tried.
 
     :param namespaces: those of the system pods.
     :param run: name of the training; empty if the site has none, then nothing of it is read.
     """
     ready = _attempt(lambda: _readyz(api))
     if isinstance(ready, Unread):
-        return blind(ready)
+        return nothing_read(ready)
     training = bool(run)
     return Observation(
         api=ready,
@@ -62,14 +62,14 @@ def observe(api: Api, *, namespaces: Sequence[str], run: str, run_namespace: str
         pods=_attempt(lambda: {space: api.list("v1", "Pod", space) for space in namespaces}),
         policies=_attempt(lambda: api.list("networking.k8s.io/v1", "NetworkPolicy", run_namespace) if training else []),
         run_pods=_attempt(
-            lambda: api.list("v1", "Pod", run_namespace, labels=f"{RUN_LABEL}={run}") if training else []
+            lambda: api.list("v1", "Pod", run_namespace, labels=f"{NAME_LABEL}={run}") if training else []
         ),
         result=_attempt(lambda: _result(api, run, run_namespace) if training else {}),
     )
 
 
-def blind(unread: Unread) -> Observation:
-    """The observation when the API server cannot be asked; only the first check repeats why."""
+def nothing_read(unread: Unread) -> Observation:
+    """The observation when the API server cannot be asked; only its first field says why."""
     rest = Unread("not read: the API server cannot be asked", unread.settles)
     return Observation(unread, rest, rest, rest, rest, rest)
 
@@ -96,11 +96,12 @@ def _result(api: Api, run: str, namespace: str) -> Object:
 
     :raises KubeError: the record is there and is not JSON.
     """
-    found = api.get("v1", "ConfigMap", f"{run}-result", namespace)
+    name = result_name(run)
+    found = api.get("v1", "ConfigMap", name, namespace)
     if found is None:
         return {}
     try:
-        result: Any = json.loads(found["data"]["result.json"])
+        result: Any = json.loads(found["data"][RESULT_KEY])
     except (KeyError, TypeError, ValueError) as error:
-        raise KubeError(f"ConfigMap {namespace}/{run}-result holds no result.", status=422) from error
+        raise KubeError(f"ConfigMap {namespace}/{name} holds no result.", status=422) from error
     return result if isinstance(result, dict) else {}

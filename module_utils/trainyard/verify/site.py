@@ -13,7 +13,7 @@ from ..core.plan import Plan, Step
 from ..kube.api import Api, KubeError
 from ..kube.kubeconfig import connect
 from . import cluster as verify_checks
-from .reading import Observation, Unread, blind, observe
+from .reading import Observation, Unread, nothing_read, observe
 from .training import summary, training_checks
 from .verdict import PASS, Check, make_receipt, read_receipt, stable, table, write_receipt
 
@@ -90,7 +90,7 @@ class Site:
         try:
             api = self._open_api(settings.kubeconfig)
         except KubeError as error:
-            seen = blind(Unread(error.message.rstrip(".")))
+            seen = nothing_read(Unread(error.message.rstrip(".")))
             return self._judge(seen), seen
         while True:
             seen = observe(

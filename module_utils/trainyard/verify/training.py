@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..kube.api import Object
+from ..training.jobset import NAME_LABEL
 from .cluster import judge
-from .reading import RUN_LABEL, Observation
+from .reading import Observation
 from .verdict import FAIL, PASS, UNKNOWN, Check
 
 RECEIPT_FIELDS = (
@@ -25,6 +26,10 @@ RECEIPT_FIELDS = (
     "roles",
 )
 """What the receipt takes over from the recorded result."""
+
+
+RULES = {"Ingress": ("ingress", "from"), "Egress": ("egress", "to")}
+"""Direction of a network policy's rules -> the names of the rules and of their peers."""
 
 
 def training_checks(run: str, bound: float, seen: Observation) -> list[Check]:
@@ -55,7 +60,7 @@ def training(run: str, bound: float, result: Mapping[str, Any]) -> Check:
     accuracy = result.get("accuracy")
     if asked and (not isinstance(accuracy, int | float) or not accuracy >= asked):
         wrong.append(f"the accuracy is {accuracy}, the bound {asked:g}")
-    wrong += unclean(result.get("roles") or {})
+    wrong += bad_exits(result.get("roles") or {})
     if wrong:
         return Check("training", FAIL, "; ".join(wrong))
     learned = f"accuracy {accuracy:.4f}, bound {asked:g}" if asked else "no accuracy bound was asked for"
@@ -63,38 +68,44 @@ def training(run: str, bound: float, result: Mapping[str, Any]) -> Check:
 
 
 def isolation(run: str, result: Mapping[str, Any]) -> Check:
-    """During the run a stranger's connection to a ps port was blocked; the run itself recorded how that was tried."""
+    """During the run a foreign pod's connection to a ps port was blocked; the run recorded how that was tried."""
     evidence = result.get("isolation") or {}
     answer = {"True": PASS, "False": FAIL}.get(str(evidence.get("stranger_blocked")), UNKNOWN)
-    return Check("isolation", answer, str(evidence.get("detail") or f"no attempt of a stranger on {run} is recorded"))
+    return Check(
+        "isolation", answer, str(evidence.get("detail") or f"no attempt of a foreign pod on {run} is recorded")
+    )
 
 
-def unclean(roles: Mapping[str, int | str]) -> list[str]:
+def bad_exits(roles: Mapping[str, int | str]) -> list[str]:
     """Pods that did not end as they should.
 
     :param roles: place such as `worker-1` to exit code, or `stopped` if the pod went before its exit was seen.
     """
-    wrong = [f"{place} ended with {code}" for place, code in roles.items() if code not in _clean(place)]
+    wrong = [f"{place} ended with {code}" for place, code in roles.items() if code not in _good_exits(place)]
     return wrong if "chief-0" in roles else [*wrong, "the exit of the chief is not recorded"]
 
 
-def _clean(place: str) -> tuple[int | str, ...]:
+def _good_exits(place: str) -> tuple[int | str, ...]:
     """The chief ends by itself; the others serve until they are told to stop, by SIGTERM (128 + 15)."""
     return (0,) if place.startswith("chief-") else (0, 143, "stopped")
 
 
 def network_policies(run: str, policies: Sequence[Object]) -> Check:
-    """The namespace denies what no policy admits, and none admits everybody to the run's pods."""
-    wrong = []
-    if not any(_denies_all(policy) for policy in policies):
-        wrong.append("no policy denies all ingress by default")
+    """The namespace denies what no policy admits, in both directions, and none opens the run's pods to everybody."""
     mine = [policy for policy in policies if _selects(policy, run)]
+    wrong = []
+    for direction in RULES:
+        if not any(_denies_all(policy, direction) for policy in policies):
+            wrong.append(f"no policy denies all {direction.lower()} by default")
     if not any((policy["spec"].get("podSelector") or {}).get("matchLabels") for policy in mine):
         wrong.append(f"no policy is there for the pods of {run}")
-    wrong += [f"policy {policy['metadata']['name']} admits everybody" for policy in mine if _open(policy)]
+    for policy in mine:
+        for direction in RULES:
+            if _open(policy, direction):
+                wrong.append(f"policy {policy['metadata']['name']} has {direction.lower()} open to everybody")
     if wrong:
         return Check("network_policies", FAIL, "; ".join(wrong))
-    return Check("network_policies", PASS, f"ingress is denied by default and admitted to {run} by its own policy only")
+    return Check("network_policies", PASS, f"all is denied by default, and admitted to {run} by its own policy only")
 
 
 def released(run: str, pods: Sequence[Object]) -> Check:
@@ -114,25 +125,28 @@ def summary(result: Object | Any) -> dict[str, Any]:
     return {name: result[name] for name in RECEIPT_FIELDS if name in result}
 
 
-def _policy_types(policy: Object) -> Sequence[str]:
-    return policy["spec"].get("policyTypes") or ["Ingress"]
-
-
-def _denies_all(policy: Object) -> bool:
+def _is_about(policy: Object, direction: str) -> bool:
+    """Without `policyTypes`, a policy is about ingress, and about egress where it has rules for that."""
     spec = policy["spec"]
-    return not spec.get("podSelector") and "Ingress" in _policy_types(policy) and not spec.get("ingress")
+    return direction in (spec.get("policyTypes") or ["Ingress", *(["Egress"] if spec.get("egress") else [])])
+
+
+def _denies_all(policy: Object, direction: str) -> bool:
+    spec = policy["spec"]
+    return not spec.get("podSelector") and _is_about(policy, direction) and not spec.get(RULES[direction][0])
 
 
 def _selects(policy: Object, run: str) -> bool:
     """Does the policy hold for pods of the run; label expressions are read as holding, which is the careful side."""
     selector = policy["spec"].get("podSelector") or {}
-    return (selector.get("matchLabels") or {}).get(RUN_LABEL, run) == run
+    return (selector.get("matchLabels") or {}).get(NAME_LABEL, run) == run
 
 
-def _open(policy: Object) -> bool:
-    """Does one of the policy's rules admit any source: it names none, or one that selects every address or pod."""
-    rules = policy["spec"].get("ingress") or []
-    return any(not rule.get("from") or any(_anybody(peer) for peer in rule["from"]) for rule in rules)
+def _open(policy: Object, direction: str) -> bool:
+    """Does one of the policy's rules admit any peer: it names none, or one that selects every address or pod."""
+    rules, peers = RULES[direction]
+    found = (policy["spec"].get(rules) or []) if _is_about(policy, direction) else []
+    return any(not rule.get(peers) or any(_anybody(peer) for peer in rule[peers]) for rule in found)
 
 
 def _anybody(peer: Object) -> bool:

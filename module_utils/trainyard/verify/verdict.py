@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..core import files
 from ..core.errors import TrainyardError
 
 PASS = "pass"
@@ -165,22 +165,13 @@ def write_receipt(path: str, receipt: Mapping[str, Any]) -> None:
 
     :raises TrainyardError: the directory is missing or not writable.
     """
-    folder = os.path.dirname(os.path.abspath(path))
+    text = json.dumps(receipt, indent=2) + "\n"
     try:
-        descriptor, draft = tempfile.mkstemp(prefix=".receipt-", dir=folder)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-                json.dump(receipt, stream, indent=2)
-                stream.write("\n")
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.chmod(draft, 0o644)
-            os.replace(draft, path)
-        except BaseException:
-            os.unlink(draft)
-            raise
-    except OSError as error:
+        os.stat(os.path.dirname(os.path.abspath(path)))
+        files.write(path, text, 0o644)
+    except (OSError, TrainyardError) as error:
+        why = f"{path} cannot be written: {error.strerror}." if isinstance(error, OSError) else error.message
         raise TrainyardError(
-            f"The receipt {path} cannot be written: {error.strerror}.",
+            f"The receipt {why}",
             remedy="Set verify_receipt_path to a file in an existing directory that you may write to.",
         ) from error

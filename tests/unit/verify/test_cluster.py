@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ansible.module_utils.trainyard.verify import cluster as verify_checks
 from ansible.module_utils.trainyard.verify.cluster import Expected
-from ansible.module_utils.trainyard.verify.reading import Observation, Unread, blind
+from ansible.module_utils.trainyard.verify.reading import Observation, Unread, nothing_read
 from ansible.module_utils.trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
@@ -151,10 +151,10 @@ def test_bad_finding_outweighs_a_missing_one() -> None:
 
 
 def test_site_that_cannot_be_read_is_unknown_throughout() -> None:
-    checks = verify_checks.site_checks(expected(probes={}), blind(Unread("no answer", settles=True)), NOW)
+    checks = verify_checks.site_checks(expected(probes={}), nothing_read(Unread("no answer", settles=True)), NOW)
     assert {check.result for check in checks} == {UNKNOWN}
     assert all(check.settles for check in checks[:4])
-    assert verify_checks.warnings(expected(), blind(Unread("no answer"))) == []
+    assert verify_checks.warnings(expected(), nothing_read(Unread("no answer"))) == []
 
 
 def test_healthy_site_passes_every_check() -> None:

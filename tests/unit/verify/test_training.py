@@ -34,6 +34,12 @@ def policy(
     return {"metadata": {"name": name}, "spec": spec}
 
 
+def egress(rules: list[Any], types: list[str] | None = None) -> dict[str, Any]:
+    one = policy("away", {LABEL: "m"}, None, types)
+    one["spec"]["egress"] = rules
+    return one
+
+
 DENY = policy("deny", {}, None, ["Ingress", "Egress"])
 OWN = policy("own", {LABEL: "m"}, [{"from": [{"podSelector": {"matchLabels": {LABEL: "m"}}}]}])
 
@@ -86,26 +92,38 @@ def test_no_result_is_unknown() -> None:
 )
 def test_isolation(evidence: Any, result: str) -> None:
     check = verify_training.isolation("m", {"isolation": evidence})
-    assert (check.result, check.detail) == (result, "x" if evidence else "no attempt of a stranger on m is recorded")
+    assert (check.result, check.detail) == (result, "x" if evidence else "no attempt of a foreign pod on m is recorded")
 
 
 @pytest.mark.parametrize(
     ("policies", "wrong"),
     [
         ([DENY, OWN], ""),
-        ([OWN], "no policy denies all ingress by default"),
+        ([OWN], "no policy denies all ingress by default; no policy denies all egress by default"),
         ([policy("out", {}, None, ["Egress"]), OWN], "no policy denies all ingress by default"),
+        ([policy("in", {}, None, ["Ingress"]), OWN], "no policy denies all egress by default"),
+        ([policy("in", {}, None), OWN], "no policy denies all egress by default"),
         ([DENY], "no policy is there for the pods of m"),
         ([DENY, policy("other", {LABEL: "n"}, [])], "no policy is there for the pods of m"),
-        ([DENY, OWN, policy("wide", {}, [{"ports": []}])], "policy wide admits everybody"),
-        ([DENY, OWN, policy("wide", {"trainyard.dev/role": "ps"}, [{}])], "policy wide admits everybody"),
+        ([DENY, OWN, policy("wide", {}, [{"ports": []}])], "policy wide has ingress open to everybody"),
+        ([DENY, OWN, policy("wide", {"trainyard.dev/role": "ps"}, [{}])], "policy wide has ingress open to everybody"),
         (
             [DENY, OWN, policy("net", {}, [{"from": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}])],
-            "policy net admits everybody",
+            "policy net has ingress open to everybody",
         ),
-        ([DENY, OWN, policy("pods", {}, [{"from": [{"namespaceSelector": {}}]}])], "policy pods admits everybody"),
+        (
+            [DENY, OWN, policy("pods", {}, [{"from": [{"namespaceSelector": {}}]}])],
+            "policy pods has ingress open to everybody",
+        ),
         ([DENY, OWN, policy("other", {LABEL: "n"}, [{}])], ""),
-        ([], "no policy denies all ingress by default; no policy is there for the pods of m"),
+        ([DENY, OWN, egress([{"ports": [{"port": 443}]}])], "policy away has egress open to everybody"),
+        (
+            [DENY, OWN, egress([{"to": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}])],
+            "policy away has egress open to everybody",
+        ),
+        ([DENY, OWN, egress([{"to": [{"podSelector": {}}]}])], ""),
+        # Rules for a direction that the policy is not about do not count.
+        ([DENY, OWN, egress([{}], types=["Ingress"])], ""),
     ],
 )
 def test_network_policies(policies: list[Any], wrong: str) -> None:
