@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +23,8 @@ def run_plan(
     :param make_result: return values of the module, called after the plan was executed (in check mode: instead).
     """
     plan = Plan()
+    # Folders on the way to a file get no mode of their own: whatever the caller's mask, nobody else may write there.
+    os.umask(os.umask(0) | 0o022)
     try:
         plan = make_plan()
         if not module.check_mode:

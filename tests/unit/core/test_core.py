@@ -177,3 +177,13 @@ def test_progress_appends_lines_and_is_silent_without_a_file(tmp_path) -> None:
     progress.say("two")
     Progress(None).say("nobody hears")
     assert path.read_text() == "one\ntwo\n"
+
+
+def test_folders_that_a_module_makes_are_writable_for_its_user_only(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with pytest.raises(Left):
+            run_plan(Module(), lambda: Plan([Step("Make a folder", (tmp_path / "state").mkdir)]))
+    finally:
+        os.umask(before)
+    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o755
