@@ -46,6 +46,7 @@ class ActionModule(ActionBase):
             known = {**task_vars, "item": item} if "loop" in entry else task_vars
             templar = self._templar.copy_with_new_env(available_variables=known)
             file = {key: templar.template(value) for key, value in entry.items() if key in HANDED_ON}
+            self._refuse_path(file["dest"])
             text = (
                 self._rendered(entry["template"], known) if "template" in entry else templar.template(entry["content"])
             )
@@ -59,6 +60,11 @@ class ActionModule(ActionBase):
             raise AnsibleActionFail(f"host_files: an entry has no {', '.join(sorted(unknown))}: {sorted(entry)}.")
         if "dest" not in entry or ("template" in entry) == ("content" in entry):
             raise AnsibleActionFail(f"host_files: an entry needs dest, and template or content: {sorted(entry)}.")
+
+    def _refuse_path(self, path):
+        """A name in a path may come from a fact or a lookup, which the validation of the inventory does not see."""
+        if not os.path.isabs(path) or path != os.path.normpath(path) or not path.isprintable():
+            raise AnsibleActionFail(f"host_files: {path!r} is not a plain absolute path.")
 
     def _rendered(self, name, known):
         source = self._find_needle("templates", name)
