@@ -23,6 +23,21 @@ def test_a_wrapper_module_of_another_version_is_refused(tmp_path, required: str,
         assert (go._wrapper(wanted, context) / "go.mod").exists()
 
 
+def test_modules_are_verified_before_they_are_compiled(tmp_path, monkeypatch) -> None:
+    context = Context(tmp_path, tmp_path / "cache", "")
+    (tmp_path / "wrapper").mkdir()
+    (tmp_path / "wrapper/go.mod").write_text("require example.org/tool v1.2.3\n")
+    (tmp_path / "go").write_text(f"#!/bin/sh\necho $* $GOPRIVATE $GONOSUMDB $GOINSECURE >> {tmp_path}/calls\n")
+    (tmp_path / "go").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("GOPRIVATE", "*")
+    recipe = {"wrapper": "project:wrapper", "programs": {"tool": "example.org/tool"}}
+    go.programs(Artefact("tool", "go_programs", "v1.2.3", recipe, {}, None), tmp_path / "out", context)
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert calls[0] == "mod verify none none none"
+    assert calls[1].startswith("build ")
+
+
 @pytest.mark.parametrize(("version", "there"), [("go1.26.8", ""), ("go1.27rc1", ""), ("go1.19.8", None)])
 def test_an_old_go_is_replaced(tmp_path, monkeypatch, version: str, there: str | None) -> None:
     """By a pinned one; here there is none to be had, which is said."""
