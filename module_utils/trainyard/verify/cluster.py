@@ -20,28 +20,28 @@ CRASHES = 3
 power cut every count has grown: those counts stand still, and only old endings are seen."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Expected:
-    """What the inventory and the lock say.
+    """What inventory and lock say of the cluster; documented as options of the module `verify_site`.
 
-    :param nodes: names of the cluster's nodes.
-    :param kubelet: locked version without `v`.
-    :param containerd: locked version without `v`.
-    :param images: image reference to its digest.
-    :param probes: node name to the result of M(service_probe); empty mapping if the node gave none.
-    :param missing_hosts: inventory hosts that were not reached or have dropped out of the run.
-    :param left_out: what the run has left out, one phrase each.
+    :param made_images: None for those that the receipt has kept.
     :param planning: true in check mode, where a node that is not there may be one that the run would add.
     """
 
     nodes: Sequence[str]
-    kubelet: str
-    containerd: str
-    images: Mapping[str, str] = field(default_factory=dict)
+    kubelet_version: str
+    containerd_version: str
+    locked_images: Mapping[str, str] = field(default_factory=dict)
+    made_images: Mapping[str, str] | None = None
     probes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     missing_hosts: Sequence[str] = ()
     left_out: Sequence[str] = ()
     planning: bool = False
+
+    @property
+    def images(self) -> dict[str, str]:
+        """Image reference to the digest that it must have."""
+        return {**(self.made_images or {}), **self.locked_images}
 
 
 def judge(name: str, seen: T | Unread, rule: Callable[[T], Check]) -> Check:
@@ -95,10 +95,11 @@ def node_versions(expected: Expected, nodes: Sequence[Object]) -> Check:
     for node in nodes:
         if _name(node) in expected.nodes:
             row = node_row(node)
-            for what, wanted in (("kubelet", expected.kubelet), ("containerd", expected.containerd)):
+            for what, wanted in (("kubelet", expected.kubelet_version), ("containerd", expected.containerd_version)):
                 if row[what] != wanted:
                     wrong.append(f"{row['name']} runs {what} {row[what] or '(unknown)'}, locked is {wanted}")
-    return _check("node_versions", wrong, f"kubelet {expected.kubelet}, containerd {expected.containerd} everywhere")
+    well = f"kubelet {expected.kubelet_version}, containerd {expected.containerd_version} everywhere"
+    return _check("node_versions", wrong, well)
 
 
 def system_pods(pods: Mapping[str, Sequence[Object]], now: datetime) -> Check:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from ..core.plan import Plan, Step
 from ..kube.api import Api, KubeError
 from ..kube.kubeconfig import connect
-from . import cluster as verify_checks
+from . import cluster
 from .reading import Observation, Unread, nothing_read, observe
 from .training import summary, training_checks
 from .verdict import PASS, Check, make_receipt, read_receipt, stable, table, write_receipt
@@ -20,16 +20,12 @@ from .verdict import PASS, Check, make_receipt, read_receipt, stable, table, wri
 LOOK_AGAIN_S = 2.0
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The options of the module `verify_site`, documented there, and `planning`: true in check mode."""
+@dataclass(frozen=True, kw_only=True)
+class Settings(cluster.Expected):
+    """The options of the module `verify_site`, documented there."""
 
     kubeconfig: str
-    nodes: Sequence[str]
-    kubelet_version: str
-    containerd_version: str
     system_namespaces: Sequence[str]
-    probes: Mapping[str, Mapping[str, Any]]
     training_name: str
     training_namespace: str
     accuracy_bound: float
@@ -37,11 +33,6 @@ class Settings:
     document_path: str
     started_at: float
     settle_timeout: float
-    locked_images: Mapping[str, str] = field(default_factory=dict)
-    made_images: Mapping[str, str] | None = None
-    missing_hosts: Sequence[str] = ()
-    left_out: Sequence[str] = ()
-    planning: bool = False
 
 
 class Site:
@@ -51,11 +42,11 @@ class Site:
     """
 
     def __init__(self, settings: Settings, open_api: Callable[[str], Api] = connect) -> None:
+        if settings.made_images is None:
+            settings = replace(settings, made_images=read_receipt(settings.receipt_path).get("made_images", {}))
         self._settings = settings
         self._open_api = open_api
         self.receipt: dict[str, Any] = {}
-        kept = read_receipt(settings.receipt_path).get("made_images", {})
-        self._made = kept if settings.made_images is None else settings.made_images
 
     def plan(self) -> Plan:
         """Look, judge, and plan to write what differs."""
@@ -106,23 +97,10 @@ class Site:
 
     def _judge(self, seen: Observation) -> list[Check]:
         settings = self._settings
-        checks = verify_checks.site_checks(self._expected(), seen, datetime.now(UTC))
+        checks = cluster.site_checks(settings, seen, datetime.now(UTC))
         if settings.training_name:
             checks += training_checks(settings.training_name, settings.accuracy_bound, seen)
         return checks
-
-    def _expected(self) -> verify_checks.Expected:
-        settings = self._settings
-        return verify_checks.Expected(
-            nodes=settings.nodes,
-            kubelet=settings.kubelet_version,
-            containerd=settings.containerd_version,
-            images={**self._made, **settings.locked_images},
-            probes=settings.probes,
-            missing_hosts=settings.missing_hosts,
-            left_out=settings.left_out,
-            planning=settings.planning,
-        )
 
     def _receipt(self, checks: Sequence[Check], seen: Observation) -> dict[str, Any]:
         settings = self._settings
@@ -132,12 +110,12 @@ class Site:
         now = datetime.now(UTC)
         return make_receipt(
             checks,
-            nodes=sorted(map(verify_checks.node_row, nodes), key=lambda row: row["name"]),
-            versions=verify_checks.versions(nodes, system),
-            made_images=self._made,
+            nodes=sorted(map(cluster.node_row, nodes), key=lambda row: row["name"]),
+            versions=cluster.versions(nodes, system),
+            made_images=settings.made_images or {},
             training=summary(seen.result),
-            warnings=verify_checks.warnings(self._expected(), seen),
-            measured={"restarts": verify_checks.restarts(system), "probes": measured_probes(settings.probes)},
+            warnings=cluster.warnings(self._settings, seen),
+            measured={"restarts": cluster.restarts(system), "probes": measured_probes(settings.probes)},
             wall_seconds=round(now.timestamp() - settings.started_at, 1) if settings.started_at else None,
             written_at=now.isoformat(timespec="seconds"),
         )

@@ -18,7 +18,12 @@ GOOD = {"dns": {"ok": True}, "service": {"ok": True}}
 
 
 def expected(**changes: Any) -> Expected:
-    values = {"nodes": ["cp1", "w1"], "kubelet": "1.36.3", "containerd": "2.3.4", "images": {IMAGE: DIGEST}}
+    values = {
+        "nodes": ["cp1", "w1"],
+        "kubelet_version": "1.36.3",
+        "containerd_version": "2.3.4",
+        "locked_images": {IMAGE: DIGEST},
+    }
     values |= {"probes": {"cp1": GOOD, "w1": GOOD}}
     return Expected(**{**values, **changes})
 

@@ -19,6 +19,8 @@ from ansible.module_utils.trainyard.verify.verdict import FAIL, UNKNOWN
 def test_what_the_run_lost_or_left_out_is_named(
     given: dict[str, list[str]], planning: bool, expected: list[tuple[str, str]]
 ) -> None:
-    checks = cluster.about_the_run(cluster.Expected(["w1"], "1", "2", planning=planning, **given))
+    checks = cluster.about_the_run(
+        cluster.Expected(nodes=["w1"], kubelet_version="1", containerd_version="2", planning=planning, **given)
+    )
     assert [(check.name, check.result) for check in checks] == expected
     assert all(name in check.detail for check in checks for names in given.values() for name in names)
