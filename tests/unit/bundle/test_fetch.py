@@ -9,7 +9,6 @@ import socket
 import tarfile
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 from ansible.module_utils.trainyard.bundle.origin import Download
@@ -17,16 +16,15 @@ from ansible.module_utils.trainyard.bundle.vendor import http as fetch
 from ansible.module_utils.trainyard.bundle.vendor.upstream import download
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
-from tests.unit.bundle.vendors import Vendor, flipped, sha256, vendor_server
+from tests.unit.bundle.vendors import Vendor, flipped, sha256
 
 CONTENT = bytes(range(256)) * 64
 
 
 @pytest.fixture
-def vendor(tmp_path, monkeypatch) -> Iterator[Vendor]:
-    with vendor_server(tmp_path, monkeypatch) as running:
-        running.files["/file"] = CONTENT
-        yield running
+def vendor(vendor) -> Vendor:
+    vendor.files["/file"] = CONTENT
+    return vendor
 
 
 def archive(names: dict[str, bytes]) -> bytes:

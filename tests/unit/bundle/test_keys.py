@@ -5,20 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from ansible.module_utils.trainyard.bundle.vendor import keys
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
-from tests.unit.bundle.vendors import Vendor, vendor_server
-
-
-@pytest.fixture
-def vendor(tmp_path, monkeypatch) -> Iterator[Vendor]:
-    with vendor_server(tmp_path, monkeypatch) as running:
-        yield running
+from tests.unit.bundle.vendors import Vendor
 
 
 def serve(vendor: Vendor, file: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,14 +9,7 @@ from ansible.module_utils.trainyard.bundle import lock, pin
 from ansible.module_utils.trainyard.bundle.vendor.upstream import Upstream
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
-from tests.unit.bundle.vendors import Vendor, sha256, vendor_server
-
-
-@pytest.fixture
-def vendor(tmp_path, monkeypatch) -> Iterator[Vendor]:
-    with vendor_server(tmp_path, monkeypatch) as running:
-        yield running
-
+from tests.unit.bundle.vendors import sha256
 
 LOCK = """schema: 1
 artefacts:

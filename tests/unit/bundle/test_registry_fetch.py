@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 
 import pytest
 from ansible.module_utils.trainyard.bundle.origin import Image
@@ -12,7 +11,7 @@ from ansible.module_utils.trainyard.bundle.skopeo import NoRegistryError
 from ansible.module_utils.trainyard.bundle.vendor import images
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
-from tests.unit.bundle.vendors import Vendor, flipped, sha256, vendor_server
+from tests.unit.bundle.vendors import Vendor, flipped, sha256
 
 pytestmark = pytest.mark.skipif(not shutil.which("skopeo"), reason="not installed: skopeo")
 
@@ -29,12 +28,6 @@ BLOB_TYPES = (
     ("application/vnd.oci.image.config.v1+json", "application/vnd.oci.image.layer.v1.tar+gzip"),
     ("application/vnd.docker.container.image.v1+json", "application/vnd.docker.image.rootfs.diff.tar.gzip"),
 )
-
-
-@pytest.fixture
-def vendor(tmp_path, monkeypatch) -> Iterator[Vendor]:
-    with vendor_server(tmp_path, monkeypatch) as running:
-        yield running
 
 
 def put(vendor: Vendor, content: bytes, kind: str) -> str:

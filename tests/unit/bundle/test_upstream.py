@@ -20,7 +20,7 @@ from ansible.module_utils.trainyard.core.progress import Progress
 
 from tests.unit.bundle import test_apt_fetch as apt
 from tests.unit.bundle import test_registry_fetch as registry
-from tests.unit.bundle.vendors import Signer, Vendor, flipped, make_signer, stop_agent, vendor_server
+from tests.unit.bundle.vendors import Signer, Vendor, flipped, make_signer, stop_agent
 
 pytestmark = pytest.mark.skipif(
     not all(shutil.which(program) for program in ("aptly", "dpkg-deb", "skopeo")),
@@ -37,10 +37,9 @@ def signer() -> Iterator[Signer]:
 
 
 @pytest.fixture
-def vendor(tmp_path, monkeypatch) -> Iterator[Vendor]:
-    with vendor_server(tmp_path, monkeypatch) as running:
-        running.token = "secret"
-        yield running
+def vendor(vendor) -> Vendor:
+    vendor.token = "secret"
+    return vendor
 
 
 def make_deb(folder: Path) -> bytes:

@@ -29,10 +29,15 @@ def fetch(url: str, fingerprint: str) -> str:
         )
     if _ARMOR in content:
         return content.decode("ascii", "replace").strip() + "\n"
+    return only(content, fingerprint)
+
+
+def only(content: bytes, fingerprint: str) -> str:
+    """That one key of a key file, armored; empty when the file does not have it."""
     with tempfile.TemporaryDirectory(prefix="trainyard-gpg-") as home:
         gpg = ["gpg", f"--homedir={home}", "--batch", "--no-autostart", "--no-tty"]
-        run([*gpg, "--import"], stdin=content, timeout=30)
-        return run([*gpg, "--armor", "--export"], timeout=30).stdout
+        run([*gpg, "--import"], stdin=content, timeout=30, ok=(0, 2))
+        return run([*gpg, "--armor", "--export", fingerprint], timeout=30).stdout
 
 
 def fingerprints(content: bytes) -> list[str]:
