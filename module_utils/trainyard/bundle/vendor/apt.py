@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
-from ...core.command import run
 from ...core.errors import CommandError, TrainyardError
 from ..build.deb import ARCHITECTURE
 from ..origin import Apt
+from ..program import run
 from . import http as fetch
 from . import keys
 
@@ -122,4 +122,4 @@ class Archive:
 
 def _apt(folder: str, *argv: str, ok: tuple[int, ...] = (0,)) -> str:
     environment = {"APT_CONFIG": f"{folder}/apt.conf", "LC_ALL": "C"}
-    return run(argv, timeout=INDEX_TIMEOUT, env=environment, ok=ok, outlives=False).stdout
+    return run(argv, timeout=INDEX_TIMEOUT, env=environment, ok=ok).stdout
