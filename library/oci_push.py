@@ -38,10 +38,23 @@ options:
     type: bool
     default: false
   images:
-    description: Images with C(reference) (repository and tag), C(layout) (folder) and C(digest).
+    description: The images.
     type: list
     elements: dict
     required: true
+    suboptions:
+      reference:
+        description: Repository and tag below the registry.
+        type: str
+        required: true
+      layout:
+        description: Folder of the OCI layout.
+        type: path
+        required: true
+      digest:
+        description: Digest of the image's manifest.
+        type: str
+        required: true
 attributes:
   check_mode:
     support: full
@@ -81,6 +94,12 @@ from ansible.module_utils.trainyard.bundle.oci import Access, Image, make_plan, 
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.runner import fail, run_plan
 
+IMAGE = {
+    "reference": {"type": "str", "required": True},
+    "layout": {"type": "path", "required": True},
+    "digest": {"type": "str", "required": True},
+}
+
 
 def main() -> None:
     module = AnsibleModule(
@@ -93,7 +112,7 @@ def main() -> None:
             "username": {"type": "str"},
             "password": {"type": "str", "no_log": True},
             "probe": {"type": "bool", "default": False},
-            "images": {"type": "list", "elements": "dict", "required": True},
+            "images": {"type": "list", "elements": "dict", "required": True, "options": IMAGE},
         },
         mutually_exclusive=[("auth_file", "username")],
         required_together=[("client_cert", "client_key"), ("username", "password")],

@@ -141,6 +141,14 @@ def test_a_layout_without_its_manifest_is_named(registry, tmp_path, capsys) -> N
     assert f"layout {tmp_path}/oci of {NAME} lacks sha256:0" in push(capsys, lacking, url, ca_file=ca)["msg"]
 
 
+def test_an_image_without_its_digest_is_named(capsys) -> None:
+    images = [{"reference": NAME, "layout": "/nonexistent"}]
+    arguments = {"registry": "https://127.0.0.1:9", "images": images}
+    with patch_module_args(arguments), pytest.raises(SystemExit):
+        oci_push.main()
+    assert "missing required arguments: digest found in images" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("url", "ca_file", "message"),
     [
