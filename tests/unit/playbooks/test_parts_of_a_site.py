@@ -37,7 +37,12 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tasks = folder / "roles" / role / "tasks"
         tasks.mkdir(parents=True)
         (tasks / "main.yml").write_text(TOUCH % (VERDICT if role == "verify" else ""), encoding="utf-8")
-    for role, entry_point in (("base", "preflight"), ("kubernetes", "preflight"), ("network", "ready")):
+    for role, entry_point in (
+        ("base", "preflight"),
+        ("kubernetes", "preflight"),
+        ("network", "ready"),
+        ("workloads", "deliver"),
+    ):
         (folder / "roles" / role / "tasks" / f"{entry_point}.yml").write_text(TOUCH % "", encoding="utf-8")
     (folder / "roles" / "verify" / "tasks" / "probe.yml").write_text(TOUCH % "-probed", encoding="utf-8")
     return folder

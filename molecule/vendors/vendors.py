@@ -1,0 +1,141 @@
+"""Makes vendors out of what the lab's mirror serves: signed repositories of their layout, and a lock that trusts them.
+
+    vendors.py BUNDLE LOCK ADDRESS FOLDER
+
+BUNDLE is the list of artefacts of the test lab, LOCK the project's lock file, ADDRESS that of the server. FOLDER gets
+`www`, with a folder for each name, `ca.crt` and `tls.key` for all names, `archive.asc` (the key of Debian's archive),
+and `bundle.lock.yml`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import subprocess
+import sys
+import tarfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import yaml
+
+PORT = 8443
+"""Where the controller, which does not know the vendors' names, fetches their keys and files by address."""
+NAMES = ("pkgs.k8s.io", "download.docker.com", "registry.k8s.io", "quay.io", "registry-1.docker.io")
+KUBERNETES = ("kubelet", "kubeadm", "kubectl", "cri-tools", "kubernetes-cni")
+
+
+def gpg(home: Path, *arguments: str, stdin: bytes = b"") -> bytes:
+    argv = ["gpg", "--homedir", str(home), "--batch", "--pinentry-mode=loopback", "--passphrase=", *arguments]
+    return subprocess.run(argv, input=stdin, stdout=subprocess.PIPE, check=True, timeout=60).stdout
+
+
+class Key:
+    """A key that signs one vendor's repositories."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._home = folder / f"gpg-{name}"
+        self._home.mkdir(mode=0o700)
+        gpg(self._home, "--quick-gen-key", name, "ed25519", "sign", "never")
+        listed = gpg(self._home, "--with-colons", "--list-keys").decode().splitlines()
+        self.fingerprint = next(line.split(":")[9] for line in listed if line.startswith("fpr:"))
+        self.armored = gpg(self._home, "--armor", "--export")
+
+    def sign(self, release: str) -> bytes:
+        return gpg(self._home, "--clearsign", stdin=release.encode())
+
+
+def publish(folder: Path, stanzas: list[str], key: Key, *, index: str, **fields: str) -> None:
+    """A repository: `folder` gets Release signed and the index of packages at its path."""
+    plain = "\n".join(stanzas).encode()
+    files = {index: plain, f"{index}.gz": gzip.compress(plain, mtime=0)}
+    date = datetime.now(UTC).strftime("%a, %d %b %Y %H:%M:%S UTC")
+    lines = [f"{name}: {value}" for name, value in {**fields, "Date": date, "Architectures": "amd64"}.items()]
+    # One digest only, as NVIDIA's indexes have it.
+    lines.append("SHA512:")
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+        lines.append(f" {hashlib.sha512(content).hexdigest()} {len(content)} {name}")
+    lines.append("")
+    (folder / "InRelease").write_bytes(key.sign("\n".join(lines)))
+
+
+def main(bundle: Path, lock: Path, address: str, folder: Path) -> None:
+    artefacts = json.loads(bundle.read_text())["artefacts"]
+    with tarfile.open(Path(artefacts["apt_repository"]["path"]) / "repository.tar") as archive:
+        packages = archive.extractfile("./dists/trainyard/main/binary-amd64/Packages")
+        assert packages
+        stanzas = [f"{each}\n" for each in packages.read().decode().split("\n\n") if each.strip()]
+    kubernetes = [each for each in stanzas if each.splitlines()[0].removeprefix("Package: ") in KUBERNETES]
+    containerd = [each for each in stanzas if each.startswith("Package: containerd.io\n")]
+    debian = [each for each in stanzas if each not in kubernetes and each not in containerd]
+    keys = {name: Key(folder, name) for name in ("kubernetes", "docker", "debian")}
+    www = folder / "www"
+    publish(www / "pkgs.k8s.io/core:/stable:/v1.36/deb", kubernetes, keys["kubernetes"], index="Packages")
+    for suite in ("bookworm", "trixie"):
+        release = www / "download.docker.com/linux/debian/dists" / suite
+        names = {"Suite": suite, "Codename": suite, "Components": "stable"}
+        publish(release, containerd, keys["docker"], index="stable/binary-amd64/Packages", **names)
+    names = {"Suite": "trixie", "Codename": "trixie", "Components": "main"}
+    publish(
+        www / "deb.debian.org/debian/dists/trixie", debian, keys["debian"], index="main/binary-amd64/Packages", **names
+    )
+    (www / "pkgs.k8s.io/core:/stable:/v1.36/deb/Release.key").write_bytes(keys["kubernetes"].armored)
+    (www / "download.docker.com/linux/debian/gpg").write_bytes(keys["docker"].armored)
+    (folder / "archive.asc").write_bytes(keys["debian"].armored)
+    manifest = (
+        (Path(artefacts["calico_manifest"]["path"]) / "calico-vxlan.yaml")
+        .read_text()
+        .replace("docker.io/calico/", "quay.io/calico/")
+    )
+    calico = Path("calico", artefacts["image_calico_node"]["version"], "calico-vxlan.yaml")
+    (www / calico).parent.mkdir(parents=True)
+    (www / calico).write_text(manifest)
+
+    names = ",".join([f"DNS:{name}" for name in NAMES] + [f"IP:{address}"])
+    make = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "2",
+    ]
+    make += ["-subj", "/CN=vendors", "-addext", f"subjectAltName={names}"]
+    subprocess.run(
+        [*make, "-keyout", folder / "tls.key", "-out", folder / "ca.crt"],
+        check=True,
+        timeout=60,
+        stderr=subprocess.DEVNULL,
+    )
+
+    base = f"https://{address}:{PORT}"
+    data = yaml.safe_load(lock.read_text())
+    entries = data["artefacts"]
+    for name, origin, path in (
+        ("deb_kubelet", "kubernetes", "pkgs.k8s.io/core:/stable:/v1.36/deb/Release.key"),
+        ("deb_containerd", "docker", "download.docker.com/linux/debian/gpg"),
+    ):
+        entries[name]["upstream"] |= {"key": f"{base}/{path}", "signed_by": keys[origin].fingerprint}
+    digest = hashlib.sha256(manifest.encode()).hexdigest()
+    download = {"url": f"{base}/{calico}#sha256={digest}", "file": calico.name}
+    entries["calico_vendor_manifest"] |= {"version": calico.parts[1], "upstream": {"downloads": [download]}}
+    for name, made in artefacts.items():
+        vendor, reference = name, made.get("reference", "")
+        if name.startswith("image_calico_"):
+            vendor = name.replace("image_calico_", "image_calico_vendor_")
+            reference = reference.replace("docker.io/", "quay.io/")
+            entries[vendor]["version"] = made["version"]
+        if "image" in entries[vendor].get("upstream", {}):
+            entries[vendor]["upstream"]["image"] = f"{reference}@{made['digest']}"
+    (folder / "bundle.lock.yml").write_text(yaml.safe_dump(data, sort_keys=False, width=1000))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], Path(sys.argv[4]))
