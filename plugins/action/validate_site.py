@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ for folder in (PROJECT, PROJECT / "workloads"):
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from trainyard import lockfile
+from trainyard.brought import brought
 from trainyard.site.collect import Resolver, collect_settings, read, read_versions
 from trainyard.site.model import Option, Site
 from trainyard.site.rules import DEFAULTS_READ, check
@@ -86,6 +88,7 @@ class ActionModule(ActionBase):
             defaults={name: resolver.value(first, defaults[name]) for name in DEFAULTS_READ if name in defaults},
             options=options,
             roles=roles,
+            namespaces=frozenset(chain(*brought("namespaces", self._loader, project / "roles"))),
             locked={name: found[1] for name, value in defaults.items() if (found := _LOCKED.fullmatch(str(value)))},
             versions=versions,
             catalogue=read(Path([project / "workloads" / "catalogue.yml", *catalogues][-1])) or {},

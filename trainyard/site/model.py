@@ -82,6 +82,7 @@ class Site:
     :param defaults: the roles' own values.
     :param options: the roles' declared variables.
     :param roles: names of all roles.
+    :param namespaces: those of the roles' own parts of the cluster.
     :param locked: variable -> artefact whose locked version it takes by default, and has to agree with.
     :param versions: artefact -> its version without a leading "v"; None when there is no lock to compare with.
     :param catalogue: workload -> its entry in the catalogue.
@@ -94,6 +95,7 @@ class Site:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Option] = field(default_factory=dict)
     roles: frozenset[str] = frozenset()
+    namespaces: frozenset[str] = frozenset()
     locked: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] | None = None
     catalogue: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -25,8 +25,8 @@ PARAMETER_SERVER, MULTI_WORKER = compat.STRATEGIES
 TENSORFLOW_REPOSITORY = "tensorflow"
 """Image repository whose tag is a version of TensorFlow."""
 
-RESERVED_NAMESPACES = frozenset({"default", "jobset-system", "calico-system", "calico-apiserver", "tigera-operator"})
-"""Namespaces that others own, beside those that begin with "kube-"."""
+FOREIGN_NAMESPACES = frozenset({"default", "calico-system", "calico-apiserver", "tigera-operator"})
+"""Namespaces that others own, beside the roles' and those that begin with "kube-"."""
 
 _IMAGE = re.compile(rf"(?:^|/){TENSORFLOW_REPOSITORY}:v?(\d+\.\d+[.\d]*)")
 
@@ -168,7 +168,7 @@ def reserved_namespace(site: Site) -> Iterator[Problem]:
     """A namespace of others: the run's policies would cut its pods off the network."""
     for training in _trainings(site):
         namespace = str(training.knobs.get("namespace", ""))
-        if namespace in RESERVED_NAMESPACES or namespace.startswith("kube-"):
+        if namespace in FOREIGN_NAMESPACES | site.namespaces or namespace.startswith("kube-"):
             fault = "a namespace of the cluster itself, which the policies of a training would cut off"
             yield training.refuse("namespace", namespace, fault, 'Use one of its own, for example "trainings".')
 

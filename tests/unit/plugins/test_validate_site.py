@@ -44,7 +44,7 @@ containerd_registry_mirrors: "https://mirror.example.org"
 control_plane_ignore_preflight_errors: ["all"]
 control_plane_endpoint: "{{ hostvars[groups['control_plane'][0]].ansible_host }}"
 workloads_training:
-  name: "mnist"
+  namespace: "jobset-system"
   train_steps: 0
   batch_size: 0
   learning_rate: -1
@@ -119,6 +119,7 @@ def test_hosts_refused(bad_hosts: subprocess.CompletedProcess[str], expected: st
         'is "https://mirror.example.org": not a dictionary',
         "all would hide the errors that matter",
         'is "10.1.0.10": not host:port',
+        'is "jobset-system": a namespace of the cluster itself',
         "workloads_training.batch_size",
         "workloads_training.learning_rate",
         "workloads_training.accuracy_bound",
@@ -184,11 +185,8 @@ def test_time_for_500_hosts(root: Path, tmp_path: Path, record_property: pytest.
     groups = {"control_plane": nodes[:3], "workers": nodes[3:]}
     members = [f"    {group}: {{hosts: {{{', '.join(hosts)}}}}}" for group, hosts in groups.items()]
     hosts = "\n".join(["all:", "  children:", *members])
-    site = inventory(
-        tmp_path,
-        hosts,
-        'supply: vendors\nkubernetes_pod_cidr: "10.244.0.0/16"\nkubernetes_service_cidr: "10.96.0.0/16"\n',
-    )
+    networks = 'kubernetes_pod_cidr: "10.244.0.0/16"\nkubernetes_service_cidr: "10.96.0.0/16"\n'
+    site = inventory(tmp_path, hosts, f"supply: vendors\n{networks}")
     (site / "host_vars").mkdir()
     for i in range(500):
         (site / "host_vars" / f"node{i}.yml").write_text(f'rack: "{i % 7}"\nkubernetes_dns_ip: "10.96.0.10"\n')

@@ -35,7 +35,8 @@ def refusals(training: dict[str, Any], **others: str) -> list[str]:
         Setting("workloads_training", {"workload": "mnist_ps", **training}),
         *(Setting(name, value) for name, value in others.items()),
     ]
-    site = Site(settings=settings, catalogue=CATALOGUE, versions={"image_tensorflow": "2.21.0"})
+    namespaces = frozenset({"kube-system", "jobset-system"})
+    site = Site(settings=settings, catalogue=CATALOGUE, versions={"image_tensorflow": "2.21.0"}, namespaces=namespaces)
     return [str(problem) for rule in TRAINING_RULES for problem in rule(site)]
 
 

@@ -1,0 +1,41 @@
+"""What roles bring is known to those who check it, without a list of roles anywhere."""
+
+from __future__ import annotations
+
+import pytest
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
+from checkout import ROLES, Role, read_yaml, role_id
+
+from plugins.lookup import brought
+from trainyard import brought as collected
+
+
+def look(*kinds: str, **variables: object) -> list:
+    loader = DataLoader()
+    return brought.LookupModule(loader=loader, templar=Templar(loader, variables=variables)).run(list(kinds), variables)
+
+
+def test_a_new_role_is_collected(tmp_path, monkeypatch) -> None:
+    (tmp_path / "toys/meta").mkdir(parents=True)
+    (tmp_path / "toys/meta/brings.yml").write_text(
+        "ports: {cluster: \"{{ {toys_port: 'toyd'} }}\"}\nnamespaces: [toys]\n"
+    )
+    monkeypatch.setattr(collected, "ROLES", tmp_path)
+    assert look("ports", toys_port=99) == [{"cluster": {99: "toyd"}}]
+    assert look("namespaces", "reset_paths", toys_port=1) == [["toys"]]
+
+
+@pytest.mark.parametrize("role", ROLES, ids=role_id)
+def test_a_role_brings_only_what_somebody_collects(role: Role) -> None:
+    kinds = set(read_yaml(role.path / "meta" / "brings.yml") or {})
+    assert kinds <= {"ports", "kernel_features", "namespaces", "reset_paths", "reset_interfaces"}
+
+
+def test_what_the_roles_bring_today() -> None:
+    groups = [dict(found) for found in look("ports")]
+    assert {port for found in groups for port in found.get("cluster", {})} == {9099, 10248, 10249, 10250, 10256}
+    assert {443: "nginx", 5000: "nginx"} in [found.get("mirror") for found in groups]
+    assert {name for found in look("namespaces") for name in found} == {"kube-system", "jobset-system"}
+    assert look("kernel_features")[0] == ["overlay"]
+    assert ["vxlan.calico"] in look("reset_interfaces")
