@@ -18,6 +18,7 @@ MADE_FROM = {
     "debian_packages": "Debian's signed archive",
     "apt_repository": "the packages above",
     "rootfs": "Debian's signed archive",
+    "disk": "the root file system above",
     "python_wheels": "Python index, hashes in requirements.txt",
     "npm_files": "npm, hash in the lock",
     "image": "the artefacts above",

@@ -45,9 +45,15 @@ options:
   artefacts:
     description:
       - Names of the results to make. An empty list makes nothing.
-      - When left out, all that nothing else in the lock is made from, without what only a vendor makes.
+      - When left out, all that nothing else in the lock is made from, without what only a vendor makes and without the
+        disks of machines.
     type: list
     elements: str
+  also:
+    description: Names of further results to make.
+    type: list
+    elements: str
+    default: []
   keep_days:
     description:
       - Remove artefacts that no entry of the lock makes any more and that are older than this many days.
@@ -127,6 +133,7 @@ def main() -> None:
             "go_min": {"type": "str", "default": "1.26"},
             "source": {"type": "str", "choices": ["auto", "upstream", "source"], "default": "auto"},
             "artefacts": {"type": "list", "elements": "str"},
+            "also": {"type": "list", "elements": "str", "default": []},
             "keep_days": {"type": "int", "default": 0},
             "pin": {"type": "bool", "default": False},
             "progress_file": {"type": "path"},
@@ -145,7 +152,7 @@ def _make(module: AnsibleModule) -> None:
     cache = Path(params["cache_dir"])
     store = Store(cache)
     context = Context(Path(params["project"]).resolve(), cache, params["debian_mirror"])
-    assembly = Assembly(artefacts, params["artefacts"], store, context, params["source"])
+    assembly = Assembly(artefacts, params["artefacts"], store, context, params["source"], params["also"])
     missing = list(assembly.missing)
     kinds = {assembly.artefacts[name].kind for name in missing if assembly.choices[name].origin == "source"}
     if missing:

@@ -31,6 +31,7 @@ class Assembly:
     :param artefacts: of the whole lock, in build order.
     :param wanted: names of the results that are asked for; all that nothing else is made from when None.
     :param source: one of `choose.SOURCES`.
+    :param also: names of further results.
     """
 
     def __init__(
@@ -40,8 +41,9 @@ class Assembly:
         store: Store,
         context: Context,
         source: str,
+        also: Sequence[str] = (),
     ) -> None:
-        self.wanted = lock.results(artefacts) if wanted is None else list(wanted)
+        self.wanted = [*(lock.results(artefacts) if wanted is None else wanted), *also]
         closure = lock.closure(artefacts, self.wanted)
         self.choices = Chooser(closure, context.project, REVISIONS, store, source).choose(self.wanted)
         self.artefacts = {name: artefact for name, artefact in closure.items() if name in self.choices}

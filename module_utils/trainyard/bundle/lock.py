@@ -31,6 +31,7 @@ REQUIRED = {
     "npm_files": ("package", "integrity", "files"),
     "c_program": ("source", "program"),
     "rootfs": ("suites", "packages"),
+    "disk": ("rootfs",),
     "image": ("reference", "containerfile"),
     "vendor_image": ("reference", "upstream"),
     "vendor_files": ("upstream",),
@@ -38,6 +39,8 @@ REQUIRED = {
 """The kinds, and what the recipe of each must say; among it whatever pins what the recipe downloads."""
 VENDOR = "vendor_"
 """Begins the kinds that have an origin and no recipe: they are fetched, and only where they are asked for by name."""
+BY_NAME = (VENDOR, "disk")
+"""Beginnings of the kinds that not every site needs: made only where they are asked for by name."""
 
 
 @dataclass(frozen=True)
@@ -159,9 +162,9 @@ def _ordered(artefacts: Mapping[str, Artefact]) -> list[str]:
 
 
 def results(artefacts: Mapping[str, Artefact]) -> list[str]:
-    """Names of the artefacts that nothing else in the lock is made from, and that can be made here."""
+    """Names of the artefacts that nothing else in the lock is made from, and that every site needs."""
     used = {needed for artefact in artefacts.values() for needed in artefact.inputs()}
-    return [name for name, artefact in artefacts.items() if name not in used and not artefact.kind.startswith(VENDOR)]
+    return [name for name, artefact in artefacts.items() if name not in used and not artefact.kind.startswith(BY_NAME)]
 
 
 def closure(artefacts: Mapping[str, Artefact], wanted: Iterable[str]) -> dict[str, Artefact]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +44,10 @@ class Bench:
         self.order.append(artefact.name)
         return {}
 
-    def assembly(self, *wanted: str) -> Assembly:
+    def assembly(self, *wanted: str, also: Sequence[str] = ()) -> Assembly:
         cache = self.folder / "cache"
-        return Assembly(
-            lock.load(self.folder / "lock.yml"), wanted or None, Store(cache), Context(self.folder, cache, ""), "source"
-        )
+        entries, context = lock.load(self.folder / "lock.yml"), Context(self.folder, cache, "")
+        return Assembly(entries, wanted or None, Store(cache), context, "source", also)
 
     def run(self, *wanted: str) -> list[str]:
         """Make what is missing and return it in the order in which it was ready."""
@@ -84,6 +83,7 @@ def test_tools_are_prepared_while_no_other_run_builds(bench) -> None:
 
 def test_only_what_is_wanted_is_looked_at(bench) -> None:
     assert bench.assembly("alone").missing == ["alone"]
+    assert set(bench.assembly("alone", also=["left"]).missing) == {"alone", "left"}
     assert bench.run("alone") == ["alone"]
     result = bench.assembly().result()
     assert {name for name, facts in result.items() if "origin" in facts} == {"alone"}

@@ -52,6 +52,9 @@ def test_results_and_closure(tmp_path) -> None:
     artefacts = lock.load(write(tmp_path, ENTRIES))
     assert lock.results(artefacts) == ["top"]
     assert list(lock.closure(artefacts, ["middle"])) == ["bottom", "middle"]
+    machine = {"kind": "disk", "version": "1", "rootfs": "artefact:bottom/a"}
+    more = lock.load(write(tmp_path, {**ENTRIES, "machine": machine}))
+    assert lock.results(more) == ["top"], "made only where it is asked for by name"
     with pytest.raises(TrainyardError, match=r"has no artefact other\. It has: bottom, middle, side, top"):
         lock.closure(artefacts, ["other"])
 

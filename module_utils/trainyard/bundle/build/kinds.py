@@ -8,7 +8,7 @@ from typing import Any
 
 from ..context import Context
 from ..lock import Artefact
-from . import deb, files, go, image
+from . import deb, disk, files, go, image
 
 Builder = Callable[[Artefact, Path, Context], dict[str, Any]]
 
@@ -22,6 +22,7 @@ BUILDERS: dict[str, tuple[int, Builder]] = {
     "npm_files": (1, files.npm_files),
     "c_program": (2, files.c_program),
     "rootfs": (1, files.rootfs),
+    "disk": (1, disk.disk),
     "image": (1, image.image),
 }
 

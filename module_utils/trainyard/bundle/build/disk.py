@@ -1,0 +1,62 @@
+"""The disk of a machine: a root file system with a kernel of its own as an ext4 image, without a mount."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import TrainyardError
+from ..context import EPOCH, Context
+from ..lock import Artefact
+from ..program import run
+
+MIB = 1 << 20
+SPARE = 1.15
+"""What ext4 keeps for itself, as a factor; the machine's own disk is larger, and the file system grows into it."""
+UUID = "8f6a2f0e-5c0b-4c55-9e6f-1d6f6f1b6a01"
+"""Of every image: equal inputs shall give equal bytes."""
+
+OWN_TO_ONE = ("etc/ssh/ssh_host_*", "etc/machine-id", "var/lib/dbus/machine-id")
+"""What installing made, and what belongs to one machine: the lab gives the keys, systemd makes the id at first boot."""
+
+
+def disk(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
+    """Make a machine's disk (kind `disk`): `disk.raw`, and beside it its `vmlinuz` and `initrd.img`.
+
+    Recipe: `rootfs` (reference to a tar archive with a kernel), `files` (path on the machine -> reference), `enable`
+    and `disable` (systemd units).
+    """
+    recipe = artefact.recipe
+    root = context.cache / "work" / f"disk-{artefact.name}"
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir(parents=True, mode=0o755)
+    archive = context.resolve(recipe["rootfs"])
+    run(["tar", "--extract", "--numeric-owner", f"--file={archive}", f"--directory={root}"], timeout=300)
+    context.copy(recipe.get("files", {}), root)
+    for pattern in OWN_TO_ONE:
+        for path in root.glob(pattern):
+            path.unlink()
+    (root / "etc/machine-id").touch()
+    for verb in ("enable", "disable"):
+        if recipe.get(verb):
+            run(["chroot", str(root), "systemctl", "--quiet", verb, *recipe[verb]], timeout=60)
+    for name, pattern in (("vmlinuz", "boot/vmlinuz-*"), ("initrd.img", "boot/initrd.img-*")):
+        shutil.copyfile(_newest(root, pattern, archive), out / name)
+    used = int(run(["du", "--summarize", "--block-size=1", str(root)], timeout=120).stdout.split()[0])
+    image = out / "disk.raw"
+    with image.open("wb") as stream:
+        stream.truncate((int(used * SPARE) // MIB + 64) * MIB)
+    argv = ["mke2fs", "-q", "-t", "ext4", "-U", UUID, "-E", f"hash_seed={UUID},root_owner=0:0", "-m", "1"]
+    run([*argv, "-d", str(root), str(image)], timeout=300, env={"E2FSPROGS_FAKE_TIME": str(EPOCH)})
+    shutil.rmtree(root)
+    return {"bytes": image.stat().st_size}
+
+
+def _newest(root: Path, pattern: str, archive: Path) -> Path:
+    found = sorted(root.glob(pattern), key=lambda path: path.stat().st_mtime)
+    if not found:
+        raise TrainyardError(
+            f"The root file system {archive} has no {pattern}.", remedy="Add a kernel to the packages of its entry."
+        )
+    return found[-1]
