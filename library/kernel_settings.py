@@ -12,8 +12,9 @@ description:
     names of those it lacks.
   - Loads a module only where there is one for the running kernel and its feature is not there yet.
   - Sets the running kernel's sysctls that differ; the file for the next boot is written by M(host_files).
-  - Turns swap off and comments it out in C(/etc/fstab), if there is any. Inside a container the machine's swap is
-    left alone.
+  - Turns swap off and comments it out in C(/etc/fstab), if there is any, and masks C(swap.target), by which systemd
+    turns on what no line of that file names, such as zram or a typed partition. Inside a container the machine's swap
+    is left alone.
 options:
   features:
     description: Features by name.

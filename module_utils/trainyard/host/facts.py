@@ -32,6 +32,7 @@ class Host:
     :param clock_settable: whether setting the clock is possible and this host's own business.
     :param modules_directory: whether there are kernel modules for the running kernel.
     :param systemd: whether systemd is the service manager.
+    :param certificate_store: whether the program is there that makes the system's store of certificates.
     """
 
     system: str
@@ -44,6 +45,7 @@ class Host:
     modules_directory: bool
     systemd: bool
     root: bool
+    certificate_store: bool = True
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -80,6 +82,7 @@ def observe(paths: Sequence[str], root: str = "/") -> Host:
         modules_directory=(base / "lib/modules" / kernel / "modules.dep").exists(),
         systemd=(base / "run/systemd/system").is_dir(),
         root=os.geteuid() == 0,
+        certificate_store=(base / "usr/sbin/update-ca-certificates").exists(),
     )
 
 

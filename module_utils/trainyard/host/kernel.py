@@ -24,6 +24,9 @@ COMMAND_TIMEOUT = 60.0
 SWAP_OFF = "# trainyard: swap is off: "
 """Put before a line of fstab; taking it away is the way back."""
 
+ZRAM_SERVICE = "zramswap.service"
+"""Debian's zram-tools: calls swapon itself, so that masking the swap target does not stop it."""
+
 _SWAP_LINE = re.compile(r"\s*[^#\s]\S*\s+\S+\s+swap(\s|$)")
 
 
@@ -148,14 +151,27 @@ class Kernel:
         fstab = self.base / "etc/fstab"
         text = self._text(fstab)
         new = without_swap(text)
-        if devices and self._text("run/systemd/container").strip():
+        container = bool(self._text("run/systemd/container").strip())
+        if devices and container:
             self.warnings.append(f"Swap on {', '.join(devices)} belongs to the machine that runs this container.")
         elif devices:
             steps.append(Step("Turn swap off", lambda: run(["swapoff", "--all"], timeout=COMMAND_TIMEOUT * 5)))
             before["swap"], after["swap"] = devices, []
+        if not container:
+            self._plan_swap_units(steps, before, after)
         if new != text:
             steps.append(Step("Disable swap in /etc/fstab", lambda: write(str(fstab), new, 0o644)))
             before["fstab"], after["fstab"] = text.splitlines(), new.splitlines()
+
+    def _plan_swap_units(self, steps: list[Step], before: dict[str, Any], after: dict[str, Any]) -> None:
+        """What turns swap on at boot without a line of fstab: units made for zram or a typed partition, a service."""
+        units = self.base / "etc/systemd/system"
+        if os.path.realpath(units / "swap.target") != os.path.realpath("/dev/null"):
+            steps.append(Step("Mask swap.target", partial(_systemctl, "mask", "swap.target")))
+            before["swap.target"], after["swap.target"] = "not masked", "masked"
+        if ZRAM_SERVICE in [link.name for link in units.glob("*.wants/*")]:
+            steps.append(Step(f"Disable {ZRAM_SERVICE}", partial(_systemctl, "disable", "--now", ZRAM_SERVICE)))
+            before[ZRAM_SERVICE], after[ZRAM_SERVICE] = "enabled", "disabled"
 
     def _text(self, path: str | Path) -> str:
         return text_of(self.base / path)
@@ -189,6 +205,10 @@ def without_swap(fstab: str) -> str:
 def _names_module(listing: str, module: str) -> bool:
     pattern = module.replace("_", "[-_]")
     return bool(re.search(rf"^(\S*/)?{pattern}\.ko(\.\w+)?(:|$)", listing, re.MULTILINE))
+
+
+def _systemctl(*words: str) -> None:
+    run(["systemctl", "--quiet", *words], timeout=COMMAND_TIMEOUT)
 
 
 def _modprobe(module: str) -> None:

@@ -92,8 +92,8 @@ def test_swap_goes_now_and_at_boot(tmp_path: Path) -> None:
     fstab = "UUID=1 / ext4 defaults 0 1\nUUID=2 none swap sw 0 0\n# UUID=3 none swap sw 0 0\n"
     root = make_root(tmp_path, {"proc/swaps": "Filename\n/dev/sda2 partition 1 0 -2\n", "etc/fstab": fstab})
     plan = Kernel([], {}, True, root).plan()
-    assert [step.what for step in plan.steps] == ["Turn swap off", "Disable swap in /etc/fstab"]
-    plan.steps[1].act()
+    assert [step.what for step in plan.steps] == ["Turn swap off", "Mask swap.target", "Disable swap in /etc/fstab"]
+    plan.steps[-1].act()
     assert (tmp_path / "etc/fstab").read_text() == without_swap(fstab)
     assert without_swap(fstab).splitlines()[1:] == [
         "# trainyard: swap is off: UUID=2 none swap sw 0 0",
@@ -107,3 +107,26 @@ def test_a_containers_swap_is_its_machines(tmp_path: Path) -> None:
     kernel = Kernel([], {}, True, root)
     assert not kernel.plan().changed
     assert "/dev/sda2" in kernel.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("container", "masked", "service", "steps"),
+    [
+        (False, False, False, ["Mask swap.target"]),
+        (False, True, False, []),
+        (False, True, True, ["Disable zramswap.service"]),
+        (True, False, True, []),
+    ],
+)
+def test_swap_that_no_line_of_fstab_names_stays_off_at_boot(
+    container: bool, masked: bool, service: bool, steps: list[str], tmp_path: Path
+) -> None:
+    root = make_root(tmp_path, {"run/systemd/container": "podman\n"} if container else {})
+    units = tmp_path / "etc/systemd/system"
+    (units / "multi-user.target.wants").mkdir(parents=True)
+    if masked:
+        (units / "swap.target").symlink_to("/dev/null")
+    if service:
+        (units / "multi-user.target.wants/zramswap.service").symlink_to("/usr/lib/systemd/system/zramswap.service")
+    assert [step.what for step in Kernel([], {}, True, root).plan().steps] == steps
+    assert not Kernel([], {}, False, root).plan().changed
