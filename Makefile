@@ -9,7 +9,7 @@ VENV := .venv
 IN_VENV := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 ANSIBLE := $(IN_VENV) ansible-playbook
 
-.PHONY: help env lab lab-down verify check test proof test-programs lock clean
+.PHONY: help env lab lab-down verify check test proof machines test-programs lock clean
 
 help: ## List the verbs
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ test: $(VENV)/.test-installed test-programs $(VENV)/bin/docker-registry ## The w
 
 proof: $(VENV)/.test-installed test-programs ## What is too long for `make test`; PART=NAME for one part
 	$(IN_VENV) pytest -m proof $(if $(PART),-k "[$(PART)]") tests/lab/test_proof.py
+
+machines: ## An emulated machine joins the lab as a worker; the part of `make proof`
+	$(MAKE) proof PART=machines
 
 lock: $(VENV)/.test-installed ## Make requirements*.txt anew from their .in files
 	$(VENV)/bin/pip-compile --quiet --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras -o requirements.txt requirements.in

@@ -1,19 +1,19 @@
 #!/usr/bin/python
-"""Bring a lab of system containers to the state that the inventory describes."""
+"""Bring a lab of system containers and emulated machines to the state that the inventory describes."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: lab
-short_description: System containers that behave like servers
+short_description: System containers and emulated machines that behave like servers
 description:
-  - Creates a network without a way out, SSH keys with pinned host keys, and one system container for each node, and
-    waits until every node answers on SSH.
+  - Creates a network without a way out, SSH keys with pinned host keys, and one system container or emulated machine
+    for each node, and waits until every node answers on SSH.
   - Existing nodes are started when they do not run, also after a power cut, and otherwise left alone; they are never
     made anew.
   - Touches only what carries the label of this lab; a container or network of the same name without it is refused.
-  - Runs on the machine that carries the containers, as root.
+  - Runs on the computer that carries them, as root.
 options:
   name:
     description: Name of the lab; prefix of its containers, volumes and network.
@@ -43,6 +43,33 @@ options:
     description: The nodes' image as the bundle returns it, with C(layout) (path of the OCI layout) and C(digest).
     type: dict
     default: {}
+  kinds:
+    description: What the nodes are, C(container) or C(machine), by name; a node that is not named is a container.
+    type: dict
+    default: {}
+  machine:
+    description: What every emulated machine is given.
+    type: dict
+    suboptions:
+      image:
+        description: Folder of C(disk.raw), C(vmlinuz) and C(initrd.img), as the bundle makes it.
+        type: path
+      cpus:
+        description: Virtual CPUs.
+        type: int
+      memory_mib:
+        description: Memory in MiB.
+        type: int
+      disk_gib:
+        description: Size of the disk in GiB; it takes room only as it fills.
+        type: int
+      accelerator:
+        description: V(auto) takes KVM where a kernel really starts under it, else software emulation (V(tcg)).
+        type: str
+        choices: [auto, kvm, tcg]
+      boot_timeout:
+        description: Seconds until a started machine must answer on SSH.
+        type: int
   state_dir:
     description:
       - Folder of everything that the site keeps on this machine; the SSH keys and the known hosts lie in it.
@@ -102,8 +129,8 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.lock import locked
 from ansible.module_utils.trainyard.core.plan import Plan, Step
 from ansible.module_utils.trainyard.core.runner import run_plan
-from ansible.module_utils.trainyard.lab import host, keys, model, network, nodes
-from ansible.module_utils.trainyard.lab.podman import installed
+from ansible.module_utils.trainyard.lab import host, keys, machines, model, network, nodes
+from ansible.module_utils.trainyard.lab.podman import missing
 
 LOCK_TIMEOUT = 300.0
 """Seconds to wait for another run on the same lab."""
@@ -111,9 +138,10 @@ LOCK_TIMEOUT = 300.0
 
 def plan_present(lab: model.Lab, states: dict[str, str]) -> Plan:
     """The steps of O(state=present), in the order in which they must be done."""
-    if not installed():
+    if absent := missing(*(machines.PROGRAMS if lab.machines else ())):
         states.update({node.name: "absent" for node in lab.nodes})
-        return Plan([Step("Make the lab once podman is installed", _impossible)], {"network": "absent", **states})
+        what = f"Make the lab once {', '.join(absent)} can be called"
+        return Plan([Step(what, lambda: _impossible(absent))], {"network": "absent", **states})
     steps = keys.plan_marker(lab)
     # A lab that is there already has changed the settings.
     steps += host.plan_record(lab) if steps else []
@@ -121,10 +149,14 @@ def plan_present(lab: model.Lab, states: dict[str, str]) -> Plan:
     steps += network_steps
     steps += host.plan_inotify()
     steps += keys.plan_keys(lab)
-    node_steps, node_states = nodes.plan_nodes(lab, nodes.containers(lab))
-    states.update(node_states)
+    containers = nodes.containers(lab)
+    node_steps, node_states = nodes.plan_nodes(lab, containers)
     if "absent" in node_states.values():
         steps += nodes.plan_image(lab)
+    machine_steps, machine_states = machines.plan(lab, containers, network.bridge(lab))
+    node_steps += machine_steps
+    node_states |= machine_states
+    states.update(node_states)
     # The way out is closed before the first node starts.
     steps += network.plan_firewall(lab) + node_steps
     if node_steps:
@@ -138,21 +170,29 @@ def plan_present(lab: model.Lab, states: dict[str, str]) -> Plan:
 
 def plan_absent(lab: model.Lab) -> Plan:
     """The steps of O(state=absent)."""
-    found = sorted(nodes.containers(lab)) if installed() else []
+    carried = not missing()
+    found = sorted(nodes.containers(lab)) if carried else []
+    emulated = machines.known(lab) if carried else []
+    before = {"containers": found, "machines": emulated}
     if lab.nodes:
-        gone = [lab.container(node) for node in lab.nodes]
-        left = [name for name in found if name not in gone]
-        return Plan(nodes.plan_node_removal(lab, found), {"containers": found}, {"containers": left})
-    steps = nodes.plan_removal(lab, found) + network.plan_removal(lab) if installed() else []
+        gone = [node.name for node in lab.nodes]
+        after = {
+            "containers": [name for name in found if name not in [lab.container(node) for node in lab.nodes]],
+            "machines": [name for name in emulated if name not in gone],
+        }
+        steps = machines.plan_removal(lab, [name for name in emulated if name in gone])
+        return Plan(steps + nodes.plan_node_removal(lab, found), before, after)
+    steps = machines.plan_removal(lab, emulated)
+    steps += nodes.plan_removal(lab, found) + network.plan_removal(lab) if carried else []
     # Refused before anything is removed, and done last.
-    return Plan(
-        steps + host.plan_restore(lab) + keys.plan_state_removal(lab), {"containers": found}, {"containers": []}
-    )
+    steps += host.plan_restore(lab) + keys.plan_state_removal(lab)
+    return Plan(steps, before, {"containers": [], "machines": []})
 
 
-def _impossible() -> None:
+def _impossible(absent: list[str]) -> None:
     raise TrainyardError(
-        "podman, nftables or iproute2 is not installed.", remedy="Install the packages of lab_packages."
+        f"Not installed, or not on the PATH: {', '.join(absent)}.",
+        remedy="Install the packages of lab_packages, for machines also those of lab_machine_packages.",
     )
 
 
@@ -170,6 +210,15 @@ def main() -> None:
             "nodes": {"type": "dict", "default": {}},
             "volumes": {"type": "list", "elements": "str", "default": []},
             "image": {"type": "dict", "default": {}},
+            "kinds": {"type": "dict", "default": {}},
+            "machine": {
+                "type": "dict",
+                "options": {
+                    "image": {"type": "path"},
+                    **{key: {"type": "int"} for key in ("cpus", "memory_mib", "disk_gib", "boot_timeout")},
+                    "accelerator": {"type": "str", "choices": ["auto", "kvm", "tcg"]},
+                },
+            },
             "state_dir": {"type": "path", "required": True},
         },
         supports_check_mode=True,

@@ -114,13 +114,13 @@ def playbook(name: str, *arguments: str) -> list[str]:
     return ["ansible-playbook", *inventories, *arguments, f"molecule/_shared/{name}"]
 
 
-def run_scenario(scenario: Scenario, logs: Path) -> list[str]:
+def run_scenario(scenario: Scenario, logs: Path, limit: float = SCENARIO_LIMIT) -> list[str]:
     """Run a scenario with its whole sequence of steps; see `run`."""
     folder = logs / scenario.name
     folder.mkdir()
     env = environment(MOLECULE_EPHEMERAL_DIRECTORY=str(folder), TRAINYARD_TEST_CHAIN="1")
     command = ["molecule", "-c", "molecule/_shared/config.yml", "test", "-s", scenario.name]
-    return run(command, logs / f"{scenario.name}.log", SCENARIO_LIMIT, env)
+    return run(command, logs / f"{scenario.name}.log", limit, env)
 
 
 def start(chosen: Iterable[Scenario], logs: Path, pool: ThreadPoolExecutor) -> dict[str, Future[list[str]]]:

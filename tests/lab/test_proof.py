@@ -16,7 +16,7 @@ from tests.lab.suite import ROOT, environment, playbook, run, run_scenario, scen
 
 PAGE = ROOT / "docs" / "proof.md"
 LIMIT = 40 * 60
-"""Seconds for a part that is no scenario."""
+"""Seconds for a part."""
 
 SCENARIOS = {scenario.name: scenario for scenario in scenarios() if scenario.suite == "proof"}
 PROGRAMS = {
@@ -53,7 +53,7 @@ def _record(part: str, seconds: float, steps: str) -> None:
 @pytest.mark.parametrize("part", SCENARIOS)
 def test_scenario_part(part: str, tmp_path: Path) -> None:
     begin = time.monotonic()
-    steps = run_scenario(SCENARIOS[part], tmp_path)
+    steps = run_scenario(SCENARIOS[part], tmp_path, LIMIT)
     run(playbook("lab_down.yml"), tmp_path / "down.log", 120, environment())
     _record(part, time.monotonic() - begin, ", ".join(steps[1:]))
 

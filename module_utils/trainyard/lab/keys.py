@@ -83,6 +83,15 @@ def identity(lab: Lab, node: Node) -> bytes:
         "etc/hosts": (0o644, f"127.0.0.1 localhost\n{node.address} {node.name}\n".encode()),
         "root/.ssh/authorized_keys": (0o600, Path(f"{lab.ssh_key}.pub").read_bytes()),
     }
+    if node.kind == "machine":
+        # What the engine tells a container.
+        network = f"Address={node.address}/{lab.subnet.prefixlen}\nGateway={lab.gateway}\n"
+        unit = f"[Match]\nName=eth0\n\n[Network]\n{network}"
+        files |= {
+            "etc/hostname": (0o644, f"{node.name}\n".encode()),
+            "etc/resolv.conf": (0o644, f"nameserver {lab.gateway}\nsearch .\n".encode()),
+            "etc/systemd/network/10-lab.network": (0o644, unit.encode()),
+        }
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for place, (mode, data) in files.items():

@@ -17,23 +17,46 @@ LABEL = "dev.trainyard.lab"
 """Label on everything that a lab makes; its value is the lab's name. What lacks it belongs to somebody else."""
 
 
+KINDS = ("container", "machine")
+"""What a host of the lab can be: a system container, or an emulated machine with a kernel of its own."""
+
+
 @dataclass(frozen=True)
 class Node:
-    """A system container.
+    """A host of the lab.
 
     :param name: host name; the container's is `<lab>-<name>`.
     :param address: IPv4 address in the lab's subnet.
     :param volumes: absolute paths that get a volume of their own (a container runtime cannot put overlay on overlay).
+    :param kind: one of `KINDS`.
     """
 
     name: str
     address: str
     volumes: tuple[str, ...]
+    kind: str = "container"
 
     @property
     def mac(self) -> str:
         """Made from the IPv4 address, so that it survives a restart: neighbours would go on using the old one."""
         return "02:42:" + ":".join(f"{byte:02x}" for byte in ipaddress.IPv4Address(self.address).packed)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What every emulated machine of a lab is given.
+
+    :param image: folder with `disk.raw`, `vmlinuz` and `initrd.img`.
+    :param accelerator: `kvm`, `tcg` (software emulation), or `auto`.
+    :param boot_timeout: seconds until a started machine must answer on SSH.
+    """
+
+    image: Path = Path()
+    cpus: int = 2
+    memory_mib: int = 3072
+    disk_gib: int = 20
+    accelerator: str = "auto"
+    boot_timeout: int = 300
 
 
 @dataclass(frozen=True)
@@ -52,6 +75,15 @@ class Lab:
     layout: Path
     image: str
     state_dir: Path
+    machine: Machine = Machine()
+
+    @property
+    def containers(self) -> tuple[Node, ...]:
+        return tuple(node for node in self.nodes if node.kind == "container")
+
+    @property
+    def machines(self) -> tuple[Node, ...]:
+        return tuple(node for node in self.nodes if node.kind == "machine")
 
     @property
     def gateway(self) -> str:
@@ -118,13 +150,24 @@ def parse(params: Mapping[str, Any]) -> Lab:
                 f"The lab cannot have a node named {node!r}.",
                 remedy="Give it a name of up to 42 lower-case letters, digits and dashes.",
             )
-    nodes = tuple(Node(node, _address(node, address, subnet), volumes) for node, address in params["nodes"].items())
+    kinds = params.get("kinds") or {}
+    for node, kind in kinds.items():
+        if kind not in KINDS:
+            raise TrainyardError(f"The lab_kind of {node} is {kind!r}.", remedy=f"Use one of: {', '.join(KINDS)}.")
+    nodes = tuple(
+        Node(node, _address(node, address, subnet), volumes, kinds.get(node, KINDS[0]))
+        for node, address in params["nodes"].items()
+    )
     addresses = [node.address for node in nodes]
     twice = sorted({address for address in addresses if addresses.count(address) > 1})
     if twice:
         raise TrainyardError(f"Two nodes of the lab have the same address: {', '.join(twice)}.")
     image = params.get("image") or {}
-    return Lab(name, subnet, nodes, Path(image.get("layout", "")), image.get("digest", ""), state_dir)
+    machine = {key: value for key, value in (params.get("machine") or {}).items() if value is not None}
+    machine["image"] = Path(machine.get("image", ""))
+    return Lab(
+        name, subnet, nodes, Path(image.get("layout", "")), image.get("digest", ""), state_dir, Machine(**machine)
+    )
 
 
 def _address(node: str, address: str, subnet: ipaddress.IPv4Network) -> str:

@@ -34,9 +34,7 @@ def plan(lab: Lab) -> tuple[list[Step], str]:
 
 def plan_firewall(lab: Lab) -> list[Step]:
     """The firewall's write; its table carries a hash of its rules, so that another or a missing table is noticed."""
-    network = _inspect(lab)
-    bridge = network["network_interface"] if network else "?"
-    mark = _mark(lab, bridge)
+    mark = _mark(lab, bridge(lab) or "?")
     found = run(["nft", "list", "table", "inet", lab.table], timeout=20, ok=(0, 1)).stdout
     if mark in found:
         return []
@@ -58,15 +56,20 @@ def assert_route(lab: Lab) -> None:
 
     :raises TrainyardError: the route to the lab's subnet is another interface's.
     """
-    network = _inspect(lab)
-    bridge = network["network_interface"] if network else ""
+    own = bridge(lab)
     for node in lab.nodes:
         route = json.loads(run(["ip", "-json", "route", "get", node.address], timeout=10).stdout)[0]
-        if route.get("dev") != bridge or "gateway" in route:
+        if route.get("dev") != own or "gateway" in route:
             raise TrainyardError(
-                f"The way to {node.name} ({node.address}) is {route.get('dev')}, not the lab's bridge {bridge}.",
+                f"The way to {node.name} ({node.address}) is {route.get('dev')}, not the lab's bridge {own}.",
                 remedy=f"Choose a subnet (lab_subnet) that this machine does not use; it is {lab.subnet} now.",
             )
+
+
+def bridge(lab: Lab) -> str:
+    """The interface of the lab's network on this machine; empty before there is a network."""
+    network = _inspect(lab)
+    return str(network["network_interface"]) if network else ""
 
 
 def _inspect(lab: Lab) -> dict | None:
@@ -106,33 +109,32 @@ def _host_networks() -> Iterator[tuple[str, ipaddress.IPv4Network]]:
             yield route.get("dev", "?"), ipaddress.IPv4Network(route["dst"], strict=False)
 
 
-def _rules(lab: Lab, bridge: str) -> str:
+def _rules(lab: Lab, interface: str) -> str:
     """Nodes may talk to each other and answer whoever calls them from this machine; nothing else leaves the bridge."""
     return f"""\
 table inet {lab.table} {{
   chain forward {{
     type filter hook forward priority -10; policy accept;
-    iifname "{bridge}" oifname != "{bridge}" reject
+    iifname "{interface}" oifname != "{interface}" reject
   }}
   chain input {{
     type filter hook input priority -10; policy accept;
-    iifname "{bridge}" ct state established,related accept
-    iifname "{bridge}" reject
+    iifname "{interface}" ct state established,related accept
+    iifname "{interface}" reject
   }}
 }}
 """
 
 
-def _mark(lab: Lab, bridge: str) -> str:
-    return f"trainyard-{fingerprint(_rules(lab, bridge))}"
+def _mark(lab: Lab, interface: str) -> str:
+    return f"trainyard-{fingerprint(_rules(lab, interface))}"
 
 
 def _close(lab: Lab) -> None:
-    network = _inspect(lab)
-    if network is None:
+    own = bridge(lab)
+    if not own:
         raise TrainyardError(f"The lab's network {lab.network} has vanished.", remedy="Run again.")
-    bridge = network["network_interface"]
-    rules = _rules(lab, bridge).replace(" reject\n  }\n}", f' reject comment "{_mark(lab, bridge)}"\n  }}\n}}')
+    rules = _rules(lab, own).replace(" reject\n  }\n}", f' reject comment "{_mark(lab, own)}"\n  }}\n}}')
     # One transaction: there is no moment without rules.
     program = f"table inet {lab.table}\ndelete table inet {lab.table}\n{rules}"
     run(["nft", "-f", "-"], stdin=program.encode(), timeout=20)

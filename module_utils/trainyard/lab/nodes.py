@@ -52,7 +52,7 @@ def plan_nodes(lab: Lab, found: dict[str, dict[str, Any]]) -> tuple[list[Step], 
     """
     steps: list[Step] = []
     states: dict[str, str] = {}
-    for node in lab.nodes:
+    for node in lab.containers:
         name = lab.container(node)
         entry = found.get(name)
         if entry is None:
@@ -115,14 +115,16 @@ def _removal(name: str) -> Step:
 def wait_for_ssh(lab: Lab) -> None:
     """Wait until every node sends its SSH banner.
 
-    :raises WaitError: a node does not within `SSH_TIMEOUT` seconds; it is named.
+    :raises WaitError: a container does not within `SSH_TIMEOUT` seconds, or a machine within its own; it is named.
     """
     for node in lab.nodes:
+        is_machine = node.kind == "machine"
         wait_until(
             partial(_banner, node.address),
             lambda banner: banner.startswith("SSH-"),
-            what=f"{node.name} ({node.address}) to answer on SSH",
-            timeout=SSH_TIMEOUT,
+            what=f"{node.name} ({node.address}) to answer on SSH"
+            + (f", console in {lab.state_dir}/machines/{node.name}/console.log" if is_machine else ""),
+            timeout=lab.machine.boot_timeout if is_machine else SSH_TIMEOUT,
             interval=0.2,
         )
 

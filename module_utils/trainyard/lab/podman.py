@@ -13,9 +13,12 @@ TIMEOUT = 120
 """Seconds for one call; creating a container from a 300 MB image takes about one."""
 
 
-def installed() -> bool:
-    """Whether the programs that carry a lab are there; a check run may come before they are installed."""
-    return all(shutil.which(program) for program in ("podman", "nft", "ip"))
+def missing(*more: str) -> list[str]:
+    """The programs that carry a lab and are not there; a check run may come before they are installed.
+
+    :param more: further programs to look for.
+    """
+    return [program for program in ("podman", "nft", "ip", *more) if not shutil.which(program)]
 
 
 def podman(
