@@ -12,6 +12,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -23,6 +25,8 @@ import yaml
 PORT = 8443
 """Where the controller, which does not know the vendors' names, fetches their keys and files by address."""
 NAMES = ("pkgs.k8s.io", "download.docker.com", "registry.k8s.io", "quay.io", "registry-1.docker.io")
+DOCKER = {"docker.io": "docker-ce", "docker-cli": "docker-ce-cli", "docker-buildx": "docker-buildx-plugin"}
+"""Debian's Docker under the names of the vendor's packages, which cannot be built here."""
 KUBERNETES = ("kubelet", "kubeadm", "kubectl", "cri-tools", "kubernetes-cni")
 
 
@@ -62,22 +66,46 @@ def publish(folder: Path, stanzas: list[str], key: Key, *, index: str, **fields:
     (folder / "InRelease").write_bytes(key.sign("\n".join(lines)))
 
 
+def rename(package: Path, name: str, folder: Path) -> str:
+    """A copy of a package under another name in `folder`, as the vendor's containerd.io demands it; its stanza."""
+    tree = folder / name
+    subprocess.run(["dpkg-deb", "--raw-extract", package, tree], check=True, timeout=120)
+    control = tree / "DEBIAN" / "control"
+    fields = re.split(r"\n(?! )", control.read_text().strip())
+    kept = [each for each in fields if not each.startswith(("Package:", "Conflicts:", "Breaks:", "Recommends:"))]
+    kept = [re.sub(r", (containerd|runc) \([^)]*\)", "", each) for each in kept]
+    control.write_text("\n".join([f"Package: {name}", *kept, ""]))
+    made = folder / f"{name}.deb"
+    subprocess.run(["dpkg-deb", "--build", "-Znone", tree, made], check=True, timeout=120, stdout=subprocess.DEVNULL)
+    shutil.rmtree(tree)
+    digest = hashlib.sha512(made.read_bytes()).hexdigest()
+    where = [f"Filename: renamed/{made.name}", f"Size: {made.stat().st_size}", f"SHA512: {digest}"]
+    return "\n".join([f"Package: {name}", *kept, *where, ""])
+
+
 def main(bundle: Path, lock: Path, address: str, folder: Path) -> None:
     artefacts = json.loads(bundle.read_text())["artefacts"]
     with tarfile.open(Path(artefacts["apt_repository"]["path"]) / "repository.tar") as archive:
         packages = archive.extractfile("./dists/trainyard/main/binary-amd64/Packages")
         assert packages
         stanzas = [f"{each}\n" for each in packages.read().decode().split("\n\n") if each.strip()]
+        pool = [
+            each for each in archive.getmembers() if each.isfile() and Path(each.name).name.partition("_")[0] in DOCKER
+        ]
+        archive.extractall(folder, pool, filter="data")
     kubernetes = [each for each in stanzas if each.splitlines()[0].removeprefix("Package: ") in KUBERNETES]
     containerd = [each for each in stanzas if each.startswith("Package: containerd.io\n")]
     debian = [each for each in stanzas if each not in kubernetes and each not in containerd]
+    renamed = folder / "www/download.docker.com/linux/debian/renamed"
+    renamed.mkdir(parents=True)
+    docker = [rename(folder / each.name, DOCKER[Path(each.name).name.partition("_")[0]], renamed) for each in pool]
     keys = {name: Key(folder, name) for name in ("kubernetes", "docker", "debian")}
     www = folder / "www"
     publish(www / "pkgs.k8s.io/core:/stable:/v1.36/deb", kubernetes, keys["kubernetes"], index="Packages")
     for suite in ("bookworm", "trixie"):
         release = www / "download.docker.com/linux/debian/dists" / suite
         names = {"Suite": suite, "Codename": suite, "Components": "stable"}
-        publish(release, containerd, keys["docker"], index="stable/binary-amd64/Packages", **names)
+        publish(release, containerd + docker, keys["docker"], index="stable/binary-amd64/Packages", **names)
     names = {"Suite": "trixie", "Codename": "trixie", "Components": "main"}
     publish(
         www / "deb.debian.org/debian/dists/trixie", debian, keys["debian"], index="main/binary-amd64/Packages", **names
