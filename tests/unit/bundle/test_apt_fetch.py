@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ansible.module_utils.trainyard.bundle import apt
 from ansible.module_utils.trainyard.bundle.origin import Apt
-from ansible.module_utils.trainyard.bundle.vendor import apt
 from ansible.module_utils.trainyard.bundle.vendor.apt import Archive
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
@@ -28,9 +28,8 @@ def signers() -> Iterator[dict[str, Signer]]:
     # Not in pytest's folders: the path of the agent's socket has to be short.
     with tempfile.TemporaryDirectory(prefix="ty-") as folder:
         made = {name: make_signer(Path(folder, name), f"{name} <{name}@example.org>") for name in ("vendor", "other")}
-        made["expired"] = make_signer(
-            Path(folder, "expired"), "old <old@example.org>", "30d", "--faked-system-time=20200101T000000!"
-        )
+        past = ("30d", "--faked-system-time=20200101T000000!")
+        made["expired"] = make_signer(Path(folder, "expired"), "old <old@example.org>", *past)
         yield made
         for signer in made.values():
             stop_agent(signer)
@@ -38,7 +37,7 @@ def signers() -> Iterator[dict[str, Signer]]:
 
 @pytest.fixture(autouse=True)
 def without_pauses(monkeypatch) -> None:
-    monkeypatch.setattr(apt, "SETTINGS", apt.SETTINGS.replace('Retries "3"', 'Retries "0"'))
+    monkeypatch.setitem(apt.OPTIONS, "Acquire::Retries", "0")
 
 
 def publish(
@@ -103,10 +102,8 @@ def test_an_index_with_sha512_only(vendor, signers, tmp_path, ending: str) -> No
     text = vendor.files.pop("/deb/Packages")
     del vendor.files["/deb/Packages.gz"]
     packed = {".gz": gzip.compress, ".xz": lzma.compress}[ending](text)
-    listed = "".join(
-        f" {hashlib.sha512(content).hexdigest()} {len(content)} Packages{suffix}\n"
-        for suffix, content in (("", text), (ending, packed))
-    )
+    files = {"": text, ending: packed}
+    listed = "".join(f" {hashlib.sha512(it).hexdigest()} {len(it)} Packages{name}\n" for name, it in files.items())
     release = f"Origin: vendor\nDate: Thu, 02 Jan 2020 00:00:00 UTC\nSHA512:\n{listed}"
     vendor.files |= {
         f"/deb/Packages{ending}": packed,
@@ -116,6 +113,18 @@ def test_an_index_with_sha512_only(vendor, signers, tmp_path, ending: str) -> No
     vendor.files[f"/deb/Packages{ending}"] = flipped(packed)
     with pytest.raises(TrainyardError, match=rf"Packages{ending}\s+Hash Sum mismatch"):
         Archive(tmp_path).fetch(origin, tmp_path / "out2", tmp_path / "partial")
+
+
+def test_settings_of_this_machine_have_no_say(vendor, signers, tmp_path, monkeypatch) -> None:
+    (tmp_path / "apt.conf").write_text('Acquire::AllowInsecureRepositories "true"; Acquire::Check-Valid-Until "false";')
+    monkeypatch.setenv("APT_CONFIG", str(tmp_path / "apt.conf"))
+    origin = publish(vendor, signers["vendor"], "flat", extra="Valid-Until: Sat, 01 Feb 2020 00:00:00 UTC\n")
+    for _ in range(2):
+        with pytest.raises(TrainyardError, match="is expired"):
+            Archive(tmp_path).stanza(origin)
+    del vendor.files["/deb/InRelease"]
+    with pytest.raises(TrainyardError, match=r"not signed|does not have a Release file"):
+        Archive(tmp_path).stanza(origin)
 
 
 def test_the_index_is_read_once_for_all_packages(vendor, signers, tmp_path) -> None:

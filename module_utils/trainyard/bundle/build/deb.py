@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from ..apt import ARCHITECTURE, PrivateApt
 from ..context import EPOCH, Context
 from ..lock import Artefact
 from ..program import run
 from ..store import sha256
 
-ARCHITECTURE = "amd64"
 KEYRINGS = "/usr/share/keyrings/debian-archive-*.gpg"
 
 
@@ -75,32 +75,13 @@ def closure(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     recipe = artefact.recipe
     root = context.cache / "work" / f"apt-{artefact.name}"
     shutil.rmtree(root, ignore_errors=True)
-    for folder in ("lists/partial", "cache/archives/partial"):
-        (root / folder).mkdir(parents=True)
-    (root / "status").touch()
     trust = f"[signed-by={','.join(sorted(glob.glob(KEYRINGS)))} target=Packages] "
     lines = sources(recipe["suites"], recipe["components"], context.debian_mirror, trust)
-    (root / "sources.list").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    options = {
-        "Dir::Etc::sourcelist": root / "sources.list",
-        "Dir::Etc::sourceparts": "/dev/null",
-        "Dir::Etc::preferences": "/dev/null",
-        "Dir::Etc::preferencesparts": "/dev/null",
-        "Dir::State::lists": root / "lists",
-        "Dir::State::status": root / "status",
-        "Dir::Cache": root / "cache",
-        "APT::Architecture": ARCHITECTURE,
-        "APT::Architectures": ARCHITECTURE,
-        "APT::Install-Recommends": "false",
-        "APT::Sandbox::User": "root",
-        "APT::Update::Error-Mode": "any",
-        "Acquire::Retries": "3",
-    }
-    argv = ["apt-get", "--quiet", "--yes", *[f"--option={name}={value}" for name, value in options.items()]]
-    run([*argv, "update"], timeout=300)
-    run([*argv, "--download-only", "install", *recipe["packages"]], timeout=900)
+    # The archive is the one that this machine's own apt uses, by the same settings.
+    apt = PrivateApt(root, lines, is_strict=False)
+    apt("apt-get", "--yes", "--download-only", "install", *recipe["packages"], timeout=900)
     resolved: dict[str, dict[str, str]] = {}
-    for file in sorted((root / "cache/archives").glob("*.deb")):
+    for file in sorted(apt.archives.glob("*.deb")):
         package_name, version, architecture = unquote(file.stem).split("_")
         # An epoch's colon is not for file names.
         place = out / f"{package_name}_{version.rpartition(':')[2]}_{architecture}.deb"

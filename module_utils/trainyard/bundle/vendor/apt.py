@@ -1,44 +1,21 @@
 """Packages from vendors' signed apt repositories, whose indexes apt itself fetches and checks.
 
-It works in a folder of its own with one source and one key, so nothing of this machine's configuration has a say: the
-key signs `Release`, which has the hash of `Packages`, which has the hash of the package.
+The key signs `Release`, which has the hash of `Packages`, which has the hash of the package.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
-import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
 from ...core.errors import CommandError, TrainyardError
-from ..build.deb import ARCHITECTURE
+from ..apt import ARCHITECTURE, PrivateApt
 from ..origin import Apt
-from ..program import run
 from . import http as fetch
 from . import keys
-
-INDEX_TIMEOUT = 300
-"""Seconds for one repository's index."""
-_FOLDERS = (
-    "etc/apt/apt.conf.d",
-    "etc/apt/preferences.d",
-    "var/lib/apt/lists/partial",
-    "var/cache/apt/archives/partial",
-)
-SETTINGS = f"""
-Dir::State::status "/dev/null";
-APT::Architecture "{ARCHITECTURE}";
-APT::Architectures {{ "{ARCHITECTURE}"; }};
-APT::Sandbox::User "root";
-APT::Update::Error-Mode "any";
-Acquire::Languages "none";
-Acquire::Retries "3";
-Acquire::https::Timeout "{fetch.SILENCE_TIMEOUT}";
-"""
 
 
 @dataclass
@@ -49,7 +26,8 @@ class Archive:
     """
 
     project: Path
-    _folders: dict[tuple[str, ...], tempfile.TemporaryDirectory[str]] = field(default_factory=dict)
+    _repositories: dict[tuple[str, ...], PrivateApt] = field(default_factory=dict)
+    _folder: tempfile.TemporaryDirectory[str] = field(default_factory=tempfile.TemporaryDirectory)
     _lock: Lock = field(default_factory=Lock)
 
     def fetch(self, origin: Apt, out: Path, partial: Path) -> dict[str, str]:
@@ -73,38 +51,26 @@ class Archive:
         """
         with self._lock:
             index = (origin.release, origin.component, origin.key, origin.signed_by)
-            if index not in self._folders:
-                self._folders[index] = self._updated(origin)
-            folder = self._folders[index].name
-            text = _apt(folder, "apt-cache", "show", f"{origin.package}={origin.version}", ok=(0, 100))
+            if index not in self._repositories:
+                self._repositories[index] = self._read(origin)
+            apt = self._repositories[index]
+            text = apt("apt-cache", "show", f"{origin.package}={origin.version}", ok=(0, 100))
             found = dict(re.findall(r"^(Filename|SHA256): (\S+)$", text, re.MULTILINE))
             if len(found) < 2:
-                rows = _apt(folder, "apt-cache", "madison", origin.package).splitlines()
+                rows = apt("apt-cache", "madison", origin.package).splitlines()
                 raise TrainyardError(
                     f"{origin.base} has no {origin.package} {origin.version} for {ARCHITECTURE}.",
                     remedy=f"It has: {', '.join(row.split()[2] for row in rows[:8]) or 'no version of it'}.",
                 )
         return found
 
-    def _updated(self, origin: Apt) -> tempfile.TemporaryDirectory[str]:
-        """A folder in which apt has read the origin's index, and believed it."""
-        folder = tempfile.TemporaryDirectory(prefix="trainyard-apt-")
-        root = Path(folder.name)
-        for name in _FOLDERS:
-            (root / name).mkdir(parents=True)
-        settings = [f'Dir "{root}/";', SETTINGS]
-        if authorities := os.environ.get("SSL_CERT_FILE"):
-            settings.append(f'Acquire::https::CAInfo "{authorities}";')
-        if proxy := urllib.request.getproxies().get("https"):
-            settings.append(f'Acquire::https::Proxy "{proxy}";')
-        (root / "apt.conf").write_text("\n".join(settings), encoding="utf-8")
+    def _read(self, origin: Apt) -> PrivateApt:
+        """An apt that has read the origin's index, and believed it."""
+        root = Path(tempfile.mkdtemp(dir=self._folder.name))
         (root / "key.asc").write_text(keys.only(self._key(origin), origin.signed_by), encoding="ascii")
-        source = ["Types: deb", f"URIs: {origin.base}", f"Suites: {origin.suite}", f"Signed-By: {root}/key.asc"]
-        source += [f"Components: {origin.component}"] if origin.component else []
-        (root / "etc/apt/sources.list.d").mkdir()
-        (root / "etc/apt/sources.list.d/vendor.sources").write_text("\n".join(source) + "\n", encoding="utf-8")
+        source = f"deb [signed-by={root}/key.asc] {origin.base} {origin.suite} {origin.component}"
         try:
-            _apt(folder.name, "apt-get", "-qq", "update")
+            return PrivateApt(root / "apt", [source], is_strict=True)
         except CommandError as error:
             raise TrainyardError(
                 f"apt refuses the index of {origin.release}, which the key {origin.signed_by} has to sign: "
@@ -112,14 +78,8 @@ class Archive:
                 remedy="Do not use it before the cause is found: the server, something on the way to it, or this "
                 "machine's clock. If the vendor has announced another key, put its fingerprint into the lock.",
             ) from error
-        return folder
 
     def _key(self, origin: Apt) -> bytes:
         if origin.key.startswith("project:"):
             return (self.project / origin.key.removeprefix("project:")).read_bytes()
         return fetch.read(origin.key)
-
-
-def _apt(folder: str, *argv: str, ok: tuple[int, ...] = (0,)) -> str:
-    environment = {"APT_CONFIG": f"{folder}/apt.conf", "LC_ALL": "C"}
-    return run(argv, timeout=INDEX_TIMEOUT, env=environment, ok=ok).stdout

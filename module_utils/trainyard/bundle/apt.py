@@ -1,0 +1,63 @@
+"""apt with sources and a state of its own: what this machine has installed or prefers has no say."""
+
+from __future__ import annotations
+
+import os
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+
+from .program import run
+
+ARCHITECTURE = "amd64"
+OPTIONS = {
+    "Dir::Etc::sourceparts": "/dev/null",
+    "Dir::Etc::preferences": "/dev/null",
+    "Dir::Etc::preferencesparts": "/dev/null",
+    "APT::Architecture": ARCHITECTURE,
+    "APT::Architectures": ARCHITECTURE,
+    "APT::Install-Recommends": "false",
+    "APT::Sandbox::User": "root",
+    "APT::Update::Error-Mode": "any",
+    "Acquire::Languages": "none",
+    "Acquire::Retries": "3",
+    "Acquire::https::Timeout": "30",
+}
+
+
+class PrivateApt:
+    """Calls of apt's programs; the indexes are read when it is made.
+
+    :param root: an empty folder.
+    :param sources: lines of a sources.list, each of which names the key that signs its index.
+    :param is_strict: nor have this machine's settings a say, which may let pass what is unsigned or out of date.
+    :raises CommandError: an index is not there, or not signed by that key, or not of this time.
+    """
+
+    def __init__(self, root: Path, sources: Sequence[str], *, is_strict: bool) -> None:
+        for folder in ("lists/partial", "cache/archives/partial"):
+            (root / folder).mkdir(parents=True)
+        (root / "status").touch()
+        (root / "sources.list").write_text("\n".join(sources) + "\n", encoding="utf-8")
+        options: dict[str, object] = {
+            **OPTIONS,
+            "Dir::Etc::sourcelist": root / "sources.list",
+            "Dir::State::lists": root / "lists",
+            "Dir::State::status": root / "status",
+            "Dir::Cache": root / "cache",
+        }
+        self._environment = {"LC_ALL": "C"}
+        if is_strict:
+            (root / "apt.conf").write_text('Dir::Etc::parts "/dev/null"; Dir::Etc::main "/dev/null";', encoding="ascii")
+            self._environment["APT_CONFIG"] = str(root / "apt.conf")
+            # As for other downloads; apt itself looks for neither.
+            options["Acquire::https::CAInfo"] = os.environ.get("SSL_CERT_FILE")
+            options["Acquire::https::Proxy"] = urllib.request.getproxies().get("https")
+        self._options = [f"--option={name}={value}" for name, value in options.items() if value]
+        self.archives = root / "cache" / "archives"
+        self("apt-get", "update", timeout=300)
+
+    def __call__(self, program: str, *arguments: str, timeout: float = 60, ok: Sequence[int] = (0,)) -> str:
+        """Run apt-get or apt-cache and return what it prints."""
+        argv = [program, "--quiet", *self._options, *arguments]
+        return run(argv, timeout=timeout, ok=ok, env=self._environment).stdout
