@@ -31,7 +31,8 @@ def copy(folder: Path) -> Path:
         shutil.copy(ROOT / name, folder)
     for name in ("playbooks", "plugins"):
         shutil.copytree(ROOT / name, folder / name)
-    (folder / "module_utils").symlink_to(ROOT / "module_utils")
+    for name in ("module_utils", "trainyard"):
+        (folder / name).symlink_to(ROOT / name)
     (folder / "library").mkdir()
     return folder
 
