@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ..core import files
 from ..core.command import run
 from ..core.errors import TrainyardError, WaitError
 from ..core.plan import Step
@@ -99,11 +100,7 @@ class Host:
         """Write a file of the record atomically, readable by its owner only; returns its path."""
         os.makedirs(self.state, mode=0o700, exist_ok=True)
         path = os.path.join(self.state, name)
-        with tempfile.NamedTemporaryFile("w", dir=self.state, delete=False, encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(stream.name, path)
+        files.write(path, text, 0o600)
         return path
 
 
