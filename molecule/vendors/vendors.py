@@ -1,10 +1,10 @@
 """Makes vendors out of what the lab's mirror serves: signed repositories of their layout, and a lock that trusts them.
 
-    vendors.py BUNDLE LOCK ADDRESS FOLDER
+    vendors.py BUNDLE DEBIAN12 LOCK ADDRESS FOLDER
 
-BUNDLE is the list of artefacts of the test lab, LOCK the project's lock file, ADDRESS that of the server. FOLDER gets
-`www`, with a folder for each name, `ca.crt` and `tls.key` for all names, `archive.asc` (the key of Debian's archive),
-and `bundle.lock.yml`.
+BUNDLE and DEBIAN12 are lists of artefacts, of the test lab and of debian12.lock.yml; LOCK is the project's lock file,
+ADDRESS that of the server. FOLDER gets `www`, with a folder for each name, `ca.crt` and `tls.key` for all names,
+`archive.asc` (the key of Debian's archive), and `bundle.lock.yml`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def rename(package: Path, name: str, folder: Path) -> str:
     control = tree / "DEBIAN" / "control"
     fields = re.split(r"\n(?! )", control.read_text().strip())
     kept = [each for each in fields if not each.startswith(("Package:", "Conflicts:", "Breaks:", "Recommends:"))]
-    kept = [re.sub(r", (containerd|runc) \([^)]*\)", "", each) for each in kept]
+    kept = [re.sub(r"containerd \([^)]*\)", "containerd.io", re.sub(r", runc \([^)]*\)", "", each)) for each in kept]
     control.write_text("\n".join([f"Package: {name}", *kept, ""]))
     made = folder / f"{name}.deb"
     subprocess.run(["dpkg-deb", "--build", "-Znone", tree, made], check=True, timeout=120, stdout=subprocess.DEVNULL)
@@ -83,7 +83,7 @@ def rename(package: Path, name: str, folder: Path) -> str:
     return "\n".join([f"Package: {name}", *kept, *where, ""])
 
 
-def main(bundle: Path, lock: Path, address: str, folder: Path) -> None:
+def main(bundle: Path, debian12: Path, lock: Path, address: str, folder: Path) -> None:
     artefacts = json.loads(bundle.read_text())["artefacts"]
     with tarfile.open(Path(artefacts["apt_repository"]["path"]) / "repository.tar") as archive:
         packages = archive.extractfile("./dists/trainyard/main/binary-amd64/Packages")
@@ -106,10 +106,15 @@ def main(bundle: Path, lock: Path, address: str, folder: Path) -> None:
         release = www / "download.docker.com/linux/debian/dists" / suite
         names = {"Suite": suite, "Codename": suite, "Components": "stable"}
         publish(release, containerd + docker, keys["docker"], index="stable/binary-amd64/Packages", **names)
-    names = {"Suite": "trixie", "Codename": "trixie", "Components": "main"}
-    publish(
-        www / "deb.debian.org/debian/dists/trixie", debian, keys["debian"], index="main/binary-amd64/Packages", **names
-    )
+    archive12 = www / "deb.debian.org/debian/bookworm"
+    shutil.copytree(json.loads(debian12.read_text())["debian12_packages"]["path"], archive12)
+    scan = ["dpkg-scanpackages", "--multiversion", archive12.name]
+    scanned = subprocess.run(scan, cwd=archive12.parent, check=True, timeout=300, capture_output=True, text=True).stdout
+    stanzas12 = [f"{each}\n" for each in scanned.split("\n\n") if each.strip()]
+    for suite, held in (("trixie", debian), ("bookworm", stanzas12)):
+        names = {"Suite": suite, "Codename": suite, "Components": "main"}
+        release = www / "deb.debian.org/debian/dists" / suite
+        publish(release, held, keys["debian"], index="main/binary-amd64/Packages", **names)
     (www / "pkgs.k8s.io/core:/stable:/v1.36/deb/Release.key").write_bytes(keys["kubernetes"].armored)
     (www / "download.docker.com/linux/debian/gpg").write_bytes(keys["docker"].armored)
     (folder / "archive.asc").write_bytes(keys["debian"].armored)
@@ -166,4 +171,4 @@ def main(bundle: Path, lock: Path, address: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], Path(sys.argv[4]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4], Path(sys.argv[5]))
