@@ -15,10 +15,9 @@ from tests.unit.playbooks.runs import ROOT
 PLAYBOOK = """
 - hosts: all
   connection: local
-  gather_facts: true
-  gather_subset: ["!all", "!min", network]
+  gather_facts: false
   tasks:
-    - import_role: {name: kubernetes, tasks_from: preflight}
+    - import_role: {name: kubernetes, tasks_from: endpoint}
 """
 UNKNOWN = "nobody.invalid"
 """A name that no DNS server may know (RFC 6761)."""
