@@ -143,13 +143,6 @@ class Api:
         answer = self.call("PATCH", path, query=query, body=obj, content_type=APPLY_PATCH, what=describe(obj))
         return cast(Object, json.loads(answer))
 
-    def create(self, obj: Mapping[str, Any], *, dry_run: bool = False) -> Object:
-        """Create an object that must not exist yet; status 409 when it does."""
-        meta = obj["metadata"]
-        path = self.path(obj["apiVersion"], obj["kind"], meta.get("namespace", "default"))
-        query = {"fieldManager": FIELD_MANAGER, "dryRun": "All" if dry_run else None}
-        return cast(Object, json.loads(self.call("POST", path, query=query, body=dict(obj), what=describe(obj))))
-
     def delete(
         self, api_version: str, kind: str, name: str, namespace: str | None = None, *, grace: int | None = None
     ) -> bool:
