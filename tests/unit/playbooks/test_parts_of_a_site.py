@@ -40,6 +40,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for role, entry_point in (
         ("base", "preflight"),
         ("kubernetes", "preflight"),
+        ("kubernetes", "endpoint"),
         ("network", "ready"),
         ("workloads", "deliver"),
     ):
