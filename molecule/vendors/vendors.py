@@ -2,8 +2,8 @@
 
     vendors.py BUNDLE DEBIAN12 LOCK ADDRESS FOLDER
 
-BUNDLE and DEBIAN12 are lists of artefacts, of the test lab and of debian12.lock.yml; LOCK is the project's lock file,
-ADDRESS that of the server. FOLDER gets `www`, with a folder for each name, `ca.crt` and `tls.key` for all names,
+BUNDLE and DEBIAN12 are lists of artefacts, of the test lab and of vars/debian12.lock.yml; LOCK is the project's lock
+file, ADDRESS that of the server. FOLDER gets `www`, with a folder for each name, `ca.crt` and `tls.key` for all names,
 `archive.asc` (the key of Debian's archive), and `bundle.lock.yml`.
 """
 
