@@ -37,9 +37,9 @@ pytestmark = [
 
 def with_row(page: str, part: str, row: str) -> str:
     """The page with the part's line in its table, in the place of the line of its last run."""
-    rows = {found["part"]: found[0] for found in ROW.finditer(page) if found["part"] != "part"}
-    rows[part] = row
-    head, begin, _ = page.partition("| --- | --- | --- | --- | --- |\n")
+    # The page's last table; others have as many columns.
+    head, begin, table = page.rpartition("| --- | --- | --- | --- | --- |\n")
+    rows = {found["part"]: found[0] for found in ROW.finditer(table)} | {part: row}
     return head + begin + "".join(f"{rows[name]}\n" for name in sorted(rows))
 
 

@@ -6,7 +6,9 @@ import pytest
 
 from tests.lab.test_proof import with_row
 
-HEAD = "# Proof\n\n| part | date | machine | time | steps |\n| --- | --- | --- | --- | --- |\n"
+# Another table of five columns, and one that names the parts, too.
+OTHERS = "| what | a | b | c | d |\n| --- | --- | --- | --- | --- |\n| x | a | b | c | d |\n\n| part | what |\n| --- | --- |\n| bench | y |\n"
+HEAD = f"# Proof\n\n{OTHERS}\n| part | date | machine | time | steps |\n| --- | --- | --- | --- | --- |\n"
 
 
 @pytest.mark.parametrize(
