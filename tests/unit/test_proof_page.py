@@ -7,7 +7,8 @@ import pytest
 from tests.lab.test_proof import with_row
 
 # Another table of five columns, and one that names the parts, too.
-OTHERS = "| what | a | b | c | d |\n| --- | --- | --- | --- | --- |\n| x | a | b | c | d |\n\n| part | what |\n| --- | --- |\n| bench | y |\n"
+OTHERS = "| what | a | b | c | d |\n| --- | --- | --- | --- | --- |\n| x | a | b | c | d |\n"
+OTHERS += "\n| part | what |\n| --- | --- |\n| bench | y |\n"
 HEAD = f"# Proof\n\n{OTHERS}\n| part | date | machine | time | steps |\n| --- | --- | --- | --- | --- |\n"
 
 
