@@ -39,6 +39,9 @@ options:
     type: list
     elements: str
     default: []
+  shared:
+    description: Folder that all system containers of the lab have in common; none without it.
+    type: str
   image:
     description: The nodes' image as the bundle returns it, with C(layout) (path of the OCI layout) and C(digest).
     type: dict
@@ -209,6 +212,7 @@ def main() -> None:
             "subnet": {"type": "str", "required": True},
             "nodes": {"type": "dict", "default": {}},
             "volumes": {"type": "list", "elements": "str", "default": []},
+            "shared": {"type": "str"},
             "image": {"type": "dict", "default": {}},
             "kinds": {"type": "dict", "default": {}},
             "machine": {

@@ -11,6 +11,7 @@ description:
   - Submits a training as a JobSet with everything that it needs round it, shows its progress, waits a bounded time for
     its end, keeps the logs of all roles on the controller and records the result in the cluster.
   - A training whose success is on record is not run again until its description changes.
+  - A training that goes on is never ended, unless O(replace) or O(state=restarted) says so.
   - Fails, with the last lines of every role's log, when the training does not succeed.
 options:
   kubeconfig:
@@ -28,6 +29,12 @@ options:
     type: str
     choices: [present, restarted, absent]
     default: present
+  replace:
+    description:
+      - Whether a run of the same name and another description that goes on is ended for this one, after it has saved.
+        Without it, it is left alone with a warning.
+    type: bool
+    default: false
   log_dir:
     description: Folder on the controller for the logs of all roles.
     type: path
@@ -130,6 +137,7 @@ ARGUMENT_SPEC = {
     "kubeconfig": {"type": "path", "required": True},
     "training": {"type": "dict", "required": True},
     "state": {"type": "str", "choices": ["present", "restarted", "absent"], "default": "present"},
+    "replace": {"type": "bool", "default": False},
     "log_dir": {"type": "path", "required": True},
     "isolation_probe": {"type": "bool", "default": True},
     "isolation_control": {"type": "str", "default": "kubernetes.default.svc,443"},
@@ -162,7 +170,10 @@ def main() -> None:
             runs.append(run)
             if params["state"] == "absent":
                 return run.remove_plan()
-            return run.plan(restart=params["state"] == "restarted")
+            plan = run.plan(restart=params["state"] == "restarted", replace=params["replace"])
+            if run.left_alone:
+                module.warn(f"{run.left_alone}. End it for this one with workloads_replace={training.name}.")
+            return plan
         except KubeError as error:
             if not (module.check_mode and error.no_answer):
                 raise

@@ -67,6 +67,7 @@ class Lab:
     :param subnet: IPv4 network; its first address is the gateway, which is this machine.
     :param image: digest of the nodes' image, and `layout`, the OCI layout that holds it.
     :param state_dir: folder of keys and known hosts.
+    :param shared: absolute path of a folder that all system containers have in common; empty for none.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Lab:
     image: str
     state_dir: Path
     machine: Machine = Machine()
+    shared: str = ""
 
     @property
     def containers(self) -> tuple[Node, ...]:
@@ -165,9 +167,8 @@ def parse(params: Mapping[str, Any]) -> Lab:
     image = params.get("image") or {}
     machine = {key: value for key, value in (params.get("machine") or {}).items() if value is not None}
     machine["image"] = Path(machine.get("image", ""))
-    return Lab(
-        name, subnet, nodes, Path(image.get("layout", "")), image.get("digest", ""), state_dir, Machine(**machine)
-    )
+    layout, digest = Path(image.get("layout", "")), image.get("digest", "")
+    return Lab(name, subnet, nodes, layout, digest, state_dir, Machine(**machine), params.get("shared") or "")
 
 
 def _address(node: str, address: str, subnet: ipaddress.IPv4Network) -> str:

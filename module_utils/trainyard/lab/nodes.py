@@ -164,8 +164,10 @@ def _load(lab: Lab) -> None:
 def _create(lab: Lab, node: Node) -> None:
     name = lab.container(node)
     arguments = host.run_arguments(host.detect())
-    for path in node.volumes:
-        volume = lab.volume(node, path)
+    volumes = {lab.volume(node, path): path for path in node.volumes}
+    if lab.shared:
+        volumes[f"{lab.name}-shared"] = lab.shared
+    for volume, path in volumes.items():
         podman("volume", "create", f"--label={LABEL}={lab.name}", volume, ok=(0, 125))
         arguments.append(f"--volume={volume}:{path}")
     podman(

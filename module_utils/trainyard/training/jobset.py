@@ -34,6 +34,10 @@ DATA_ROLES = ("chief", "worker")
 GRACE_SECONDS = {"chief": 30, "ps": 5, "worker": 5}
 """The chief saves a checkpoint when it is told to stop; ps and worker have no state and wait in `join()`."""
 
+LOST_NODE_SECONDS = 10
+"""How long pods stay on a node that does not answer, after the 50 s that the cluster takes to say so. Kubernetes' own
+default of 300 s is for programs that a restart costs more than waiting."""
+
 
 def hostname(training: Training, role: str, index: int) -> str:
     """DNS name of a pod inside the namespace: `<jobset>-<role>-0-<index>.<jobset>`."""
@@ -80,11 +84,40 @@ def pull_secrets(training: Training) -> Object:
     return {"imagePullSecrets": [{"name": f"{training.name}-pull"}]} if training.login else {}
 
 
+def lost_node_tolerations() -> list[Object]:
+    """For how long a pod stays on a node that is not ready or does not answer."""
+    return [
+        {
+            "key": f"node.kubernetes.io/{taint}",
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": LOST_NODE_SECONDS,
+        }
+        for taint in ("not-ready", "unreachable")
+    ]
+
+
+def _spread(labels: Object) -> Object:
+    """Pods with these labels on as many nodes as there are."""
+    return {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": labels},
+    }
+
+
+def logs_claim(training: Training) -> str:
+    """Name of the claim with the chief's files."""
+    return training.logs.claim or f"{training.name}-logs"
+
+
 def pod_template(training: Training, role: str, attempt: str) -> Object:
     """The pod of one role.
 
     :param attempt: name of the folder of this run on the logs volume; restarts of the set share it and resume from it.
     """
+    own = {NAME_LABEL: training.name}
     mounts: list[Object] = [{"name": "tmp", "mountPath": "/tmp"}]
     volumes: list[Object] = [{"name": "tmp", "emptyDir": {"sizeLimit": "512Mi"}}]
     flags = dict(training.flags)
@@ -96,7 +129,7 @@ def pod_template(training: Training, role: str, attempt: str) -> Object:
     if role == "chief":
         flags["log_dir"] = f"/logs/{attempt}"
         mounts.append({"name": "logs", "mountPath": "/logs"})
-        volumes.append({"name": "logs", "persistentVolumeClaim": {"claimName": f"{training.name}-logs"}})
+        volumes.append({"name": "logs", "persistentVolumeClaim": {"claimName": logs_claim(training)}})
     env: list[Object] = [
         # Must come before TF_CONFIG: the kubelet expands $(NAME) only from variables above.
         {
@@ -132,14 +165,9 @@ def pod_template(training: Training, role: str, attempt: str) -> Object:
             "terminationGracePeriodSeconds": GRACE_SECONDS[role],
             **pull_secrets(training),
             "securityContext": pod_security(),
-            "topologySpreadConstraints": [
-                {
-                    "maxSkew": 1,
-                    "topologyKey": "kubernetes.io/hostname",
-                    "whenUnsatisfiable": "ScheduleAnyway",
-                    "labelSelector": {"matchLabels": {NAME_LABEL: training.name}},
-                }
-            ],
+            "tolerations": lost_node_tolerations(),
+            # The role's own pods first: a lost node must not take all workers.
+            "topologySpreadConstraints": [_spread({**own, ROLE_LABEL: role}), _spread(own)],
             "containers": [container],
             "volumes": volumes,
         },

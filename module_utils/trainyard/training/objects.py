@@ -14,6 +14,7 @@ from .jobset import (
     NAME_LABEL,
     container_security,
     hostname,
+    logs_claim,
     pod_security,
     pull_secrets,
     spec_hash,
@@ -24,6 +25,10 @@ POLICY_API = "networking.k8s.io/v1"
 PROBE_LABEL = "trainyard.dev/probe"
 MANAGED = {"app.kubernetes.io/managed-by": "trainyard"}
 RESULT_KEY = "result.json"
+
+SYSTEM_NAMESPACE = "trainyard-system"
+COLLECTOR = "lost-pod-collector"
+"""What ends pods of a run on a node that is gone; roles/workloads/files has it."""
 
 PROBE_PROGRAM = """\
 import json, socket, sys, time
@@ -54,12 +59,24 @@ while time.time() < end:
 
 
 def namespace(training: Training) -> Object:
-    """The namespace, which refuses pods below the `restricted` level."""
+    """The namespace, which refuses pods below the `restricted` level and says that runs are in it."""
     levels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")}
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
-        "metadata": {"name": training.namespace, "labels": {**MANAGED, **levels}},
+        "metadata": {"name": training.namespace, "labels": {**MANAGED, **levels, "trainyard.dev/trainings": "true"}},
+    }
+
+
+def collector_binding(training: Training) -> Object:
+    """Lets the collector end pods in this namespace."""
+    api = "rbac.authorization.k8s.io"
+    return {
+        "apiVersion": f"{api}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": COLLECTOR, "namespace": training.namespace, "labels": MANAGED},
+        "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": "trainyard:ends-lost-pods"},
+        "subjects": [{"kind": "ServiceAccount", "name": COLLECTOR, "namespace": SYSTEM_NAMESPACE}],
     }
 
 
@@ -97,9 +114,12 @@ def network_policies(training: Training) -> list[Object]:
 
 
 def volume(training: Training) -> list[Object]:
-    """The claim for the logs, and the local volume behind it where a node and a path are given."""
+    """The run's own claim, and the local volume behind it where a node and a path are given. Nothing where the run has
+    a folder on a shared claim."""
     logs = training.logs
-    claim_name = f"{training.name}-logs"
+    if logs.claim:
+        return []
+    claim_name = logs_claim(training)
     volume_name = f"{training.namespace}-{claim_name}"
     spec: Object = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": logs.size}}}
     if logs.path:
@@ -159,7 +179,8 @@ def pull_secret(training: Training) -> list[Object]:
 
 def surroundings(training: Training) -> list[Object]:
     """Everything that has to stand before the run is submitted, in order."""
-    return [namespace(training), *network_policies(training), *pull_secret(training), *volume(training)]
+    shared = [namespace(training), collector_binding(training)]
+    return [*shared, *network_policies(training), *pull_secret(training), *volume(training)]
 
 
 def probe_name(training: Training) -> str:

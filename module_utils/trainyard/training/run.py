@@ -21,7 +21,7 @@ from .jobset import (
     jobset,
     spec_hash,
 )
-from .objects import RESULT_KEY, result_name, result_record, surroundings
+from .objects import COLLECTOR, RESULT_KEY, result_name, result_record, surroundings
 from .probe import stranger_objects
 from .spec import Training
 
@@ -29,11 +29,18 @@ CONTROLLER_SECONDS = 120.0
 """How long the JobSet controller's webhook may take to answer after its installation."""
 RELEASE_SECONDS = 120.0
 
-KEEP, ADOPT, SUBMIT = "keep", "adopt", "submit"
+KEEP, ADOPT, SUBMIT, LEAVE = "keep", "adopt", "submit", "leave"
 
 
 def decide(
-    wanted: str, recorded: str | None, live: str | None, *, ended: str | None, endless: bool, proven: bool = True
+    wanted: str,
+    recorded: str | None,
+    live: str | None,
+    *,
+    ended: str | None,
+    endless: bool,
+    proven: bool = True,
+    replace: bool = False,
 ) -> str:
     """What has to be done for a run with the hash `wanted`.
 
@@ -41,11 +48,15 @@ def decide(
     :param live: hash of the JobSet that exists.
     :param ended: `Completed`, `Failed` or None for the JobSet that exists.
     :param proven: whether the record answers everything that the run was to answer.
+    :param replace: end a run of another description that goes on. Without it, that one is left alone.
     """
+    goes_on = live is not None and ended is None
+    if goes_on and live != wanted:
+        return SUBMIT if replace else LEAVE
+    if goes_on:
+        return KEEP if endless else ADOPT
     if recorded == wanted:
         return KEEP if proven else SUBMIT
-    if live == wanted and ended is None:
-        return KEEP if endless else ADOPT
     if live == wanted and ended == "Completed":
         return ADOPT  # completed while nobody watched: record it
     return SUBMIT
@@ -63,19 +74,31 @@ class Run:
         self._settings = settings
         self._say = progress.say
         self.result: dict[str, Any] = {}
+        self.left_alone = ""
+        """Why the plan has nothing to do with a run that is there; empty where that is not so."""
 
-    def plan(self, *, restart: bool = False) -> Plan:
-        """Steps to a finished run; none if its success is on record."""
+    def plan(self, *, restart: bool = False, replace: bool = False) -> Plan:
+        """Steps to a finished run; none if its success is on record, or if another description of it goes on.
+
+        :param restart: from the first step, whatever is there.
+        :param replace: end a run of another description that goes on; the new one goes on from its files.
+        """
         training = self._training
-        around = plan_objects(self._api, surroundings(training))
         record = self._api.get("v1", "ConfigMap", result_name(training.name), training.namespace)
         live = self._api.get(API_VERSION, "JobSet", training.name, training.namespace)
         result = json.loads(record["data"][RESULT_KEY]) if record else {"name": training.name}
         wanted = spec_hash(training)
         choice = SUBMIT if restart else decide(
             wanted, _hash(record), _hash(live),
-            ended=_ended(live), endless=training.endless, proven=not self._settings.stranger or _answered(result)
+            ended=_ended(live), endless=training.endless, replace=replace,
+            proven=not self._settings.stranger or _answered(result),
         )  # fmt: skip
+        if choice == LEAVE:
+            # What stands round it is its own, too.
+            self.left_alone = f"{training.name} goes on with another description than this one, and was left alone"
+            self.result = {**result, "result": "running"}
+            return Plan([], {}, {})
+        around = plan_objects(self._api, surroundings(training))
         if choice == KEEP:
             self.result = result
             return around
@@ -97,7 +120,7 @@ class Run:
         """Steps that delete the run and what was made for it; the namespace and the files of the volume stay."""
         training = self._training
         # Backwards: a claim before its volume, which waits for it.
-        shared = (training.namespace, "default-deny")
+        shared = (training.namespace, "default-deny", COLLECTOR)
         own = [obj for obj in surroundings(training) if obj["metadata"]["name"] not in shared]
         objects = [jobset(training, ""), result_record(training, {}), *stranger_objects(training), *reversed(own)]
         there = [obj for obj in objects if self._find(obj)]

@@ -66,12 +66,14 @@ class Logs:
     :param node: name of the node that holds `path`; empty when a storage class provides the volume.
     :param path: folder on that node, made by the role.
     :param storage_class: class of the claim when there is no `path`; empty for the cluster's default class.
+    :param claim: a claim that is there, on which every run has a folder of its name; the others are empty then.
     """
 
     size: str
     node: str = ""
     path: str = ""
     storage_class: str = ""
+    claim: str = ""
 
 
 @dataclass(frozen=True)
@@ -191,9 +193,11 @@ def _role(name: str, data: Mapping[str, Any]) -> Role:
 
 def _logs(data: Mapping[str, Any]) -> Logs:
     for key in data:
-        if key not in ("size", "node", "path", "storage_class"):
-            raise _bad(f"logs.{key}", data[key], "known keys are size, node, path, storage_class")
+        if key not in ("size", "node", "path", "storage_class", "claim"):
+            raise _bad(f"logs.{key}", data[key], "known keys are size, node, path, storage_class, claim")
     logs = Logs(**{"size": "1Gi", **data})
+    if logs.claim and (logs.node or logs.path or logs.storage_class):
+        raise _bad("logs.claim", logs.claim, "node, path and storage_class must be empty beside it")
     if bool(logs.node) != bool(logs.path):
         raise _bad("logs.path", logs.path, "node and path must be given together, or both left empty")
     if logs.path and not logs.path.startswith("/"):

@@ -33,13 +33,21 @@ TRAINING = parse_training(
         (None, "new", None, False, "adopt"),
         (None, "new", "Completed", False, "adopt"),
         (None, "new", "Failed", False, "submit"),
-        (None, "old", None, False, "submit"),
+        (None, "old", "Failed", False, "submit"),
+        # Goes on with another description.
+        (None, "old", None, False, "leave"),
+        ("new", "old", None, False, "leave"),
         (None, "new", None, True, "keep"),
-        (None, "old", None, True, "submit"),
+        (None, "old", None, True, "leave"),
     ],
 )
 def test_decide(recorded: str | None, live: str | None, ended: str | None, endless: bool, expected: str) -> None:
     assert decide("new", recorded, live, ended=ended, endless=endless) == expected
+
+
+def test_a_run_that_goes_on_is_ended_only_when_that_is_said() -> None:
+    assert decide("new", None, "old", ended=None, endless=False, replace=True) == "submit"
+    assert decide("new", None, "new", ended=None, endless=False, replace=True) == "adopt"
 
 
 @pytest.mark.parametrize(("live", "ended"), [(None, None), ("new", "Completed")])
