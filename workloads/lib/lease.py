@@ -1,0 +1,128 @@
+"""Who may write into a run's folder: one chief at a time, also where a second one believes that it is the only one.
+
+A node that is cut off from the cluster is given up, and its chief is started elsewhere, while the old one may still
+run and reach the same files. So a chief takes the folder under a number, the *epoch*: the next one after the highest
+that is there, by creating a file of that name, which only one can do. The holder touches its file again and again; who
+comes takes the next epoch when the file was given back or has not been touched for a while. What is written carries the
+epoch in its path (`run_folder`), so that a holder that was overtaken in the middle of a write harms nobody.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from lib.errors import StalledError
+
+RENEW_SECONDS = 1.0
+EXPIRE_SECONDS = 6.0
+"""A holder that has not touched its file for this long is dead, or will find itself overtaken. Clocks are not compared:
+who waits measures by its own how long nothing has changed."""
+LOOK_SECONDS = 0.25
+KEPT = 3
+"""Files of earlier epochs that stay, for whoever reads the folder later."""
+
+_RELEASED = b"released\n"
+
+
+class Lease:
+    """The right to write into one folder, until it is released, lost, or the process ends.
+
+    :param folder: on a volume that every chief of the run sees; made if it is absent.
+    :param lost: called once, in a thread, with the reason when the lease is held no longer.
+    """
+
+    def __init__(self, folder: Path, lost: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._lost = lost
+        self._stopped = threading.Event()
+        self.epoch = 0
+
+    def acquire(self, timeout: float) -> int:
+        """Wait for the holder of before to release or to fall silent, and take the next epoch.
+
+        :param timeout: seconds to wait for a holder that is alive.
+        :returns: the epoch, from 1.
+        :raises StalledError: another chief holds the folder and is alive.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        deadline = time.monotonic() + timeout
+        seen: tuple[int, int] | None = None
+        since = time.monotonic()
+        while True:
+            epoch = self._newest()
+            touched = self._touched(epoch)
+            now = time.monotonic()
+            if (epoch, touched) != seen:
+                seen, since = (epoch, touched), now
+            if (not touched or now - since >= EXPIRE_SECONDS) and self._take(epoch + 1):
+                return self.epoch
+            if now > deadline:
+                raise StalledError(f"Another chief holds {self._folder} (epoch {epoch}) and is alive.")
+            time.sleep(LOOK_SECONDS)
+
+    def held(self) -> bool:
+        """Whether nobody has overtaken this holder."""
+        return self._newest() == self.epoch
+
+    def release(self) -> None:
+        """Give the folder back, so that the next chief need not wait."""
+        self._stopped.set()
+        try:
+            self._file(self.epoch).write_bytes(_RELEASED)
+        except OSError:
+            # A full volume, most likely: the next chief waits its seconds.
+            return
+
+    def _take(self, epoch: int) -> bool:
+        try:
+            os.close(os.open(self._file(epoch), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o640))
+        except FileExistsError:
+            return False
+        self.epoch = epoch
+        for old in self._epochs()[: -KEPT - 1]:
+            self._file(old).unlink(missing_ok=True)
+        threading.Thread(target=self._renew, name="lease", daemon=True).start()
+        return True
+
+    def _renew(self) -> None:
+        """Touching needs no room, so that a full volume alone does not end the lease."""
+        renewed = time.monotonic()
+        while not self._stopped.wait(RENEW_SECONDS):
+            try:
+                if not self.held():
+                    self._end(f"another chief has taken {self._folder} (epoch {self._newest()})")
+                    return
+                os.utime(self._file(self.epoch))
+                renewed = time.monotonic()
+            except OSError as error:
+                if time.monotonic() - renewed > EXPIRE_SECONDS:
+                    self._end(f"{self._folder} could not be written for {EXPIRE_SECONDS:.0f} s: {error}")
+                    return
+
+    def _end(self, reason: str) -> None:
+        self._stopped.set()
+        self._lost(reason)
+
+    def _epochs(self) -> list[int]:
+        return sorted(int(path.name) for path in self._folder.iterdir() if path.name.isdecimal())
+
+    def _newest(self) -> int:
+        return (self._epochs() or [0])[-1]
+
+    def _file(self, epoch: int) -> Path:
+        return self._folder / f"{epoch:06d}"
+
+    def _touched(self, epoch: int) -> int:
+        """When the file was last touched, in nanoseconds of its file system; 0 when there is no holder.
+
+        Opened anew: a network file system looks at the server for that.
+        """
+        try:
+            with self._file(epoch).open("rb") as stream:
+                return 0 if stream.read(len(_RELEASED)) == _RELEASED else os.fstat(stream.fileno()).st_mtime_ns
+        except FileNotFoundError:
+            return 0
