@@ -58,6 +58,22 @@ while time.time() < end:
 """Tries both addresses again and again: `target` is the training's port, `control` one that must answer."""
 
 
+TARGET_PROGRAM = """\
+import json, socket, sys, time
+
+server = socket.create_server(("", int(sys.argv[1])))
+server.settimeout(0.2)
+end = time.time() + float(sys.argv[2])
+while time.time() < end:
+    print(json.dumps({"event": "connected", "time": time.time()}), flush=True)
+    try:
+        server.accept()[0].close()
+    except TimeoutError:
+        pass
+"""
+"""Listens in the place of a ps, and says so again and again."""
+
+
 def namespace(training: Training) -> Object:
     """The namespace, which refuses pods below the `restricted` level and says that runs are in it."""
     levels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")}
@@ -187,31 +203,55 @@ def probe_name(training: Training) -> str:
     return f"{training.name}-stranger"
 
 
-def probe(training: Training, control: str, *, seconds: int) -> list[Object]:
+def probe(training: Training, control: str, *, seconds: int, target: str = "") -> list[Object]:
     """A pod of the same image that is not of the run, and may send anywhere: what stops it is the run's own policy.
 
     :param control: `host,port` that must answer it, to show that its network works.
     :param seconds: how long it goes on trying.
+    :param target: host that it tries on the training's port; the run's first ps when empty.
     """
     name = probe_name(training)
-    labels = {**MANAGED, PROBE_LABEL: training.name}
-    target = f"{hostname(training, 'ps', 0)},{training.port}"
+    where = f"{target or hostname(training, 'ps', 0)},{training.port}"
+    arguments = [str(seconds), f"target,{where}", f"control,{control}"]
+    labels = {PROBE_LABEL: training.name}
+    policy = _policy(
+        training, name, {"podSelector": {"matchLabels": labels}, "policyTypes": ["Egress"], "egress": [{}]}
+    )
+    return [policy, _small_pod(training, name, labels, PROBE_PROGRAM, arguments, seconds)]
+
+
+def target_name(training: Training) -> str:
+    return f"{training.name}-target"
+
+
+def target(training: Training, *, seconds: int) -> Object:
+    """A pod with the run's labels that listens on its port: what a run that has ended leaves to be probed."""
+    labels = {NAME_LABEL: training.name}
+    return _small_pod(
+        training, target_name(training), labels, TARGET_PROGRAM, [str(training.port), str(seconds)], seconds
+    )
+
+
+def _small_pod(
+    training: Training, name: str, labels: Object, program: str, arguments: list[str], seconds: int
+) -> Object:
+    """A pod that runs one of the programs above with the Python of the training's image."""
     container = {
-        "name": "stranger",
+        "name": "probe",
         "image": training.image,
         "imagePullPolicy": training.image_pull_policy,
-        "command": [training.command[0], "-c", PROBE_PROGRAM],
-        "args": [str(seconds), f"target,{target}", f"control,{control}"],
+        "command": [training.command[0], "-c", program],
+        "args": arguments,
         "resources": {
             "limits": {"cpu": "500m", "memory": "64Mi"},
             "requests": {"cpu": "50m", "memory": "64Mi"},
         },
         "securityContext": container_security(),
     }
-    pod: Object = {
+    return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": training.namespace, "labels": labels},
+        "metadata": {"name": name, "namespace": training.namespace, "labels": {**MANAGED, **labels}},
         "spec": {
             "restartPolicy": "Never",
             "automountServiceAccountToken": False,
@@ -223,9 +263,6 @@ def probe(training: Training, control: str, *, seconds: int) -> list[Object]:
             "containers": [container],
         },
     }
-    selector = {"matchLabels": {PROBE_LABEL: training.name}}
-    policy = _policy(training, name, {"podSelector": selector, "policyTypes": ["Egress"], "egress": [{}]})
-    return [policy, pod]
 
 
 def result_name(run: str) -> str:

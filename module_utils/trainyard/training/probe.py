@@ -7,15 +7,18 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
+from ..core.waiter import wait_until
 from ..kube.api import Api, KubeError, Object
 from ..kube.apply import retry
 from .logs import IN_USE, Event, events, isolation
-from .objects import probe, probe_name
+from .objects import probe, probe_name, target, target_name
 from .spec import Training
 
 SECONDS = 600
 """How long the stranger goes on trying if nobody deletes it."""
 APPLY_SECONDS = 30.0
+REPEAT_SECONDS = 120
+"""Limit of a repetition: pods that start, and an attempt."""
 
 
 def stranger_objects(training: Training, control: str = "") -> list[Object]:
@@ -78,3 +81,59 @@ class Stranger:
             except KubeError as error:
                 if not error.transient:
                     raise
+
+
+def repeat(api: Api, training: Training, control: str) -> dict[str, Any]:
+    """Ask again for a run that has ended: a pod with its labels listens in the place of its ps.
+
+    :returns: what `logs.isolation` says.
+    :raises WaitError: one of the pods does not start, or nothing was answered.
+    """
+    listening = target(training, seconds=REPEAT_SECONDS)
+    strangers = probe(training, control, seconds=REPEAT_SECONDS)
+    try:
+        _delete_all(api, [*strangers, listening])
+        retry(partial(api.apply, listening), timeout=APPLY_SECONDS)
+        address = wait_until(
+            partial(_address, api, listening), bool, what=f"{target_name(training)} to run", timeout=REPEAT_SECONDS
+        )
+        for obj in probe(training, control, seconds=REPEAT_SECONDS, target=address):
+            retry(partial(api.apply, obj), timeout=APPLY_SECONDS)
+        return wait_until(
+            partial(_compared, api, training),
+            lambda found: found["stranger_blocked"] is not None,
+            what="an answer of the isolation probe",
+            timeout=REPEAT_SECONDS,
+            show=lambda found: str(found["detail"]),
+        )
+    finally:
+        _delete_all(api, [*strangers, listening])
+
+
+def _address(api: Api, pod: Object) -> str:
+    """Of the pod once it runs, else empty."""
+    meta = pod["metadata"]
+    status = (api.get("v1", "Pod", meta["name"], meta["namespace"]) or {}).get("status") or {}
+    return str(status.get("podIP", "")) if status.get("phase") == "Running" else ""
+
+
+def _compared(api: Api, training: Training) -> dict[str, Any]:
+    said = [_log(api, training, name) for name in (probe_name(training), target_name(training))]
+    return isolation(events(said[0], "target"), events(said[1]))
+
+
+def _log(api: Api, training: Training, name: str) -> str:
+    """What a pod has said; nothing while it starts."""
+    try:
+        return api.log(training.namespace, name)
+    except KubeError as error:
+        if error.transient or error.status == 400:
+            return ""
+        raise
+
+
+def _delete_all(api: Api, objects: Sequence[Object]) -> None:
+    for obj in objects:
+        meta = obj["metadata"]
+        if api.get(obj["apiVersion"], obj["kind"], meta["name"], meta["namespace"]):
+            api.delete(obj["apiVersion"], obj["kind"], meta["name"], meta["namespace"], grace=0)

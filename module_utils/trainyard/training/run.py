@@ -12,7 +12,7 @@ from ..core.progress import Progress
 from ..core.waiter import wait_until
 from ..kube.api import Api, Object, describe
 from ..kube.apply import plan_objects, retry
-from .follow import Follower, Settings
+from .follow import RECORD_SECONDS, Follower, Settings
 from .jobset import (
     API_VERSION,
     ATTEMPT_ANNOTATION,
@@ -22,14 +22,14 @@ from .jobset import (
     spec_hash,
 )
 from .objects import COLLECTOR, RESULT_KEY, result_name, result_record, surroundings
-from .probe import stranger_objects
+from .probe import repeat, stranger_objects
 from .spec import Training
 
 CONTROLLER_SECONDS = 120.0
 """How long the JobSet controller's webhook may take to answer after its installation."""
 RELEASE_SECONDS = 120.0
 
-KEEP, ADOPT, SUBMIT, LEAVE = "keep", "adopt", "submit", "leave"
+KEEP, ADOPT, SUBMIT, LEAVE, PROBE = "keep", "adopt", "submit", "leave", "probe"
 
 
 def decide(
@@ -56,7 +56,7 @@ def decide(
     if goes_on:
         return KEEP if endless else ADOPT
     if recorded == wanted:
-        return KEEP if proven else SUBMIT
+        return KEEP if proven else PROBE
     if live == wanted and ended == "Completed":
         return ADOPT  # completed while nobody watched: record it
     return SUBMIT
@@ -103,7 +103,9 @@ class Run:
             self.result = result
             return around
         replicas = {name: role.replicas for name, role in training.roles.items()}
-        if choice == ADOPT:
+        if choice == PROBE:
+            step = Step(f"Repeat the isolation probe of the training {training.name}", partial(self._probe, result))
+        elif choice == ADOPT:
             attempt = live["metadata"]["annotations"][ATTEMPT_ANNOTATION] if live else ""
             adopt = partial(self._follow, attempt, submitted=False)
             step = Step(f"Wait for training {training.name}, which was submitted before", adopt)
@@ -146,6 +148,10 @@ class Run:
     def _follow(self, attempt: str, *, submitted: bool) -> None:
         follower = Follower(self._api, self._training, self._settings, self._say)
         self.result = follower.follow(attempt, submitted=submitted)
+
+    def _probe(self, result: dict[str, Any]) -> None:
+        self.result = {**result, "isolation": repeat(self._api, self._training, self._settings.control)}
+        retry(partial(self._api.apply, result_record(self._training, self.result)), timeout=RECORD_SECONDS)
 
     def _find(self, obj: Object) -> Object | None:
         meta = obj["metadata"]

@@ -51,8 +51,8 @@ def test_a_run_that_goes_on_is_ended_only_when_that_is_said() -> None:
 
 
 @pytest.mark.parametrize(("live", "ended"), [(None, None), ("new", "Completed")])
-def test_a_run_that_left_a_question_open_is_repeated(live: str | None, ended: str | None) -> None:
-    assert decide("new", "new", live, ended=ended, endless=False, proven=False) == "submit"
+def test_a_run_that_left_a_question_open_is_not_trained_again(live: str | None, ended: str | None) -> None:
+    assert decide("new", "new", live, ended=ended, endless=False, proven=False) == "probe"
 
 
 CHIEF = [{"event": "step", "time": 10.0, "step": 20}, {"event": "step", "time": 20.0, "step": 40}]
