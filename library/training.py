@@ -170,7 +170,7 @@ def main() -> None:
             runs.append(run)
             if params["state"] == "absent":
                 return run.remove_plan()
-            plan = run.plan(restart=params["state"] == "restarted", replace=params["replace"])
+            plan = run.plan(restart=params["state"] == "restarted", may_end=params["replace"])
             if run.left_alone:
                 module.warn(f"{run.left_alone}. End it for this one with workloads_replace={training.name}.")
             return plan

@@ -8,13 +8,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-CLUSTER_WIDE = ("Namespace", "Node", "ValidatingWebhookConfiguration")
+CLUSTER_WIDE = ("Namespace", "Node", "PersistentVolume", "ValidatingWebhookConfiguration")
 KINDS = {
-    "/api/v1": ("ConfigMap", "Namespace", "Node", "Pod", "Secret"),
+    "/api/v1": ("ConfigMap", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod", "Secret"),
     "/apis/apps/v1": ("Deployment",),
     "/apis/admissionregistration.k8s.io/v1": ("ValidatingWebhookConfiguration",),
     "/apis/jobset.x-k8s.io/v1alpha2": ("JobSet",),
     "/apis/networking.k8s.io/v1": ("NetworkPolicy",),
+    "/apis/rbac.authorization.k8s.io/v1": ("RoleBinding",),
 }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from ..core.errors import TrainyardError
 from ..kube.api import Api
 from ..kube.apply import retry
+from .bounds import Bounds
 from .jobset import API_VERSION, EXIT_BOUND, EXIT_REFUSED
 from .logs import KeptLogs, last, progress_line, summary
 from .objects import result_record
@@ -98,7 +99,7 @@ class Follower:
     def _until_ended(self, view: RunView, begin: float, kept: KeptLogs, stranger: Stranger) -> None:
         """Refresh until the JobSet has ended (an endless one: until its first step)."""
         training = self._training
-        limit = training.start_timeout + training.timeout if training.timeout else float("inf")
+        bounds = Bounds(training.start_timeout, training.total_timeout, begin)
         say = _Pace(self._say, f"training {training.name}: ")
         restarts, kept_at = 0, begin
         while not view.condition("Completed"):
@@ -118,10 +119,9 @@ class Follower:
             say(progress_line(step) if step and view.all_started() else view.states())
             if training.endless and step:
                 return
-            if not view.chief and not view.all_started() and now - begin > training.start_timeout:
-                raise self._given_up(view, kept, f"not all pods ran within {training.start_timeout} s: {view.states()}")
-            if now - begin > limit:
-                raise self._given_up(view, kept, f"it did not end within {limit:.0f} s")
+            why = bounds.broken(now, all_run=view.all_started(), restarts=restarts, step=step.get("step"))
+            if why:
+                raise self._given_up(view, kept, f"{why}: {view.states()}")
 
     def _release(self, view: RunView, kept: KeptLogs) -> None:
         """Wait until nothing of the run holds resources any more."""

@@ -129,14 +129,24 @@ def network_policies(training: Training) -> list[Object]:
     ]
 
 
+def logs_volume(training: Training) -> str:
+    """Name of the local volume with the chief's files."""
+    return f"{training.namespace}-{logs_claim(training)}"
+
+
+def node_of(volume: Object) -> str:
+    """The node that a local volume is on."""
+    term = volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][0]
+    return str(term["matchExpressions"][0]["values"][0])
+
+
 def volume(training: Training) -> list[Object]:
     """The run's own claim, and the local volume behind it where a node and a path are given. Nothing where the run has
     a folder on a shared claim."""
     logs = training.logs
     if logs.claim:
         return []
-    claim_name = logs_claim(training)
-    volume_name = f"{training.namespace}-{claim_name}"
+    claim_name, volume_name = logs_claim(training), logs_volume(training)
     spec: Object = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": logs.size}}}
     if logs.path:
         # An empty class keeps a default class from making a second volume.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from ..core.errors import TrainyardError
 from ..core.plan import Plan, Step
 from ..core.progress import Progress
 from ..core.waiter import wait_until
@@ -21,7 +23,7 @@ from .jobset import (
     jobset,
     spec_hash,
 )
-from .objects import COLLECTOR, RESULT_KEY, result_name, result_record, surroundings
+from .objects import COLLECTOR, RESULT_KEY, logs_volume, node_of, result_name, result_record, surroundings
 from .probe import repeat, stranger_objects
 from .spec import Training
 
@@ -77,11 +79,11 @@ class Run:
         self.left_alone = ""
         """Why the plan has nothing to do with a run that is there; empty where that is not so."""
 
-    def plan(self, *, restart: bool = False, replace: bool = False) -> Plan:
+    def plan(self, *, restart: bool = False, may_end: bool = False) -> Plan:
         """Steps to a finished run; none if its success is on record, or if another description of it goes on.
 
         :param restart: from the first step, whatever is there.
-        :param replace: end a run of another description that goes on; the new one goes on from its files.
+        :param may_end: end a run of another description that goes on; the new one goes on from its files.
         """
         training = self._training
         record = self._api.get("v1", "ConfigMap", result_name(training.name), training.namespace)
@@ -90,7 +92,7 @@ class Run:
         wanted = spec_hash(training)
         choice = SUBMIT if restart else decide(
             wanted, _hash(record), _hash(live),
-            ended=_ended(live), endless=training.endless, replace=replace,
+            ended=_ended(live), endless=training.endless, replace=may_end,
             proven=not self._settings.stranger or _answered(result),
         )  # fmt: skip
         if choice == LEAVE:
@@ -98,6 +100,7 @@ class Run:
             self.left_alone = f"{training.name} goes on with another description than this one, and was left alone"
             self.result = {**result, "result": "running"}
             return Plan([], {}, {})
+        self._training = training = self._where_the_files_are(needed=choice in (ADOPT, SUBMIT))
         around = plan_objects(self._api, surroundings(training))
         if choice == KEEP:
             self.result = result
@@ -152,6 +155,25 @@ class Run:
     def _probe(self, result: dict[str, Any]) -> None:
         self.result = {**result, "isolation": repeat(self._api, self._training, self._settings.control)}
         retry(partial(self._api.apply, result_record(self._training, self.result)), timeout=RECORD_SECONDS)
+
+    def _where_the_files_are(self, *, needed: bool) -> Training:
+        """The training with the node on which its files lie, which is chosen once: a volume cannot be moved.
+
+        :param needed: a pod has to start there.
+        :raises TrainyardError: that node is not in the cluster any more.
+        """
+        training = self._training
+        live = self._api.get("v1", "PersistentVolume", logs_volume(training)) if training.logs.path else None
+        if live is None:
+            return training
+        node = node_of(live)
+        if needed and self._api.get("v1", "Node", node) is None:
+            raise TrainyardError(
+                f"The files of the run {training.name} lie on {node}, which is not a node of this cluster any more.",
+                remedy=f"Bring it back, or let them go: run with workloads_state=absent once, and the next run has its "
+                f"files on {training.logs.node}. Shared storage (storage_backend) outlives a node.",
+            )
+        return replace(training, logs=replace(training.logs, node=node))
 
     def _find(self, obj: Object) -> Object | None:
         meta = obj["metadata"]

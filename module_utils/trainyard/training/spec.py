@@ -91,8 +91,9 @@ class Training:
     :param command: program and arguments before the flags.
     :param flags: passed to every role as `--key=value`, in the order of the mapping.
     :param data_image: OCI image mounted read-only at /data; empty for none.
-    :param timeout: seconds after which a run that has started is failed; 0 = unlimited.
-    :param start_timeout: seconds within which every pod must run.
+    :param timeout: seconds for one attempt, after which the run is failed; 0 = unlimited.
+    :param total_timeout: seconds for all attempts together; 0 = unlimited. Kept while somebody follows the run.
+    :param start_timeout: seconds within which every pod must run, in every attempt.
     :param login: none where the nodes may pull without.
     :param worker_retries: failures of worker pods that are mended in place; more restart the whole set.
     """
@@ -110,6 +111,7 @@ class Training:
     max_restarts: int = 3
     worker_retries: int = 6
     timeout: int = 900
+    total_timeout: int = 0
     start_timeout: int = 300
     env: Mapping[str, str] = field(default_factory=dict)
     login: Login | None = None
@@ -132,6 +134,7 @@ _PLAIN: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "max_restarts": (lambda value: _whole(value) and value >= 0, "a whole number from 0"),
     "worker_retries": (lambda value: _whole(value) and value >= 0, "a whole number from 0"),
     "timeout": (lambda value: _whole(value) and value >= 0, "whole seconds, 0 = unlimited"),
+    "total_timeout": (lambda value: _whole(value) and value >= 0, "whole seconds, 0 = unlimited"),
     "start_timeout": (lambda value: _whole(value) and value >= 1, "whole seconds from 1"),
 }
 

@@ -1,0 +1,75 @@
+"""What a run plans on a cluster in which something of it stands already."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.progress import Progress
+from ansible.module_utils.trainyard.kube.api import Api
+from ansible.module_utils.trainyard.training.jobset import HASH_ANNOTATION, spec_hash
+from ansible.module_utils.trainyard.training.objects import surroundings
+from ansible.module_utils.trainyard.training.run import Run, Settings
+from ansible.module_utils.trainyard.training.spec import Training, parse_training
+
+from tests.unit.apiserver import ApiServer, plural
+
+LIMITS = {"limits": {"cpu": "2", "memory": "1Gi"}}
+JOBSET = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets/mnist"
+RECORD = "/api/v1/namespaces/trainings/configmaps/mnist-result"
+
+
+def training(node: str, **more: Any) -> Training:
+    described = {"name": "mnist", "namespace": "trainings", "image": "x", "command": ["python"]}
+    logs = {"node": node, "path": "/srv/mnist"}
+    return parse_training({**described, "logs": logs, "chief": LIMITS, "ps": LIMITS, "worker": LIMITS, **more})
+
+
+def path(obj: dict[str, Any]) -> str:
+    meta, version = obj["metadata"], obj["apiVersion"]
+    place = f"namespaces/{meta['namespace']}/" if "namespace" in meta else ""
+    return f"/{'apis' if '/' in version else 'api'}/{version}/{place}{plural(obj['kind'])}/{meta['name']}"
+
+
+class Site(ApiServer):
+    """A cluster of these nodes, with what stands round a run whose files are on `worker1`."""
+
+    def __init__(self, *nodes: str, live: str = "", recorded: str = "", result: dict[str, Any] | None = None) -> None:
+        around = {path(obj): json.loads(json.dumps(obj)) for obj in surroundings(training("worker1"))}
+        super().__init__({**around, **{f"/api/v1/nodes/{name}": {"metadata": {"name": name}} for name in nodes}})
+        if live:
+            self.objects[JOBSET] = {"metadata": {"annotations": {HASH_ANNOTATION: live}}}
+        if recorded:
+            meta = {"annotations": {HASH_ANNOTATION: recorded}}
+            self.objects[RECORD] = {"metadata": meta, "data": {"result.json": json.dumps(result or {})}}
+
+    def run(self, wanted: Training) -> Run:
+        return Run(Api(self), wanted, Settings(log_dir="/tmp", stranger=False), Progress(None))
+
+
+def test_a_run_goes_on_where_its_files_are() -> None:
+    plan = Site("worker1", "worker2").run(training("worker2")).plan()
+    assert [step.what for step in plan.steps] == ["Run training mnist: None steps, 1 ps, 1 workers"]
+
+
+def test_files_on_a_node_that_is_gone_are_named() -> None:
+    with pytest.raises(TrainyardError, match="lie on worker1") as refused:
+        Site("worker2").run(training("worker2")).plan()
+    assert "worker2" in refused.value.remedy
+
+
+def test_the_record_of_a_run_needs_no_node() -> None:
+    done = spec_hash(training("worker1"))
+    assert Site("worker2", recorded=done).run(training("worker2")).plan().steps == []
+
+
+def test_another_description_of_a_run_that_goes_on_is_left_alone_whole() -> None:
+    site = Site("worker1", live="another")
+    run = site.run(training("worker1", port=3333))
+    assert run.plan().steps == []
+    assert "left alone" in run.left_alone
+    assert site.writes == []
+    steps = [step.what for step in site.run(training("worker1", port=3333)).plan(may_end=True).steps]
+    assert steps[-1].startswith("Run training mnist")
