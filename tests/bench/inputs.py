@@ -51,8 +51,11 @@ def artefacts(cache: str | Path) -> dict[str, dict[str, Any]]:
     return assembly.result()
 
 
-def training(bundle: Mapping[str, Mapping[str, Any]], override: Mapping[str, Any]) -> Training:
-    """The lab's training: catalogue, the inventory's knobs, the bundle's images by digest, then `override`."""
+def training(bundle: Mapping[str, Mapping[str, Any]], override: Mapping[str, Any], claim: str = "") -> Training:
+    """The lab's training: catalogue, the inventory's knobs, the bundle's images by digest, then `override`.
+
+    :param claim: where its files lie; on one node when empty.
+    """
     knobs = yaml.safe_load((ROOT / "inventories/lab/group_vars/all/workloads.yml").read_text(encoding="utf-8"))
     wanted = knobs["workloads_training"]
     catalogue = yaml.safe_load((ROOT / "workloads/catalogue.yml").read_text(encoding="utf-8"))
@@ -62,7 +65,8 @@ def training(bundle: Mapping[str, Mapping[str, Any]], override: Mapping[str, Any
         for key, part in (("image", "image"), ("data_image", "data"))
     }
     data = {**entry["training"], **wanted, **images, **override}
-    data["logs"] = {"size": "1Gi", "node": LOG_NODE, "path": f"{LOG_PATH}/{data['name']}"}
+    own = {"size": "1Gi", "node": LOG_NODE, "path": f"{LOG_PATH}/{data['name']}"}
+    data["logs"] = {"claim": claim} if claim else own
     return parse_training(data)
 
 

@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""Do to a running training what happens to servers, and measure what it costs. Prints a table in Markdown.
+
+    .venv/bin/python tests/bench/drills.py --inventory inventories/lab [--only worker_kill,node_off]
+
+Needs the lab of the inventory as `make lab` leaves it, with two workers at least. Each drill is a run of its own, and
+fails if what was done did not happen, or if the run does not end with exactly its steps. A node that was switched off
+is started again afterwards, by site.yml.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import inputs
+import report
+from ansible.module_utils.trainyard.kube.api import Api, KubeError
+from ansible.module_utils.trainyard.kube.kubeconfig import connect
+from ansible.module_utils.trainyard.training.jobset import INDEX_LABEL, NAME_LABEL, ROLE_LABEL, jobset
+from ansible.module_utils.trainyard.training.logs import events
+from ansible.module_utils.trainyard.training.objects import surroundings
+from ansible.module_utils.trainyard.training.spec import Training
+from sides import BenchError, timed
+
+STEPS = 12_000
+CHECKPOINT_EVERY = 500
+BEGIN_AT = 1_200
+"""Step at which the drill happens, after two checkpoints."""
+LIMIT = 420.0
+"""Seconds for one drill."""
+
+Pod = Mapping[str, Any]
+
+
+@dataclass
+class Watched:
+    """A run, with everything that its chiefs have said so far."""
+
+    api: Api
+    run: Training
+    said: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def look(self) -> list[dict[str, Any]]:
+        """All events of all chiefs, by their own clocks, which are this machine's."""
+        for pod in self.pods("chief"):
+            name = pod["metadata"]["name"]
+            try:
+                text = self.api.log(self.run.namespace, name)
+            except KubeError:
+                continue  # not started, gone, or its node does not answer
+            found = events(text)
+            if len(found) > len(self.said.get(name, [])):
+                self.said[name] = found
+        return sorted((event for each in self.said.values() for event in each), key=lambda event: event.get("time", 0))
+
+    def steps(self) -> list[dict[str, Any]]:
+        return [event for event in self.look() if event["event"] == "step"]
+
+    def pods(self, role: str = "") -> list[Pod]:
+        labels = f"{NAME_LABEL}={self.run.name}" + (f",{ROLE_LABEL}={role}" if role else "")
+        return self.api.list("v1", "Pod", self.run.namespace, labels=labels)
+
+    def pod(self, role: str) -> Pod:
+        """The running pod of a role with the lowest index."""
+        running = [pod for pod in self.pods(role) if (pod.get("status") or {}).get("phase") == "Running"]
+        if not running:
+            raise BenchError(f"No {role} of {self.run.name} runs.")
+        return min(running, key=lambda pod: int(pod["metadata"]["labels"][INDEX_LABEL]))
+
+    def status(self) -> Mapping[str, Any]:
+        found = self.api.get("jobset.x-k8s.io/v1alpha2", "JobSet", self.run.name, self.run.namespace)
+        return (found or {}).get("status") or {}
+
+
+def until(what: str, true: Callable[[], Any], limit: float, pause: float = 0.5) -> Any:
+    deadline = time.monotonic() + limit
+    while not (found := true()):
+        if time.monotonic() > deadline:
+            raise BenchError(f"{what} did not happen within {limit:.0f} s.")
+        time.sleep(pause)
+    return found
+
+
+def node_container(lab: str, pod: Pod) -> str:
+    return f"{lab}-{pod['spec']['nodeName']}"
+
+
+def kill(watched: Watched, lab: str, role: str) -> None:
+    """End the pod's process by signal 9, as the kernel does when memory is short."""
+    pod = watched.pod(role)
+    container = pod["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
+    end = ["ctr", "--namespace=k8s.io", "tasks", "kill", "--signal=SIGKILL", container]
+    subprocess.run(["podman", "exec", node_container(lab, pod), *end], check=True, timeout=60)
+    until(f"the end of {pod['metadata']['name']}", lambda: ended(watched, pod) == 137, 60)
+
+
+def ended(watched: Watched, pod: Pod) -> int | None:
+    """The exit code of a pod, -1 if it is gone, None while it runs."""
+    found = watched.api.get("v1", "Pod", pod["metadata"]["name"], watched.run.namespace)
+    if found is None or found["metadata"]["uid"] != pod["metadata"]["uid"]:
+        return -1
+    for status in (found.get("status") or {}).get("containerStatuses") or []:
+        if "terminated" in status["state"]:
+            return int(status["state"]["terminated"]["exitCode"])
+    return None
+
+
+def evict(watched: Watched, role: str) -> None:
+    """What a drain does to each pod."""
+    pod = watched.pod(role)
+    meta = pod["metadata"]
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": meta["name"], "namespace": meta["namespace"]},
+        "deleteOptions": {"preconditions": {"uid": meta["uid"]}},
+    }
+    path = (
+        watched.api.object_path(pod)
+        if "kind" in pod
+        else watched.api.path("v1", "Pod", meta["namespace"], meta["name"])
+    )
+    watched.api.call("POST", f"{path}/eviction", body=body, what="eviction")
+    until(f"the end of {meta['name']}", lambda: ended(watched, pod) is not None, 60)
+
+
+def switch_off(watched: Watched, lab: str, role: str) -> None:
+    """Cut the power of the node of a role's pod."""
+    name = node_container(lab, watched.pod(role))
+    subprocess.run(["podman", "kill", "--signal=KILL", name], check=True, timeout=60, capture_output=True)
+    state = ["podman", "inspect", "--format={{.State.Running}}", name]
+    told = subprocess.run(state, check=True, capture_output=True, text=True, timeout=60).stdout
+    if told.strip() != "false":
+        raise BenchError(f"{name} still runs.")
+
+
+DRILLS: dict[str, tuple[str, Callable[[Watched, str], None]]] = {
+    "worker_kill": ("worker, signal 9", lambda watched, lab: kill(watched, lab, "worker")),
+    "ps_kill": ("ps, signal 9", lambda watched, lab: kill(watched, lab, "ps")),
+    "chief_kill": ("chief, signal 9", lambda watched, lab: kill(watched, lab, "chief")),
+    "worker_evict": ("worker, eviction", lambda watched, lab: evict(watched, "worker")),
+    "ps_evict": ("ps, eviction", lambda watched, lab: evict(watched, "ps")),
+    "chief_evict": ("chief, eviction", lambda watched, lab: evict(watched, "chief")),
+    "node_off_worker": ("node of a worker, power cut", lambda watched, lab: switch_off(watched, lab, "worker")),
+    "node_off": ("node of the chief, power cut", lambda watched, lab: switch_off(watched, lab, "chief")),
+}
+
+
+def drill(api: Api, run: Training, lab: str, do: Callable[[Watched, str], None]) -> dict[str, float]:
+    """One run with one mishap.
+
+    :returns: `gap`, seconds from the mishap to the next new step, `lost`, steps that were done twice, `restarts` that
+        count, and `exact`, the steps at the end.
+    """
+    watched = Watched(api, run)
+    for obj in surroundings(run):
+        api.apply(obj)
+    api.apply(jobset(run, f"{int(time.time())}"))
+    until(f"step {BEGIN_AT}", lambda: (watched.steps() or [{"step": 0}])[-1]["step"] >= BEGIN_AT, LIMIT)
+    moment = time.time()
+    do(watched, lab)
+    reached = max(step["step"] for step in watched.steps() if step["time"] <= moment)
+
+    def onward() -> list[dict[str, Any]]:
+        return [step for step in watched.steps() if step["time"] > moment and step["step"] > reached]
+
+    first = until("a new step", onward, LIMIT)[0]
+    until("the end", lambda: watched.status().get("terminalState"), LIMIT)
+    told = watched.look()
+    end = [event for event in told if event["event"] == "end"]
+    if watched.status().get("terminalState") != "Completed" or not end or end[-1]["step"] != run.flags["train_steps"]:
+        raise BenchError(f"The run ended {watched.status().get('terminalState')} with {end[-1:]}.")
+    restored = [event["step"] for event in told if event["event"] == "restore" and event["time"] > moment]
+    before = max(step["step"] for step in watched.steps() if step["time"] < first["time"])
+    return {
+        "gap": first["time"] - moment,
+        "lost": float(max(0, before - restored[0])) if restored else 0.0,
+        "restarts": float(watched.status().get("restartsCountTowardsMax", 0)),
+        "exact": float(end[-1]["step"]),
+    }
+
+
+def clean(api: Api, run: Training) -> None:
+    try:
+        api.delete("jobset.x-k8s.io/v1alpha2", "JobSet", run.name, run.namespace)
+    except KubeError as error:
+        print(f"drills: {error}", file=sys.stderr)
+    until("the end of the pods", lambda: not Watched(api, run).pods(), 120)
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--inventory", default="inventories/lab")
+    parser.add_argument("--lab", default="trainyard", help="lab_name of the inventory (default: %(default)s)")
+    parser.add_argument("--only", default=",".join(DRILLS), help="drills, with commas (default: all)")
+    options = parser.parse_args(argv)
+    folder = Path(tempfile.mkdtemp(prefix="trainyard-drills-", dir="/var/tmp"))
+    bundle = inputs.artefacts(inputs.CACHE)
+    api = connect(f"/var/lib/trainyard/{options.lab}/kubeconfig")
+    rows: list[list[str]] = []
+    failed = False
+    for name in options.only.split(","):
+        words, do = DRILLS[name]
+        knobs = {"train_steps": STEPS, "checkpoint_every": CHECKPOINT_EVERY, "accuracy_bound": 0, "timeout": 0}
+        run = inputs.training(bundle, {"name": f"drill-{name.replace('_', '-')}", **knobs}, claim="training")
+        try:
+            seen = drill(api, run, options.lab, do)
+            rows.append([words, f"{seen['gap']:.1f} s", f"{seen['lost']:.0f}", f"{seen['restarts']:.0f}"])
+            print(f"drills: {' | '.join(rows[-1])}", flush=True)
+        except (BenchError, KubeError, subprocess.SubprocessError) as error:
+            failed = True
+            print(f"drills: {name} failed: {error}", file=sys.stderr, flush=True)
+        clean(api, run)
+        if name.startswith("node_off"):
+            site = ["ansible-playbook", "site.yml", "-i", options.inventory]
+            programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+            timed(site, folder / f"{name}-site.log", 900, env={"PATH": programs})
+    head = ["what happened", "next new step", "steps lost", "counted restarts"]
+    print(report.table(head, rows))
+    (folder / "rows.json").write_text(json.dumps(rows), encoding="utf-8")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
