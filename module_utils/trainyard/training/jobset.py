@@ -112,10 +112,16 @@ def logs_claim(training: Training) -> str:
     return training.logs.claim or f"{training.name}-logs"
 
 
-def pod_template(training: Training, role: str, attempt: str) -> Object:
+def run_folder(training: Training) -> str:
+    """Where the run's folder is in the chief: on a claim that several runs share it has the run's name."""
+    return f"/logs/{training.name}" if training.logs.claim else "/logs"
+
+
+def pod_template(training: Training, role: str, attempt: str, resume: str = "auto") -> Object:
     """The pod of one role.
 
-    :param attempt: name of the folder of this run on the logs volume; restarts of the set share it and resume from it.
+    :param attempt: name of this submission; restarts of the set share it.
+    :param resume: whether the attempt goes on from the run's newest checkpoint (`auto`) or starts over (`fresh`).
     """
     own = {NAME_LABEL: training.name}
     mounts: list[Object] = [{"name": "tmp", "mountPath": "/tmp"}]
@@ -127,7 +133,7 @@ def pod_template(training: Training, role: str, attempt: str) -> Object:
         image = {"reference": training.data_image, "pullPolicy": training.image_pull_policy}
         volumes.append({"name": "data", "image": image})
     if role == "chief":
-        flags["log_dir"] = f"/logs/{attempt}"
+        flags |= {"log_dir": run_folder(training), "attempt": attempt, "resume": resume}
         mounts.append({"name": "logs", "mountPath": "/logs"})
         volumes.append({"name": "logs", "persistentVolumeClaim": {"claimName": logs_claim(training)}})
     env: list[Object] = [
@@ -182,7 +188,7 @@ def _on_disruption(action: str) -> Object:
     return {"action": action, "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
 
 
-def _replicated_job(training: Training, role: str, attempt: str) -> Object:
+def _replicated_job(training: Training, role: str, attempt: str, resume: str = "auto") -> Object:
     """One Indexed Job per role. A worker is mended inside its Job; chief and ps hold state that the others need, so
     their first failure is the Job's, and the JobSet decides."""
     replicas = training.roles[role].replicas
@@ -196,7 +202,7 @@ def _replicated_job(training: Training, role: str, attempt: str) -> Object:
         "podFailurePolicy": {
             "rules": [_on_exit("FailJob", refused), _on_exit(mend, [EXIT_PREEMPTED]), _on_disruption(mend)]
         },
-        "template": pod_template(training, role, attempt),
+        "template": pod_template(training, role, attempt, resume),
     }
     if role == "chief" and training.timeout:
         spec["activeDeadlineSeconds"] = training.timeout
@@ -220,8 +226,8 @@ def failure_policy(training: Training) -> Object:
     return {"maxRestarts": training.max_restarts, "restartStrategy": "BlockingRecreate", "rules": rules}
 
 
-def jobset(training: Training, attempt: str) -> Object:
-    """The JobSet of one attempt at a run."""
+def jobset(training: Training, attempt: str, resume: str = "auto") -> Object:
+    """The JobSet of one attempt at a run; see `pod_template`."""
     return {
         "apiVersion": API_VERSION,
         "kind": "JobSet",
@@ -234,7 +240,7 @@ def jobset(training: Training, attempt: str) -> Object:
             "network": {"enableDNSHostnames": True, "subdomain": training.name, "publishNotReadyAddresses": True},
             "successPolicy": {"operator": "All", "targetReplicatedJobs": ["chief"]},
             "failurePolicy": failure_policy(training),
-            "replicatedJobs": [_replicated_job(training, role, attempt) for role in ROLES],
+            "replicatedJobs": [_replicated_job(training, role, attempt, resume) for role in ROLES],
         },
     }
 

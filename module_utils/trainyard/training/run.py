@@ -114,7 +114,8 @@ class Run:
             step = Step(f"Wait for training {training.name}, which was submitted before", adopt)
         else:
             size = f"{training.flags.get('train_steps')} steps, {replicas['ps']} ps, {replicas['worker']} workers"
-            step = Step(f"Run training {training.name}: {size}", self._submit)
+            submit = partial(self._submit, "fresh" if restart else "auto")
+            step = Step(f"Run training {training.name}: {size}", submit)
         return Plan(
             [*around.steps, step],
             {**around.before, "training": {"hash": _hash(record), "ended": _ended(live)}},
@@ -132,7 +133,7 @@ class Run:
         steps = [Step(f"Delete {obj['kind']} {obj['metadata']['name']}", partial(self._delete, obj)) for obj in there]
         return Plan(steps, {"training": training.name} if there else {}, {})
 
-    def _submit(self) -> None:
+    def _submit(self, resume: str) -> None:
         training = self._training
         for old in (jobset(training, ""), result_record(training, {}), *stranger_objects(training)):
             self._delete(old)
@@ -145,7 +146,7 @@ class Run:
         )
         attempt = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         self._say(f"training {training.name}: submitted")
-        retry(partial(self._api.apply, jobset(training, attempt)), timeout=CONTROLLER_SECONDS)
+        retry(partial(self._api.apply, jobset(training, attempt, resume)), timeout=CONTROLLER_SECONDS)
         self._follow(attempt, submitted=True)
 
     def _follow(self, attempt: str, *, submitted: bool) -> None:
