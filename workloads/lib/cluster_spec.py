@@ -104,8 +104,10 @@ def _addresses(cluster: dict[str, Any]) -> dict[str, tuple[str, ...]]:
 
 def _check_address(role: str, member: object) -> None:
     match = _ADDRESS.match(member) if isinstance(member, str) else None
-    if match is None or not 0 < int(match["port"]) < 65536:
-        raise InputError(f"TF_CONFIG: {role} address {member!r} is not 'host:port'.", "Use a port from 1 to 65535.")
+    # The chief uses the port after its own, too.
+    last = 65534 if role == "chief" else 65535
+    if match is None or not 0 < int(match["port"]) <= last:
+        raise InputError(f"TF_CONFIG: {role} address {member!r} is not 'host:port'.", f"Use a port from 1 to {last}.")
 
 
 def _task(task: object, addresses: Mapping[str, tuple[str, ...]]) -> tuple[str, int]:

@@ -41,6 +41,7 @@ def test_an_index_from_an_environment_variable_is_a_string():
         (config({**CLUSTER, "ps": ["p"]}), "'p' is not 'host:port'"),
         (config({**CLUSTER, "ps": ["p:0"]}), "'p:0' is not 'host:port'"),
         (config({**CLUSTER, "ps": ["p:65536"]}), "is not 'host:port'"),
+        (config({**CLUSTER, "chief": ["c:65535"]}), "Use a port from 1 to 65534"),
         (config({**CLUSTER, "ps": [2222]}), "2222 is not 'host:port'"),
         (config({**CLUSTER, "ps": ["c:2222"]}), "to both chief and ps"),
         (json.dumps({"cluster": CLUSTER}), "no object 'task'"),

@@ -12,6 +12,7 @@ class ExitCode(IntEnum):
     UNEXPECTED = 1
     BAD_INPUT = 2
     BOUND_NOT_REACHED = 3
+    DIVERGED = 4
     PREEMPTED = 42
     STALLED = 75
 
@@ -31,3 +32,13 @@ class InputError(ValueError):
 
 class StalledError(RuntimeError):
     """The cluster does not answer; the same run may succeed when it is started again."""
+
+
+class DivergedError(ArithmeticError):
+    """The loss or a parameter is not a finite number; the last checkpoint was saved before that, and more training does
+    not help.
+
+    :param message: one sentence naming the step.
+    """
+
+    remedy = "Lower learning_rate; the last checkpoint is from before, and is kept."

@@ -2,60 +2,119 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 
 from lib.errors import InputError, StalledError
 
-_CONNECT_SECONDS = 2.0
+_ANSWER_SECONDS = 2.0
+"""For looking up a name and connecting, of all peers together."""
 _POLL_SECONDS = 0.2
 
 
 def unreachable(peers: Mapping[str, str]) -> dict[str, str]:
     """Task name -> reason, for every peer that does not accept a connection now.
 
+    All are asked at once, each in a thread that nobody waits for longer than two seconds: it may hang in a name server
+    that does not answer, and who asks has little time himself.
+
     :param peers: task name -> "host:port".
     """
-    reasons = {}
-    for name, address in peers.items():
-        host, _, port = address.rpartition(":")
+    reasons = {name: f"{address}: no answer in {_ANSWER_SECONDS:.0f} s" for name, address in peers.items()}
+
+    def ask(name: str, address: str) -> None:
+        host, port = split(address)
         try:
-            socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
+            socket.create_connection((host, port), _ANSWER_SECONDS).close()
         except OSError as error:
             reasons[name] = f"{address}: {error}"
-    return reasons
+        else:
+            del reasons[name]
+
+    threads = [threading.Thread(target=ask, args=each, daemon=True) for each in peers.items()]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + _ANSWER_SECONDS
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return reasons.copy()
 
 
-def wait_for(peers: Mapping[str, str], timeout: float) -> None:
-    """Return when every peer has accepted a connection once.
+def wait_for(
+    peers: Mapping[str, str],
+    timeout: float,
+    silent: Callable[[], Collection[str]] = tuple,
+    waiting: Callable[[], object] = lambda: None,
+) -> None:
+    """Return when every peer has called and accepts connections.
 
     A name that is looked up too early and a refused connection are remembered by gRPC for seconds; here they cost one
-    poll, and the error names who is missing.
+    look, and the error names who is missing.
 
     :param timeout: limit in seconds.
-    :raises StalledError: a peer did not answer in time.
+    :param silent: the names of peers that have not called yet.
+    :param waiting: called at each look.
+    :raises StalledError: a peer was missing to the end.
     """
     deadline = time.monotonic() + timeout
-    missing: Mapping[str, str] = peers
     while True:
-        reasons = unreachable(missing)
-        if not reasons:
+        quiet = silent()
+        reasons = unreachable({name: peers[name] for name in quiet or peers})
+        missing = {name: reasons.get(name, f"{peers[name]}: it has not called") for name in quiet or reasons}
+        if not missing:
             return
-        missing = {name: peers[name] for name in reasons}
         if time.monotonic() > deadline:
-            missing_text = "; ".join(f"{name} ({reason})" for name, reason in reasons.items())
-            raise StalledError(f"After {timeout:.0f} s no connection to {missing_text}.")
+            text = "; ".join(f"{name} ({reason})" for name, reason in missing.items())
+            raise StalledError(f"After {timeout:.0f} s no connection to {text}.")
+        waiting()
         time.sleep(_POLL_SECONDS)
 
 
-def require_free(address: str) -> None:
+def split(address: str) -> tuple[str, int]:
+    """Host and port of "host:port"; the brackets of an IPv6 address are taken off."""
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def cut(host: str, port: int) -> int:
+    """Shut down this process's connections to a peer that is lost, and return how many there were.
+
+    A machine without power does not even refuse: what TensorFlow sent there would be waited for without end, by the
+    next checkpoint too. That a connection is cut TensorFlow notices, and its coordinator gives the work to another.
+
+    :param host: the peer's address as numbers.
+    """
+    wanted, found = _plain(host), 0
+    for descriptor in os.listdir("/proc/self/fd"):
+        # What is no socket, has no peer, or was closed meanwhile.
+        with suppress(OSError), socket.socket(fileno=os.dup(int(descriptor))) as connection:
+            there = connection.getpeername()
+            if connection.family in (socket.AF_INET, socket.AF_INET6) and (_plain(there[0]), there[1]) == (
+                wanted,
+                port,
+            ):
+                connection.shutdown(socket.SHUT_RDWR)
+                found += 1
+    return found
+
+
+def _plain(host: str) -> str:
+    """An IPv4 address as such, also where a socket of both families shows it."""
+    return host.removeprefix("::ffff:")
+
+
+def require_free(address: str, port: int | None = None) -> None:
     """Refuse a port of this host that something else listens on; TensorFlow's own error names no port.
 
     :param address: this task's "host:port"; TensorFlow binds the port on all of the host's addresses.
+    :param port: another port of the same host, instead of that of the address.
     :raises InputError: the port is taken.
     """
-    port = int(address.rpartition(":")[2])
+    port = port or split(address)[1]
     try:
         socket.create_server(("", port)).close()
     except OSError as error:

@@ -14,7 +14,6 @@ from lib.preemption import Preemption
 say = lambda: print("up", flush=True)
 """
 IMMEDIATE = "Preemption(); say(); time.sleep(30)"
-SERVER = "Preemption(0); say(); time.sleep(30)"
 DEFERRED = """
 p = Preemption()
 p.defer(lambda: None)
@@ -22,6 +21,15 @@ say()
 while not p.requested:
     time.sleep(0.05)
 sys.exit(7)
+"""
+REQUESTED = """
+p = Preemption()
+said = []
+p.defer(lambda: said.append(1))
+p.request()
+say()
+time.sleep(1)
+sys.exit(10 + len(said))
 """
 # A mutex that is never released stands in for a call that waits inside TensorFlow.
 BLOCKED = """
@@ -35,7 +43,7 @@ lock.acquire()
 """
 
 
-@pytest.mark.parametrize(("body", "code"), [(IMMEDIATE, 42), (SERVER, 0), (DEFERRED, 7), (BLOCKED, 9)])
+@pytest.mark.parametrize(("body", "code"), [(IMMEDIATE, 42), (DEFERRED, 7), (REQUESTED, 11), (BLOCKED, 9)])
 def test_sigterm(body, code):
     program = HEAD + body
     process = subprocess.Popen(

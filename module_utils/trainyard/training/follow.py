@@ -13,7 +13,7 @@ from ..core.errors import TrainyardError
 from ..kube.api import Api
 from ..kube.apply import retry
 from .bounds import Bounds
-from .jobset import API_VERSION, EXIT_BOUND, EXIT_REFUSED
+from .jobset import API_VERSION, EXIT_BOUND, EXIT_DIVERGED, EXIT_REFUSED
 from .logs import KeptLogs, last, progress_line, summary
 from .objects import result_record
 from .probe import Stranger
@@ -28,6 +28,7 @@ RELEASE_SECONDS = 120.0
 REMEDIES = {
     EXIT_REFUSED: "The training refused its input; its last line says what. Change workloads_training.",
     EXIT_BOUND: "Raise train_steps, or lower accuracy_bound, in workloads_training.",
+    EXIT_DIVERGED: "The loss is not a finite number any more: lower learning_rate in workloads_training.",
     75: "The run made no progress: see the log of the ps, and the state of its node.",
     137: "The chief was killed, most often for memory: raise chief.limits.memory in workloads_training.",
 }

@@ -27,12 +27,16 @@ INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 
 EXIT_REFUSED = 2
 EXIT_BOUND = 3
+EXIT_DIVERGED = 4
 EXIT_PREEMPTED = 42
-"""Exit codes of the training: input that cannot work, accuracy below the bound, state saved on SIGTERM."""
+"""Exit codes of the training: input that cannot work, accuracy below the bound, a loss that is not finite; told to stop
+by SIGTERM, and everything is saved."""
 
 DATA_ROLES = ("chief", "worker")
-GRACE_SECONDS = {"chief": 30, "ps": 5, "worker": 5}
-"""The chief saves a checkpoint when it is told to stop; ps and worker have no state and wait in `join()`."""
+GRACE_SECONDS = 30
+"""The chief needs up to 25 s to save and to end when it is told to stop; ps and workers serve it until then."""
+THREADS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
+"""TensorFlow would take the cores of the node, and be throttled by the limit of the pod."""
 
 LOST_NODE_SECONDS = 10
 """How long pods stay on a node that does not answer, after the 50 s that the cluster takes to say so. Kubernetes' own
@@ -145,8 +149,11 @@ def pod_template(training: Training, role: str, attempt: str, resume: str = "aut
         {"name": "TF_CONFIG", "value": tf_config(training, role)},
         {"name": "HOME", "value": "/tmp"},
         {"name": "PYTHONUNBUFFERED", "value": "1"},
-        *({"name": name, "value": value} for name, value in training.env.items()),
+        *({"name": name, "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}} for name in THREADS),
     ]
+    # The API server refuses a name twice.
+    env = [each for each in env if each["name"] not in training.env]
+    env += [{"name": name, "value": value} for name, value in training.env.items()]
     container = {
         "name": CONTAINER,
         "image": training.image,
@@ -154,7 +161,10 @@ def pod_template(training: Training, role: str, attempt: str, resume: str = "aut
         "command": list(training.command),
         "args": [f"--{name}={value}" for name, value in flags.items()],
         "env": env,
-        "ports": [{"name": "tensorflow", "containerPort": training.port, "protocol": "TCP"}],
+        "ports": [
+            {"name": name, "containerPort": port, "protocol": "TCP"}
+            for name, port in zip(("tensorflow", "control"), training.ports, strict=True)
+        ],
         "resources": {
             "limits": dict(training.roles[role].limits),
             "requests": dict(training.roles[role].requests),
@@ -168,7 +178,7 @@ def pod_template(training: Training, role: str, attempt: str, resume: str = "aut
             "restartPolicy": "Never",
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
-            "terminationGracePeriodSeconds": GRACE_SECONDS[role],
+            "terminationGracePeriodSeconds": GRACE_SECONDS,
             **pull_secrets(training),
             "securityContext": pod_security(),
             "tolerations": lost_node_tolerations(),
@@ -192,7 +202,7 @@ def _replicated_job(training: Training, role: str, attempt: str, resume: str = "
     """One Indexed Job per role. A worker is mended inside its Job; chief and ps hold state that the others need, so
     their first failure is the Job's, and the JobSet decides."""
     replicas = training.roles[role].replicas
-    refused = [EXIT_REFUSED, EXIT_BOUND] if role == "chief" else [EXIT_REFUSED]
+    refused = [EXIT_REFUSED, EXIT_BOUND, EXIT_DIVERGED] if role == "chief" else [EXIT_REFUSED]
     mend = "Ignore" if role == "worker" else "FailJob"
     spec: Object = {
         "completionMode": "Indexed",
@@ -212,7 +222,7 @@ def _replicated_job(training: Training, role: str, attempt: str, resume: str = "
 def failure_policy(training: Training) -> Object:
     """First matching rule wins; no rule means a counted restart, which the last one says in words."""
     policy = ["PodFailurePolicy"]
-    refused = f"exit code ({EXIT_REFUSED}|{EXIT_BOUND}) "
+    refused = f"exit code ({EXIT_REFUSED}|{EXIT_BOUND}|{EXIT_DIVERGED}) "
     preempted = [f"exit code {EXIT_PREEMPTED} ", "condition DisruptionTarget "]
     rules: list[Any] = [
         {"name": "refused", "action": "FailJobSet", "onJobFailureReasons": policy,

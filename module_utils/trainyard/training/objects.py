@@ -102,9 +102,9 @@ def _policy(training: Training, name: str, spec: Object) -> Object:
 
 
 def network_policies(training: Training) -> list[Object]:
-    """Nothing passes in the namespace, except between the pods of one run on its port, and to the cluster's DNS."""
+    """Nothing passes in the namespace, except between the pods of one run on its ports, and to the cluster's DNS."""
     own = {"matchLabels": {NAME_LABEL: training.name}}
-    port = [{"port": training.port, "protocol": "TCP"}]
+    ports = [{"port": port, "protocol": "TCP"} for port in training.ports]
     dns = {
         "to": [
             {
@@ -122,8 +122,8 @@ def network_policies(training: Training) -> list[Object]:
             {
                 "podSelector": own,
                 "policyTypes": ["Ingress", "Egress"],
-                "ingress": [{"from": [{"podSelector": own}], "ports": port}],
-                "egress": [{"to": [{"podSelector": own}], "ports": port}, dns],
+                "ingress": [{"from": [{"podSelector": own}], "ports": ports}],
+                "egress": [{"to": [{"podSelector": own}], "ports": ports}, dns],
             },
         ),
     ]

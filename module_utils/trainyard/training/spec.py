@@ -117,6 +117,11 @@ class Training:
     login: Login | None = None
 
     @property
+    def ports(self) -> tuple[int, int]:
+        """TensorFlow's port, and the chief's for the calls of the others, which is the next one."""
+        return self.port, self.port + 1
+
+    @property
     def endless(self) -> bool:
         return self.flags.get("train_steps") == 0
 
@@ -130,7 +135,10 @@ _PLAIN: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "image": (lambda value: _text(value) and bool(value), "an image reference"),
     "data_image": (_text, "an image reference, or empty"),
     "image_pull_policy": (lambda value: value in ("IfNotPresent", "Always", "Never"), "IfNotPresent, Always or Never"),
-    "port": (lambda value: _whole(value) and 1024 <= value <= 65535, "a port from 1024 to 65535"),
+    "port": (
+        lambda value: _whole(value) and 1024 <= value <= 65534,
+        "a port from 1024 to 65534 (the chief uses the next one, too)",
+    ),
     "max_restarts": (lambda value: _whole(value) and value >= 0, "a whole number from 0"),
     "worker_retries": (lambda value: _whole(value) and value >= 0, "a whole number from 0"),
     "timeout": (lambda value: _whole(value) and value >= 0, "whole seconds, 0 = unlimited"),

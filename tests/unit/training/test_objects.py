@@ -13,14 +13,15 @@ from ansible.module_utils.trainyard.training.spec import Login
 from tests.unit.training.samples import training
 
 
-def test_only_pods_of_the_run_reach_its_port() -> None:
+def test_only_pods_of_the_run_reach_its_ports() -> None:
     deny, own = network_policies(training(port=8000))
     assert deny["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
     mine = {"matchLabels": {"jobset.sigs.k8s.io/jobset-name": "mnist"}}
     assert own["spec"]["podSelector"] == mine
-    assert own["spec"]["ingress"] == [{"from": [{"podSelector": mine}], "ports": [{"port": 8000, "protocol": "TCP"}]}]
-    targets = [rule["ports"][0]["port"] for rule in own["spec"]["egress"]]
-    assert targets == [8000, 53]
+    ports = [{"port": 8000, "protocol": "TCP"}, {"port": 8001, "protocol": "TCP"}]
+    assert own["spec"]["ingress"] == [{"from": [{"podSelector": mine}], "ports": ports}]
+    targets = [{each["port"] for each in rule["ports"]} for rule in own["spec"]["egress"]]
+    assert targets == [{8000, 8001}, {53}]
 
 
 def test_the_stranger_may_send_anywhere_and_is_not_of_the_run() -> None:

@@ -35,6 +35,7 @@ DATA = {
         ({"accuracy_bound": 90}, ["accuracy_bound is 90", "fraction"]),
         ({"train_steps": 0, "accuracy_bound": 0.9}, ["accuracy_bound is 0.9", "train_steps is 0"]),
         ({"port": 80}, ["port is 80", "1024"]),
+        ({"port": 65535}, ["port is 65535", "65534"]),
         ({"image_pull_policy": "Sometimes"}, ["IfNotPresent"]),
         ({"chief": {"replicas": 2, **LIMITS}}, ["chief.replicas is 2", "must be 1"]),
         ({"ps": {"replicas": 0, **LIMITS}}, ["ps.replicas is 0"]),

@@ -18,7 +18,7 @@ RESULT: dict[str, Any] = {
     "train_steps": 2000,
     "accuracy": 0.9366,
     "accuracy_bound": 0.9,
-    "roles": {"chief-0": 0, "ps-0": "stopped", "worker-0": 143, "worker-1": 0},
+    "roles": {"chief-0": 0, "ps-0": "stopped", "worker-0": 143, "worker-1": 42},
     "isolation": {"stranger_blocked": True, "detail": "5 attempts had no connection"},
     "logs": ["/somewhere"],
 }
@@ -65,6 +65,7 @@ OWN = policy("own", {LABEL: "m"}, [{"from": [{"podSelector": {"matchLabels": {LA
         ({"steps": None}, 0.0, FAIL, "None of 2000 steps were done"),
         ({"roles": {"chief-0": 1}}, 0.0, FAIL, "chief-0 ended with 1"),
         ({"roles": {"chief-0": "stopped"}}, 0.0, FAIL, "chief-0 ended with stopped"),
+        ({"roles": {"chief-0": 42}}, 0.0, FAIL, "chief-0 ended with 42"),
         ({"roles": {"chief-0": 0, "worker-1": 137}}, 0.0, FAIL, "worker-1 ended with 137"),
         ({"roles": {}}, 0.0, FAIL, "the exit of the chief is not recorded"),
     ],

@@ -18,6 +18,7 @@ class Config:
     :param checkpoint_every: steps between checkpoints, 0 means only at the end and when stopped.
     :param report_every: steps between progress lines.
     :param stall_timeout: seconds without progress after which the chief gives up.
+    :param start_timeout: seconds that the chief waits for the others at its start.
     :param accuracy_bound: held-out accuracy (0 to 1) that the run must reach, 0 means none.
     :param steps_per_dispatch: upper limit of the steps a worker does per call from the chief.
     """
@@ -31,6 +32,7 @@ class Config:
     checkpoint_every: int = 200
     report_every: int = 20
     stall_timeout: float = 120.0
+    start_timeout: float = 300.0
     accuracy_bound: float = 0.0
     steps_per_dispatch: int = 10
     seed: int = 1
@@ -42,9 +44,9 @@ class Config:
         self._require("hidden_units", 1 <= self.hidden_units <= 65536, "1 to 65536")
         self._require("checkpoint_every", self.checkpoint_every >= 0, "0 (only at the end) or more")
         self._require("report_every", self.report_every >= 1, "1 or more")
-        self._require(
-            "stall_timeout", math.isfinite(self.stall_timeout) and self.stall_timeout >= 1, "1 second or more"
-        )
+        for name in ("stall_timeout", "start_timeout"):
+            seconds = getattr(self, name)
+            self._require(name, math.isfinite(seconds) and seconds >= 1, "1 second or more")
         self._require("accuracy_bound", 0 <= self.accuracy_bound <= 1, "0 (none) to 1")
         self._require("steps_per_dispatch", self.steps_per_dispatch >= 1, "1 or more")
         self._require("seed", 0 <= self.seed < 2**31, "0 to 2147483647")

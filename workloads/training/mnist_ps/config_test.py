@@ -27,6 +27,7 @@ def test_the_defaults_are_those_of_the_field():
         ("checkpoint_every", -1),
         ("report_every", 0),
         ("stall_timeout", 0.0),
+        ("start_timeout", float("inf")),
         ("accuracy_bound", 1.5),
         ("steps_per_dispatch", 0),
         ("seed", -1),

@@ -23,6 +23,7 @@ _HELP = {
     "checkpoint_every": "steps between checkpoints, 0: only at the end and when stopped",
     "report_every": "steps between progress lines",
     "stall_timeout": "seconds without progress after which the chief exits with 75",
+    "start_timeout": "seconds that the chief waits for ps and workers at its start",
     "accuracy_bound": "held-out accuracy to reach (else exit code 3), 0: none",
     "steps_per_dispatch": "most steps a worker does per call from the chief",
     "seed": "initial weights and order of the examples",

@@ -7,11 +7,12 @@ import platform
 import sys
 import traceback
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
-from lib import compat, peers
+from lib import compat, control, peers
 from lib.cluster_spec import Cluster, parse
-from lib.errors import ExitCode, InputError, StalledError
+from lib.errors import DivergedError, ExitCode, InputError, StalledError
+from lib.listener import LEAVING, LOST, Listener
 from lib.metrics import MetricsLog
 from lib.preemption import Preemption
 from lib.watchdog import Watchdog
@@ -42,21 +43,23 @@ def run(flags: Mapping[str, Any], started: float) -> int:
         cluster = parse(os.environ.get("TF_CONFIG"))
         peers.require_free(cluster.address)
         if cluster.role == "chief":
+            peers.require_free(cluster.address, control.port(cluster))
             log = MetricsLog(config.log_dir)
             code = _chief(config, cluster, log, started)
             # TensorFlow's tear-down waits for servers that are being stopped at the same moment.
-            sys.stderr.flush()
-            os._exit(int(code))
+            _leave(code)
         if cluster.role == "evaluator":
             raise InputError("The role evaluator is not used here: the chief evaluates.", "Remove it from TF_CONFIG.")
         _server(config, cluster, log)
     except InputError as error:
         return _failed(log, ExitCode.BAD_INPUT, error.message, remedy=error.remedy)
     except StalledError as error:
-        return _failed(log, ExitCode.STALLED, str(error))
+        _leave(_failed(log, ExitCode.STALLED, str(error)))
+    except DivergedError as error:
+        _leave(_failed(log, ExitCode.DIVERGED, str(error), remedy=error.remedy))
     except Exception as error:
         traceback.print_exc()
-        os._exit(int(_broken(log, cluster, error)))
+        _leave(_broken(log, cluster, error))
     return ExitCode.UNEXPECTED
 
 
@@ -67,8 +70,18 @@ def _chief(config: Config, cluster: Cluster, log: MetricsLog, started: float) ->
         away = peers.unreachable(cluster.peers("ps", "worker"))
         log.emit("error", code=int(ExitCode.STALLED), message="No progress.", unreachable=away, **known)
 
+    def told(task: str, state: str, why: str) -> None:
+        """Nothing can be saved without a ps; without a worker, or with one that leaves, the run goes on."""
+        log.emit("peer", task=task, state=state, why=why)
+        if task.startswith("ps") and state == LEAVING:
+            preemption.request()
+        if task.startswith("ps") and state == LOST:
+            _leave(_failed(log, ExitCode.STALLED, f"Lost {task}: {why}.", unreachable={task: why}))
+
     watchdog = Watchdog(config.stall_timeout, stalled)
     watchdog.start()
+    listener = Listener(cluster, told, lambda: preemption.requested)
+    listener.start()
     log.emit(
         "start", role="chief", address=cluster.address, train_steps=config.train_steps, batch_size=config.batch_size
     )
@@ -76,11 +89,14 @@ def _chief(config: Config, cluster: Cluster, log: MetricsLog, started: float) ->
     from training.mnist_ps import train
 
     _check_versions()
-    return train.train(config, cluster, log, watchdog, preemption, started)
+    try:
+        return train.train(config, cluster, log, watchdog, preemption, listener, started)
+    finally:
+        listener.stop()
 
 
 def _server(config: Config, cluster: Cluster, log: MetricsLog) -> None:
-    Preemption(ExitCode.TRAINED)
+    preemption = Preemption()
     from lib.server import serve
     from training.mnist_ps import data
 
@@ -88,7 +104,7 @@ def _server(config: Config, cluster: Cluster, log: MetricsLog) -> None:
     if cluster.role == "worker":
         data.find(config.data_dir)
     log.emit("start", role=cluster.role, index=cluster.index, address=cluster.address)
-    serve(cluster)
+    serve(cluster, preemption)
 
 
 def _check_versions() -> None:
@@ -114,3 +130,10 @@ def _failed(log: MetricsLog, code: ExitCode, message: str, **fields: Any) -> Exi
     log.emit("error", code=int(code), message=message, **fields)
     print(message, fields.get("remedy", ""), file=sys.stderr, flush=True)
     return code
+
+
+def _leave(code: ExitCode) -> NoReturn:
+    """End the process without waiting for threads: some may hang."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(int(code))

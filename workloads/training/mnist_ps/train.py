@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
+import functools
+import math
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -10,45 +11,56 @@ from typing import Any
 import tensorflow as tf
 
 from lib import peers
+from lib.calls import Calls, Ended
 from lib.checkpoint import ChiefCheckpoint
 from lib.cluster_spec import Cluster
-from lib.errors import ExitCode
+from lib.dispatch import Call, Dispatcher
+from lib.errors import DivergedError, ExitCode
+from lib.listener import Listener
 from lib.metrics import MetricsLog
-from lib.preemption import Preemption
+from lib.pace import CALLS_PER_WORKER, Pace
+from lib.preemption import GRACE_SECONDS, Preemption
+from lib.progress import Progress
 from lib.watchdog import Watchdog
 from training.mnist_ps import data
 from training.mnist_ps.config import Config
-from training.mnist_ps.dispatch import Call, Dispatcher
 from training.mnist_ps.evaluate import evaluate
 from training.mnist_ps.model import Classifier
 from training.mnist_ps.optimizer import Adam
 from training.mnist_ps.step import Counters, make_train_call
 
-CALLS_PER_WORKER = 3
-"""Calls under way per worker: one that runs, and enough queued that it never waits for the chief."""
-
 _CHIEF_DEVICE = "/job:chief/replica:0/task:0/device:CPU:0"
 
-_SAVE_SECONDS = 20.0
-"""Time to drain and save after SIGTERM; less than the 30 s that Kubernetes grants by default."""
+_LOOK_SECONDS = 0.2
+"""Between two looks at whether the process was asked to end, while no call ends."""
 
 
 def train(
-    config: Config, cluster: Cluster, log: MetricsLog, watchdog: Watchdog, preemption: Preemption, started: float
+    config: Config,
+    cluster: Cluster,
+    log: MetricsLog,
+    watchdog: Watchdog,
+    preemption: Preemption,
+    listener: Listener,
+    started: float,
 ) -> ExitCode:
     """Train to the configured step, evaluate, and compare with the bound.
 
+    :param listener: knows who has called.
     :param started: when the process started, seconds since the epoch.
+    :raises DivergedError: a loss or a parameter is not finite; nothing is saved.
+    :raises StalledError: a ps or worker does not come, or steps do not come back.
     """
     files = data.find(config.data_dir)
-    watchdog.beat("waiting for parameter servers and workers")
-    peers.wait_for(cluster.peers("ps", "worker"), config.stall_timeout)
+    servers = cluster.peers("ps", "worker")
+    waiting = functools.partial(watchdog.beat, "waiting for parameter servers and workers")
+    peers.wait_for(servers, config.start_timeout, listener.missing, waiting)
     watchdog.beat("connecting")
     training = _Training(config, cluster, files, log, watchdog)
     # From here to the end the parameter servers' port is in use: the variables lie there.
-    log.emit("connected", peers=cluster.peers("ps", "worker"))
+    log.emit("connected", peers=servers)
     training.restore()
-    preemption.defer(lambda: watchdog.shorten(_SAVE_SECONDS))
+    preemption.defer(lambda: watchdog.shorten(GRACE_SECONDS))
     training.loop(preemption)
     if preemption.requested and not training.finished:
         training.save()
@@ -102,10 +114,17 @@ class _Training:
             self._log.emit("restore", step=self._step, path=path)
 
     def save(self) -> None:
-        """Write a checkpoint of the present step, unless it is the one saved last. No step may be under way."""
+        """Write a checkpoint of the present step, unless it is the one saved last. No step may be under way.
+
+        :raises DivergedError: a parameter is not finite.
+        """
         if self._saved == self._step:
             return
         self._watchdog.beat("saving", self._step)
+        # The last step's update is seen by no loss yet.
+        for parameter in self._model.parameters():
+            if not tf.reduce_all(tf.math.is_finite(parameter)):
+                raise DivergedError(f"After step {self._step}, {parameter.name.split(':')[0]} is not finite.")
         path = self._checkpoint.save(self._step)
         self._saved = self._step
         self._log.emit("checkpoint", step=self._step, path=path)
@@ -125,27 +144,24 @@ class _Training:
         """Hand out and collect steps until the target is reached or the process is asked to end."""
         config = self._config
         dispatcher = Dispatcher(
-            self._start,
-            config.train_steps,
-            config.steps_per_dispatch,
-            self._lanes,
-            (config.report_every,),
-            config.checkpoint_every,
+            self._start, config.train_steps, self._lanes, (config.report_every,), config.checkpoint_every
         )
         dispatcher.pass_barrier()
-        report = _Report(config, self._log, self._start)
+        pace = Pace(self._lanes // CALLS_PER_WORKER, config.steps_per_dispatch)
+        progress = Progress(self._log, config.report_every, config.train_steps, self._start)
         begun = time.monotonic()
         self._watchdog.beat("training", self._step)
         examples = iter(self._coordinator.create_per_worker_dataset(lambda: data.training_dataset(self._files)))
+        calls = Calls(dispatcher, pace, functools.partial(self._schedule, examples), config.stall_timeout)
         while True:
-            while not preemption.requested and (call := dispatcher.next_call()):
-                dispatcher.handed(self._schedule(call, examples))
+            if not preemption.requested:
+                calls.hand_out()
             if dispatcher.pending:
-                call = dispatcher.collect()
-                total, done = self._result(call)
-                self._step = dispatcher.collected
-                self._watchdog.beat("training", self._step)
-                report.add(self._step, total, done)
+                if ended := calls.take_in(_LOOK_SECONDS):
+                    total, done = self._result(ended)
+                    self._step = dispatcher.collected
+                    self._watchdog.beat("training", self._step)
+                    progress.add(self._step, total, done)
                 continue
             self._settle()
             if preemption.requested or dispatcher.finished or not dispatcher.at_barrier:
@@ -156,21 +172,24 @@ class _Training:
             dispatcher.pass_barrier()
         self._loop_seconds = time.monotonic() - begun
 
-    def _schedule(self, call: Call, examples: Iterator[Any]) -> Call:
+    def _schedule(self, examples: Iterator[Any], call: Call) -> Any:
         numbers = [tf.constant(number, tf.int64) for number in (call.lane, call.first, call.count)]
-        return dataclasses.replace(call, result=self._coordinator.schedule(self._call, args=(examples, *numbers)))
+        return self._coordinator.schedule(self._call, args=(examples, *numbers))
 
-    def _result(self, call: Call) -> tuple[float, int]:
-        """Wait for a call: the sum of its losses, and of how many steps."""
-        try:
-            total, done = call.result.fetch()
-            return float(total), int(done)
-        except (tf.errors.UnavailableError, tf.errors.AbortedError):
-            # The values of a call that has ended stay on its worker until they are fetched; a worker that dies in
-            # between takes them along. The mark on the parameter server says whether the steps were done.
-            if int(self._counters.next_step.numpy()[call.lane]) < call.first + call.count:
-                raise
+    def _result(self, ended: Ended) -> tuple[float, int]:
+        """What a call returned: the sum of its losses, and of how many steps."""
+        call = ended.call
+        if ended.error is None:
+            total, done = float(ended.values[0]), int(ended.values[1])
+            if not math.isfinite(total):
+                raise DivergedError(f"The loss of the steps {call.first} to {call.first + call.count - 1} is {total}.")
+            return total, done
+        # The values of a call that has ended stay on its worker until they are fetched; a worker that dies in between
+        # takes them along. The mark on the parameter server says whether the steps were done.
+        lost = isinstance(ended.error, tf.errors.UnavailableError | tf.errors.AbortedError)
+        if lost and int(self._counters.next_step.numpy()[call.lane]) >= call.first + call.count:
             return 0.0, 0
+        raise ended.error
 
     def _settle(self) -> None:
         """With no step under way, compare the counter on the parameter server with the steps that came back."""
@@ -199,26 +218,3 @@ class _Training:
         )
         self._watchdog.stop()
         return code
-
-
-class _Report:
-    """Progress lines: mean loss and speed since the last one."""
-
-    def __init__(self, config: Config, log: MetricsLog, start: int) -> None:
-        self._config, self._log = config, log
-        self._reported, self._time = start, time.monotonic()
-        self._loss, self._steps = 0.0, 0
-
-    def add(self, step: int, loss: float, steps: int) -> None:
-        """Count one collected call; `loss` is the sum over its `steps` steps, `step` all steps done so far."""
-        self._loss += loss
-        self._steps += steps
-        if step % self._config.report_every and step != self._config.train_steps:
-            return
-        now = time.monotonic()
-        speed = (step - self._reported) / max(now - self._time, 1e-6)
-        mean = self._loss / self._steps if self._steps else float("nan")
-        self._log.emit("step", step=step, steps_total=self._config.train_steps, loss=mean, steps_per_second=speed)
-        self._log.scalars(step, **{"train/loss": mean, "train/steps_per_second": speed})
-        self._reported, self._time = step, now
-        self._loss, self._steps = 0.0, 0

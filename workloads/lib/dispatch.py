@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -12,22 +10,19 @@ class Call:
     """Steps `first` ... `first + count - 1`, handed out together.
 
     :param lane: index of the call's progress mark; free again when the call has been collected.
-    :param result: what the coordinator returned for it.
     """
 
     first: int
     count: int
     lane: int
-    result: Any = None
 
 
 @dataclass
 class Dispatcher:
-    """Hands out every step once, in order, and collects the calls in the same order.
+    """Hands out every step once, in order; the calls may be collected in any order.
 
     :param start: first step to hand out.
     :param target: step to stop at, 0 for never.
-    :param limit: most steps per call.
     :param lanes: most calls under way.
     :param boundaries: no call crosses a multiple of these (0 is ignored).
     :param barrier: at multiples of this, nothing is handed out until all calls are collected and `pass_barrier` is
@@ -36,15 +31,14 @@ class Dispatcher:
 
     start: int
     target: int
-    limit: int
     lanes: int
     boundaries: tuple[int, ...] = ()
     barrier: int = 0
-    pending: deque[Call] = field(default_factory=deque)
+    pending: dict[int, Call] = field(default_factory=dict)
+    """Calls under way by lane, the oldest first."""
 
     def __post_init__(self) -> None:
         self.handed_out = self.collected = self._passed = self.start
-        self._calls = 0
 
     @property
     def finished(self) -> bool:
@@ -55,32 +49,35 @@ class Dispatcher:
         """Every step before a barrier is collected, and the barrier was not passed yet."""
         return not self.pending and self._barred()
 
+    @property
+    def under_way(self) -> int:
+        """Steps that are handed out and not collected."""
+        return self.handed_out - self.collected
+
     def pass_barrier(self) -> None:
         self._passed = self.handed_out
 
-    def next_call(self) -> Call | None:
-        """The next steps to hand out, None when there are none now."""
+    def next_call(self, limit: int) -> Call | None:
+        """Hand out the next steps; None when there are none now.
+
+        :param limit: most steps for the call. What is left to the next boundary is divided evenly.
+        """
         if len(self.pending) >= self.lanes or self._barred() or (self.target and self.handed_out >= self.target):
             return None
-        count = self.limit
-        for every in (*self.boundaries, self.barrier):
-            if every:
-                count = min(count, every - self.handed_out % every)
+        ends = [every - self.handed_out % every for every in (*self.boundaries, self.barrier) if every]
         if self.target:
-            count = min(count, self.target - self.handed_out)
-        return Call(self.handed_out, count, self._calls % self.lanes)
-
-    def handed(self, call: Call) -> None:
-        """The call is under way."""
-        self.pending.append(call)
-        self.handed_out += call.count
-        self._calls += 1
-
-    def collect(self) -> Call:
-        """The oldest call under way; its steps count as done."""
-        call = self.pending.popleft()
-        self.collected += call.count
+            ends.append(self.target - self.handed_out)
+        left = min(ends, default=limit)
+        count = -(-left // -(-left // limit))
+        lane = next(lane for lane in range(self.lanes) if lane not in self.pending)
+        call = self.pending[lane] = Call(self.handed_out, count, lane)
+        self.handed_out += count
         return call
+
+    def collect(self, call: Call) -> None:
+        """A call has ended; its steps count as done."""
+        del self.pending[call.lane]
+        self.collected += call.count
 
     def _barred(self) -> bool:
         return bool(self.barrier) and self.handed_out % self.barrier == 0 and self.handed_out != self._passed

@@ -1,0 +1,83 @@
+"""One TCP connection from every ps and worker to the chief: who is there, who is leaving, who is gone.
+
+TensorFlow itself says none of it: its coordinator waits for a dead parameter server for ever. The chief listens on the
+port after its TensorFlow server's. A server says `hello ROLE INDEX PROCESS`, then `alive` every two seconds, and
+`leaving` after SIGTERM. The chief says nothing; that it hangs up tells a leaving server that it is not needed any more.
+
+Nothing here is authenticated, like TensorFlow's own port, over which anybody could stop or change a run: the run's
+NetworkPolicy admits only its own pods to both. Lines that are not understood are ignored, and what says no `hello` is
+hung up on, so that whatever else connects by mistake does no harm.
+
+Here is the server's end; the chief's is in `listener`.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import uuid
+from contextlib import suppress
+
+from lib.cluster_spec import Cluster
+from lib.peers import split
+from lib.preemption import GRACE_SECONDS
+
+BEAT_SECONDS = 2.0
+SILENT_SECONDS = 15.0
+"""A peer that says nothing for so long has lost its power, its network or its mind."""
+LINE_BYTES = 128
+
+_CONNECT_SECONDS = 2.0
+
+
+def port(cluster: Cluster) -> int:
+    """The chief's port for these connections."""
+    return split(cluster.addresses["chief"][0])[1] + 1
+
+
+class Link(threading.Thread):
+    """A server's end. Start it when the server can be used."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(name="control", daemon=True)
+        self._chief = (split(cluster.addresses["chief"][0])[0], port(cluster))
+        self._hello = f"hello {cluster.role} {cluster.index} {uuid.uuid4().hex}\n".encode()
+        self._connection: socket.socket | None = None
+        self._leaving = threading.Event()
+        self._released = threading.Event()
+
+    def leave(self) -> None:
+        """Tell the chief that this process will end, and return when it may: the chief has hung up, is not there, or
+        the time is over."""
+        self._leaving.set()
+        if connection := self._connection:
+            with suppress(OSError):
+                connection.sendall(b"leaving\n")
+        self._released.wait(GRACE_SECONDS)
+
+    def run(self) -> None:
+        while not self._released.is_set():
+            last = self._leaving.is_set()
+            with suppress(OSError), socket.create_connection(self._chief, _CONNECT_SECONDS) as connection:
+                self._talk(connection)
+                last = self._leaving.is_set()
+            self._connection = None
+            if last:
+                self._released.set()
+            self._leaving.wait(BEAT_SECONDS / 2)
+
+    def _talk(self, connection: socket.socket) -> None:
+        """Say what is to be said until the chief hangs up or does not answer."""
+        milliseconds = int(SILENT_SECONDS * 1000)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
+        connection.settimeout(BEAT_SECONDS)
+        connection.sendall(self._hello)
+        self._connection = connection
+        if self._leaving.is_set():
+            connection.sendall(b"leaving\n")
+        while True:
+            try:
+                if not connection.recv(LINE_BYTES):
+                    return
+            except TimeoutError:
+                connection.sendall(b"alive\n")

@@ -1,0 +1,196 @@
+"""The connections between servers and chief: real sockets, real processes."""
+
+import json
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lib import free_ports, listener
+from lib.cluster_spec import parse
+from lib.control import port
+from lib.listener import HERE, LEAVING, LOST, Listener
+
+WORKLOADS = Path(__file__).parents[1]
+SERVER = """
+import os, socket
+from lib.cluster_spec import parse
+from lib.control import Link
+from lib.preemption import Preemption
+preemption = Preemption()
+cluster = parse(os.environ["TF_CONFIG"])
+server = socket.create_server(("127.0.0.1", int(cluster.address.rpartition(":")[2])))
+link = Link(cluster)
+link.start()
+preemption.defer(lambda: (link.leave(), os._exit(42)))
+while True:
+    server.accept()[0].close()
+"""
+
+
+class Cluster:
+    """A chief's listener in this process, servers in others."""
+
+    def __init__(self):
+        chief, ps, *workers = free_ports.addresses(4)
+        self.members = {"chief": [chief], "ps": [ps], "worker": workers}
+        self.spec = parse(self.config("chief", 0))
+        self.stopping = False
+        self.told = queue.Queue()
+        self.servers = {}
+        self.listener = Listener(self.spec, lambda *news: self.told.put(news), lambda: self.stopping)
+        self.listener.start()
+
+    def config(self, role, index):
+        return json.dumps({"cluster": self.members, "task": {"type": role, "index": index}})
+
+    def start(self, role, index=0):
+        env = {"PYTHONPATH": str(WORKLOADS), "TF_CONFIG": self.config(role, index)}
+        process = subprocess.Popen([sys.executable, "-c", SERVER], env=env)
+        self.servers[f"{role} {index}"] = process
+        self.until(lambda: f"{role} {index}" not in self.listener.missing())
+        return process
+
+    def connect(self, *lines):
+        stranger = socket.create_connection(("127.0.0.1", port(self.spec)), 5)
+        for line in lines:
+            stranger.sendall(line)
+        return stranger
+
+    def news(self, seconds=10):
+        return self.told.get(timeout=seconds)[:2]
+
+    @staticmethod
+    def until(true):
+        deadline = time.monotonic() + 20
+        while not true():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+@pytest.fixture
+def cluster():
+    made = Cluster()
+    yield made
+    made.listener.stop()
+    for process in made.servers.values():
+        process.kill()
+        process.wait()
+
+
+def test_who_has_called_is_not_missing(cluster):
+    assert cluster.listener.missing() == ["ps 0", "worker 0", "worker 1"]
+    cluster.start("worker", 1)
+    assert cluster.listener.missing() == ["ps 0", "worker 0"]
+
+
+def test_a_leaving_ps_serves_on_until_the_chief_hangs_up(cluster):
+    ps = cluster.start("ps")
+    ps.terminate()
+    assert cluster.news() == ("ps 0", LEAVING)
+    time.sleep(3)
+    assert ps.poll() is None, "it went before the chief had saved"
+    cluster.listener.stop()
+    cluster.listener.join()
+    for connection in cluster.listener._connections:
+        connection.socket.close()
+    assert ps.wait(5) == 42
+
+
+def test_a_leaving_worker_is_let_go_while_the_run_goes_on(cluster, monkeypatch):
+    monkeypatch.setattr(listener, "RELEASE_SECONDS", 1.0)
+    worker = cluster.start("worker")
+    cluster.stopping = True
+    worker.terminate()
+    assert cluster.news() == ("worker 0", LEAVING)
+    time.sleep(2)
+    assert worker.poll() is None, "the chief, which stops, still needs it"
+    cluster.stopping = False
+    assert worker.wait(5) == 42
+    cluster.start("worker")
+    assert cluster.news() == ("worker 0", HERE)
+
+
+def test_a_server_that_nobody_listens_to_leaves_at_once(cluster):
+    ps = cluster.start("ps")
+    cluster.listener.stop()
+    cluster.listener.join()
+    cluster.listener._server.close()
+    for connection in cluster.listener._connections:
+        connection.socket.close()
+    begun = time.monotonic()
+    ps.terminate()
+    assert ps.wait(10) == 42
+    assert time.monotonic() - begun < 5
+
+
+@pytest.mark.parametrize("role", ["ps", "worker"])
+def test_a_killed_server_is_lost_at_once(cluster, role):
+    process = cluster.start(role)
+    begun = time.monotonic()
+    process.kill()
+    assert cluster.news() == (f"{role} 0", LOST)
+    assert time.monotonic() - begun < 3
+
+
+def test_a_silent_server_is_lost_and_may_come_back(cluster, monkeypatch):
+    monkeypatch.setattr(listener, "SILENT_SECONDS", 5.0)
+    process = cluster.start("worker")
+    process.send_signal(signal.SIGSTOP)
+    assert cluster.news() == ("worker 0", LOST)
+    process.send_signal(signal.SIGCONT)
+    assert cluster.news() == ("worker 0", HERE)
+
+
+def test_a_short_break_loses_nobody(cluster):
+    cluster.start("ps")
+    for connection in list(cluster.listener._connections):
+        connection.socket.shutdown(socket.SHUT_RDWR)
+    with pytest.raises(queue.Empty):
+        cluster.news(4)
+
+
+def test_a_ps_that_is_another_process_is_lost(cluster):
+    with cluster.connect(b"hello ps 0 first\n"):
+        cluster.until(lambda: "ps 0" not in cluster.listener.missing())
+        with cluster.connect(b"hello ps 0 second\n"):
+            assert cluster.news() == ("ps 0", LOST)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b"leaving\nalive\n",
+        b"hello\nhello ps\nhello ps 0\nhello ps 7 x\nhello chief 0 x\nhello ps 0 x y\nleaving\n",
+        b"\xff\xfe\n\n\x00\n",
+        b"GET / HTTP/1.1\r\nHost: chief\r\n\r\n",
+        b"x" * 100_000,
+        b"",
+    ],
+)
+def test_what_is_no_line_of_ours_changes_nothing_and_is_hung_up_on(cluster, monkeypatch, lines):
+    monkeypatch.setattr(listener, "HELLO_SECONDS", 1.0)
+    cluster.start("ps")
+    with cluster.connect() as stranger:
+        try:
+            stranger.sendall(lines)
+            assert stranger.recv(1) == b""
+        except ConnectionError:
+            pass  # hung up on in the middle of its line
+    assert cluster.told.empty()
+    assert cluster.listener.missing() == ["worker 0", "worker 1"]
+
+
+def test_a_flood_of_connections_is_limited_and_ends(cluster, monkeypatch):
+    monkeypatch.setattr(listener, "HELLO_SECONDS", 2.0)
+    flood = [cluster.connect() for _ in range(60)]
+    cluster.until(lambda: len(cluster.listener._connections) == 28)
+    cluster.until(lambda: not cluster.listener._connections)
+    for each in flood:
+        each.close()
+    cluster.start("ps")
