@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import tensorflow as tf
@@ -18,13 +19,16 @@ class ChiefCheckpoint:
     By default TensorFlow lets every device write its own part of a checkpoint, which needs a volume shared by chief and
     parameter servers. Here the values travel to the chief, and the chief does the input and output.
 
-    :param directory: where the checkpoints lie, on the chief.
+    :param directory: where the checkpoints are written.
+    :param sources: folders with checkpoints to go on from, the newest first.
     :param io_device: TensorFlow's name of the chief's device.
     :param objects: name -> trackable.
     """
 
-    def __init__(self, directory: Path, io_device: str, **objects: tf.Module | tf.Variable) -> None:
-        self._directory = directory
+    def __init__(
+        self, directory: Path, sources: Sequence[Path], io_device: str, **objects: tf.Module | tf.Variable
+    ) -> None:
+        self._sources = sources
         self._options = tf.train.CheckpointOptions(experimental_io_device=io_device)
         self._checkpoint = tf.train.Checkpoint(**objects)
         self._manager = tf.train.CheckpointManager(self._checkpoint, str(directory), max_to_keep=KEEP)
@@ -37,13 +41,13 @@ class ChiefCheckpoint:
         return self._manager.save(checkpoint_number=step, options=self._options)
 
     def restore(self) -> str | None:
-        """Restore the newest readable checkpoint; None when there has never been one.
+        """Restore the newest readable checkpoint; None where there is nothing to go on from.
 
         :raises InputError: there are checkpoints, but none fits or none can be read. Training then never starts over
             silently.
         """
         unreadable = []
-        for path in reversed(self._manager.checkpoints):
+        for path in self._newest_first():
             try:
                 tf.train.load_checkpoint(path)
             except tf.errors.OpError as error:
@@ -57,10 +61,16 @@ class ChiefCheckpoint:
             except (AssertionError, ValueError, tf.errors.InvalidArgumentError) as error:
                 raise InputError(
                     f"{path} does not fit this training ({str(error).splitlines()[0]}).",
-                    "Use the model flags it was written with, or another log_dir.",
+                    "Use the model flags it was written with, another log_dir, or resume=fresh.",
                 ) from error
         if unreadable:
             raise InputError(
-                f"No checkpoint in {self._directory} can be read ({'; '.join(unreadable)}).", "Use another log_dir."
+                f"No checkpoint can be read ({'; '.join(unreadable)}).",
+                "Start over with resume=fresh or another log_dir.",
             )
         return None
+
+    def _newest_first(self) -> Iterator[str]:
+        for folder in self._sources:
+            state = tf.train.get_checkpoint_state(str(folder))
+            yield from reversed(state.all_model_checkpoint_paths if state else [])

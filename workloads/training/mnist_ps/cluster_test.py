@@ -61,7 +61,7 @@ class Processes:
         return self.events("checkpoint")[-1]["step"]
 
     def events(self, name: str) -> list[dict]:
-        path = self.logs / "metrics.jsonl"
+        path = self.logs / "attempts/first/metrics.jsonl"
         lines = path.read_text().splitlines() if path.exists() else []
         return [event for event in map(json.loads, lines) if event["event"] == name]
 
@@ -193,7 +193,7 @@ def test_what_is_no_finite_number_is_never_saved(processes, rate, every, what):
     assert chief.wait(START_SECONDS) == 4
     error = processes.events("error")[-1]
     assert error["code"] == 4 and error["message"].startswith(what) and "learning_rate" in error["remedy"]
-    assert not list(processes.logs.glob("checkpoints/*"))
+    assert not list(processes.logs.glob("checkpoints/*/*.index"))
 
 
 @pytest.mark.slow

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from lib.errors import InputError
+from lib.run_folder import AUTO, FRESH
 
 
 @dataclass(frozen=True)
@@ -15,6 +17,9 @@ class Config:
 
     :param train_steps: global steps to reach, 0 means until stopped.
     :param batch_size: examples per step of one worker.
+    :param log_dir: the run's folder, as `lib.run_folder` describes it.
+    :param attempt: name of this submission of the run.
+    :param resume: `auto` or `fresh`.
     :param checkpoint_every: steps between checkpoints, 0 means only at the end and when stopped.
     :param report_every: steps between progress lines.
     :param stall_timeout: seconds without progress after which the chief gives up.
@@ -29,6 +34,8 @@ class Config:
     hidden_units: int = 100
     data_dir: Path = Path("/data")
     log_dir: Path = Path("/logs")
+    attempt: str = "first"
+    resume: str = AUTO
     checkpoint_every: int = 200
     report_every: int = 20
     stall_timeout: float = 120.0
@@ -42,6 +49,8 @@ class Config:
         self._require("batch_size", 1 <= self.batch_size <= 60000, "1 to 60000")
         self._require("learning_rate", math.isfinite(self.learning_rate) and self.learning_rate > 0, "more than 0")
         self._require("hidden_units", 1 <= self.hidden_units <= 65536, "1 to 65536")
+        self._require("attempt", bool(re.fullmatch(r"[A-Za-z0-9-]{1,40}", self.attempt)), "letters, digits and dashes")
+        self._require("resume", self.resume in (AUTO, FRESH), f"{AUTO} or {FRESH}")
         self._require("checkpoint_every", self.checkpoint_every >= 0, "0 (only at the end) or more")
         self._require("report_every", self.report_every >= 1, "1 or more")
         for name in ("stall_timeout", "start_timeout"):

@@ -19,7 +19,9 @@ _HELP = {
     "learning_rate": "Adam's step size",
     "hidden_units": "width of the hidden layer",
     "data_dir": "directory of the idx files, on chief and workers",
-    "log_dir": "directory of metrics, events and checkpoints, on the chief; never emptied",
+    "log_dir": "the run's folder on the chief: checkpoints, and metrics and events by attempt; never emptied",
+    "attempt": "name of this submission of the run; a restart of the same one has the same",
+    "resume": "auto: go on from the newest checkpoint, fresh: start over",
     "checkpoint_every": "steps between checkpoints, 0: only at the end and when stopped",
     "report_every": "steps between progress lines",
     "stall_timeout": "seconds without progress after which the chief exits with 75",
@@ -39,7 +41,7 @@ def parse_flags(arguments: list[str] | None = None) -> dict[str, object]:
         allow_abbrev=False,
     )
     for field in dataclasses.fields(Config):
-        kind = {"int": int, "float": float, "Path": Path}[str(field.type)]
+        kind = {"int": int, "float": float, "str": str, "Path": Path}[str(field.type)]
         parser.add_argument(f"--{field.name}", type=kind, default=field.default, help=_HELP[field.name])
     return vars(parser.parse_args(arguments))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import sys
@@ -15,11 +16,15 @@ from lib.errors import DivergedError, ExitCode, InputError, StalledError
 from lib.listener import LEAVING, LOST, Listener
 from lib.metrics import MetricsLog
 from lib.preemption import Preemption
+from lib.run_folder import RunFolder
 from lib.watchdog import Watchdog
 from training.mnist_ps.config import Config
 
 _DETAIL_CHARACTERS = 600
 """Of an exception's text; the whole traceback goes to standard error."""
+
+_FOLDER_SECONDS = 60.0
+"""For the chief of before to be gone; one that is alive is told to stop before this one starts."""
 
 _ENVIRONMENT = {
     # A call to a task that is away fails at once instead of waiting, so that the coordinator can give it to another.
@@ -44,10 +49,11 @@ def run(flags: Mapping[str, Any], started: float) -> int:
         peers.require_free(cluster.address)
         if cluster.role == "chief":
             peers.require_free(cluster.address, control.port(cluster))
-            log = MetricsLog(config.log_dir)
-            code = _chief(config, cluster, log, started)
+            preemption = Preemption()
+            folder = RunFolder(config.log_dir, config.attempt, functools.partial(_overtaken, log), _FOLDER_SECONDS)
+            log = MetricsLog(folder.events)
             # TensorFlow's tear-down waits for servers that are being stopped at the same moment.
-            _leave(code)
+            _leave(_chief(config, cluster, log, preemption, folder, started))
         if cluster.role == "evaluator":
             raise InputError("The role evaluator is not used here: the chief evaluates.", "Remove it from TF_CONFIG.")
         _server(config, cluster, log)
@@ -63,12 +69,18 @@ def run(flags: Mapping[str, Any], started: float) -> int:
     return ExitCode.UNEXPECTED
 
 
-def _chief(config: Config, cluster: Cluster, log: MetricsLog, started: float) -> ExitCode:
-    preemption = Preemption()
+def _overtaken(log: MetricsLog, why: str) -> None:
+    _leave(_failed(log, ExitCode.STALLED, f"This chief was taken for lost: {why}."))
+
+
+def _chief(
+    config: Config, cluster: Cluster, log: MetricsLog, preemption: Preemption, folder: RunFolder, started: float
+) -> ExitCode:
 
     def stalled(known: dict[str, Any]) -> None:
         away = peers.unreachable(cluster.peers("ps", "worker"))
         log.emit("error", code=int(ExitCode.STALLED), message="No progress.", unreachable=away, **known)
+        folder.release()
 
     def told(task: str, state: str, why: str) -> None:
         """Nothing can be saved without a ps; without a worker, or with one that leaves, the run goes on."""
@@ -76,6 +88,7 @@ def _chief(config: Config, cluster: Cluster, log: MetricsLog, started: float) ->
         if task.startswith("ps") and state == LEAVING:
             preemption.request()
         if task.startswith("ps") and state == LOST:
+            folder.release()
             _leave(_failed(log, ExitCode.STALLED, f"Lost {task}: {why}.", unreachable={task: why}))
 
     watchdog = Watchdog(config.stall_timeout, stalled)
@@ -90,9 +103,10 @@ def _chief(config: Config, cluster: Cluster, log: MetricsLog, started: float) ->
 
     _check_versions()
     try:
-        return train.train(config, cluster, log, watchdog, preemption, listener, started)
+        return train.train(config, cluster, log, watchdog, preemption, listener, folder, started)
     finally:
         listener.stop()
+        folder.release()
 
 
 def _server(config: Config, cluster: Cluster, log: MetricsLog) -> None:

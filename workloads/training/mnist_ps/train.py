@@ -15,12 +15,13 @@ from lib.calls import Calls, Ended
 from lib.checkpoint import ChiefCheckpoint
 from lib.cluster_spec import Cluster
 from lib.dispatch import Call, Dispatcher
-from lib.errors import DivergedError, ExitCode
+from lib.errors import DivergedError, ExitCode, StalledError
 from lib.listener import Listener
 from lib.metrics import MetricsLog
 from lib.pace import CALLS_PER_WORKER, Pace
 from lib.preemption import GRACE_SECONDS, Preemption
 from lib.progress import Progress
+from lib.run_folder import RunFolder
 from lib.watchdog import Watchdog
 from training.mnist_ps import data
 from training.mnist_ps.config import Config
@@ -42,10 +43,12 @@ def train(
     watchdog: Watchdog,
     preemption: Preemption,
     listener: Listener,
+    folder: RunFolder,
     started: float,
 ) -> ExitCode:
     """Train to the configured step, evaluate, and compare with the bound.
 
+    :param folder: the run's, held by this chief.
     :param listener: knows who has called.
     :param started: when the process started, seconds since the epoch.
     :raises DivergedError: a loss or a parameter is not finite; nothing is saved.
@@ -56,7 +59,7 @@ def train(
     waiting = functools.partial(watchdog.beat, "waiting for parameter servers and workers")
     peers.wait_for(servers, config.start_timeout, listener.missing, waiting)
     watchdog.beat("connecting")
-    training = _Training(config, cluster, files, log, watchdog)
+    training = _Training(config, cluster, files, log, watchdog, folder)
     # From here to the end the parameter servers' port is in use: the variables lie there.
     log.emit("connected", peers=servers)
     training.restore()
@@ -72,9 +75,15 @@ class _Training:
     """State of one run on the chief."""
 
     def __init__(
-        self, config: Config, cluster: Cluster, files: data.Mnist, log: MetricsLog, watchdog: Watchdog
+        self,
+        config: Config,
+        cluster: Cluster,
+        files: data.Mnist,
+        log: MetricsLog,
+        watchdog: Watchdog,
+        folder: RunFolder,
     ) -> None:
-        self._config, self._log, self._watchdog = config, log, watchdog
+        self._config, self._log, self._watchdog, self._folder = config, log, watchdog, folder
         resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
             cluster.tensorflow_spec(), task_type="chief", task_id=0, rpc_layer="grpc"
         )
@@ -86,8 +95,10 @@ class _Training:
             adam = Adam(self._model.parameters(), strategy, config.learning_rate)
             self._counters = Counters(self._lanes)
         self._call = make_train_call(self._model, adam, self._counters, config, files.train_count)
+        kind = {"model": f"dense {config.hidden_units}", "optimizer": "adam", "examples": files.train_count}
         self._checkpoint = ChiefCheckpoint(
-            config.log_dir / "checkpoints",
+            folder.save_to,
+            folder.open(kind, config.train_steps, config.resume),
             _CHIEF_DEVICE,
             model=self._model,
             adam=adam,
@@ -117,6 +128,7 @@ class _Training:
         """Write a checkpoint of the present step, unless it is the one saved last. No step may be under way.
 
         :raises DivergedError: a parameter is not finite.
+        :raises StalledError: another chief has taken over.
         """
         if self._saved == self._step:
             return
@@ -126,6 +138,9 @@ class _Training:
             if not tf.reduce_all(tf.math.is_finite(parameter)):
                 raise DivergedError(f"After step {self._step}, {parameter.name.split(':')[0]} is not finite.")
         path = self._checkpoint.save(self._step)
+        if not self._folder.may_write():
+            raise StalledError("Another chief has taken over this run; this one was taken for lost.")
+        self._folder.prune()
         self._saved = self._step
         self._log.emit("checkpoint", step=self._step, path=path)
 
