@@ -101,16 +101,6 @@ def lost_node_tolerations() -> list[Object]:
     ]
 
 
-def _spread(labels: Object) -> Object:
-    """Pods with these labels on as many nodes as there are."""
-    return {
-        "maxSkew": 1,
-        "topologyKey": "kubernetes.io/hostname",
-        "whenUnsatisfiable": "ScheduleAnyway",
-        "labelSelector": {"matchLabels": labels},
-    }
-
-
 def logs_claim(training: Training) -> str:
     """Name of the claim with the chief's files."""
     return training.logs.claim or f"{training.name}-logs"
@@ -127,7 +117,6 @@ def pod_template(training: Training, role: str, attempt: str, resume: str = "aut
     :param attempt: name of this submission; restarts of the set share it.
     :param resume: whether the attempt goes on from the run's newest checkpoint (`auto`) or starts over (`fresh`).
     """
-    own = {NAME_LABEL: training.name}
     mounts: list[Object] = [{"name": "tmp", "mountPath": "/tmp"}]
     volumes: list[Object] = [{"name": "tmp", "emptyDir": {"sizeLimit": "512Mi"}}]
     flags = dict(training.flags)
@@ -182,8 +171,15 @@ def pod_template(training: Training, role: str, attempt: str, resume: str = "aut
             **pull_secrets(training),
             "securityContext": pod_security(),
             "tolerations": lost_node_tolerations(),
-            # The role's own pods first: a lost node must not take all workers.
-            "topologySpreadConstraints": [_spread({**own, ROLE_LABEL: role}), _spread(own)],
+            # Each role by itself: a lost node must not take all workers.
+            "topologySpreadConstraints": [
+                {
+                    "maxSkew": 1,
+                    "topologyKey": "kubernetes.io/hostname",
+                    "whenUnsatisfiable": "ScheduleAnyway",
+                    "labelSelector": {"matchLabels": {NAME_LABEL: training.name, ROLE_LABEL: role}},
+                }
+            ],
             "containers": [container],
             "volumes": volumes,
         },
