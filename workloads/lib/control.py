@@ -28,6 +28,7 @@ SILENT_SECONDS = 15.0
 LINE_BYTES = 128
 
 _CONNECT_SECONDS = 2.0
+_RETRY_SECONDS = 1.0
 
 
 def port(cluster: Cluster) -> int:
@@ -47,24 +48,21 @@ class Link(threading.Thread):
         self._released = threading.Event()
 
     def leave(self) -> None:
-        """Tell the chief that this process will end, and return when it may: the chief has hung up, is not there, or
-        the time is over."""
+        """Tell the chief that this process will end, and return when it may: the chief has hung up, or the time is
+        over. Without a chief that is at once: there is nobody to serve."""
         self._leaving.set()
         if connection := self._connection:
             with suppress(OSError):
                 connection.sendall(b"leaving\n")
-        self._released.wait(GRACE_SECONDS)
+            self._released.wait(GRACE_SECONDS)
 
     def run(self) -> None:
-        while not self._released.is_set():
-            last = self._leaving.is_set()
+        while not self._leaving.is_set():
             with suppress(OSError), socket.create_connection(self._chief, _CONNECT_SECONDS) as connection:
                 self._talk(connection)
-                last = self._leaving.is_set()
             self._connection = None
-            if last:
-                self._released.set()
-            self._leaving.wait(BEAT_SECONDS / 2)
+            self._leaving.wait(_RETRY_SECONDS)
+        self._released.set()
 
     def _talk(self, connection: socket.socket) -> None:
         """Say what is to be said until the chief hangs up or does not answer."""
@@ -73,8 +71,6 @@ class Link(threading.Thread):
         connection.settimeout(BEAT_SECONDS)
         connection.sendall(self._hello)
         self._connection = connection
-        if self._leaving.is_set():
-            connection.sendall(b"leaving\n")
         while True:
             try:
                 if not connection.recv(LINE_BYTES):

@@ -4,7 +4,7 @@ import heapq
 
 import pytest
 
-from lib.pace import CALLS_PER_WORKER, Pace
+from lib.pace import AHEAD_SECONDS, CALLS_PER_WORKER, Pace
 
 
 def simulate(workers: int, step_seconds: float, call_seconds: float = 0.002, first_seconds: float = 0.0) -> dict:
@@ -37,9 +37,15 @@ def simulate(workers: int, step_seconds: float, call_seconds: float = 0.002, fir
 @pytest.mark.parametrize("step_seconds", [0.0001, 0.001, 0.01, 0.05, 0.2, 1.0])
 def test_workers_are_busy_and_little_is_under_way(workers, step_seconds):
     seen = simulate(workers, step_seconds, first_seconds=3.0)
-    assert seen["ahead"] <= max(0.4, 1.1 * step_seconds)
+    assert seen["ahead"] <= max(1.5 * AHEAD_SECONDS, 1.1 * step_seconds)
     assert seen["rate"] >= 0.8 * workers / (step_seconds + 0.002)
     assert seen["most"] <= CALLS_PER_WORKER * workers
+
+
+@pytest.mark.parametrize("slow", [1, 2.5])
+def test_calls_stay_large_where_a_call_itself_costs_much(slow):
+    """As measured for mnist_ps: 8 ms for a step and 22 ms for a call, on two busy cores."""
+    assert simulate(2, 0.008 * slow, call_seconds=0.022 * slow)["steps"] >= 9
 
 
 def test_short_steps_come_in_full_calls():

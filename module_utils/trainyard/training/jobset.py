@@ -143,6 +143,7 @@ def pod_template(training: Training, role: str, attempt: str, resume: str = "aut
     # The API server refuses a name twice.
     env = [each for each in env if each["name"] not in training.env]
     env += [{"name": name, "value": value} for name, value in training.env.items()]
+    ports = {"tensorflow": training.ports[0]} | ({"control": training.ports[1]} if role == "chief" else {})
     container = {
         "name": CONTAINER,
         "image": training.image,
@@ -150,10 +151,7 @@ def pod_template(training: Training, role: str, attempt: str, resume: str = "aut
         "command": list(training.command),
         "args": [f"--{name}={value}" for name, value in flags.items()],
         "env": env,
-        "ports": [
-            {"name": name, "containerPort": port, "protocol": "TCP"}
-            for name, port in zip(("tensorflow", "control"), training.ports, strict=True)
-        ],
+        "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports.items()],
         "resources": {
             "limits": dict(training.roles[role].limits),
             "requests": dict(training.roles[role].requests),

@@ -114,9 +114,9 @@ def test_threads_follow_the_limit_and_env_has_the_last_word(role: str) -> None:
     assert own == [{"name": "OMP_NUM_THREADS", "value": "1"}]
 
 
-def test_the_ports_of_a_pod() -> None:
-    ports = [(each["name"], each["containerPort"]) for each in container("chief", port=8000)["ports"]]
-    assert ports == [("tensorflow", 8000), ("control", 8001)]
+@pytest.mark.parametrize(("role", "ports"), [("chief", [8000, 8001]), ("ps", [8000]), ("worker", [8000])])
+def test_the_ports_of_a_pod(role: str, ports: list[int]) -> None:
+    assert [each["containerPort"] for each in container(role, port=8000)["ports"]] == ports
 
 
 def test_success_is_the_chiefs() -> None:

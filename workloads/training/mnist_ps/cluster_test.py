@@ -156,7 +156,7 @@ def test_a_worker_that_is_told_to_stop_goes_and_the_run_goes_on(processes):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "seconds"), [(signal.SIGKILL, 5), (signal.SIGSTOP, 25)])
+@pytest.mark.parametrize(("number", "seconds"), [(signal.SIGKILL, 10), (signal.SIGSTOP, 30)])
 def test_a_lost_parameter_server_ends_the_chief(processes, number, seconds):
     chief = processes.start_all("--train_steps", "0")
     processes.wait_step(40)
