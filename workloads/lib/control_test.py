@@ -112,8 +112,18 @@ def test_a_leaving_worker_is_let_go_while_the_run_goes_on(cluster, monkeypatch):
     assert worker.poll() is None, "the chief, which stops, still needs it"
     cluster.stopping = False
     assert worker.wait(5) == 42
+    assert cluster.news() == ("worker 0", LOST)
     cluster.start("worker")
     assert cluster.news() == ("worker 0", HERE)
+
+
+def test_a_leaving_worker_that_falls_silent_is_lost(cluster, monkeypatch):
+    monkeypatch.setattr(listener, "SILENT_SECONDS", 5.0)
+    worker = cluster.start("worker")
+    worker.terminate()
+    assert cluster.news() == ("worker 0", LEAVING)
+    worker.send_signal(signal.SIGSTOP)
+    assert cluster.news() == ("worker 0", LOST)
 
 
 def test_a_server_that_nobody_listens_to_leaves_at_once(cluster):

@@ -151,12 +151,13 @@ class Listener(threading.Thread):
         for peer in self._peers.values():
             if paused:
                 peer.heard = now
-            if peer.left is not None and peer.name.startswith("worker"):
-                if peer.connection and now - peer.left > RELEASE_SECONDS and not self._stopping():
-                    self._hang_up(peer.connection)
-            elif peer.process and not peer.lost and (why := _gone(peer, now)):
+            worker = peer.name.startswith("worker")
+            released = peer.left is not None and now - peer.left > RELEASE_SECONDS and not self._stopping()
+            if worker and released and peer.connection:
+                self._hang_up(peer.connection)
+            if peer.process and not peer.lost and (why := _gone(peer, now)):
                 peer.lost = True
-                if peer.name.startswith("worker"):
+                if worker:
                     cut(peer.host, peer.port)
                 self._tell(peer.name, LOST, why)
 
