@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.unit.playbooks.runs import ROOT
 
@@ -21,10 +22,8 @@ pytestmark = [
     pytest.mark.skipif(not all(map(shutil.which, ("gcc", "skopeo"))), reason="not installed: gcc or skopeo"),
 ]
 
-PLAYBOOK = """
-- hosts: localhost
-  gather_facts: false
-  roles: [bundle]
+SUDO = """#!/bin/sh
+echo "sudo was called on the controller" >&2; exit 1
 """
 LOCK = """schema: 1
 artefacts:
@@ -54,18 +53,22 @@ class Site:
             (project / name).write_text(content, encoding="utf-8")
         (self.folder / "library").mkdir()
         (self.folder / "library/apt_packages.py").write_text(INSTALLED, encoding="utf-8")
-        (self.folder / "play.yml").write_text(PLAYBOOK, encoding="utf-8")
+        (self.folder / "sudo").write_text(SUDO, encoding="utf-8")
+        (self.folder / "sudo").chmod(0o755)
+        plays = yaml.safe_load((ROOT / "playbooks/supply.yml").read_text(encoding="utf-8"))
+        (play,) = [play for play in plays if play["name"] == "Prepare the artefacts"]
+        (self.folder / "play.yml").write_text(json.dumps([play]), encoding="utf-8")
 
-    def run(self, path: str = os.environ["PATH"], **builder: object) -> tuple[int, str]:
-        """Run the role; status and output, on one line."""
-        there = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    def run(self, path: str = os.environ["PATH"], name: str = "b1", **builder: object) -> tuple[int, str]:
+        """Run the play of supply.yml; status and output, on one line."""
+        there = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "ansible_become": False}
         there |= {"bundle_cache_dir": str(self.folder / "builder"), **builder}
         variables = {
             "supply": "vendors",
-            "ansible_become": False,
+            "ansible_become_exe": str(self.folder / "sudo"),
             "bundle_project": str(self.folder / "project"),
             "bundle_artefacts_wanted": ["tool"],
-            "bundle_builder": "b1",
+            "bundle_builder": name,
         }
         inventory = {"all": {"vars": variables, "children": {"builders": {"hosts": {"b1": there}}}}}
         (self.folder / "hosts.yml").write_text(json.dumps(inventory), encoding="utf-8")
@@ -77,6 +80,8 @@ class Site:
                 "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
                 "ANSIBLE_LIBRARY": f"{self.folder}/library:{ROOT}/library",
                 "ANSIBLE_NOCOLOR": "1",
+                # Root need not become root, unless this says so.
+                "ANSIBLE_BECOME_ALLOW_SAME_USER": "1",
                 "HOME": str(self.folder / "home"),
                 "PATH": path,
             },
@@ -113,6 +118,11 @@ def test_made_there_brought_here_and_not_again(site: Site) -> None:
     status, output = site.run(ansible_connection="ssh", ansible_host="127.0.0.1", ansible_port=1)
     assert status == 0, output
     assert "changed=0" in output and "localhost -> b1" not in output, "what is there needs no builder"
+
+
+def test_without_a_builder_the_controller_uses_sudo(site: Site) -> None:
+    status, output = site.run(name="")
+    assert status == 2 and "sudo was called on the controller" in output, output
 
 
 def test_a_builder_that_does_not_answer_is_named(site: Site) -> None:
