@@ -10,6 +10,7 @@ Both make the lab `trainyard-bench`, one after the other. The order changes from
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,8 +19,9 @@ from pathlib import Path
 
 import inputs
 import report
-from compare import check_machine, say
-from sides import BenchError, Result, Site
+from compare import check_machine, say, stop
+from sides import Result, Site
+from timed import BenchError
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -79,6 +81,7 @@ def render(results: dict[str, list[Result]]) -> str:
 
 def main(argv: list[str]) -> int:
     options = parse(argv)
+    signal.signal(signal.SIGTERM, stop)
     folder = options.logs or Path(tempfile.mkdtemp(prefix="trainyard-bench-", dir="/var/tmp"))
     folder.mkdir(parents=True, exist_ok=True)
     earlier = folder / "earlier"

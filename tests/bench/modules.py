@@ -3,7 +3,7 @@
 
     .venv/bin/python tests/bench/modules.py --pairs 5
 
-Needs the lab of inventories/lab as `make lab` leaves it, which is not changed: both sides run with nothing to do, in turn.
+Needs the lab of inventories/lab as `make lab` leaves it. Both sides run with nothing to do, in turn.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import report
 from inputs import ROOT
-from sides import BenchError, timed
+from timed import BenchError, timed
 
 SIDES = ("builtin", "house")
 LIMIT = 300

@@ -6,25 +6,20 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from inputs import LOG_NODE, LOG_PATH, ROOT, SEED
 from memory import Peak, Sampler
+from timed import BenchError, timed
 
 LAB, SUBNET = "trainyard-bench", "10.87.0."
 HAND = "byhand"
 RUN_LIMIT = 900
 DOWN_LIMIT = 180
 BUNDLE_LIMIT = 3600
-
-
-class BenchError(Exception):
-    """A run that did not do what is measured; the message names the log."""
 
 
 @dataclass
@@ -48,44 +43,6 @@ class Result:
     second: float = 0.0
     seed: float = 0.0
     training: float = 0.0
-
-
-def timed(
-    argv: list[str],
-    log: Path,
-    limit: float,
-    *,
-    env: dict[str, str] | None = None,
-    given: Path | None = None,
-    cwd: Path = ROOT,
-) -> float:
-    """Run a command with its output in `log`; returns its seconds.
-
-    :param given: file that is its standard input.
-    :param cwd: folder that it runs in.
-    :raises BenchError: it fails, or takes longer than `limit`; its whole process group is ended then.
-    """
-    started = time.monotonic()
-    with log.open("ab") as stream, open(given or os.devnull, "rb") as stdin:
-        process = subprocess.Popen(
-            argv, stdout=stream, stderr=subprocess.STDOUT, stdin=stdin, cwd=cwd, start_new_session=True,
-            env={**os.environ, **(env or {})},
-        )  # fmt: skip
-        try:
-            code = process.wait(timeout=limit)
-        except BaseException as error:
-            os.killpg(process.pid, signal.SIGTERM)
-            try:
-                process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise BenchError(f"{argv[0]} took longer than {limit:.0f} s; log: {log}") from error
-            raise
-    if code != 0:
-        raise BenchError(f"{argv[0]} ended with {code}; log: {log}")
-    return time.monotonic() - started
 
 
 class Site:
