@@ -57,9 +57,18 @@ proof: $(VENV)/.test-installed test-programs ## What is too long for `make test`
 machines: ## An emulated machine joins the lab as a worker; the part of `make proof`
 	$(MAKE) proof PART=machines
 
-lock: $(VENV)/.test-installed ## Make requirements*.txt anew from their .in files
-	$(VENV)/bin/pip-compile --quiet --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras -o requirements.txt requirements.in
-	$(VENV)/bin/pip-compile --quiet --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras -o requirements-test.txt requirements-test.in
+# An environment of its own: the locked packages are not needed to lock them, and pip-tools brings a pip.
+$(VENV)/lock/.installed: requirements-lock.txt
+	$(if $(PYTHON),,$(error No Python from 3.11 to 3.13 is installed; install one with its venv package))
+	$(PYTHON) -m venv $(VENV)/lock
+	$(VENV)/lock/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-lock.txt
+	touch $@
+
+# One after another: the second is bound to what the first has chosen.
+lock: $(VENV)/lock/.installed ## Make requirements*.txt anew from their .in files
+	for name in requirements requirements-test requirements-lock; do \
+	$(VENV)/lock/bin/pip-compile --quiet --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+	--strip-extras -o $$name.txt $$name.in; done
 
 clean: ## Remove the Python environment
 	rm -rf $(VENV)

@@ -60,6 +60,15 @@ options:
       - 0 removes nothing.
     type: int
     default: 0
+  delivered:
+    description:
+      - Folder of archives that another machine has made with O(packed). What has a recipe is taken from there and
+        never made here.
+    type: path
+  packed:
+    description:
+      - Folder into which every artefact that is asked for is packed, as an archive that belongs to the folder's owner.
+    type: path
   pin:
     description:
       - Instead of making artefacts, ask the vendors for the hashes of the origins that the lock calls C(unpinned), and
@@ -101,6 +110,16 @@ missing:
   returned: always
   type: list
   elements: str
+recipes:
+  description: Those of C(missing) that are made from a recipe, not fetched.
+  returned: always
+  type: list
+  elements: str
+inputs:
+  description: Files and folders of the project that the lock's recipes refer to.
+  returned: with O(delivered)
+  type: list
+  elements: str
 steps:
   description: What was done, or would be done in check mode.
   returned: always
@@ -109,9 +128,10 @@ steps:
 """
 
 from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.bundle import lock, machine, pin, sweep
+from ansible.module_utils.trainyard.bundle import delivery, lock, machine, pin, sweep
 from ansible.module_utils.trainyard.bundle.assemble import Assembly
 from ansible.module_utils.trainyard.bundle.context import Context
 from ansible.module_utils.trainyard.bundle.store import Store
@@ -135,6 +155,8 @@ def main() -> None:
             "artefacts": {"type": "list", "elements": "str"},
             "also": {"type": "list", "elements": "str", "default": []},
             "keep_days": {"type": "int", "default": 0},
+            "delivered": {"type": "path"},
+            "packed": {"type": "path"},
             "pin": {"type": "bool", "default": False},
             "progress_file": {"type": "path"},
         },
@@ -152,11 +174,12 @@ def _make(module: AnsibleModule) -> None:
     cache = Path(params["cache_dir"])
     store = Store(cache)
     context = Context(Path(params["project"]).resolve(), cache, params["debian_mirror"])
-    assembly = Assembly(artefacts, params["artefacts"], store, context, params["source"], params["also"])
-    missing = list(assembly.missing)
-    kinds = {assembly.artefacts[name].kind for name in missing if assembly.choices[name].origin == "source"}
+    delivered = Path(params["delivered"]) if params["delivered"] else None
+    assembly = Assembly(artefacts, params["artefacts"], store, context, params["source"], params["also"], delivered)
+    missing, recipes = list(assembly.missing), assembly.recipes
+    kinds = set() if delivered else {assembly.artefacts[name].kind for name in recipes}
     if missing:
-        machine.check_disk(cache)
+        machine.check_disk(cache, delivered is not None)
     if kinds & {"debian_packages", "rootfs"}:
         context.debian_mirror = context.debian_mirror or machine.debian_mirror()
 
@@ -174,6 +197,13 @@ def _make(module: AnsibleModule) -> None:
         steps = []
         if missing:
             steps.append(Step(f"Make {len(missing)} artefacts: {', '.join(missing)}", build))
+        if params["packed"]:
+
+            def pack() -> None:
+                for name in assembly.wanted:
+                    delivery.pack(store, name, assembly.keys[name], Path(params["packed"]))
+
+            steps.append(Step(f"Pack {', '.join(assembly.wanted)}", pack))
         if params["keep_days"] > 0:
             keep = sweep.current(artefacts, context.project, store, assembly.choices)
             if paths := sweep.stale(store, keep, params["keep_days"]):
@@ -187,7 +217,16 @@ def _make(module: AnsibleModule) -> None:
         before = {name: assembly.keys[name][:16] for name in assembly.manifests}
         return Plan(steps, before, {**before, **{name: assembly.keys[name][:16] for name in missing}})
 
-    run_plan(module, make_plan, lambda: {"artefacts": assembly.result(), "missing": missing})
+    def make_result() -> dict[str, Any]:
+        inputs = {"inputs": _inputs(artefacts)} if delivered else {}
+        return {"artefacts": assembly.result(), "missing": missing, "recipes": recipes, **inputs}
+
+    run_plan(module, make_plan, make_result)
+
+
+def _inputs(artefacts: dict[str, lock.Artefact]) -> list[str]:
+    references = [reference for artefact in artefacts.values() for reference in artefact.references()]
+    return sorted({GO_TOOLCHAIN} | {reference.path for reference in references if reference.kind == "project"})
 
 
 def _pin(module: AnsibleModule) -> None:
@@ -200,7 +239,7 @@ def _pin(module: AnsibleModule) -> None:
         steps = [Step(what, lambda: pin.write(path, pins))] if pins else []
         return Plan(steps, dict.fromkeys(after, "unpinned"), after)
 
-    run_plan(module, make_plan, lambda: {"artefacts": {}, "missing": []})
+    run_plan(module, make_plan, lambda: {"artefacts": {}, "missing": [], "recipes": []})
 
 
 if __name__ == "__main__":

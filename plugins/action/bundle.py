@@ -16,12 +16,18 @@ POLL_SECONDS = 0.5
 
 
 class ActionModule(ActionBase):
-    """Passes `progress_file` to the module and copies what the module writes there to the terminal."""
+    """Passes `progress_file` to the module and copies what the module writes there to the terminal.
+
+    On another machine (`bundle_builder`) nobody would read the file, so there is none.
+    """
 
     TRANSFERS_FILES = False
 
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
+        if self._connection.transport != "local":
+            result.update(self._execute_module(task_vars=task_vars))
+            return result
         descriptor, path = tempfile.mkstemp(prefix="trainyard-progress-")
         os.close(descriptor)
         ended = threading.Event()

@@ -24,7 +24,8 @@ from typing import NoReturn
 
 import inputs
 import report
-from sides import BenchError, Hand, Result, Site
+from sides import Hand, Result, Site
+from timed import BenchError
 
 
 def parse(argv: list[str]) -> argparse.Namespace:

@@ -6,25 +6,20 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from inputs import LOG_NODE, LOG_PATH, ROOT, SEED
 from memory import Peak, Sampler
+from timed import BenchError, timed
 
 LAB, SUBNET = "trainyard-bench", "10.87.0."
 HAND = "byhand"
 RUN_LIMIT = 900
 DOWN_LIMIT = 180
 BUNDLE_LIMIT = 3600
-
-
-class BenchError(Exception):
-    """A run that did not do what is measured; the message names the log."""
 
 
 @dataclass
@@ -35,6 +30,7 @@ class Result:
     :param phases: seconds by phase (by hand) or empty.
     :param second: seconds of an unchanged second run (site.yml) or 0.
     :param seed: seconds of 200 steps with the seed's knobs, from apply to completion, or 0.
+    :param training: seconds of the site's training, by its own clock, or 0.
     """
 
     side: str
@@ -46,54 +42,28 @@ class Result:
     phases: dict[str, float] = field(default_factory=dict)
     second: float = 0.0
     seed: float = 0.0
-
-
-def timed(
-    argv: list[str], log: Path, limit: float, *, env: dict[str, str] | None = None, given: Path | None = None
-) -> float:
-    """Run a command with its output in `log`; returns its seconds.
-
-    :param given: file that is its standard input.
-    :raises BenchError: it fails, or takes longer than `limit`; its whole process group is ended then.
-    """
-    started = time.monotonic()
-    with log.open("ab") as stream, open(given or os.devnull, "rb") as stdin:
-        process = subprocess.Popen(
-            argv, stdout=stream, stderr=subprocess.STDOUT, stdin=stdin, cwd=ROOT, start_new_session=True,
-            env={**os.environ, **(env or {})},
-        )  # fmt: skip
-        try:
-            code = process.wait(timeout=limit)
-        except BaseException as error:
-            os.killpg(process.pid, signal.SIGTERM)
-            try:
-                process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise BenchError(f"{argv[0]} took longer than {limit:.0f} s; log: {log}") from error
-            raise
-    if code != 0:
-        raise BenchError(f"{argv[0]} ended with {code}; log: {log}")
-    return time.monotonic() - started
+    training: float = 0.0
 
 
 class Site:
     """`ansible-playbook site.yml` with a copy of the lab's inventory that makes another lab.
 
     :param folder: where the copy and all logs go.
+    :param root: the checkout whose playbooks run.
+    :param name: how this side is called.
     """
 
     name = "site.yml"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, root: Path = ROOT, name: str = name) -> None:
         self.folder = folder
+        self.root = root
+        self.name = name
         self.inventory = folder / "inventory"
         self.state = Path("/var/lib/trainyard") / LAB
         self.env = {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+            "ANSIBLE_CONFIG": str(root / "ansible.cfg"),
             "ANSIBLE_NOCOLOR": "1",
             "PROFILE_TASKS_TASK_OUTPUT_LIMIT": "all",
             "COLUMNS": "200",
@@ -101,28 +71,20 @@ class Site:
 
     def prepare(self) -> None:
         """Copy the inventory, and complete the bundle where something is missing; neither is timed."""
-        shutil.copytree(ROOT / "inventories/lab", self.inventory)
+        shutil.copytree(self.root / "inventories/lab", self.inventory)
         for path in self.inventory.rglob("*.yml"):
             text = path.read_text(encoding="utf-8").replace("10.84.0.", SUBNET)
             path.write_text(re.sub(r"(?m)^lab_name: .*$", f"lab_name: {LAB}", text), encoding="utf-8")
-        command = [
-            "ansible",
-            "localhost",
-            "-i",
-            str(self.inventory),
-            "-c",
-            "local",
-            "-m",
-            "include_role",
-            "-a",
-            "name=bundle",
-        ]
-        command += ["-e", f"ansible_python_interpreter={sys.executable}"]
-        timed(command, self.folder / "bundle.log", BUNDLE_LIMIT, env=self.env)
+        command = ["ansible", "localhost", "-i", str(self.inventory), "-c", "local", "-m", "include_role"]
+        command += ["-a", "name=bundle", "-e", f"ansible_python_interpreter={sys.executable}"]
+        self._timed(command, "bundle.log", BUNDLE_LIMIT)
 
     def down(self) -> None:
         command = ["ansible-playbook", "playbooks/lab_down.yml", "-i", str(self.inventory), "-e", f"lab_confirm={LAB}"]
-        timed(command, self.folder / "site-down.log", DOWN_LIMIT, env=self.env)
+        self._timed(command, "site-down.log", DOWN_LIMIT)
+
+    def _timed(self, command: list[str], log: str, limit: float) -> float:
+        return timed(command, self.folder / log, limit, env=self.env, cwd=self.root)
 
     def run(self, number: int, inputs: Path) -> Result:
         """First run, unchanged second run, and the seed's training on what stands then."""
@@ -130,14 +92,14 @@ class Site:
         command = ["ansible-playbook", "site.yml", "-i", str(self.inventory)]
         load = os.getloadavg()[0]
         with Sampler(LAB) as peak:
-            seconds = timed(command, log, RUN_LIMIT, env=self.env)
+            seconds = self._timed(command, log.name, RUN_LIMIT)
         receipt = json.loads((self.state / "receipt.json").read_text(encoding="utf-8"))
         shutil.copy(self.state / "receipt.json", self.folder / f"site-{number}-receipt.json")
         if receipt["verdict"] != "pass":
             raise BenchError(f"The receipt says {receipt['verdict']}; log: {log}")
         pods = running_pods()
         second_log = self.folder / f"site-{number}-second.log"
-        second = timed(command, second_log, RUN_LIMIT, env=self.env)
+        second = self._timed(command, second_log.name, RUN_LIMIT)
         changed = re.findall(r"(?m)^(\S+) +: ok=.* changed=([1-9]\d*) ", second_log.read_text(encoding="utf-8"))
         if changed:
             raise BenchError(f"The second run changed {dict(changed)}; log: {second_log}")
@@ -145,7 +107,17 @@ class Site:
             raise BenchError(f"The second run restarted a pod; log: {second_log}")
         seed = seed_run(LAB, inputs, self.folder / f"seed-{number}.log")
         accuracy = float(receipt["training"]["accuracy"])
-        return Result(self.name, seconds, peak, accuracy, str(log), load, second=second, seed=seed)
+        return Result(
+            self.name,
+            seconds,
+            peak,
+            accuracy,
+            str(log),
+            load,
+            second=second,
+            seed=seed,
+            training=float(receipt["training"]["seconds"]),
+        )
 
 
 class Hand:

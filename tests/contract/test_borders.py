@@ -24,8 +24,8 @@ ALLOWED = {
 }
 """Package -> the packages whose modules it may import, besides its own."""
 
-ON_HOSTS = ("core", "host", "net", "kubeadm")
-"""Packages whose code runs on hosts, of which the oldest (Ubuntu 22.04) has Python 3.10."""
+ON_HOSTS = ("core", "host", "net", "kubeadm", "bundle")
+"""Packages whose code runs on hosts (the bundle's on a builder), of which the oldest (Ubuntu 22.04) has Python 3.10."""
 
 
 def _imports(path: Path) -> set[str]:

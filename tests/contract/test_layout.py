@@ -105,7 +105,7 @@ def test_locks_name_no_server(pattern: str) -> None:
 
 
 def test_python_lock_pins_everything_by_hash() -> None:
-    for name in ("requirements.txt", "requirements-test.txt"):
+    for name in ("requirements.txt", "requirements-test.txt", "requirements-lock.txt"):
         entries = (ROOT / name).read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
         for line in entries:
             if line.strip() and not line.lstrip().startswith("#"):

@@ -16,6 +16,8 @@ PYTHONS = ("3.11", "3.12", "3.13")
 """Debian 12, Ubuntu 24.04, Debian 13; the same as in the Makefile."""
 
 LOCK = ROOT / "requirements.txt"
+INSTALLED_ON_EACH = (LOCK, ROOT / "requirements-lock.txt")
+"""What is installed with whatever Python is there; the tests' own packages only with that of who tests."""
 LOCKED = re.compile(r"^(?P<name>[a-z0-9._-]+)==(?P<version>\S+)", re.MULTILINE)
 
 
@@ -25,6 +27,14 @@ def _locked() -> dict[str, str]:
 
 def test_makefile_takes_these_pythons() -> None:
     assert re.findall(r"python(3\.\d+)", (ROOT / "Makefile").read_text(encoding="utf-8")) == list(PYTHONS)
+
+
+def test_everything_that_is_locked_is_what_make_lock_makes() -> None:
+    """Each list in its file of wishes has its locked twin, and the verb makes all of them."""
+    made = re.search(r"^\tfor name in (.+); do", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert made
+    assert sorted(made[1].split()) == sorted(path.stem for path in ROOT.glob("requirements*.in"))
+    assert sorted(made[1].split()) == sorted(path.stem for path in ROOT.glob("requirements*.txt"))
 
 
 @pytest.mark.parametrize("python", PYTHONS)
@@ -40,12 +50,13 @@ def test_no_package_needs_one_that_is_not_locked(python: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.proof
+@pytest.mark.parametrize("lock", INSTALLED_ON_EACH, ids=lambda path: path.stem)
 @pytest.mark.parametrize("python", PYTHONS)
-def test_every_package_has_a_wheel_with_a_locked_hash(python: str, tmp_path: Path) -> None:
+def test_every_package_has_a_wheel_with_a_locked_hash(python: str, lock: Path, tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--disable-pip-version-check", "--no-deps"]
     wheels = ["--only-binary=:all:", f"--python-version={python}", f"--target={tmp_path}"]
     result = subprocess.run(
-        [*pip, *wheels, "--require-hashes", f"--requirement={LOCK}"],
+        [*pip, *wheels, "--require-hashes", f"--requirement={lock}"],
         capture_output=True,
         text=True,
         check=False,

@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
-from .model import Problem, Site, problem
+from .model import Problem, Site, named, problem
 
 SUPPLIES = ("vendors", "mirror")
 
@@ -80,4 +80,16 @@ def plain_registries(site: Site) -> Iterator[Problem]:
                 )
 
 
-SUPPLY_RULES = (supply_is_said, supply_fits_groups, placeholders, plain_registries)
+def builder_fits(site: Site) -> Iterator[Problem]:
+    """A builder that is no builder, or for a supply whose artefacts are made where they are signed."""
+    builders = site.groups.get("builders", ())
+    for setting in site.values("bundle_builder"):
+        if setting.value and setting.value not in builders:
+            there = f"It has: {named(sorted(builders))}." if builders else "It is empty."
+            yield problem(setting, "not a host of the group builders", f"Put the host into builders. {there}")
+        elif setting.value and any(supply.value == "mirror" for supply in site.values("supply")):
+            remedy = "Remove bundle_builder, and run as a user with sudo on the controller."
+            yield problem(setting, "what a mirror serves is made and signed on the controller", remedy)
+
+
+SUPPLY_RULES = (supply_is_said, supply_fits_groups, placeholders, plain_registries, builder_fits)

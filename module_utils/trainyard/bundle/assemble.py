@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.errors import TrainyardError
 from ..core.progress import Progress
-from . import lock
+from . import delivery, lock
 from .build.image import LAYOUT
 from .build.kinds import BUILDERS, REVISIONS
 from .choose import Chooser
@@ -32,6 +32,7 @@ class Assembly:
     :param wanted: names of the results that are asked for; all that nothing else is made from when None.
     :param source: one of `choose.SOURCES`.
     :param also: names of further results.
+    :param delivered: folder with what another machine has made from recipes; nothing is made from one here then.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Assembly:
         context: Context,
         source: str,
         also: Sequence[str] = (),
+        delivered: Path | None = None,
     ) -> None:
         self.wanted = [*(lock.results(artefacts) if wanted is None else wanted), *also]
         closure = lock.closure(artefacts, self.wanted)
@@ -49,6 +51,7 @@ class Assembly:
         self.artefacts = {name: artefact for name, artefact in closure.items() if name in self.choices}
         self.keys = {name: choice.key for name, choice in self.choices.items()}
         self.store = store
+        self.delivered = delivered
         self.context = context
         context.previous = lambda name: next(iter(store.manifests(name)), {})
         self.upstream = Upstream(context.project, context.cache)
@@ -73,8 +76,20 @@ class Assembly:
                     self._have(name, manifest)
                 else:
                     missing.add(name)
-            todo = {needed for name in names if name in missing for needed in self.choices[name].inputs} - seen
+            todo = {needed for name in names if name in missing for needed in self._inputs(name)} - seen
         return [name for name in self.artefacts if name in missing]
+
+    @property
+    def recipes(self) -> list[str]:
+        """Names of what is missing and made from a recipe, be it here or on another machine."""
+        return [name for name in self.missing if self.choices[name].origin == "source"]
+
+    def _is_delivered(self, name: str) -> bool:
+        return self.delivered is not None and self.choices[name].origin == "source"
+
+    def _inputs(self, name: str) -> frozenset[str]:
+        """What has to be there before this one comes into the store."""
+        return frozenset() if self._is_delivered(name) else self.choices[name].inputs
 
     def _have(self, name: str, manifest: dict[str, Any]) -> None:
         self.context.made[name] = self.store.path(name, self.keys[name])
@@ -97,7 +112,7 @@ class Assembly:
         failure: BaseException | None = None
         with ThreadPoolExecutor(JOBS) as pool:
             while running or (todo and failure is None):
-                ready = [name for name in todo if self.choices[name].inputs <= set(self.manifests)]
+                ready = [name for name in todo if self._inputs(name) <= set(self.manifests)]
                 for name in ready[: JOBS - len(running)] if failure is None else []:
                     todo.remove(name)
                     progress.say(f"{self._label(name)}: started")
@@ -123,6 +138,8 @@ class Assembly:
         origin = self.choices[name].origin
 
         def build(out: Path) -> dict[str, Any]:
+            if self.delivered and self._is_delivered(name):
+                return delivery.unpack(self.delivered, name, key, out)
             facts = (
                 self.upstream.fetch(artefact, out)
                 if origin == "upstream"

@@ -17,6 +17,8 @@ DISK_GIB = 22
 """Room for all from nothing: Go's caches (11 GiB), image layers (4), the artefacts (3), and what is under way."""
 DISK_AGAIN_GIB = 10
 """Room for another state of the largest artefacts beside the present one, with the caches there."""
+DISK_DELIVERED_GIB = 3
+"""Room on a controller whose images another machine makes: their archives, the store, and what is packed for a node."""
 SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources")
 
 
@@ -72,10 +74,18 @@ def go_folder(minimum: str, cache: Path, pinned: Path) -> str:
     return str(program)
 
 
-def check_disk(cache: Path) -> None:
-    """:raises TrainyardError: the cache's file system has too little room for what a build takes."""
+def check_disk(cache: Path, delivered: bool = False) -> None:
+    """:param delivered: nothing is made from a recipe here.
+    :raises TrainyardError: nobody may write there, or the file system has too little room for what a build takes.
+    """
     needed = DISK_AGAIN_GIB if (cache / "go" / "build").is_dir() else DISK_GIB
+    needed = DISK_DELIVERED_GIB if delivered else needed
     place = next(path for path in (cache, *cache.absolute().parents) if path.exists())
+    if not os.access(place, os.W_OK):
+        raise TrainyardError(
+            f"{cache} is the folder of the bundle, and this user may not write in {place}.",
+            remedy="Set bundle_cache_dir to a folder of the user's own.",
+        )
     free = shutil.disk_usage(place).free / 2**30
     if free < needed:
         raise TrainyardError(

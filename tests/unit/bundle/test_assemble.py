@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible.module_utils.trainyard.bundle import assemble, lock
+from ansible.module_utils.trainyard.bundle import assemble, delivery, lock
 from ansible.module_utils.trainyard.bundle.assemble import Assembly
 from ansible.module_utils.trainyard.bundle.context import Context
 from ansible.module_utils.trainyard.bundle.store import Store
@@ -157,3 +157,17 @@ def test_results_say_where_things_are(bench) -> None:
     assert Path(found["path"], "file").read_text() == "alone"
     assert {"key", "kind", "version"} <= found.keys()
     assert "files" not in found
+
+
+def test_what_a_builder_delivers_needs_no_inputs_here(bench, tmp_path_factory) -> None:
+    bench.run("joint")
+    archives = tmp_path_factory.mktemp("archives")
+    made = bench.assembly("joint")
+    delivery.pack(made.store, "joint", made.keys["joint"], archives)
+    entries, store = lock.load(bench.folder / "lock.yml"), Store(archives / "cache")
+    context = Context(bench.folder, store.root, "")
+    taken = Assembly(entries, ["joint"], store, context, "source", delivered=archives)
+    assert taken.missing == taken.recipes == ["joint"]
+    taken.build_missing(Progress(None))
+    assert taken.manifests == {"joint": made.manifests["joint"]}
+    assert [path.name for path in store.folder.iterdir()] == [made.store.path("joint", made.keys["joint"]).name]

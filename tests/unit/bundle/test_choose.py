@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from ansible.module_utils.trainyard.bundle import lock
+from ansible.module_utils.trainyard.bundle.assemble import Assembly
 from ansible.module_utils.trainyard.bundle.choose import Chooser, upstream_key
+from ansible.module_utils.trainyard.bundle.context import Context
 from ansible.module_utils.trainyard.bundle.store import Store
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
@@ -101,6 +103,21 @@ def test_auto_asks_each_host_once(site) -> None:
 def test_auto_takes_source_where_nobody_answers(site) -> None:
     assert set(site.origins("auto", "pinned", "second", answers=False).values()) == {"source"}
     assert len(site.asked) == 1
+
+
+def test_the_address_does_not_depend_on_the_machine(site, tmp_path_factory, monkeypatch) -> None:
+    """What a builder makes is what its controller looks for, whatever their checkouts, caches, homes and archives."""
+    here = {name: choice.key for name, choice in site.choose("source", "own").items()}
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    monkeypatch.setenv("HOME", str(elsewhere))
+    monkeypatch.chdir(elsewhere)
+    other = Site(elsewhere)
+    (elsewhere / "lock.yml").chmod(0o600)
+    assert {name: choice.key for name, choice in other.choose("source", "own").items()} == here
+    context = Context(elsewhere, elsewhere / "cache", "https://archive.example/debian", go="/opt/go/bin")
+    made = Assembly(other.artefacts, ["own"], other.store, context, "source")
+    context = Context(site.folder, site.folder / "cache", "")
+    assert made.keys == Assembly(site.artefacts, ["own"], site.store, context, "source").keys
 
 
 @pytest.mark.parametrize("there", ["source", "upstream"])

@@ -59,6 +59,21 @@ def test_a_full_disk_is_refused_before_anything_is_made(tmp_path, monkeypatch) -
     assert not (tmp_path / "not").exists()
 
 
+def test_a_controller_with_a_builder_needs_little_room(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(machine, "DISK_GIB", 1 << 30)
+    monkeypatch.setattr(machine, "DISK_DELIVERED_GIB", 0)
+    machine.check_disk(tmp_path, delivered=True)
+    monkeypatch.setattr(machine, "DISK_DELIVERED_GIB", 1 << 30)
+    with pytest.raises(TrainyardError, match=r"GiB free, the bundle needs 1073741824"):
+        machine.check_disk(tmp_path, delivered=True)
+
+
+def test_a_folder_of_somebody_else_is_refused(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(machine.os, "access", lambda path, mode: False)
+    with pytest.raises(TrainyardError, match=r"this user may not write in .*Set bundle_cache_dir to a folder"):
+        machine.check_disk(tmp_path / "not" / "there")
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

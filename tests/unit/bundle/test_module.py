@@ -124,7 +124,56 @@ def test_another_hash_fails_and_does_not_fall_back(site) -> None:
     assert "The artefact pause cannot be made: " in answer["msg"]
     for part in (f"{site.vendor.url}/1.0/pause.gz", sha256(b"what was pinned"), answer["found"]):
         assert part in answer["msg"]
+    assert answer["remedy"].startswith("Do not use it")
     assert list((site.folder / "cache/artefacts").iterdir()) == []
+
+
+def test_a_file_that_its_vendor_has_removed_is_named_with_what_to_do(site) -> None:
+    site.pin(sha256(b"what was pinned"))
+    site.vendor.files.clear()
+    answer = site.run(source="upstream")
+    assert f"The artefact pause cannot be made: {site.vendor.url}/1.0/pause.gz cannot be fetched" in answer["msg"]
+    assert "answered 404" in answer["msg"]
+    assert answer["remedy"].startswith("The vendor no longer serves it: write a version that it serves, and its hash")
+    assert list((site.folder / "cache/artefacts").iterdir()) == []
+
+
+def delivery(site: Site, **options: Any) -> dict[str, Any]:
+    """The module on a controller that makes nothing from recipes itself."""
+    return site.run(
+        cache_dir=str(site.folder / "controller"), delivered=str(site.folder / "archives"), source="source", **options
+    )
+
+
+def test_made_on_a_builder_and_taken_by_the_controller(site) -> None:
+    (site.folder / "archives").mkdir()
+    asked = delivery(site, check=True)
+    assert (asked["recipes"], asked["inputs"]) == (["pause"], ["pause.c", bundle.GO_TOOLCHAIN])
+    made = site.run(source="source", artefacts=asked["recipes"], packed=str(site.folder / "archives"))
+    assert made["steps"] == ["Make 1 artefacts: pause", "Pack pause"]
+    taken = delivery(site)
+    assert taken["steps"] == ["Make 1 artefacts: pause"]
+    paths = [Path(each["artefacts"]["pause"]["path"]) for each in (made, taken)]
+    assert paths[0].parent != paths[1].parent and paths[0].name == paths[1].name
+    assert (paths[0] / "pause").read_bytes() == (paths[1] / "pause").read_bytes()
+    assert (paths[1] / "artefact.json").read_bytes() == (paths[0] / "artefact.json").read_bytes()
+    (site.folder / "archives/pause.tar").unlink()
+    repeated = delivery(site)
+    assert (repeated["changed"], repeated["recipes"]) == (False, [])
+
+
+def test_a_controller_with_a_builder_makes_nothing_from_a_recipe(site) -> None:
+    (site.folder / "archives").mkdir()
+    answer = delivery(site)
+    assert "The artefact pause cannot be made: " in answer["msg"] and "No such file" in answer["msg"]
+    assert list((site.folder / "controller/artefacts").iterdir()) == []
+
+
+def test_a_controller_with_a_builder_fetches_what_vendors_publish(site) -> None:
+    assert site.run(pin=True)["changed"] is True
+    fetched = site.run(source="auto", delivered=str(site.folder / "archives"))
+    assert (fetched["missing"], fetched["recipes"]) == (["pause"], [])
+    assert fetched["artefacts"]["pause"]["origin"] == "upstream"
 
 
 def test_sweeping_is_asked_for(site) -> None:

@@ -41,6 +41,20 @@ def endpoint(value: str) -> Site:
             'variable supply (a, b) is "vendors": the group mirror has the host m, which nobody would ask.',
         ),
         (
+            Site(groups={"builders": ["b", "c"]}, settings=[VENDORS, Setting("bundle_builder", "a", ("a",))]),
+            '(a) is "a": not a host of the group builders. Put the host into builders. It has: b, c.',
+        ),
+        (
+            Site(settings=[VENDORS, Setting("bundle_builder", "a", ("a",))]),
+            "not a host of the group builders. Put the host into builders. It is empty.",
+        ),
+        (
+            Site(
+                groups={"mirror": ["m"], "builders": ["a"]}, settings=[MIRROR, Setting("bundle_builder", "a", ("a",))]
+            ),
+            'is "a": what a mirror serves is made and signed on the controller. Remove bundle_builder, and run',
+        ),
+        (
             Site(settings=[VENDORS], addresses={"a": "192.0.2.10", "b": "10.0.0.1"}),
             'address of the host a is "192.0.2.10": an address for documentation. Set ansible_host',
         ),
@@ -67,6 +81,8 @@ def test_refused(site: Site, expected: str) -> None:
     [
         Site(settings=[VENDORS], addresses={"a": "10.0.0.1", "b": "node.site.internal"}),
         Site(groups={"mirror": ["a"]}, settings=[MIRROR]),
+        Site(groups={"builders": ["b"]}, settings=[VENDORS, Setting("bundle_builder", "b", ("a", "b"))]),
+        Site(groups={"mirror": ["a"]}, settings=[MIRROR, Setting("bundle_builder", "", ("a",))]),
         Site(settings=[VENDORS, Setting("control_plane_endpoint", "api.notexample.org:6443", ("a",))]),
         Site(
             settings=[

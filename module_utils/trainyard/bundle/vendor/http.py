@@ -38,6 +38,12 @@ PAUSE_LIMIT = 60
 REPEATED = (429, 500, 502, 503, 504)
 INDEX_LIMIT = 64 << 20
 """Bytes of an index or manifest; Docker's largest index of packages has a few MiB."""
+ABSENT = (404, 410)
+PIN_ANEW = (
+    "write a version that it serves, and its hash, into bundle.lock.yml (docs/adr/0002-upstream-pins.md), "
+    "or set bundle_artifact_source to source where the artefact has a recipe."
+)
+"""What to do about a pin whose file is gone."""
 ALTERED = "Do not use it: the origin, the way to it or the pin has been altered. Find out which, then pin again."
 """What to do about bytes that are not those that were pinned."""
 
@@ -49,10 +55,9 @@ class HttpError(TrainyardError):
     """
 
     def __init__(self, url: str, why: str, status: int = 0) -> None:
-        super().__init__(
-            f"{url} cannot be fetched: {why}.",
-            remedy="See whether this machine reaches that address, or set bundle_artifact_source to source.",
-        )
+        absent = f"The vendor no longer serves it: {PIN_ANEW}"
+        unreached = "See whether this machine reaches that address, or set bundle_artifact_source to source."
+        super().__init__(f"{url} cannot be fetched: {why}.", remedy=absent if status in ABSENT else unreached)
         self.status = status
 
 

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Measure site.yml of an earlier commit against that of this checkout, in turn, and print a table in Markdown.
+
+    .venv/bin/python tests/bench/commits.py 34a5b7a --pairs 5
+
+Needs what compare.py needs. The earlier commit is checked out beside, and runs with the Python environment of this one.
+Both make the lab `trainyard-bench`, one after the other. The order changes from pair to pair.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import inputs
+import report
+from compare import check_machine, say, stop
+from sides import Result, Site
+from timed import BenchError
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("commit", help="the earlier commit")
+    parser.add_argument("--pairs", type=int, default=5, help="runs of each side (default: %(default)s)")
+    parser.add_argument("--logs", type=Path, help="new folder for all logs (default: one below /var/tmp)")
+    options = parser.parse_args(argv)
+    if options.pairs < 1:
+        parser.error("--pairs must be at least 1")
+    return options
+
+
+def side(folder: Path, root: Path, name: str) -> Site:
+    """A side with its bundle complete."""
+    folder.mkdir()
+    made = Site(folder, root, name)
+    say(f"completing the bundle of {name}")
+    made.prepare()
+    # Its own program: the images and the manifests may be others.
+    subprocess.run([sys.executable, root / "tests/bench/inputs.py", folder / "inputs"], cwd=root, check=True)
+    return made
+
+
+def measure(old: Site, new: Site, pairs: int) -> dict[str, list[Result]]:
+    """Results by side, in the order of the runs."""
+    results: dict[str, list[Result]] = {old.name: [], new.name: []}
+    new.down()
+    for number in range(1, pairs + 1):
+        for site in (old, new) if number % 2 else (new, old):
+            try:
+                result = site.run(number, site.folder / "inputs")
+            finally:
+                site.down()
+            results[site.name].append(result)
+            say(f"{site.name} {number} of {pairs}: {result.seconds:.1f} s, second {result.second:.1f} s")
+    return results
+
+
+def render(results: dict[str, list[Result]]) -> str:
+    """Medians and ranges of both sides, and of the ratios pair by pair."""
+    (old_name, old), (new_name, new) = results.items()
+
+    def row(what: str, value: Callable[[Result], float]) -> list[str]:
+        ratios = [value(b) / value(a) for a, b in zip(old, new, strict=True)]
+        values: Sequence[Sequence[float]] = [[value(result) for result in each] for each in (old, new)]
+        return [what, *map(report.spread, values), report.spread(ratios, "", 2)]
+
+    rows = [
+        row("no lab to a passed training", lambda result: result.seconds),
+        row("second run, nothing changed", lambda result: result.second),
+        row("2,000 steps in the first run, by the training's own clock", lambda result: result.training),
+        row("200 steps with the seed's knobs, apply to completion", lambda result: result.seed),
+    ]
+    return report.table([f"{len(old)} pairs, median (range)", old_name, new_name, "new / old"], rows)
+
+
+def main(argv: list[str]) -> int:
+    options = parse(argv)
+    signal.signal(signal.SIGTERM, stop)
+    folder = options.logs or Path(tempfile.mkdtemp(prefix="trainyard-bench-", dir="/var/tmp"))
+    folder.mkdir(parents=True, exist_ok=True)
+    earlier = folder / "earlier"
+    try:
+        check_machine()
+        subprocess.run(["git", "worktree", "add", "--detach", earlier, options.commit], cwd=inputs.ROOT, check=True)
+        old = side(folder / "old", earlier, options.commit)
+        new = side(folder / "new", inputs.ROOT, "this checkout")
+        print(render(measure(old, new, options.pairs)))
+    except (BenchError, subprocess.CalledProcessError) as error:
+        print(f"{error}\nlogs: {folder}", file=sys.stderr)
+        return 1
+    finally:
+        subprocess.run(["git", "worktree", "remove", "--force", earlier], cwd=inputs.ROOT, check=False)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
