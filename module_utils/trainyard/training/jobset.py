@@ -14,11 +14,11 @@ from typing import Any
 
 from ..kube.api import Object
 from ..kube.apply import content_hash
+from .pods import container_security, lost_node_tolerations, pod_security, pull_secrets
 from .spec import ROLES, Training
 
 API_VERSION = "jobset.x-k8s.io/v1alpha2"
 CONTAINER = "tensorflow"
-USER = 65532
 NAME_LABEL = "jobset.sigs.k8s.io/jobset-name"
 ROLE_LABEL = "trainyard.dev/role"
 HASH_ANNOTATION = "trainyard.dev/spec-hash"
@@ -38,10 +38,6 @@ GRACE_SECONDS = 30
 THREADS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
 """TensorFlow would take the cores of the node, and be throttled by the limit of the pod."""
 
-LOST_NODE_SECONDS = 10
-"""How long pods stay on a node that does not answer, after the 50 s that the cluster takes to say so. Kubernetes' own
-default of 300 s is for programs that a restart costs more than waiting."""
-
 
 def hostname(training: Training, role: str, index: int) -> str:
     """DNS name of a pod inside the namespace: `<jobset>-<role>-0-<index>.<jobset>`."""
@@ -60,45 +56,6 @@ def tf_config(training: Training, role: str) -> str:
     """TF_CONFIG as the value of an environment variable; the kubelet puts the pod's index in."""
     members = json.dumps(cluster(training), separators=(",", ":"))
     return f'{{"cluster":{members},"task":{{"type":"{role}","index":$(JOB_COMPLETION_INDEX)}}}}'
-
-
-def container_security() -> Object:
-    """What the `restricted` Pod Security level asks of a container, and a root file system that cannot be written."""
-    return {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    }
-
-
-def pod_security() -> Object:
-    """What the `restricted` Pod Security level asks of a pod."""
-    return {
-        "runAsNonRoot": True,
-        "runAsUser": USER,
-        "runAsGroup": USER,
-        "fsGroup": USER,
-        "fsGroupChangePolicy": "OnRootMismatch",
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
-
-
-def pull_secrets(training: Training) -> Object:
-    """What a pod says about the login for its images: nothing where there is none."""
-    return {"imagePullSecrets": [{"name": f"{training.name}-pull"}]} if training.login else {}
-
-
-def lost_node_tolerations() -> list[Object]:
-    """For how long a pod stays on a node that is not ready or does not answer."""
-    return [
-        {
-            "key": f"node.kubernetes.io/{taint}",
-            "operator": "Exists",
-            "effect": "NoExecute",
-            "tolerationSeconds": LOST_NODE_SECONDS,
-        }
-        for taint in ("not-ready", "unreachable")
-    ]
 
 
 def logs_claim(training: Training) -> str:

@@ -11,7 +11,7 @@ from ..core.waiter import wait_until
 from ..kube.api import Api, KubeError, Object
 from ..kube.apply import retry
 from .logs import IN_USE, Event, events, isolation
-from .objects import probe, probe_name, target, target_name
+from .probe_pods import probe, probe_name, target, target_name
 from .spec import Training
 
 SECONDS = 600

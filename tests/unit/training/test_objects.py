@@ -7,7 +7,8 @@ import json
 from dataclasses import replace
 
 from ansible.module_utils.trainyard.training.jobset import pod_template
-from ansible.module_utils.trainyard.training.objects import network_policies, probe, surroundings, volume
+from ansible.module_utils.trainyard.training.objects import network_policies, surroundings, volume
+from ansible.module_utils.trainyard.training.probe_pods import probe
 from ansible.module_utils.trainyard.training.spec import Login
 
 from tests.unit.training.samples import training

@@ -1,0 +1,120 @@
+"""The pods of the isolation probe. Pure data, no cluster."""
+
+from __future__ import annotations
+
+from ..kube.api import Object
+from .jobset import NAME_LABEL, hostname
+from .objects import MANAGED, policy
+from .pods import container_security, pod_security, pull_secrets
+from .spec import Training
+
+PROBE_LABEL = "trainyard.dev/probe"
+
+PROBE_PROGRAM = """\
+import json, socket, sys, time
+
+def attempt(host, port):
+    try:
+        address = socket.getaddrinfo(host, int(port), socket.AF_INET, socket.SOCK_STREAM)[0][4]
+    except OSError as error:
+        return "unresolved", str(error)
+    try:
+        socket.create_connection(address, 1.0).close()
+    except TimeoutError:
+        return "timeout", address[0]
+    except OSError as error:
+        return "refused", str(error)
+    return "connected", address[0]
+
+end = time.time() + float(sys.argv[1])
+while time.time() < end:
+    for name, host, port in (each.split(",") for each in sys.argv[2:]):
+        begin = time.time()
+        outcome, detail = attempt(host, port)
+        seen = {"target": name, "outcome": outcome, "detail": detail, "begin": begin, "end": time.time()}
+        print(json.dumps(seen), flush=True)
+    time.sleep(0.2)
+"""
+"""Tries both addresses again and again: `target` is the training's port, `control` one that must answer."""
+
+
+TARGET_PROGRAM = """\
+import json, socket, sys, time
+
+server = socket.create_server(("", int(sys.argv[1])))
+server.settimeout(0.2)
+end = time.time() + float(sys.argv[2])
+while time.time() < end:
+    print(json.dumps({"event": "connected", "time": time.time()}), flush=True)
+    try:
+        server.accept()[0].close()
+    except TimeoutError:
+        pass
+"""
+"""Listens in the place of a ps, and says so again and again."""
+
+
+def probe_name(training: Training) -> str:
+    return f"{training.name}-stranger"
+
+
+def probe(training: Training, control: str, *, seconds: int, target: str = "") -> list[Object]:
+    """A pod of the same image that is not of the run, and may send anywhere: what stops it is the run's own policy.
+
+    :param control: `host,port` that must answer it, to show that its network works.
+    :param seconds: how long it goes on trying.
+    :param target: host that it tries on the training's port; the run's first ps when empty.
+    """
+    name = probe_name(training)
+    where = f"{target or hostname(training, 'ps', 0)},{training.port}"
+    arguments = [str(seconds), f"target,{where}", f"control,{control}"]
+    labels = {PROBE_LABEL: training.name}
+    admitted = policy(
+        training, name, {"podSelector": {"matchLabels": labels}, "policyTypes": ["Egress"], "egress": [{}]}
+    )
+    return [admitted, _small_pod(training, name, labels, PROBE_PROGRAM, arguments, seconds)]
+
+
+def target_name(training: Training) -> str:
+    return f"{training.name}-target"
+
+
+def target(training: Training, *, seconds: int) -> Object:
+    """A pod with the run's labels that listens on its port: what a run that has ended leaves to be probed."""
+    labels = {NAME_LABEL: training.name}
+    return _small_pod(
+        training, target_name(training), labels, TARGET_PROGRAM, [str(training.port), str(seconds)], seconds
+    )
+
+
+def _small_pod(
+    training: Training, name: str, labels: Object, program: str, arguments: list[str], seconds: int
+) -> Object:
+    """A pod that runs one of the programs above with the Python of the training's image."""
+    container = {
+        "name": "probe",
+        "image": training.image,
+        "imagePullPolicy": training.image_pull_policy,
+        "command": [training.command[0], "-c", program],
+        "args": arguments,
+        "resources": {
+            "limits": {"cpu": "500m", "memory": "64Mi"},
+            "requests": {"cpu": "50m", "memory": "64Mi"},
+        },
+        "securityContext": container_security(),
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": training.namespace, "labels": {**MANAGED, **labels}},
+        "spec": {
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "terminationGracePeriodSeconds": 0,
+            "activeDeadlineSeconds": seconds + 60,
+            **pull_secrets(training),
+            "securityContext": pod_security(),
+            "containers": [container],
+        },
+    }
