@@ -2,7 +2,8 @@
 
     vendors.py BUNDLE DEBIAN12 LOCK ADDRESS FOLDER
 
-BUNDLE and DEBIAN12 are lists of artefacts, of the test lab and of vars/debian12.lock.yml; LOCK is the project's lock
+BUNDLE and DEBIAN12 are lists of artefacts, of the test lab and of vars/debian12.lock.yml; without the latter there is
+no archive of Debian 12. LOCK is the project's lock
 file, ADDRESS that of the server. FOLDER gets `www`, with a folder for each name, `ca.crt` and `tls.key` for all names,
 `archive.asc` (the key of Debian's archive), and `bundle.lock.yml`.
 """
@@ -83,6 +84,16 @@ def rename(package: Path, name: str, folder: Path) -> str:
     return "\n".join([f"Package: {name}", *kept, *where, ""])
 
 
+def scan(debian12: Path, archive: Path) -> list[str]:
+    """The packages of Debian 12, copied to `archive`, and their stanzas."""
+    shutil.copytree(json.loads(debian12.read_text())["debian12_packages"]["path"], archive)
+    program = ["dpkg-scanpackages", "--multiversion", archive.name]
+    scanned = subprocess.run(
+        program, cwd=archive.parent, check=True, timeout=300, capture_output=True, text=True
+    ).stdout
+    return [f"{each}\n" for each in scanned.split("\n\n") if each.strip()]
+
+
 def main(bundle: Path, debian12: Path, lock: Path, address: str, folder: Path) -> None:
     artefacts = json.loads(bundle.read_text())["artefacts"]
     with tarfile.open(Path(artefacts["apt_repository"]["path"]) / "repository.tar") as archive:
@@ -106,12 +117,10 @@ def main(bundle: Path, debian12: Path, lock: Path, address: str, folder: Path) -
         release = www / "download.docker.com/linux/debian/dists" / suite
         names = {"Suite": suite, "Codename": suite, "Components": "stable"}
         publish(release, containerd + docker, keys["docker"], index="stable/binary-amd64/Packages", **names)
-    archive12 = www / "deb.debian.org/debian/bookworm"
-    shutil.copytree(json.loads(debian12.read_text())["debian12_packages"]["path"], archive12)
-    scan = ["dpkg-scanpackages", "--multiversion", archive12.name]
-    scanned = subprocess.run(scan, cwd=archive12.parent, check=True, timeout=300, capture_output=True, text=True).stdout
-    stanzas12 = [f"{each}\n" for each in scanned.split("\n\n") if each.strip()]
-    for suite, held in (("trixie", debian), ("bookworm", stanzas12)):
+    archives = {"trixie": debian}
+    if debian12.exists():
+        archives["bookworm"] = scan(debian12, www / "deb.debian.org/debian/bookworm")
+    for suite, held in archives.items():
         names = {"Suite": suite, "Codename": suite, "Components": "main"}
         release = www / "deb.debian.org/debian/dists" / suite
         publish(release, held, keys["debian"], index="main/binary-amd64/Packages", **names)
