@@ -189,7 +189,8 @@ def versions(nodes: Iterable[Object], pods: Iterable[Object]) -> dict[str, str]:
     for pod in pods:
         for container in (pod.get("spec") or {}).get("containers") or []:
             name, tag = image_version(container["image"])
-            found.setdefault(name, set()).add(tag)
+            # An image of ours is named by digest alone.
+            found.setdefault(name, set()).add(tag or container["image"].rpartition("sha256:")[2][:12])
     return {name: ", ".join(sorted(seen)) for name, seen in found.items()}
 
 
