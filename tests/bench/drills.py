@@ -1,17 +1,15 @@
 #!/usr/bin/env python3
 """Do to a running training what happens to servers, and measure what it costs. Prints a table in Markdown.
 
-    .venv/bin/python tests/bench/drills.py --inventory inventories/lab [--only worker_kill,node_off]
+    .venv/bin/python tests/bench/drills.py [--only worker_kill,node_off] [--inventory inventories/lab --lab trainyard]
 
-Needs the lab of the inventory as `make lab` leaves it, with two workers at least. Each drill is a run of its own, and
-fails if what was done did not happen, or if the run does not end with exactly its steps. A node that was switched off
-is started again afterwards, by site.yml.
+Each drill is a run of its own, and fails if what was done did not happen, or if the run does not end with exactly its
+steps. A node that was switched off is started again afterwards, by site.yml.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -29,6 +27,7 @@ from ansible.module_utils.trainyard.training.jobset import jobset
 from ansible.module_utils.trainyard.training.objects import surroundings
 from ansible.module_utils.trainyard.training.spec import Training
 from mishaps import Watched, evict, kill, switch_off, until
+from sides import LAB, Site
 from timed import BenchError, timed
 
 STEPS = 6_000
@@ -102,17 +101,15 @@ def clean(api: Api, run: Training) -> None:
     until("the end of the pods", lambda: not Watched(api, run).pods(), 120)
 
 
-def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--inventory", default="inventories/lab")
-    parser.add_argument("--lab", default="trainyard", help="lab_name of the inventory (default: %(default)s)")
-    parser.add_argument("--only", default=",".join(DRILLS), help="drills, with commas (default: all)")
-    options = parser.parse_args(argv)
-    folder = Path(tempfile.mkdtemp(prefix="trainyard-drills-", dir="/var/tmp"))
+def measure(options: argparse.Namespace, folder: Path, inventory: Path) -> tuple[list[list[str]], bool]:
+    """A row for each drill that passed, and whether all did."""
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    site = ["ansible-playbook", "site.yml", "-i", str(inventory)]
+    timed(site, folder / "site.log", 1800, env={"PATH": programs})
     bundle = inputs.artefacts(inputs.CACHE)
     api = connect(f"/var/lib/trainyard/{options.lab}/kubeconfig")
     rows: list[list[str]] = []
-    failed = False
+    passed = True
     for name in options.only.split(","):
         words, do = DRILLS[name]
         knobs = {"train_steps": STEPS, "checkpoint_every": CHECKPOINT_EVERY, "accuracy_bound": 0, "timeout": 0}
@@ -122,17 +119,37 @@ def main(argv: list[str]) -> int:
             rows.append([words, f"{seen['gap']:.1f} s", f"{seen['lost']:.0f}", f"{seen['restarts']:.0f}"])
             print(f"drills: {' | '.join(rows[-1])}", flush=True)
         except (BenchError, KubeError, subprocess.SubprocessError) as error:
-            failed = True
+            passed = False
             print(f"drills: {name} failed: {error}", file=sys.stderr, flush=True)
         clean(api, run)
         if name.startswith("node_off"):
-            site = ["ansible-playbook", "site.yml", "-i", options.inventory]
-            programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-            timed(site, folder / f"{name}-site.log", 900, env={"PATH": programs})
-    head = ["what happened", "longest time without a new step", "steps lost", "counted restarts"]
-    print(report.table(head, rows))
-    (folder / "rows.json").write_text(json.dumps(rows), encoding="utf-8")
-    return int(failed)
+            timed(site, folder / "site.log", 900, env={"PATH": programs})
+    return rows, passed
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument(
+        "--inventory", type=Path, help="of a lab that stands (default: one of its own, made and removed)"
+    )
+    parser.add_argument("--lab", default=LAB, help="lab_name of that inventory (default: %(default)s)")
+    parser.add_argument("--only", default=",".join(DRILLS), help="drills, with commas (default: all)")
+    options = parser.parse_args(argv)
+    folder = Path(tempfile.mkdtemp(prefix="trainyard-drills-", dir="/var/tmp"))
+    own = None if options.inventory else Site(folder)
+    try:
+        if own:
+            own.prepare()
+            own.down()
+        rows, passed = measure(options, folder, own.inventory if own else options.inventory)
+    except BenchError as error:
+        print(f"drills: {error}", file=sys.stderr)
+        return 1
+    finally:
+        if own:
+            own.down()
+    print(report.table(["what happened", "longest time without a new step", "steps lost", "counted restarts"], rows))
+    return 0 if passed else 1
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ LIMIT = 40 * 60
 SCENARIOS = {scenario.name: scenario for scenario in scenarios() if scenario.suite == "proof"}
 PROGRAMS = {
     "bench": [sys.executable, "tests/bench/compare.py", "--pairs", "2"],
+    "drills": [sys.executable, "tests/bench/drills.py"],
     "requirements": [sys.executable, "-m", "pytest", "-m", "proof", "tests/contract/test_requirements.py"],
 }
 """Parts that are programs; the bench writes a table of its own into docs/benchmarks.md."""
