@@ -26,6 +26,11 @@ def stranger_objects(training: Training, control: str = "") -> list[Object]:
     return probe(training, control, seconds=SECONDS)
 
 
+def probe_objects(training: Training) -> list[Object]:
+    """All that a probe may have left, of a run and of its repetition."""
+    return [*stranger_objects(training), target(training, seconds=REPEAT_SECONDS)]
+
+
 class Stranger:
     """A pod that is not of the run and tries its port.
 

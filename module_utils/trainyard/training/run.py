@@ -23,9 +23,18 @@ from .jobset import (
     jobset,
     spec_hash,
 )
-from .objects import COLLECTOR, RESULT_KEY, logs_volume, node_of, result_name, result_record, surroundings
-from .probe import repeat, stranger_objects
-from .spec import Training
+from .objects import (
+    COLLECTOR,
+    RESULT_KEY,
+    collector_binding,
+    logs_volume,
+    node_of,
+    result_name,
+    result_record,
+    surroundings,
+)
+from .probe import probe_objects, repeat
+from .spec import Logs, Training
 
 CONTROLLER_SECONDS = 120.0
 """How long the JobSet controller's webhook may take to answer after its installation."""
@@ -96,10 +105,10 @@ class Run:
             proven=not self._settings.stranger or _answered(result),
         )  # fmt: skip
         if choice == LEAVE:
-            # What stands round it is its own, too.
+            # What stands round it is its own, too; but it shall survive the loss of a node.
             self.left_alone = f"{training.name} goes on with another description than this one, and was left alone"
             self.result = {**result, "result": "running"}
-            return Plan([], {}, {})
+            return plan_objects(self._api, [collector_binding(training)])
         self._training = training = self._where_the_files_are(needed=choice in (ADOPT, SUBMIT))
         around = plan_objects(self._api, surroundings(training))
         if choice == KEEP:
@@ -127,15 +136,17 @@ class Run:
         training = self._training
         # Backwards: a claim before its volume, which waits for it.
         shared = (training.namespace, "default-deny", COLLECTOR)
-        own = [obj for obj in surroundings(training) if obj["metadata"]["name"] not in shared]
-        objects = [jobset(training, ""), result_record(training, {}), *stranger_objects(training), *reversed(own)]
+        # Its own volume, too, from before the site had shared storage.
+        own_files = replace(training, logs=Logs(size="1Gi", node="-", path="/-"))
+        own = [obj for obj in surroundings(own_files) if obj["metadata"]["name"] not in shared]
+        objects = [jobset(training, ""), result_record(training, {}), *probe_objects(training), *reversed(own)]
         there = [obj for obj in objects if self._find(obj)]
         steps = [Step(f"Delete {obj['kind']} {obj['metadata']['name']}", partial(self._delete, obj)) for obj in there]
         return Plan(steps, {"training": training.name} if there else {}, {})
 
     def _submit(self, resume: str) -> None:
         training = self._training
-        for old in (jobset(training, ""), result_record(training, {}), *stranger_objects(training)):
+        for old in (jobset(training, ""), result_record(training, {}), *probe_objects(training)):
             self._delete(old)
         wait_until(
             lambda: self._api.list("v1", "Pod", training.namespace, labels=f"{NAME_LABEL}={training.name}"),

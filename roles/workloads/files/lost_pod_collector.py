@@ -96,29 +96,42 @@ class Api:
 
 
 def collect(api: Any) -> list[str]:
-    """One look; returns what was ended, as `namespace/pod on node`."""
+    """One look; returns what was done, a line each. What the server refuses is a line, too, and the others are done."""
     lost = gone(api.call("GET", "/api/v1/nodes")["items"])
     if not lost:
         return []
-    ended = []
+    lines = []
     for namespace in api.call("GET", f"/api/v1/namespaces?labelSelector={NAMESPACE_LABEL}")["items"]:
         path = f"/api/v1/namespaces/{namespace['metadata']['name']}/pods"
-        for pod in hanging(api.call("GET", f"{path}?labelSelector={POD_LABEL}")["items"], lost):
-            meta, one = pod["metadata"], f"{path}/{pod['metadata']['name']}"
-            if (pod.get("status") or {}).get("phase") not in OVER:
-                api.call("PATCH", f"{one}/status", failed(pod, datetime.now(UTC)))
-            # The uid: never a pod that has taken the name since.
-            api.call("DELETE", one, {"gracePeriodSeconds": 0, "preconditions": {"uid": meta["uid"]}})
-            ended.append(f"{meta['namespace']}/{meta['name']} on {pod['spec']['nodeName']}")
-    return ended
+        try:
+            pods = hanging(api.call("GET", f"{path}?labelSelector={POD_LABEL}")["items"], lost)
+        except OSError as error:
+            lines.append(f"{namespace['metadata']['name']}: {error}")
+            continue
+        for pod in pods:
+            name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']} on {pod['spec']['nodeName']}"
+            try:
+                end(api, f"{path}/{pod['metadata']['name']}", pod)
+                lines.append(f"ended {name}")
+            except OSError as error:
+                lines.append(f"{name}: {error}")
+    return lines
+
+
+def end(api: Any, path: str, pod: Object) -> None:
+    """Say in the node's place that the pod has ended, and delete it."""
+    if (pod.get("status") or {}).get("phase") not in OVER:
+        api.call("PATCH", f"{path}/status", failed(pod, datetime.now(UTC)))
+    # The uid: never a pod that has taken the name since.
+    api.call("DELETE", path, {"gracePeriodSeconds": 0, "preconditions": {"uid": pod["metadata"]["uid"]}})
 
 
 def main() -> None:
     api = Api()
     while True:
         try:
-            for each in collect(api):
-                print(f"ended {each}", flush=True)
+            for line in collect(api):
+                print(line, flush=True)
         except (OSError, ValueError) as error:
             print(f"The API server: {error}", flush=True)
         time.sleep(float(os.environ["INTERVAL"]))

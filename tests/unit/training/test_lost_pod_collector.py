@@ -32,29 +32,54 @@ def node(name: str, ready: str) -> dict[str, Any]:
     return {"metadata": {"name": name}, "status": {"conditions": conditions}}
 
 
-def pod(name: str, on: str, *, deleted: bool, phase: str = "Running") -> dict[str, Any]:
-    meta = {"name": name, "namespace": "trainings", "uid": f"uid-{name}"}
+def pod(name: str, on: str, *, deleted: bool, phase: str = "Running", run: str = "mnist") -> dict[str, Any]:
+    labels = {"jobset.sigs.k8s.io/jobset-name": run} if run else {}
+    meta: dict[str, Any] = {"name": name, "namespace": "trainings", "uid": f"uid-{name}", "labels": labels}
     if deleted:
         meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     return {"metadata": meta, "spec": {"nodeName": on}, "status": {"phase": phase}}
 
 
 class Site:
-    """The calls of the collector, on a server with these nodes and pods; paths without their query."""
+    """The calls of the collector, on a server with these nodes and pods, and a namespace that is not of trainings.
 
-    def __init__(self, nodes: list[dict[str, Any]], pods: list[dict[str, Any]]) -> None:
+    :param refused: path -> status that every call to it gets.
+    """
+
+    def __init__(
+        self, nodes: list[dict[str, Any]], pods: list[dict[str, Any]], refused: dict[str, int] | None = None
+    ) -> None:
+        marked = {"metadata": {"name": "trainings", "labels": {"trainyard.dev/trainings": "true"}}}
+        other = {"metadata": {"name": "kube-system", "labels": {}}}
         self.server = ApiServer(
-            {"/api/v1/nodes": {"items": nodes}, "/api/v1/namespaces": {"items": [{"metadata": {"name": "trainings"}}]}}
+            {f"/api/v1/nodes/{each['metadata']['name']}": each for each in nodes}
+            | {f"/api/v1/namespaces/{each['metadata']['name']}": each for each in (marked, other)}
             | {f"{PODS}/{each['metadata']['name']}": each for each in pods}
+            | {"/api/v1/namespaces/kube-system/pods/dns": pod("dns", "w1", deleted=True)}
         )
+        self.refused = refused or {}
         self.bodies: list[Any] = []
 
+    @property
+    def pods(self) -> set[str]:
+        return {path.rpartition("/")[2] for path in self.server.objects if "/pods/" in path}
+
     def call(self, method: str, path: str, body: object = None) -> Any:
+        path, _, query = path.partition("?")
+        if path in self.refused:
+            raise OSError(f"status {self.refused[path]}")
         if body is not None:
             self.bodies.append(body)
-        name = path.partition("?")[0].removesuffix("/status")
-        status, text = self.server(method, name, [], body, "application/merge-patch+json")
-        return None if status == 404 else json.loads(text)
+        status, text = self.server(method, path.removesuffix("/status"), [], body, "application/merge-patch+json")
+        answer = json.loads(text)
+        if query:
+            key, _, value = query.removeprefix("labelSelector=").partition("=")
+            answer["items"] = [each for each in answer["items"] if _has(each["metadata"]["labels"], key, value)]
+        return None if status == 404 else answer
+
+
+def _has(labels: dict[str, str], key: str, value: str) -> bool:
+    return key in labels and value in ("", labels[key])
 
 
 @pytest.mark.parametrize(
@@ -71,16 +96,15 @@ def test_only_deleted_pods_of_silent_nodes(ready: str, deleted: bool, ends: bool
     site = Site(
         [node("w1", ready), node("w2", "True")], [pod("a", "w1", deleted=deleted), pod("b", "w2", deleted=True)]
     )
-    assert collector.collect(site) == (["trainings/a on w1"] if ends else [])
-    assert (f"{PODS}/a" in site.server.objects) is not ends
-    assert f"{PODS}/b" in site.server.objects
+    assert collector.collect(site) == (["ended trainings/a on w1"] if ends else [])
+    assert site.pods == {"b", "dns"} | (set() if ends else {"a"})
 
 
 def test_a_pod_is_failed_as_disrupted_before_it_is_deleted_by_its_uid() -> None:
     site = Site(
         [node("w1", "Unknown")], [pod("a", "w1", deleted=True), pod("over", "w1", deleted=True, phase="Failed")]
     )
-    assert collector.collect(site) == ["trainings/a on w1", "trainings/over on w1"]
+    assert collector.collect(site) == ["ended trainings/a on w1", "ended trainings/over on w1"]
     status = site.bodies[0]["status"]
     assert status["phase"] == "Failed"
     assert [each["type"] for each in status["conditions"]] == ["DisruptionTarget"]
@@ -91,3 +115,16 @@ def test_a_pod_is_failed_as_disrupted_before_it_is_deleted_by_its_uid() -> None:
 def test_the_time_of_the_condition_is_as_the_server_wants_it() -> None:
     said = collector.failed(pod("a", "w1", deleted=True), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
     assert said["status"]["conditions"][0]["lastTransitionTime"] == "2026-01-02T03:04:05Z"
+
+
+def test_pods_that_are_of_no_training_are_left() -> None:
+    site = Site([node("w1", "Unknown")], [pod("mine", "w1", deleted=True), pod("other", "w1", deleted=True, run="")])
+    assert collector.collect(site) == ["ended trainings/mine on w1"]
+    assert site.pods == {"other", "dns"}
+
+
+def test_a_refusal_is_said_and_the_others_are_ended() -> None:
+    pods = [pod("a", "w1", deleted=True), pod("b", "w1", deleted=True)]
+    site = Site([node("w1", "Unknown")], pods, {f"{PODS}/a/status": 409})
+    assert collector.collect(site) == ["trainings/a on w1: status 409", "ended trainings/b on w1"]
+    assert collector.collect(Site([node("w1", "Unknown")], pods, {PODS: 403})) == ["trainings: status 403"]

@@ -11,6 +11,7 @@ from ansible.module_utils.trainyard.core.progress import Progress
 from ansible.module_utils.trainyard.kube.api import Api
 from ansible.module_utils.trainyard.training.jobset import HASH_ANNOTATION, spec_hash
 from ansible.module_utils.trainyard.training.objects import surroundings
+from ansible.module_utils.trainyard.training.probe import probe_objects
 from ansible.module_utils.trainyard.training.run import Run, Settings
 from ansible.module_utils.trainyard.training.spec import Training, parse_training
 
@@ -71,5 +72,25 @@ def test_another_description_of_a_run_that_goes_on_is_left_alone_whole() -> None
     assert run.plan().steps == []
     assert "left alone" in run.left_alone
     assert site.writes == []
+    # Only what lets it survive the loss of a node is brought up to date.
+    del site.objects["/apis/rbac.authorization.k8s.io/v1/namespaces/trainings/rolebindings/lost-pod-collector"]
+    assert [step.what for step in run.plan().steps] == ["Create RoleBinding trainings/lost-pod-collector"]
     steps = [step.what for step in site.run(training("worker1", port=3333)).plan(may_end=True).steps]
     assert steps[-1].startswith("Run training mnist")
+
+
+def test_what_a_probe_has_left_is_deleted_with_the_run() -> None:
+    site = Site("worker1")
+    target = probe_objects(training("worker1"))[-1]
+    site.objects[path(target)] = target
+    steps = [step.what for step in site.run(training("worker1")).remove_plan().steps]
+    assert "Delete Pod mnist-target" in steps
+
+
+def test_a_volume_from_before_the_shared_storage_is_deleted_with_the_run() -> None:
+    shared = parse_training(
+        {"name": "mnist", "namespace": "trainings", "image": "x", "command": ["python"], "logs": {"claim": "training"},
+         "chief": LIMITS, "ps": LIMITS, "worker": LIMITS}
+    )  # fmt: skip
+    steps = [step.what for step in Site("worker1").run(shared).remove_plan().steps]
+    assert "Delete PersistentVolume trainings-mnist-logs" in steps
