@@ -37,15 +37,26 @@ BEGIN_AT = 1_200
 LIMIT = 420.0
 """Seconds for one drill."""
 
-DRILLS: dict[str, tuple[str, Callable[[Watched, str], None]]] = {
-    "worker_kill": ("worker, signal 9", lambda watched, lab: kill(watched, lab, "worker")),
-    "ps_kill": ("ps, signal 9", lambda watched, lab: kill(watched, lab, "ps")),
-    "chief_kill": ("chief, signal 9", lambda watched, lab: kill(watched, lab, "chief")),
-    "worker_evict": ("worker, eviction", lambda watched, lab: evict(watched, "worker")),
-    "ps_evict": ("ps, eviction", lambda watched, lab: evict(watched, "ps")),
-    "chief_evict": ("chief, eviction", lambda watched, lab: evict(watched, "chief")),
-    "node_off_worker": ("node of a worker, power cut", lambda watched, lab: switch_off(watched, lab, "worker")),
-    "node_off": ("node of the chief, power cut", lambda watched, lab: switch_off(watched, lab, "chief")),
+LOST_AT_MOST = {"kill": CHECKPOINT_EVERY, "evict": 0, "off": CHECKPOINT_EVERY}
+"""Steps that may be done twice. Without a worker none is: the others go on."""
+
+DRILLS: dict[str, tuple[str, int, Callable[[Watched, str], None]]] = {
+    "worker_kill": ("worker, signal 9", 0, lambda watched, lab: kill(watched, lab, "worker")),
+    "ps_kill": ("ps, signal 9", LOST_AT_MOST["kill"], lambda watched, lab: kill(watched, lab, "ps")),
+    "chief_kill": ("chief, signal 9", LOST_AT_MOST["kill"], lambda watched, lab: kill(watched, lab, "chief")),
+    "worker_evict": ("worker, eviction", 0, lambda watched, lab: evict(watched, "worker")),
+    "ps_evict": ("ps, eviction", LOST_AT_MOST["evict"], lambda watched, lab: evict(watched, "ps")),
+    "chief_evict": ("chief, eviction", LOST_AT_MOST["evict"], lambda watched, lab: evict(watched, "chief")),
+    "node_off_worker": (
+        "node of a worker, power cut",
+        LOST_AT_MOST["off"],
+        lambda watched, lab: switch_off(watched, lab, "worker"),
+    ),
+    "node_off": (
+        "node of the chief, power cut",
+        LOST_AT_MOST["off"],
+        lambda watched, lab: switch_off(watched, lab, "chief"),
+    ),
 }
 
 
@@ -111,19 +122,21 @@ def measure(options: argparse.Namespace, folder: Path, inventory: Path) -> tuple
     rows: list[list[str]] = []
     passed = True
     for name in options.only.split(","):
-        words, do = DRILLS[name]
+        words, at_most, do = DRILLS[name]
         knobs = {"train_steps": STEPS, "checkpoint_every": CHECKPOINT_EVERY, "accuracy_bound": 0, "timeout": 0}
         run = inputs.training(bundle, {"name": f"drill-{name.replace('_', '-')}", **knobs}, claim="training")
         try:
             seen = drill(api, run, options.lab, do)
+            if seen["lost"] > at_most or (at_most == 0 and seen["restarts"]):
+                raise BenchError(f"{seen['lost']:.0f} steps lost, {seen['restarts']:.0f} restarts counted.")
             rows.append([words, f"{seen['gap']:.1f} s", f"{seen['lost']:.0f}", f"{seen['restarts']:.0f}"])
             print(f"drills: {' | '.join(rows[-1])}", flush=True)
         except (BenchError, KubeError, subprocess.SubprocessError) as error:
             passed = False
             print(f"drills: {name} failed: {error}", file=sys.stderr, flush=True)
-        clean(api, run)
         if name.startswith("node_off"):
             timed(site, folder / "site.log", 900, env={"PATH": programs})
+        clean(api, run)
     return rows, passed
 
 

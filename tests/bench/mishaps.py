@@ -76,7 +76,8 @@ def kill(watched: Watched, lab: str, role: str) -> None:
     container = pod["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
     end = ["ctr", "--namespace=k8s.io", "tasks", "kill", "--signal=SIGKILL", container]
     subprocess.run(["podman", "exec", node_container(lab, pod), *end], check=True, timeout=60)
-    until(f"the end of {pod['metadata']['name']}", lambda: ended(watched, pod) == 137, 60)
+    # A set that restarts at once takes the pod along.
+    until(f"the end of {pod['metadata']['name']}", lambda: ended(watched, pod) in (137, -1), 60)
 
 
 def ended(watched: Watched, pod: Pod) -> int | None:
@@ -107,6 +108,8 @@ def evict(watched: Watched, role: str) -> None:
     )
     watched.api.call("POST", f"{path}/eviction", body=body, what="eviction")
     until(f"the end of {meta['name']}", lambda: ended(watched, pod) is not None, 60)
+    if ended(watched, pod) not in (42, -1):
+        raise BenchError(f"{meta['name']} ended with {ended(watched, pod)}, not with 42.")
 
 
 def switch_off(watched: Watched, lab: str, role: str) -> None:

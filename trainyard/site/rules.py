@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from .hosts import HOST_RULES
 from .model import Problem, Site
 from .networks import NETWORK_RULES, NETWORK_VARIABLES
+from .storage import STORAGE_RULES
 from .supply import SUPPLY_RULES
 from .trainings import TRAINING_RULES
 from .variables import VARIABLE_RULES
 
 Rule = Callable[[Site], Iterator[Problem]]
 
-RULES: tuple[Rule, ...] = (*VARIABLE_RULES, *SUPPLY_RULES, *HOST_RULES, *NETWORK_RULES, *TRAINING_RULES)
+RULES: tuple[Rule, ...] = (*VARIABLE_RULES, *SUPPLY_RULES, *HOST_RULES, *NETWORK_RULES, *STORAGE_RULES, *TRAINING_RULES)
 
 DEFAULTS_READ = (
     *NETWORK_VARIABLES,

@@ -49,12 +49,18 @@ def plan_nodes(lab: Lab, found: dict[str, dict[str, Any]]) -> tuple[list[Step], 
     An existing node is never made anew: it may be part of a cluster.
 
     :returns: steps, and the state of each node by name.
+    :raises TrainyardError: a name is taken, or a node was made before the lab had a shared folder.
     """
     steps: list[Step] = []
     states: dict[str, str] = {}
     for node in lab.containers:
         name = lab.container(node)
         entry = found.get(name)
+        if entry and lab.shared and lab.shared not in [each["Destination"] for each in entry.get("Mounts", [])]:
+            raise TrainyardError(
+                f"The node {node.name} was made without the folder {lab.shared} that all nodes share.",
+                remedy="Make the lab anew (lab_down.yml, then site.yml), or empty lab_shared_path and storage_backend.",
+            )
         if entry is None:
             if podman("container", "exists", name, ok=(0, 1)).returncode == 0:
                 raise TrainyardError(

@@ -9,11 +9,12 @@ class Bounds:
 
     :param start: seconds within which all pods must run, and again after each restart of the set.
     :param total: seconds from the submission to the end, 0 for no limit.
-    :param now: seconds on a clock that only goes forward, at the submission.
+    :param now: seconds on a clock that only goes forward.
+    :param age: seconds since the submission, of a run that somebody else has submitted.
     """
 
-    def __init__(self, start: int, total: int, now: float) -> None:
-        self._start, self._total, self._begin = start, total, now
+    def __init__(self, start: int, total: int, now: float, age: float = 0.0) -> None:
+        self._start, self._total, self._begin = start, total, now - age
         self._waiting_since: float | None = now
         self._restarts = 0
         self._step: int | None = None

@@ -100,7 +100,7 @@ class Follower:
     def _until_ended(self, view: RunView, begin: float, kept: KeptLogs, stranger: Stranger) -> None:
         """Refresh until the JobSet has ended (an endless one: until its first step)."""
         training = self._training
-        bounds = Bounds(training.start_timeout, training.total_timeout, begin)
+        bounds = Bounds(training.start_timeout, training.total_timeout, begin, view.age())
         say = _Pace(self._say, f"training {training.name}: ")
         restarts, kept_at = 0, begin
         while not view.condition("Completed"):

@@ -101,6 +101,12 @@ class RunView:
             return None
         return (datetime.fromisoformat(completed) - datetime.fromisoformat(self._created)).total_seconds()
 
+    def age(self) -> float:
+        """Seconds since the JobSet was created, by this machine's clock; 0 before it is known."""
+        found = self._api.get(API_VERSION, "JobSet", self._training.name, self._training.namespace)
+        created = (found or {}).get("metadata", {}).get("creationTimestamp")
+        return max(0.0, time.time() - datetime.fromisoformat(created).timestamp()) if created else 0.0
+
     def present(self) -> dict[str, Object]:
         """The last pod of each place, by `role-index`."""
         places = {f"{role_of(pod)}-{index_of(pod)}" for pod in self.pods.values()}

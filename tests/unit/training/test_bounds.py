@@ -36,5 +36,9 @@ def test_bounds(looks: list[Look], said: str) -> None:
     assert bool(answers[-1]) == bool(said)
 
 
+def test_a_run_that_is_taken_over_has_used_up_some_of_its_time() -> None:
+    assert "total_timeout" in Bounds(100, 1000, 0.0, age=990.0).broken(11.0, all_run=True, restarts=0, step=20)
+
+
 def test_no_limit_in_all() -> None:
     assert Bounds(100, 0, 0.0).broken(1e6, all_run=True, restarts=0, step=None) == ""

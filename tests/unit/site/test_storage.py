@@ -1,0 +1,60 @@
+"""Shared storage that all nodes have, with claims where the trainings are."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainyard.site.model import Setting, Site
+from trainyard.site.storage import STORAGE_RULES
+
+CLUSTER = {"cluster": ["a", "b"]}
+CATALOGUE = {"mnist_ps": {"training": {"namespace": "trainings"}}}
+BACKEND = Setting("storage_backend", "shared_path", ("a", "b"))
+
+
+def training(**knobs: str) -> Setting:
+    return Setting("workloads_training", {"workload": "mnist_ps", **knobs}, ("a", "b"))
+
+
+def refusals(*settings: Setting) -> list[str]:
+    site = Site(groups=CLUSTER, settings=list(settings), catalogue=CATALOGUE)
+    return [str(problem) for rule in STORAGE_RULES for problem in rule(site)]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        [],
+        [BACKEND, training()],
+        [training(namespace="team-a")],
+        [BACKEND, Setting("storage_namespace", "team-a", ("a", "b")), training(namespace="team-a")],
+        [Setting("storage_backend", "", ("a",)), training(namespace="team-a")],
+    ],
+)
+def test_sites_that_can_be(settings: list[Setting]) -> None:
+    assert refusals(*settings) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (
+            [Setting("storage_backend", "shared_path", ("a",)), Setting("storage_backend", "", ("b",))],
+            'variable storage_backend (b) is "": other hosts have "shared_path". Set it once',
+        ),
+        (
+            [Setting("storage_backend", "shared_path", ("a",))],
+            "the host b of the cluster does not have it",
+        ),
+        (
+            [BACKEND, training(namespace="team-a")],
+            "the claims of the shared storage are in trainings. Set storage_namespace to the namespace of the training",
+        ),
+    ],
+)
+def test_sites_that_cannot_be(settings: list[Setting], expected: str) -> None:
+    assert (
+        expected in refusals(*settings)[0]
+        if len(settings) == 1
+        else any(expected in each for each in refusals(*settings))
+    )

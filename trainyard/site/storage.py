@@ -1,0 +1,38 @@
+"""Rules about the storage that nodes share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from .model import Problem, Site, problem
+
+
+def storage_is_one(site: Site) -> Iterator[Problem]:
+    """A back end that only some hosts have: the claims are made for the whole cluster, or not at all."""
+    settings = [setting for setting in site.settings if setting.name == "storage_backend"]
+    for setting in settings:
+        remedy = "Set it once, for all hosts (group_vars/all)."
+        without = [host for host in site.groups.get("cluster", ()) if host not in setting.hosts]
+        if setting.value != settings[0].value:
+            yield problem(setting, f'other hosts have "{settings[0].value}"', remedy)
+        elif setting.value and without:
+            yield problem(setting, f"the host {without[0]} of the cluster does not have it", remedy)
+
+
+def claims_where_trainings_are(site: Site) -> Iterator[Problem]:
+    """A training in a namespace in which nobody makes the claim that its files are to lie on."""
+    if not any(setting.value for setting in site.values("storage_backend")):
+        return
+    claims = {str(setting.value) for setting in site.values("storage_namespace")} or {"trainings"}
+    for setting in site.values("workloads_training"):
+        if not isinstance(setting.value, Mapping):
+            continue
+        entry = site.catalogue.get(str(setting.value.get("workload")), {})
+        namespace = str({**entry.get("training", {}), **setting.value}.get("namespace", "trainings"))
+        if namespace not in claims:
+            fault = f"the claims of the shared storage are in {', '.join(sorted(claims))}"
+            remedy = "Set storage_namespace to the namespace of the training."
+            yield problem(setting, fault, remedy, key=".namespace", value=namespace)
+
+
+STORAGE_RULES = (storage_is_one, claims_where_trainings_are)
