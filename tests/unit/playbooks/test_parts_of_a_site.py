@@ -11,7 +11,7 @@ from tests.unit.playbooks.runs import copy, play
 # Several seconds for each run of the whole site.
 pytestmark = pytest.mark.slow
 
-ON_HOSTS = ("base", "docker", "containerd", "kubernetes", "control_plane", "worker", "mirror")
+ON_HOSTS = ("base", "docker", "containerd", "kubernetes", "storage", "control_plane", "worker", "mirror")
 ON_CONTROLLER = ("bundle", "lab", "network", "workloads", "verify")
 TOUCH = """
 - name: Leave a file
@@ -42,6 +42,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("kubernetes", "preflight"),
         ("kubernetes", "endpoint"),
         ("network", "ready"),
+        ("storage", "claims"),
         ("workloads", "deliver"),
     ):
         (folder / "roles" / role / "tasks" / f"{entry_point}.yml").write_text(TOUCH % "", encoding="utf-8")
