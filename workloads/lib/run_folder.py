@@ -29,15 +29,13 @@ class RunFolder:
     :param path: the folder; made if it is absent.
     :param attempt: name of this submission; a restart of the same one has the same name.
     :param lost: called in a thread, with the reason, when another chief has taken over.
-    :param timeout: seconds to wait for the chief before this one to be gone.
-    :raises StalledError: it is alive.
     """
 
-    def __init__(self, path: Path, attempt: str, lost: Callable[[str], None], timeout: float) -> None:
+    def __init__(self, path: Path, attempt: str, lost: Callable[[str], None]) -> None:
         self._path = path
         self._attempt = attempt
         self._lease = Lease(path / "lease", lost)
-        self._lease.acquire(timeout)
+        self._lease.acquire()
         self._since = self._lease.epoch
 
     @property

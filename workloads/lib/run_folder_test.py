@@ -13,7 +13,7 @@ KIND = {"model": "mnist", "hidden_units": 100}
 
 
 def chief(path: Path, attempt: str = "one") -> RunFolder:
-    return RunFolder(path, attempt, print, timeout=5)
+    return RunFolder(path, attempt, print)
 
 
 def saved(folder: RunFolder, step: int) -> None:
