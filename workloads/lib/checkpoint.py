@@ -8,6 +8,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from lib.errors import InputError
+from lib.run_folder import steps
 
 KEEP = 3
 """Older checkpoints are the fallback when the newest was cut off by a power failure."""
@@ -61,16 +62,15 @@ class ChiefCheckpoint:
             except (AssertionError, ValueError, tf.errors.InvalidArgumentError) as error:
                 raise InputError(
                     f"{path} does not fit this training ({str(error).splitlines()[0]}).",
-                    "Use the model flags it was written with, another log_dir, or resume=fresh.",
+                    "Use the model flags it was written with, or start over with workloads_state=restarted.",
                 ) from error
         if unreadable:
             raise InputError(
                 f"No checkpoint can be read ({'; '.join(unreadable)}).",
-                "Start over with resume=fresh or another log_dir.",
+                "Start over with workloads_state=restarted.",
             )
         return None
 
     def _newest_first(self) -> Iterator[str]:
         for folder in self._sources:
-            state = tf.train.get_checkpoint_state(str(folder))
-            yield from reversed(state.all_model_checkpoint_paths if state else [])
+            yield from (str(folder / f"ckpt-{step}") for step in steps(folder))

@@ -15,7 +15,7 @@ from lib.calls import Calls, Ended
 from lib.checkpoint import ChiefCheckpoint
 from lib.cluster_spec import Cluster
 from lib.dispatch import Call, Dispatcher
-from lib.errors import DivergedError, ExitCode, StalledError
+from lib.errors import DivergedError, ExitCode
 from lib.listener import Listener
 from lib.metrics import MetricsLog
 from lib.pace import CALLS_PER_WORKER, Pace
@@ -138,8 +138,7 @@ class _Training:
             if not tf.reduce_all(tf.math.is_finite(parameter)):
                 raise DivergedError(f"After step {self._step}, {parameter.name.split(':')[0]} is not finite.")
         path = self._checkpoint.save(self._step)
-        if not self._folder.may_write():
-            raise StalledError("Another chief has taken over this run; this one was taken for lost.")
+        self._folder.require_held()
         self._folder.prune()
         self._saved = self._step
         self._log.emit("checkpoint", step=self._step, path=path)
