@@ -52,6 +52,7 @@ def train(
     :param listener: knows who has called.
     :param started: when the process started, seconds since the epoch.
     :raises DivergedError: a loss or a parameter is not finite; nothing is saved.
+    :raises InputError: the run's folder cannot be written, or its checkpoints do not fit.
     :raises StalledError: a ps or worker does not come, or steps do not come back.
     """
     files = data.find(config.data_dir)
@@ -128,6 +129,7 @@ class _Training:
         """Write a checkpoint of the present step, unless it is the one saved last. No step may be under way.
 
         :raises DivergedError: a parameter is not finite.
+        :raises InputError: the run's folder cannot be written, a full volume most likely.
         :raises StalledError: another chief has taken over.
         """
         if self._saved == self._step:
@@ -214,9 +216,9 @@ class _Training:
         self._counters.global_step.assign(self._step)
 
     def conclude(self, started: float) -> ExitCode:
-        """Save, evaluate and give the verdict."""
-        accuracy = self.evaluate()
+        """Save, evaluate and give the verdict. In this order: SIGTERM during a slow evaluation costs no step."""
         self.save()
+        accuracy = self.evaluate()
         bound = self._config.accuracy_bound
         code = ExitCode.BOUND_NOT_REACHED if bound and accuracy < bound else ExitCode.TRAINED
         self._log.emit(
