@@ -55,7 +55,7 @@ def run(flags: Mapping[str, Any], started: float) -> int:
             raise InputError("The role evaluator is not used here: the chief evaluates.", "Remove it from TF_CONFIG.")
         _server(config, cluster, log)
     except InputError as error:
-        return _failed(log, ExitCode.BAD_INPUT, error.message, remedy=error.remedy)
+        _leave(_failed(log, ExitCode.BAD_INPUT, error.message, remedy=error.remedy))
     except StalledError as error:
         _leave(_failed(log, ExitCode.STALLED, str(error)))
     except DivergedError as error:

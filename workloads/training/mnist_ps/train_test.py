@@ -97,6 +97,20 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path):
         Small(tmp_path).checkpoint(tmp_path / "ckpt").restore()
 
 
+def test_a_full_volume_is_named_and_keeps_the_checkpoint_before(tmp_path, monkeypatch):
+    small = Small(tmp_path)
+    checkpoint = small.checkpoint(tmp_path / "ckpt")
+    checkpoint.save(10)
+
+    def full(**_):
+        tf.io.TFRecordWriter("/dev/full").write(b"x" * 1_000_000)
+
+    monkeypatch.setattr(checkpoint._manager, "save", full)
+    with pytest.raises(InputError, match=rf"{tmp_path}/ckpt cannot be written .*No space left.*Make room"):
+        checkpoint.save(20)
+    assert Small(tmp_path).checkpoint(tmp_path / "ckpt").restore().endswith("ckpt-10")
+
+
 def test_checkpoints_are_found_without_tensorflows_list_of_them(tmp_path):
     small = Small(tmp_path)
     checkpoint = small.checkpoint(tmp_path / "ckpt")
