@@ -7,7 +7,9 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from lib.errors import InputError
+from lib.errors import InputError, unwritable
+from lib.metrics import os_error
+from lib.run_folder import steps
 
 KEEP = 3
 """Older checkpoints are the fallback when the newest was cut off by a power failure."""
@@ -28,7 +30,7 @@ class ChiefCheckpoint:
     def __init__(
         self, directory: Path, sources: Sequence[Path], io_device: str, **objects: tf.Module | tf.Variable
     ) -> None:
-        self._sources = sources
+        self._directory, self._sources = directory, sources
         self._options = tf.train.CheckpointOptions(experimental_io_device=io_device)
         self._checkpoint = tf.train.Checkpoint(**objects)
         self._manager = tf.train.CheckpointManager(self._checkpoint, str(directory), max_to_keep=KEEP)
@@ -37,8 +39,12 @@ class ChiefCheckpoint:
         """Write a checkpoint and return its path.
 
         :param step: number of global steps that went into it; part of the file name.
+        :raises InputError: the volume is full, or the directory cannot be written. The checkpoint before stays.
         """
-        return self._manager.save(checkpoint_number=step, options=self._options)
+        try:
+            return self._manager.save(checkpoint_number=step, options=self._options)
+        except (tf.errors.ResourceExhaustedError, tf.errors.PermissionDeniedError) as error:
+            raise unwritable(self._directory, os_error(error)) from error
 
     def restore(self) -> str | None:
         """Restore the newest readable checkpoint; None where there is nothing to go on from.
@@ -61,16 +67,15 @@ class ChiefCheckpoint:
             except (AssertionError, ValueError, tf.errors.InvalidArgumentError) as error:
                 raise InputError(
                     f"{path} does not fit this training ({str(error).splitlines()[0]}).",
-                    "Use the model flags it was written with, another log_dir, or resume=fresh.",
+                    "Use the model flags it was written with, or start over with workloads_state=restarted.",
                 ) from error
         if unreadable:
             raise InputError(
                 f"No checkpoint can be read ({'; '.join(unreadable)}).",
-                "Start over with resume=fresh or another log_dir.",
+                "Start over with workloads_state=restarted.",
             )
         return None
 
     def _newest_first(self) -> Iterator[str]:
         for folder in self._sources:
-            state = tf.train.get_checkpoint_state(str(folder))
-            yield from reversed(state.all_model_checkpoint_paths if state else [])
+            yield from (str(folder / f"ckpt-{step}") for step in steps(folder))

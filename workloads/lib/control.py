@@ -24,7 +24,7 @@ from lib.preemption import GRACE_SECONDS
 
 BEAT_SECONDS = 2.0
 SILENT_SECONDS = 15.0
-"""A peer that says nothing for so long has lost its power, its network or its mind."""
+"""A peer that says nothing for so long has no power, no network, or hangs."""
 LINE_BYTES = 128
 
 _CONNECT_SECONDS = 2.0

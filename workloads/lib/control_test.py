@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -36,8 +37,8 @@ while True:
 class Cluster:
     """A chief's listener in this process, servers in others."""
 
-    def __init__(self):
-        chief, ps, *workers = free_ports.addresses(4)
+    def __init__(self, addresses=None):
+        chief, ps, *workers = addresses or free_ports.addresses(4)
         self.members = {"chief": [chief], "ps": [ps], "worker": workers}
         self.spec = parse(self.config("chief", 0))
         self.stopping = False
@@ -204,3 +205,25 @@ def test_a_flood_of_connections_is_limited_and_ends(cluster, monkeypatch):
     for each in flood:
         each.close()
     cluster.start("ps")
+
+
+def test_many_that_hang_up_and_do_not_answer_are_all_lost(monkeypatch):
+    monkeypatch.setattr(listener, "SILENT_SECONDS", 4.0)
+    with ExitStack() as opened:
+        silent = []
+        for _ in range(8):
+            # A queue of connections that is full: like a machine without power, it never answers.
+            server = opened.enter_context(socket.socket())
+            server.bind(("127.0.0.1", 0))
+            server.listen(0)
+            opened.enter_context(socket.create_connection(server.getsockname(), 5))
+            silent.append(f"127.0.0.1:{server.getsockname()[1]}")
+        cluster = Cluster([free_ports.addresses(1)[0], *silent])
+        try:
+            there = [cluster.connect(f"hello worker {index} x\n".encode()) for index in range(7)]
+            cluster.until(lambda: cluster.listener.missing() == ["ps 0"])
+            for each in there:
+                each.close()
+            assert {cluster.news(15) for _ in range(7)} == {(f"worker {index}", LOST) for index in range(7)}
+        finally:
+            cluster.listener.stop()

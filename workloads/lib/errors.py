@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from enum import IntEnum
+from pathlib import Path
 
 
 class ExitCode(IntEnum):
@@ -28,6 +31,15 @@ class InputError(ValueError):
         super().__init__(f"{message} {remedy}")
         self.message = message
         self.remedy = remedy
+
+
+def unwritable(folder: Path, error: OSError) -> InputError:
+    """The error for a folder that cannot be written, with what to do about it."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return InputError(
+        f"The folder {folder} cannot be written ({error.strerror or error}).",
+        "Make room on its volume." if full else f"Make it writable for user {os.getuid()}.",
+    )
 
 
 class StalledError(RuntimeError):

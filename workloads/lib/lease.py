@@ -3,8 +3,13 @@
 A node that is cut off from the cluster is given up, and its chief is started elsewhere, while the old one may still
 run and reach the same files. So a chief takes the folder under a number, the *epoch*: the next one after the highest
 that is there, by creating a file of that name, which only one can do. The holder touches its file again and again; who
-comes takes the next epoch when the file was given back or has not been touched for a while. What is written carries the
-epoch in its path (`run_folder`), so that a holder that was overtaken in the middle of a write harms nobody.
+comes takes the next epoch when the file was given back or has not been touched for a while.
+
+A holder that is alive is given time to save and leave, and is overtaken then: the cluster started the newcomer because
+it had given up the holder, and only the newcomer can reach the run's other pods. The holder sees it within a second and
+ends. What is written carries the epoch in its path (`run_folder`), so that a holder that was overtaken in the middle of
+a write harms nobody. Two chiefs cannot go on overtaking each other: an attempt of the JobSet has one chief pod, whose
+container is never restarted, and each process takes the folder once.
 """
 
 from __future__ import annotations
@@ -15,12 +20,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from lib.errors import StalledError
+from lib.preemption import GRACE_SECONDS
 
 RENEW_SECONDS = 1.0
 EXPIRE_SECONDS = 6.0
 """A holder that has not touched its file for this long is dead, or will find itself overtaken. Clocks are not compared:
 who waits measures by its own how long nothing has changed."""
+PATIENCE_SECONDS = GRACE_SECONDS + 5.0
+"""For a holder that is alive: one that was told to stop has saved and left by then."""
 LOOK_SECONDS = 0.25
 KEPT = 3
 """Files of earlier epochs that stay, for whoever reads the folder later."""
@@ -41,32 +48,30 @@ class Lease:
         self._stopped = threading.Event()
         self.epoch = 0
 
-    def acquire(self, timeout: float) -> int:
-        """Wait for the holder of before to release or to fall silent, and take the next epoch.
+    def acquire(self) -> int:
+        """Wait for the holder of before to release, to fall silent, or to use up the patience; take the next epoch.
 
-        :param timeout: seconds to wait for a holder that is alive.
         :returns: the epoch, from 1.
-        :raises StalledError: another chief holds the folder and is alive.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
-        deadline = time.monotonic() + timeout
-        seen: tuple[int, int] | None = None
-        since = time.monotonic()
+        epoch, sign = -1, (-1, 0)
+        met = heard = time.monotonic()
         while True:
-            epoch = self._newest()
-            touched = self._touched(epoch)
+            newest = self._newest_epoch()
+            touched = self._touched(newest)
             now = time.monotonic()
-            if (epoch, touched) != seen:
-                seen, since = (epoch, touched), now
-            if (not touched or now - since >= EXPIRE_SECONDS) and self._take(epoch + 1):
+            if newest != epoch:
+                epoch, met = newest, now
+            if (epoch, touched) != sign:
+                sign, heard = (epoch, touched), now
+            waited = now - heard >= EXPIRE_SECONDS or now - met >= PATIENCE_SECONDS
+            if (waited or not touched) and self._take(epoch + 1):
                 return self.epoch
-            if now > deadline:
-                raise StalledError(f"Another chief holds {self._folder} (epoch {epoch}) and is alive.")
             time.sleep(LOOK_SECONDS)
 
     def held(self) -> bool:
         """Whether nobody has overtaken this holder."""
-        return self._newest() == self.epoch
+        return self._newest_epoch() == self.epoch
 
     def release(self) -> None:
         """Give the folder back, so that the next chief need not wait."""
@@ -94,7 +99,7 @@ class Lease:
         while not self._stopped.wait(RENEW_SECONDS):
             try:
                 if not self.held():
-                    self._end(f"another chief has taken {self._folder} (epoch {self._newest()})")
+                    self._end(f"another chief has taken {self._folder} (epoch {self._newest_epoch()})")
                     return
                 os.utime(self._file(self.epoch))
                 renewed = time.monotonic()
@@ -110,7 +115,7 @@ class Lease:
     def _epochs(self) -> list[int]:
         return sorted(int(path.name) for path in self._folder.iterdir() if path.name.isdecimal())
 
-    def _newest(self) -> int:
+    def _newest_epoch(self) -> int:
         return (self._epochs() or [0])[-1]
 
     def _file(self, epoch: int) -> Path:

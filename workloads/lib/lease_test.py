@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from lib import lease
-from lib.errors import StalledError
 from lib.lease import Lease
 
 HOLDER = """
@@ -22,7 +21,7 @@ import sys, time
 from pathlib import Path
 from lib import lease
 lease.RENEW_SECONDS, lease.EXPIRE_SECONDS = 0.05, 0.5
-print(lease.Lease(Path(sys.argv[1]), print).acquire(5), flush=True)
+print(lease.Lease(Path(sys.argv[1]), print).acquire(), flush=True)
 time.sleep(60)
 """
 
@@ -49,28 +48,36 @@ def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 def test_the_first_takes_it_at_once_and_the_next_after_a_release(tmp_path: Path) -> None:
     first = Lease(tmp_path / "lease", print)
-    assert first.acquire(1) == 1
+    assert first.acquire() == 1
     assert first.held()
     first.release()
     begin = time.monotonic()
-    assert Lease(tmp_path / "lease", print).acquire(1) == 2
+    assert Lease(tmp_path / "lease", print).acquire() == 2
     assert time.monotonic() - begin < lease.EXPIRE_SECONDS
     assert not first.held()
 
 
-def test_nobody_takes_it_from_a_holder_that_is_alive(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
-    with pytest.raises(StalledError, match="epoch 1"):
-        Lease(tmp_path, print).acquire(1.5)
+def test_a_holder_that_is_alive_is_given_time_then_overtaken_and_learns_of_it(
+    tmp_path: Path, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "PATIENCE_SECONDS", 1.5)
+    begin = time.monotonic()
+    newcomer = Lease(tmp_path, print)
+    assert newcomer.acquire() == 2
+    assert time.monotonic() - begin >= 1.5
+    assert holder.stdout
+    assert "epoch 2" in holder.stdout.readline()
+    assert newcomer.held()
 
 
 def test_a_killed_holder_is_followed_after_its_time(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
     holder.kill()
-    assert Lease(tmp_path, print).acquire(5) == 2
+    assert Lease(tmp_path, print).acquire() == 2
 
 
 def test_a_holder_that_stood_still_learns_that_it_was_overtaken(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
     holder.send_signal(signal.SIGSTOP)
-    assert Lease(tmp_path, print).acquire(5) == 2
+    assert Lease(tmp_path, print).acquire() == 2
     holder.send_signal(signal.SIGCONT)
     assert holder.stdout
     assert "epoch 2" in holder.stdout.readline()
@@ -79,7 +86,7 @@ def test_a_holder_that_stood_still_learns_that_it_was_overtaken(tmp_path: Path, 
 def test_of_many_one_gets_each_epoch(tmp_path: Path) -> None:
     def take(_: int) -> int:
         mine = Lease(tmp_path, print)
-        epoch = mine.acquire(20)
+        epoch = mine.acquire()
         mine.release()
         return epoch
 

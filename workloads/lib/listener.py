@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lib.cluster_spec import Cluster
 from lib.control import LINE_BYTES, SILENT_SECONDS, port
-from lib.peers import cut, split
+from lib.peers import cut, failures, split
 
 HERE, LEAVING, LOST = "here", "leaving", "lost"
 
@@ -23,8 +23,10 @@ HELLO_SECONDS = 5.0
 
 _TICK_SECONDS = 0.25
 _PROBE_SECONDS = 0.5
+"""For all that have hung up to answer, once in every look."""
 _PAUSED_SECONDS = 3.0
-"""A chief that did not look for so long was itself held up (by an import, by a frozen machine): it heard nothing."""
+"""A chief for which so long passes between two looks was itself held up (by an import, by a frozen machine): it heard
+nothing. What a look itself takes does not count: what comes meanwhile is read before the next one."""
 
 
 @dataclass(eq=False)
@@ -39,6 +41,10 @@ class _Peer:
     heard: float = 0.0
     left: float | None = None
     lost: bool = False
+
+    @property
+    def worker(self) -> bool:
+        return self.name.startswith("worker")
 
 
 @dataclass(eq=False)
@@ -144,36 +150,35 @@ class Listener(threading.Thread):
 
     def _look(self, now: float) -> None:
         """What has changed by time alone, and whether who has hung up is gone."""
-        paused, self._looked = now - self._looked > _PAUSED_SECONDS, now
+        paused = now - self._looked > _PAUSED_SECONDS
         for connection in list(self._connections):
             if connection.peer is None and now - connection.since > HELLO_SECONDS:
                 self._hang_up(connection)
         for peer in self._peers.values():
             if paused:
                 peer.heard = now
-            worker = peer.name.startswith("worker")
             released = peer.left is not None and now - peer.left > RELEASE_SECONDS and not self._stopping()
-            if worker and released and peer.connection:
+            if peer.worker and released and peer.connection:
                 self._hang_up(peer.connection)
-            if peer.process and not peer.lost and (why := _gone(peer, now)):
-                peer.lost = True
-                if worker:
-                    cut(peer.host, peer.port)
-                self._tell(peer.name, LOST, why)
+        for peer, why in self._gone(now):
+            peer.lost = True
+            if peer.worker:
+                cut(peer.host, peer.port)
+            self._tell(peer.name, LOST, why)
+        self._looked = time.monotonic()
 
-
-def _gone(peer: _Peer, now: float) -> str:
-    """Why a peer counts as lost, empty if it does not. One that hung up but whose port answers may call again."""
-    if now - peer.heard > SILENT_SECONDS:
-        return f"it has said nothing for {SILENT_SECONDS:.0f} s"
-    if peer.connection is None:
-        try:
-            socket.create_connection((peer.host, peer.port), _PROBE_SECONDS).close()
-        except ConnectionRefusedError:
-            return "its connection ended, and its port is closed"
-        except OSError:
-            pass
-    return ""
+    def _gone(self, now: float) -> list[tuple[_Peer, str]]:
+        """The peers that count as lost, and why. One that hung up but whose port does not refuse may call again."""
+        there = [peer for peer in self._peers.values() if peer.process and not peer.lost]
+        hung_up = {peer.name: f"[{peer.host}]:{peer.port}" for peer in there if peer.connection is None}
+        errors = failures(hung_up, _PROBE_SECONDS)
+        gone = []
+        for peer in there:
+            if now - peer.heard > SILENT_SECONDS:
+                gone.append((peer, f"it has said nothing for {SILENT_SECONDS:.0f} s"))
+            elif isinstance(errors.get(peer.name), ConnectionRefusedError):
+                gone.append((peer, "its connection ended, and its port is closed"))
+        return gone
 
 
 def _serve(number: int) -> socket.socket:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -12,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
-from lib.errors import InputError
+from lib.errors import unwritable
 
 
 class MetricsLog:
@@ -21,7 +22,8 @@ class MetricsLog:
     :param log_dir: directory of the logs volume, made if missing and never emptied; None for standard
         output only.
     :param stream: stands in for standard output in tests.
-    :raises InputError: the directory cannot be written.
+    :raises InputError: the directory cannot be written. Later that is said once, on standard error, and ends nothing: a
+        volume that is full is the next checkpoint's error, and what reports an error must not fail itself.
     """
 
     def __init__(self, log_dir: Path | None = None, stream: TextIO | None = None) -> None:
@@ -30,32 +32,42 @@ class MetricsLog:
         self._file: TextIO | None = None
         self._events: EventFile | None = None
         self._log_dir = log_dir
+        self._warned = False
         if log_dir is not None:
             try:
                 log_dir.mkdir(parents=True, exist_ok=True)
                 self._file = (log_dir / "metrics.jsonl").open("a", encoding="utf-8")
             except OSError as error:
-                raise InputError(
-                    f"log_dir {log_dir} cannot be written ({error.strerror}).",
-                    f"Make it writable for user {os.getuid()}.",
-                ) from error
+                raise unwritable(log_dir, error) from error
 
     def emit(self, event: str, **fields: Any) -> None:
         """Write one line: `event`, `time` in seconds since the epoch, and the fields; not-a-number becomes null."""
         line = json.dumps({"event": event, "time": round(time.time(), 3), **{k: _plain(v) for k, v in fields.items()}})
         with self._lock:
-            for stream in (self._stream, self._file):
-                if stream is not None:
-                    stream.write(line + "\n")
-                    stream.flush()
+            self._stream.write(line + "\n")
+            self._stream.flush()
+            if self._file is not None:
+                try:
+                    self._file.write(line + "\n")
+                    self._file.flush()
+                except OSError as error:
+                    self._warn(error)
 
     def scalars(self, step: int, **values: float) -> None:
         """Write TensorBoard scalars; the first call opens the event file (it needs TensorFlow)."""
         if self._log_dir is None:
             return
-        if self._events is None:
-            self._events = EventFile(self._log_dir / "tensorboard")
-        self._events.scalars(step, values)
+        try:
+            if self._events is None:
+                self._events = EventFile(self._log_dir / "tensorboard")
+            self._events.scalars(step, values)
+        except OSError as error:
+            self._warn(error)
+
+    def _warn(self, error: OSError) -> None:
+        if self._log_dir is not None and not self._warned:
+            self._warned = True
+            print(unwritable(self._log_dir, error), file=sys.stderr, flush=True)
 
 
 class EventFile:
@@ -65,6 +77,7 @@ class EventFile:
     operations on the cluster.
 
     :param directory: made if missing; every process writes a file of its own.
+    :raises OSError: the file cannot be written, here and in `scalars`.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -72,7 +85,10 @@ class EventFile:
 
         directory.mkdir(parents=True, exist_ok=True)
         name = f"events.out.tfevents.{int(time.time())}.{socket.gethostname()}.{os.getpid()}"
-        self._writer = tf.io.TFRecordWriter(str(directory / name))
+        try:
+            self._writer = tf.io.TFRecordWriter(str(directory / name))
+        except tf.errors.OpError as error:
+            raise os_error(error) from error
         self._write(file_version="brain.Event:2")
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
@@ -82,10 +98,22 @@ class EventFile:
         self._write(step=step, summary=summary)
 
     def _write(self, **fields: Any) -> None:
+        import tensorflow as tf
         from tensorflow.core.util.event_pb2 import Event
 
-        self._writer.write(Event(wall_time=time.time(), **fields).SerializeToString())
-        self._writer.flush()
+        try:
+            self._writer.write(Event(wall_time=time.time(), **fields).SerializeToString())
+            self._writer.flush()
+        except tf.errors.OpError as error:
+            raise os_error(error) from error
+
+
+def os_error(error: Any) -> OSError:
+    """What TensorFlow's OpError about a file means: a full volume is its ResourceExhaustedError."""
+    import tensorflow as tf
+
+    full = isinstance(error, tf.errors.ResourceExhaustedError)
+    return OSError(errno.ENOSPC if full else errno.EIO, error.message)
 
 
 def _plain(value: Any) -> Any:

@@ -34,6 +34,31 @@ def test_a_log_directory_that_cannot_be_made_is_refused(tmp_path):
         MetricsLog(tmp_path / "file" / "logs")
 
 
+def test_a_full_volume_is_said_once_and_ends_nothing(tmp_path, capsys):
+    (tmp_path / "metrics.jsonl").symlink_to("/dev/full")
+    stream = io.StringIO()
+    log = MetricsLog(tmp_path, stream)
+    for step in range(1000):
+        log.emit("step", step=step)
+    assert len(stream.getvalue().splitlines()) == 1000
+    said = capsys.readouterr().err
+    assert said == f"The folder {tmp_path} cannot be written (No space left on device). Make room on its volume.\n"
+
+
+def test_scalars_on_a_full_volume_end_nothing(tmp_path, capsys):
+    tf = pytest.importorskip("tensorflow")
+    log = MetricsLog(tmp_path, io.StringIO())
+    log.scalars(20, loss=0.5)
+    log._events._writer = tf.io.TFRecordWriter("/dev/full")
+    log.scalars(40, loss=0.25)
+    said = capsys.readouterr().err
+    assert "No space left on device" in said and "Make room on its volume." in said
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/tensorboard").write_text("")
+    MetricsLog(tmp_path / "other", io.StringIO()).scalars(20, loss=0.5)
+    assert "cannot be written" in capsys.readouterr().err
+
+
 def test_scalars_can_be_read_back_as_tensorboard_events(tmp_path):
     tf = pytest.importorskip("tensorflow")
     log = MetricsLog(tmp_path, io.StringIO())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -12,36 +13,43 @@ from contextlib import suppress
 from lib.errors import InputError, StalledError
 
 _ANSWER_SECONDS = 2.0
-"""For looking up a name and connecting, of all peers together."""
 _POLL_SECONDS = 0.2
 
 
 def unreachable(peers: Mapping[str, str]) -> dict[str, str]:
-    """Task name -> reason, for every peer that does not accept a connection now.
-
-    All are asked at once, each in a thread that nobody waits for longer than two seconds: it may hang in a name server
-    that does not answer, and who asks has little time himself.
+    """Task name -> reason, for every peer that does not accept a connection now; within two seconds.
 
     :param peers: task name -> "host:port".
     """
-    reasons = {name: f"{address}: no answer in {_ANSWER_SECONDS:.0f} s" for name, address in peers.items()}
+    return {name: f"{peers[name]}: {error}" for name, error in failures(peers, _ANSWER_SECONDS).items()}
+
+
+def failures(peers: Mapping[str, str], seconds: float) -> dict[str, OSError]:
+    """Task name -> error, for every peer that does not accept a connection now.
+
+    All are asked at once, each in a thread that nobody waits for longer than the limit: it may hang in a name server
+    that does not answer, and whoever asks has other things to do.
+
+    :param peers: task name -> "host:port".
+    :param seconds: for looking up a name and connecting, of all peers together.
+    """
+    errors: dict[str, OSError] = {name: TimeoutError(f"no answer in {seconds:g} s") for name in peers}
 
     def ask(name: str, address: str) -> None:
-        host, port = split(address)
         try:
-            socket.create_connection((host, port), _ANSWER_SECONDS).close()
+            socket.create_connection(split(address), seconds).close()
         except OSError as error:
-            reasons[name] = f"{address}: {error}"
+            errors[name] = error
         else:
-            del reasons[name]
+            del errors[name]
 
     threads = [threading.Thread(target=ask, args=each, daemon=True) for each in peers.items()]
     for thread in threads:
         thread.start()
-    deadline = time.monotonic() + _ANSWER_SECONDS
+    deadline = time.monotonic() + seconds
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
-    return reasons.copy()
+    return errors.copy()
 
 
 def wait_for(
@@ -88,18 +96,32 @@ def cut(host: str, port: int) -> int:
 
     :param host: the peer's address as numbers.
     """
-    wanted, found = _plain(host), 0
+    found = 0
     for descriptor in os.listdir("/proc/self/fd"):
-        # What is no socket, has no peer, or was closed meanwhile.
-        with suppress(OSError), socket.socket(fileno=os.dup(int(descriptor))) as connection:
-            there = connection.getpeername()
-            if connection.family in (socket.AF_INET, socket.AF_INET6) and (_plain(there[0]), there[1]) == (
-                wanted,
-                port,
-            ):
-                connection.shutdown(socket.SHUT_RDWR)
-                found += 1
+        with suppress(OSError):  # It has no peer, or was closed meanwhile.
+            copy = os.dup(int(descriptor))
+            try:
+                found += _shut_down(copy, _plain(host), port)
+            finally:
+                os.close(copy)
     return found
+
+
+def _shut_down(descriptor: int, host: str, port: int) -> bool:
+    """Shut the descriptor down if it is a TCP connection to that peer, and return whether it is."""
+    if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+        return False
+    connection = socket.socket(fileno=descriptor)
+    try:
+        if connection.family not in (socket.AF_INET, socket.AF_INET6):
+            return False
+        there = connection.getpeername()
+        if (_plain(there[0]), there[1]) != (host, port):
+            return False
+        connection.shutdown(socket.SHUT_RDWR)
+        return True
+    finally:
+        connection.detach()  # The descriptor stays the caller's.
 
 
 def _plain(host: str) -> str:

@@ -1,5 +1,6 @@
 """Waiting for peers by TCP."""
 
+import os
 import socket
 import time
 
@@ -88,3 +89,12 @@ def test_only_the_connections_to_one_peer_are_cut(listening):
         assert first.recv(1) == second.recv(1) == b""
         third.sendall(b"x")
         assert cut(host, int(port) + 1) == 0
+
+
+def test_cutting_leaves_no_descriptor_open(listening, tmp_path):
+    host, port = listening.split(":")
+    one, two = socket.socketpair()
+    with (tmp_path / "file").open("w"), one, two, socket.create_connection((host, int(port)), 5):
+        before = os.listdir("/proc/self/fd")
+        assert cut(host, int(port)) == 1
+        assert os.listdir("/proc/self/fd") == before

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from lib.errors import InputError
+from lib.errors import InputError, StalledError
 from lib.run_folder import AUTO, FRESH, RunFolder
 
 KIND = {"model": "mnist", "hidden_units": 100}
 
 
 def chief(path: Path, attempt: str = "one") -> RunFolder:
-    return RunFolder(path, attempt, print, timeout=5)
+    return RunFolder(path, attempt, print)
 
 
 def saved(folder: RunFolder, step: int) -> None:
@@ -87,7 +88,91 @@ def test_one_that_was_overtaken_may_not_write(tmp_path: Path) -> None:
     first.open(KIND, 100, AUTO)
     first.release()
     second = chief(tmp_path)
-    assert not first.may_write()
-    assert second.may_write()
+    with pytest.raises(StalledError, match="Another chief"):
+        first.require_held()
+    second.require_held()
     assert first.save_to != second.save_to
     second.release()
+
+
+def test_one_that_was_overtaken_does_not_change_what_the_run_is(tmp_path: Path) -> None:
+    first = chief(tmp_path)
+    first.release()
+    second = chief(tmp_path, "two")
+    second.open(KIND, 100, AUTO)
+    before = (tmp_path / "run.json").read_text()
+    with pytest.raises(StalledError, match="Another chief"):
+        first.open(KIND, 100, AUTO)
+    assert (tmp_path / "run.json").read_text() == before
+    second.release()
+
+
+def test_what_the_run_is_reaches_the_disk_before_it_replaces_the_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = []
+    fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr(
+        os, "fsync", lambda number: (done.append(os.readlink(f"/proc/self/fd/{number}")), fsync(number))
+    )
+    monkeypatch.setattr(os, "replace", lambda old, new: (done.append("replace"), replace(old, new)))
+    life(tmp_path, 20)
+    assert done == [str(tmp_path / "run.part"), "replace", str(tmp_path)]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\0" * 64, b"\xff", b"[]", b"{}", b'{"attempt": "one", "since": "x", "kind": {}}'],
+    ids=["empty", "zeros", "no text", "no object", "no fields", "no epoch"],
+)
+def test_a_damaged_run_file_is_named_and_nothing_is_guessed(tmp_path: Path, content: bytes) -> None:
+    life(tmp_path, 20)
+    file = tmp_path / "run.json"
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=rf"{file} is damaged .*workloads_state=restarted"):
+        life(tmp_path, 40)
+    assert file.read_bytes() == content
+    # Both ways out that the error names.
+    file.unlink()
+    assert life(tmp_path, 40, hidden_units=50) == ["000001"]
+    file.write_bytes(content)
+    assert life(tmp_path, 10, attempt="two", resume=FRESH) == []
+
+
+def test_broken_folders_do_not_cost_the_fallback(tmp_path: Path) -> None:
+    def broken() -> None:
+        folder = chief(tmp_path)
+        folder.open(KIND, 100, AUTO)
+        folder.save_to.mkdir(parents=True)
+        (folder.save_to / "ckpt-30.data-00000-of-00001").touch()
+        folder.release()
+
+    broken()
+    life(tmp_path, 20)
+    broken()
+    life(tmp_path, 40)
+    assert sorted(each.name for each in (tmp_path / "checkpoints").iterdir()) == ["000002", "000003", "000004"]
+    life(tmp_path, 60)
+    assert sorted(each.name for each in (tmp_path / "checkpoints").iterdir()) == ["000004", "000005"]
+
+
+def test_a_chief_removes_nothing_of_one_after_it(tmp_path: Path) -> None:
+    first = chief(tmp_path)
+    saved(first, 20)
+    first.release()
+    second = chief(tmp_path)
+    saved(second, 20)
+    second.release()
+    third = chief(tmp_path)
+    saved(third, 40)
+    first.prune()
+    assert len(list((tmp_path / "checkpoints").iterdir())) == 3
+    third.release()
+
+
+@pytest.mark.parametrize("place", ["run", "run/lease"])
+def test_a_folder_that_cannot_be_written_is_refused_with_what_to_do(tmp_path: Path, place: str) -> None:
+    (tmp_path / place).parent.mkdir(exist_ok=True)
+    (tmp_path / place).touch()
+    with pytest.raises(InputError, match=f"/run cannot be written .* Make it writable for user {os.getuid()}"):
+        chief(tmp_path / "run")

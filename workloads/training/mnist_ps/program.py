@@ -23,9 +23,6 @@ from training.mnist_ps.config import Config
 _DETAIL_CHARACTERS = 600
 """Of an exception's text; the whole traceback goes to standard error."""
 
-_FOLDER_SECONDS = 60.0
-"""For the chief of before to be gone; one that is alive is told to stop before this one starts."""
-
 _ENVIRONMENT = {
     # A call to a task that is away fails at once instead of waiting, so that the coordinator can give it to another.
     "GRPC_FAIL_FAST": "use_caller",
@@ -50,7 +47,7 @@ def run(flags: Mapping[str, Any], started: float) -> int:
         if cluster.role == "chief":
             peers.require_free(cluster.address, control.port(cluster))
             preemption = Preemption()
-            folder = RunFolder(config.log_dir, config.attempt, functools.partial(_overtaken, log), _FOLDER_SECONDS)
+            folder = RunFolder(config.log_dir, config.attempt, functools.partial(_overtaken, log))
             log = MetricsLog(folder.events)
             # TensorFlow's tear-down waits for servers that are being stopped at the same moment.
             _leave(_chief(config, cluster, log, preemption, folder, started))
@@ -58,7 +55,7 @@ def run(flags: Mapping[str, Any], started: float) -> int:
             raise InputError("The role evaluator is not used here: the chief evaluates.", "Remove it from TF_CONFIG.")
         _server(config, cluster, log)
     except InputError as error:
-        return _failed(log, ExitCode.BAD_INPUT, error.message, remedy=error.remedy)
+        _leave(_failed(log, ExitCode.BAD_INPUT, error.message, remedy=error.remedy))
     except StalledError as error:
         _leave(_failed(log, ExitCode.STALLED, str(error)))
     except DivergedError as error:

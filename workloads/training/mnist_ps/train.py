@@ -15,7 +15,7 @@ from lib.calls import Calls, Ended
 from lib.checkpoint import ChiefCheckpoint
 from lib.cluster_spec import Cluster
 from lib.dispatch import Call, Dispatcher
-from lib.errors import DivergedError, ExitCode, StalledError
+from lib.errors import DivergedError, ExitCode
 from lib.listener import Listener
 from lib.metrics import MetricsLog
 from lib.pace import CALLS_PER_WORKER, Pace
@@ -52,6 +52,7 @@ def train(
     :param listener: knows who has called.
     :param started: when the process started, seconds since the epoch.
     :raises DivergedError: a loss or a parameter is not finite; nothing is saved.
+    :raises InputError: the run's folder cannot be written, or its checkpoints do not fit.
     :raises StalledError: a ps or worker does not come, or steps do not come back.
     """
     files = data.find(config.data_dir)
@@ -128,6 +129,7 @@ class _Training:
         """Write a checkpoint of the present step, unless it is the one saved last. No step may be under way.
 
         :raises DivergedError: a parameter is not finite.
+        :raises InputError: the run's folder cannot be written, a full volume most likely.
         :raises StalledError: another chief has taken over.
         """
         if self._saved == self._step:
@@ -138,8 +140,7 @@ class _Training:
             if not tf.reduce_all(tf.math.is_finite(parameter)):
                 raise DivergedError(f"After step {self._step}, {parameter.name.split(':')[0]} is not finite.")
         path = self._checkpoint.save(self._step)
-        if not self._folder.may_write():
-            raise StalledError("Another chief has taken over this run; this one was taken for lost.")
+        self._folder.require_held()
         self._folder.prune()
         self._saved = self._step
         self._log.emit("checkpoint", step=self._step, path=path)
@@ -215,9 +216,9 @@ class _Training:
         self._counters.global_step.assign(self._step)
 
     def conclude(self, started: float) -> ExitCode:
-        """Save, evaluate and give the verdict."""
-        accuracy = self.evaluate()
+        """Save, evaluate and give the verdict. In this order: SIGTERM during a slow evaluation costs no step."""
         self.save()
+        accuracy = self.evaluate()
         bound = self._config.accuracy_bound
         code = ExitCode.BOUND_NOT_REACHED if bound and accuracy < bound else ExitCode.TRAINED
         self._log.emit(

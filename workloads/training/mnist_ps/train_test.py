@@ -93,11 +93,35 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path):
     assert other.checkpoint(tmp_path / "ckpt").restore().endswith("ckpt-10")
     assert other.counters.global_step.numpy() == 10
     (tmp_path / "ckpt/ckpt-10.index").unlink()
-    with pytest.raises(InputError, match=r"No checkpoint can be read"):
+    with pytest.raises(InputError, match=r"No checkpoint can be read.*workloads_state=restarted"):
         Small(tmp_path).checkpoint(tmp_path / "ckpt").restore()
+
+
+def test_a_full_volume_is_named_and_keeps_the_checkpoint_before(tmp_path, monkeypatch):
+    small = Small(tmp_path)
+    checkpoint = small.checkpoint(tmp_path / "ckpt")
+    checkpoint.save(10)
+
+    def full(**_):
+        tf.io.TFRecordWriter("/dev/full").write(b"x" * 1_000_000)
+
+    monkeypatch.setattr(checkpoint._manager, "save", full)
+    with pytest.raises(InputError, match=rf"{tmp_path}/ckpt cannot be written .*No space left.*Make room"):
+        checkpoint.save(20)
+    assert Small(tmp_path).checkpoint(tmp_path / "ckpt").restore().endswith("ckpt-10")
+
+
+def test_checkpoints_are_found_without_tensorflows_list_of_them(tmp_path):
+    small = Small(tmp_path)
+    checkpoint = small.checkpoint(tmp_path / "ckpt")
+    for step in (5, 10):
+        small.train(0, step - 5, 5)
+        checkpoint.save(step)
+    (tmp_path / "ckpt/checkpoint").unlink()
+    assert Small(tmp_path).checkpoint(tmp_path / "ckpt").restore().endswith("ckpt-10")
 
 
 def test_a_checkpoint_of_another_model_is_refused(tmp_path):
     Small(tmp_path).checkpoint(tmp_path / "ckpt").save(0)
-    with pytest.raises(InputError, match="does not fit this training"):
+    with pytest.raises(InputError, match=r"does not fit this training.*workloads_state=restarted"):
         Small(tmp_path, hidden_units=9).checkpoint(tmp_path / "ckpt").restore()
