@@ -109,11 +109,12 @@ class EventFile:
 
 
 def os_error(error: Any) -> OSError:
-    """What TensorFlow's OpError about a file means: a full volume is its ResourceExhaustedError."""
+    """What TensorFlow's OpError about a file means. Its own text is a page long when the operation was in a graph."""
     import tensorflow as tf
 
-    full = isinstance(error, tf.errors.ResourceExhaustedError)
-    return OSError(errno.ENOSPC if full else errno.EIO, error.message)
+    meanings = {tf.errors.ResourceExhaustedError: errno.ENOSPC, tf.errors.PermissionDeniedError: errno.EACCES}
+    number = meanings.get(type(error), errno.EIO)
+    return OSError(number, os.strerror(number))
 
 
 def _plain(value: Any) -> Any:
