@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import json
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,12 +103,6 @@ def test_nodes(
     plan, seen = nodes.plan_nodes(lab, {name: {"Id": "c0ffee", "State": state} for name, state in found.items()})
     assert list(seen.values()) == states
     assert [step.what for step in plan] == steps
-
-
-def test_a_node_without_the_shared_folder_is_named(lab: model.Lab) -> None:
-    shared = replace(lab, shared="/srv/shared")
-    with pytest.raises(TrainyardError, match="node one was made without the folder /srv/shared"):
-        nodes.plan_nodes(shared, {"lab-one": {"Id": "c0ffee", "State": RUNNING, "Mounts": []}})
 
 
 def test_somebody_elses_container_is_refused(lab: model.Lab, monkeypatch: pytest.MonkeyPatch) -> None:
