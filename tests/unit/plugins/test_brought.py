@@ -36,6 +36,7 @@ def test_what_the_roles_bring_today() -> None:
     groups = [dict(found) for found in look("ports")]
     assert {port for found in groups for port in found.get("cluster", {})} == {9099, 10248, 10249, 10250, 10256}
     assert {443: "nginx", 5000: "nginx"} in [found.get("mirror") for found in groups]
-    assert {name for found in look("namespaces") for name in found} == {"kube-system", "jobset-system", "trainyard-system"}
+    namespaces = {name for found in look("namespaces") for name in found}
+    assert namespaces == {"kube-system", "jobset-system", "trainyard-system"}
     assert look("kernel_features")[0] == ["overlay"]
     assert ["vxlan.calico"] in look("reset_interfaces")
