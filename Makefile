@@ -21,11 +21,14 @@ $(VENV)/.installed: requirements.txt
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
 	touch $@
 
-$(VENV)/.test-installed: $(VENV)/.installed requirements-test.txt
+$(VENV)/bin/trainyard: trainyard/launcher.sh $(VENV)/.installed
+	install -m 755 $< $@
+
+$(VENV)/.test-installed: $(VENV)/bin/trainyard requirements-test.txt
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-test.txt
 	touch $@
 
-env: $(VENV)/.installed ## Make the Python environment
+env: $(VENV)/bin/trainyard ## Make the Python environment, with the program `trainyard`
 
 lab: env ## From this machine to a proven training: site.yml on the lab
 	$(ANSIBLE) site.yml -i $(INVENTORY)
@@ -34,7 +37,7 @@ lab-down: env ## Remove everything that the lab put on this machine
 	$(ANSIBLE) playbooks/lab_down.yml -i $(INVENTORY) -e 'lab_confirm={{ lab_name }}'
 
 verify: env ## Verify the site; JSON on stdout, the program itself ends 0 pass, 1 fail, 2 cannot tell
-	@$(VENV)/bin/python -m trainyard.verify -i $(INVENTORY)
+	@$(VENV)/bin/trainyard -i $(INVENTORY) verify
 
 check: $(VENV)/.test-installed ## Lint and unit tests, under two minutes
 	$(IN_VENV) pytest -m "not slow and not lab"

@@ -64,8 +64,9 @@ class ApiServer:
         answer = self.objects.get(path)
         if answer is None and path.rpartition("/")[2] in map(plural, sum(KINDS.values(), ())):
             # /api/v1/pods is about all namespaces.
-            pattern = re.escape(path).replace("/v1/", "/v1/(namespaces/[^/]+/)?", 1) + "/[^/]+"
-            answer = {"items": [it for each, it in sorted(self.objects.items()) if re.fullmatch(pattern, each)]}
+            pattern = re.sub(r"(/v1\w*)/", r"\1/(namespaces/[^/]+/)?", re.escape(path), count=1) + "/[^/]+"
+            found = [it for each, it in sorted(self.objects.items()) if re.fullmatch(pattern, each)]
+            answer = {"items": [it for it in found if _selected(it, dict(query).get("labelSelector", ""))]}
         if callable(answer):
             return 200, answer(query)
         status = answer if isinstance(answer, int) else 200 if answer else 404
@@ -82,6 +83,13 @@ class ApiServer:
         if not dry:
             self.objects[path] = merged
         return 200, json.dumps(merged)
+
+
+def _selected(obj: Any, selector: str) -> bool:
+    """Whether a label selector, `name` or `name=value` and no other kind, takes an object."""
+    name, equal, value = selector.partition("=")
+    labels = obj["metadata"].get("labels") or {} if isinstance(obj, Mapping) else {}
+    return not selector or (labels.get(name) == value if equal else name in labels)
 
 
 def _merge(there: Any, change: Any) -> Any:

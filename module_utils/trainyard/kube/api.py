@@ -19,6 +19,8 @@ APPLY_PATCH = "application/apply-patch+yaml"
 Object = dict[str, Any]
 Transport = Callable[[str, str, list[tuple[str, str]], Any, str], tuple[int, str]]
 """(method, path, query, body, content type) -> (status, text). Status 0: no answer, the text says why."""
+Stream = Callable[[str, list[tuple[str, str]]], Iterator[str]]
+"""(path, query) -> the lines of an answer that does not end soon. Raises KubeError, status 0 when it breaks off."""
 
 
 class KubeError(TrainyardError):
@@ -56,10 +58,12 @@ class Api:
     """One API server.
 
     :param transport: does a single call; `kubeconfig.connect` makes one.
+    :param stream: does a call whose answer is read as it comes.
     """
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, stream: Stream | None = None) -> None:
         self._transport = transport
+        self._stream = stream
         self._kinds: dict[str, dict[str, tuple[str, bool]]] = {}
 
     def call(
@@ -175,6 +179,17 @@ class Api:
             if error.status in (400, 404):
                 return ""
             raise
+
+    def follow_log(self, namespace: str, pod: str, *, since: str = "") -> Iterator[str]:
+        """A pod's log line by line until the container ends, each line after its time and a space.
+
+        :param since: time as it stands before a line; the log begins in that second. Empty for its beginning.
+        :raises KubeError: status 0 when the connection breaks off; nothing came for a while, for one.
+        """
+        assert self._stream is not None, "this connection was made without a stream"
+        path = self.path("v1", "Pod", namespace, pod) + "/log"
+        query = [("follow", "true"), ("timestamps", "true"), *([("sinceTime", since)] if since else [])]
+        return self._stream(path, query)
 
 
 def documents(text: str) -> Iterator[Object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from ..core.errors import TrainyardError
@@ -11,6 +12,8 @@ from .api import Api, KubeError
 
 CALL_SECONDS = 20.0
 CONNECT_SECONDS = 5.0
+SILENCE_SECONDS = 60.0
+"""Of a log that is followed; after it the connection is made again, because a node that is gone does not end it."""
 
 
 def connect(kubeconfig: str) -> Api:
@@ -74,7 +77,25 @@ def connect(kubeconfig: str) -> Api:
             return 0, str(getattr(report, "reason", report))
         return int(answer.status), answer.data.decode(errors="replace")
 
-    return Api(transport)
+    def stream(path: str, query: list[tuple[str, str]]) -> Iterator[str]:
+        try:
+            answer = client.call_api(
+                path,
+                "GET",
+                query_params=query,
+                auth_settings=["BearerToken"],
+                _preload_content=False,
+                _return_http_data_only=True,
+                _request_timeout=(CONNECT_SECONDS, SILENCE_SECONDS),
+            )
+            yield from (line.decode(errors="replace").rstrip("\n") for line in answer)
+        except ApiException as error:
+            text = error.body.decode(errors="replace") if isinstance(error.body, bytes) else error.body
+            raise KubeError(f"{path}: {text or error.reason}", status=int(error.status or 0)) from error
+        except (HTTPError, OSError) as error:
+            raise KubeError(f"The connection broke off: {error}.", status=0) from error
+
+    return Api(transport, stream)
 
 
 def _refuse_certificate(error: BaseException, kubeconfig: str) -> None:

@@ -1,4 +1,4 @@
-"""The program behind `make verify`: the exit status is the verdict of this run and of no other."""
+"""The program `trainyard verify`: the exit status is the verdict of this run and of no other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trainyard import verify
+from trainyard.cli import verify
 
 PLAYBOOK = """
 import json, sys
@@ -37,12 +37,12 @@ sys.exit(int(sys.argv[-1]))
 def test_exit_status(tmp_path: Path, capfd: pytest.CaptureFixture[str], text: str, status: int, expected: int) -> None:
     playbook = tmp_path / "playbook.py"
     playbook.write_text(PLAYBOOK)
-    assert verify.main([text, str(status)], [sys.executable, str(playbook)]) == expected
+    assert verify.judge([text, str(status)], [sys.executable, str(playbook)]) == expected
     out, err = capfd.readouterr()
     assert json.loads(out)["verdict"] == {0: "pass", 1: "fail", 2: "unknown"}[expected]
     assert "TASK" in err
 
 
 def test_playbook_that_cannot_be_started(capfd: pytest.CaptureFixture[str]) -> None:
-    assert verify.main([], ["/nonexistent/ansible-playbook"]) == 2
+    assert verify.judge([], ["/nonexistent/ansible-playbook"]) == 2
     assert "cannot be started" in capfd.readouterr().err

@@ -1,9 +1,7 @@
-"""Run verify.yml and end with the verdict's own exit status: 0 pass, 1 fail, 2 cannot tell.
+"""`trainyard verify`: runs verify.yml and ends with the verdict's own status: 0 pass, 1 fail, 2 cannot tell.
 
 `ansible-playbook` knows other statuses, so this program starts it, shows its output on standard error, prints the one
-JSON document on standard output and ends with the verdict of exactly this run. Arguments go to `ansible-playbook`:
-
-    python -m trainyard.verify -i inventories/lab
+JSON document on standard output and ends with the verdict of exactly this run.
 """
 
 from __future__ import annotations
@@ -17,8 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import click
+
 EXIT = {"pass": 0, "fail": 1, "unknown": 2}
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def read_document(path: str) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def read_document(path: str) -> dict[str, Any]:
     }
 
 
-def main(arguments: Sequence[str], playbook: Sequence[str] = ()) -> int:
+def judge(arguments: Sequence[str], playbook: Sequence[str] = ()) -> int:
     """Run the playbook and return the exit status.
 
     :param arguments: passed on to `ansible-playbook`.
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str], playbook: Sequence[str] = ()) -> int:
         extra = ["-e", json.dumps({"verify_document_path": document})]
         try:
             # Every wait inside the playbook is bounded; a limit here would only cut off its message.
-            subprocess.run([*command, *extra, *arguments], stdout=sys.stderr, cwd=ROOT, check=False)
+            subprocess.run([*command, *extra, *arguments], stdout=sys.stderr, check=False)
         except OSError as error:
             print(f"{command[0]} cannot be started: {error.strerror}", file=sys.stderr)
         found = read_document(document)
@@ -57,5 +57,12 @@ def main(arguments: Sequence[str], playbook: Sequence[str] = ()) -> int:
     return EXIT[found["verdict"]]
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+@click.command("verify", context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def command(inventory: tuple[str, ...], arguments: tuple[str, ...]) -> None:
+    """Judge the site and print the verdict as JSON; everything else goes to standard error.
+
+    ARGUMENTS go to ansible-playbook, such as --ask-become-pass. Ends with 0 pass, 1 fail, 2 cannot tell.
+    """
+    sys.exit(judge([*(f"--inventory={each}" for each in inventory), *arguments]))

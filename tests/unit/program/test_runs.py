@@ -1,0 +1,122 @@
+"""`trainyard trainings`: one row for each run, from what the cluster says."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from ansible.module_utils.trainyard.kube.api import Api
+from rich.console import Console
+
+from tests.unit.apiserver import ApiServer
+from trainyard.cli.trainings import show
+from trainyard.runs import Row, newest, row, runs
+
+NOW = datetime(2026, 11, 22, 12, 5, 0, tzinfo=UTC)
+
+
+def jobset(ended: str = "", **meta: Any) -> dict[str, Any]:
+    annotations = {"trainyard.dev/spec-hash": "a", "trainyard.dev/attempt": "20261122T120000Z"}
+    annotations["trainyard.dev/workload"] = "mnist_ps"
+    jobs = [
+        {"name": role, "replicas": 1, "template": {"spec": {"parallelism": count}}}
+        for role, count in {"chief": 1, "ps": 1, "worker": 2}.items()
+    ]
+    return {
+        "metadata": {
+            "name": "wide", "namespace": "trainings", "annotations": annotations,
+            "creationTimestamp": "2026-11-22T12:00:00Z", **meta,
+        },
+        "spec": {"replicatedJobs": jobs},
+        "status": {"terminalState": ended} if ended else {},
+    }  # fmt: skip
+
+
+def pod(role: str, index: int, state: dict[str, Any] | None = None, *, when: int = 0, gpus: int = 0) -> dict[str, Any]:
+    labels = {
+        "jobset.sigs.k8s.io/jobset-name": "wide",
+        "trainyard.dev/role": role,
+        "batch.kubernetes.io/job-completion-index": str(index),
+    }
+    limits = {"nvidia.com/gpu": str(gpus)} if gpus else {}
+    return {
+        "metadata": {
+            "name": f"wide-{role}-0-{index}-{when}", "namespace": "trainings", "labels": labels, "uid": str(when),
+            "creationTimestamp": f"2026-11-22T12:00:{when:02d}Z",
+        },
+        "spec": {"containers": [{"resources": {"limits": limits}}]},
+        "status": {"phase": "Running", "containerStatuses": [{"state": state or {"running": {}}}]},
+    }  # fmt: skip
+
+
+PODS = [pod("chief", 0), pod("ps", 0), pod("worker", 0, gpus=2), pod("worker", 1, gpus=2)]
+STEP = {"event": "step", "step": 400, "steps_total": 2000}
+RECORD = {"result": "passed", "steps": 2000, "train_steps": 2000, "accuracy": 0.95, "attempt": "20261122T120000Z"}
+PULL = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
+
+
+@pytest.mark.parametrize(
+    ("there", "record", "pods", "said", "expected"),
+    [
+        (jobset(), {}, PODS, [STEP],
+         {"state": "running", "step": 400, "steps": 2000, "pods": 4, "wanted": 4, "gpus": 4}),
+        (jobset(), {}, PODS[:2], [], {"state": "starting", "step": None, "pods": 2, "wanted": 4}),
+        (jobset(), {}, [*PODS[:3], pod("worker", 1, PULL)], [STEP],
+         {"state": "waiting", "why": "worker-1 ImagePullBackOff: no such image", "pods": 3}),
+        (jobset(), {}, [], [STEP], {"state": "restarting", "pods": 0}),
+        (jobset("Completed"), RECORD, [], [], {"state": "passed", "step": 2000, "accuracy": 0.95, "wanted": 0}),
+        (jobset("Failed"), {}, [], [], {"state": "failed", "step": None}),
+        (jobset("Completed"), {}, [], [], {"state": "ended"}),
+        (None, RECORD, [], [], {"state": "passed", "age": 300.0}),
+        # What is on record is about the attempt before this one.
+        (jobset(), {**RECORD, "attempt": "20261101T000000Z"}, PODS, [], {"state": "starting", "accuracy": None}),
+        (jobset(), {}, PODS, [STEP, {"event": "evaluate", "accuracy": 0.9}], {"accuracy": 0.9, "age": 300.0}),
+    ],
+)  # fmt: skip
+def test_row(there: Any, record: Any, pods: Any, said: Any, expected: dict[str, Any]) -> None:
+    found = row(("trainings", "wide"), there, record, pods, said, NOW)
+    assert {name: getattr(found, name) for name in expected} == expected
+
+
+def test_the_newest_pod_stands_for_its_place_and_places_are_counted_not_spelt() -> None:
+    pods = [pod("worker", 10), pod("worker", 2, when=1), pod("worker", 2, when=9)]
+    assert [each["metadata"]["name"] for each in newest(pods).values()] == ["wide-worker-0-2-9", "wide-worker-0-10-0"]
+
+
+def test_runs_of_all_namespaces_with_what_the_chief_says() -> None:
+    server = ApiServer(
+        {
+            "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets/wide": jobset(),
+            "/apis/jobset.x-k8s.io/v1alpha2/namespaces/other/jobsets/foreign": {
+                "metadata": {"name": "foreign", "namespace": "other"}
+            },
+            "/api/v1/namespaces/trainings/configmaps/old-result": {
+                "metadata": {
+                    "name": "old-result", "namespace": "trainings",
+                    "labels": {"app.kubernetes.io/managed-by": "trainyard"},
+                },
+                "data": {"result.json": json.dumps(RECORD)},
+            },
+            "/api/v1/namespaces/trainings/configmaps/collector": {
+                "metadata": {"name": "collector", "namespace": "trainings"}, "data": {"program": "x"},
+            },
+            **{f"/api/v1/namespaces/trainings/pods/{each['metadata']['name']}": each for each in PODS},
+            "/api/v1/namespaces/trainings/pods/wide-chief-0-0-0/log": lambda query: "noise\n" + json.dumps(STEP),
+        }
+    )  # fmt: skip
+    assert [(each.run, each.state, each.step) for each in runs(Api(server), NOW)] == [
+        ("wide", "running", 400),
+        ("old", "passed", 2000),
+    ]
+    assert not server.writes
+
+
+def test_table() -> None:
+    console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    show([Row("wide", "trainings", "mnist_ps", "waiting", "worker-1 [x]", 400, 2000, None, 7500, 3, 4, 2)], console)
+    header, line, why = console.export_text().rstrip().splitlines()
+    assert header.split() == ["run", "workload", "state", "step", "accuracy", "age", "pods", "GPUs"]
+    assert line.split() == ["wide", "mnist_ps", "waiting", "400", "of", "2000", "-", "2h5m", "3/4", "2"]
+    assert why == "wide: worker-1 [x]"

@@ -1,0 +1,1 @@
+"""The program `trainyard`: looks, and changes nothing. A module for each command."""

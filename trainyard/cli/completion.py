@@ -1,0 +1,19 @@
+"""`trainyard completion`: for the shell's own start file."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def command(shell: str) -> None:
+    """Print what makes SHELL complete commands and options.
+
+    For bash, add to ~/.bashrc:  eval "$(trainyard completion bash)"
+    """
+    found = get_completion_class(shell)
+    assert found is not None
+    root = click.get_current_context().find_root().command
+    click.echo(found(root, {}, "trainyard", "_TRAINYARD_COMPLETE").source())

@@ -1,0 +1,30 @@
+"""`trainyard logs`: what a process of a run writes."""
+
+from __future__ import annotations
+
+import click
+from ansible.module_utils.trainyard.kube.kubeconfig import connect
+
+from .. import run_logs
+from ..inventory import places
+
+
+@click.command("logs")
+@click.argument("run")
+@click.option(
+    "--role", default="", help="Process, such as worker-1; without it the chief, or whichever decides the run."
+)
+@click.option("-f", "--follow", is_flag=True, help="Go on until the run has ended, also when a pod is replaced.")
+@click.pass_obj
+def command(inventory: tuple[str, ...], run: str, role: str, follow: bool) -> None:
+    """Print the log of RUN: live while its pod is there, else as it was kept on this machine."""
+    where = places(inventory)
+    api = connect(where.kubeconfig)
+    place = run_logs.find(api, run, role, where.log_dir)
+    lines = run_logs.follow(api, place, _say) if follow else run_logs.read(api, place, where.log_dir)
+    for line in lines:
+        click.echo(line)
+
+
+def _say(text: str) -> None:
+    click.echo(f"trainyard: {text}", err=True)

@@ -1,0 +1,73 @@
+"""`trainyard trainings`: which runs there are, and how far each is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+import click
+from ansible.module_utils.trainyard.kube.kubeconfig import connect
+from rich.console import Console
+from rich.table import Table
+
+from ..inventory import places
+from ..runs import Row, runs
+
+COLOURS = {"passed": "green", "no_bound": "green", "running": "cyan", "failed": "red", "waiting": "yellow"}
+
+
+@click.command("trainings")
+@click.option("--json", "as_json", is_flag=True, help="A list of objects instead of a table; times in seconds.")
+@click.pass_obj
+def command(inventory: tuple[str, ...], as_json: bool) -> None:
+    """Show all runs: those that go on first, then the youngest."""
+    found = runs(connect(places(inventory).kubeconfig), datetime.now(UTC))
+    if as_json:
+        click.echo(json.dumps([asdict(each) for each in found], indent=2))
+    else:
+        show(found, Console(highlight=False))
+
+
+def show(found: list[Row], console: Console) -> None:
+    """Print the table, and below it what runs wait for."""
+    spaces = len({each.namespace for each in found}) > 1
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("run", *(["namespace"] if spaces else []), "workload", "state"):
+        table.add_column(name, no_wrap=name == "run")
+    for name in ("step", "accuracy", "age", "pods", "GPUs"):
+        table.add_column(name, justify="right")
+    for each in found:
+        table.add_row(
+            each.run,
+            *([each.namespace] if spaces else []),
+            each.workload or "-",
+            f"[{COLOURS[each.state]}]{each.state}[/]" if each.state in COLOURS else each.state,
+            _steps(each),
+            "-" if each.accuracy is None else f"{each.accuracy:.4f}",
+            _age(each.age),
+            f"{each.pods}/{each.wanted}" if each.wanted else "-",
+            str(each.gpus or "-"),
+        )
+    console.print(table if found else "No runs.")
+    for each in found:
+        if each.why:
+            console.print(f"{each.run}: {each.why}", markup=False)
+
+
+def _steps(each: Row) -> str:
+    if each.step is None:
+        return "-"
+    return f"{each.step} of {each.steps}" if each.steps else str(each.step)
+
+
+def _age(seconds: float | None) -> str:
+    """The two largest units, as kubectl shows an age: `45s`, `12m`, `3h5m`, `2d4h`."""
+    if seconds is None:
+        return "-"
+    minutes, hours, days = int(seconds // 60), int(seconds // 3600), int(seconds // 86400)
+    if minutes < 1:
+        return f"{int(seconds)}s"
+    if hours < 1:
+        return f"{minutes}m"
+    return f"{hours}h{minutes % 60}m" if days < 1 else f"{days}d{hours % 24}h"

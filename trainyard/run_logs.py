@@ -1,0 +1,143 @@
+"""The logs of a run's processes: from the cluster while a pod is there, else those that were kept on the controller."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.kube.api import Api, KubeError, Object
+from ansible.module_utils.trainyard.training.jobset import API_VERSION, NAME_LABEL
+from ansible.module_utils.trainyard.training.watch import pod_state
+
+from .runs import newest
+
+LOOK_SECONDS = 1.0
+"""Between two looks for the next pod of a place."""
+
+_NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A process of a run.
+
+    :param place: `worker-1`.
+    """
+
+    run: str
+    namespace: str
+    place: str
+
+
+def find(api: Api, run: str, role: str, log_dir: str) -> Place:
+    """The process that is meant.
+
+    :param role: `worker-1`, or `worker` for its first; empty for the one whose end decides the run.
+    :param log_dir: where the logs of runs are kept.
+    :raises TrainyardError: no such run or process, or a run of this name in more than one namespace.
+    """
+    if not _NAME.fullmatch(run):
+        raise TrainyardError(f"{run!r} is not a run's name.", remedy="`trainyard trainings` lists the runs.")
+    spaces = {each["metadata"]["namespace"] for each in _pods(api, run)}
+    kept = {folder.name.removesuffix(f"-{run}") for folder in Path(log_dir).glob(f"*-{run}") if folder.is_dir()}
+    found = spaces or kept
+    if not found:
+        raise TrainyardError(f"There is no run {run}.", remedy="`trainyard trainings` lists the runs.")
+    if len(found) > 1:
+        raise TrainyardError(f"{run} is in more than one namespace: {', '.join(sorted(found))}.")
+    namespace = found.pop()
+    places = list(newest(_pods(api, run, namespace))) or sorted(
+        {_place(run, path) for path in _newest_attempt(Path(log_dir), namespace, run)} - {""}
+    )
+    wanted = role if not role or role[-1].isdigit() else f"{role}-0"
+    wanted = wanted or next((each for each in ("chief-0", "worker-0", *places) if each in places), "")
+    if wanted not in places:
+        raise TrainyardError(
+            f"The run {run} has no {role or 'process'} now.", remedy=f"It has {', '.join(places) or 'no pod at all'}."
+        )
+    return Place(run, namespace, wanted)
+
+
+def read(api: Api, place: Place, log_dir: str) -> Iterator[str]:
+    """The lines of the log as they are now: of the place's newest pod, or as kept."""
+    pod = _newest_pod(api, place)
+    if pod is not None:
+        yield from api.log(place.namespace, pod["metadata"]["name"]).splitlines()
+        return
+    for path in _newest_attempt(Path(log_dir), place.namespace, place.run):
+        if _place(place.run, path) == place.place:
+            yield from path.read_text(encoding="utf-8").splitlines()
+
+
+def follow(
+    api: Api, place: Place, say: Callable[[str], None], sleep: Callable[[float], None] = time.sleep
+) -> Iterator[str]:
+    """The lines as they come, from one pod of the place to the next, until the run has ended.
+
+    :param say: told what is waited for.
+    :raises KubeError: the cluster refuses.
+    """
+    followed, said = "", ""
+    while True:
+        pod = _newest_pod(api, place)
+        name = pod["metadata"]["name"] if pod else ""
+        if pod and name != followed and pod_state(pod)[0] != "waiting":
+            followed = name
+            yield from _lines(api, place.namespace, name)
+            continue
+        if _ended(api, place):
+            return
+        why = f"waiting for {place.place}" + (f": {pod_state(pod)[1]}" if pod and name != followed else "")
+        if why != said:
+            say(why)
+            said = why
+        sleep(LOOK_SECONDS)
+
+
+def _lines(api: Api, namespace: str, pod: str) -> Iterator[str]:
+    """Every line of a pod's log until it ends; a connection that breaks is made again, and no line comes twice."""
+    last = ""
+    while True:
+        try:
+            for line in api.follow_log(namespace, pod, since=last):
+                stamp, _, text = line.partition(" ")
+                # The server knows whole seconds only, so lines of the last one come again.
+                if stamp > last:
+                    yield text
+                    last = stamp
+        except KubeError as error:
+            if not error.transient:
+                raise
+            continue
+        found = api.get("v1", "Pod", pod, namespace)
+        if found is None or pod_state(found)[0] == "ended":
+            return
+
+
+def _ended(api: Api, place: Place) -> bool:
+    found = api.get(API_VERSION, "JobSet", place.run, place.namespace)
+    return found is None or bool((found.get("status") or {}).get("terminalState"))
+
+
+def _newest_pod(api: Api, place: Place) -> Object | None:
+    return newest(_pods(api, place.run, place.namespace)).get(place.place)
+
+
+def _pods(api: Api, run: str, namespace: str | None = None) -> list[Object]:
+    return api.list("v1", "Pod", namespace, labels=f"{NAME_LABEL}={run}")
+
+
+def _newest_attempt(log_dir: Path, namespace: str, run: str) -> list[Path]:
+    """Kept files of the last attempt, the youngest pod of a place last."""
+    attempts = sorted(path for path in (log_dir / f"{namespace}-{run}").glob("*") if path.is_dir())
+    return sorted(attempts[-1].glob("*.log"), key=lambda path: path.stat().st_mtime) if attempts else []
+
+
+def _place(run: str, path: Path) -> str:
+    """`worker-1` of `mnist-worker-0-1-x7k2p.log`; empty for a file that is none of ours."""
+    found = re.fullmatch(rf"{re.escape(run)}-([a-z]+)-0-([0-9]+)-[a-z0-9]+\.log", path.name)
+    return f"{found[1]}-{found[2]}" if found else ""
