@@ -1,0 +1,1 @@
+"""Bringing a data set onto a claim, before the training that reads it."""

@@ -1,0 +1,89 @@
+"""The folder of a data set on a claim: there as a whole, or not at all."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from types import TracebackType
+
+from lib.errors import InputError, unwritable
+
+MANIFEST = ".import.json"
+
+
+class DataFolder:
+    """A data set's folder while it is imported; a context that one process at a time is in.
+
+    What is under way lies beside it in `.import-NAME`, which outlives the process, and moves in when it is complete.
+
+    :raises InputError: the volume cannot be written, or the folder is there and holds something else.
+    """
+
+    def __init__(self, folder: Path, url: str, sha256: str) -> None:
+        self._folder, self._url, self._sha256 = folder, url, sha256
+        self.work = folder.parent / f".import-{folder.name}"
+        self._lock = -1
+
+    def __enter__(self) -> DataFolder:
+        try:
+            self.work.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self.work / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            self._forget_another()
+        except OSError as error:
+            raise unwritable(self._folder.parent, error) from error
+        if self._folder.exists() and not self.complete:
+            there = self._manifest().get("url", "something that was not imported")
+            raise InputError(
+                f"{self._folder} is there and holds {there}.", "Choose another destination, or delete that folder."
+            )
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        os.close(self._lock)
+
+    @property
+    def complete(self) -> bool:
+        """Whether this very set is there."""
+        return self._manifest().get("sha256") == self._sha256
+
+    def fresh(self) -> Path:
+        """An empty folder to unpack into; what an earlier call left there is gone."""
+        path = self.work / "unpacked"
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir()
+        return path
+
+    def publish(self, files: int, size: int) -> None:
+        """Move what was unpacked into its place, with a manifest, and drop the rest.
+
+        :param size: bytes of all files.
+        """
+        made = self.work / "unpacked"
+        manifest = {"url": self._url, "sha256": self._sha256, "files": files, "bytes": size, "time": time.time()}
+        try:
+            (made / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+            # The manifest must not outlive a power cut that the data did not.
+            os.sync()
+            made.rename(self._folder)
+        except OSError as error:
+            raise unwritable(self._folder, error) from error
+        (self.work / "download").unlink(missing_ok=True)
+
+    def _manifest(self) -> dict[str, object]:
+        try:
+            found = json.loads((self._folder / MANIFEST).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def _forget_another(self) -> None:
+        """Half a download of another set under this name is of no use."""
+        note = self.work / "sha256"
+        if not note.exists() or note.read_text(encoding="utf-8") != self._sha256:
+            (self.work / "download").unlink(missing_ok=True)
+            note.write_text(self._sha256, encoding="utf-8")
