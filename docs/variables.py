@@ -33,7 +33,7 @@ def render(roles: Path) -> str:
         "",
         "Made from the roles' `meta/argument_specs.yml` and `defaults/main.yml` by `python3 docs/variables.py`; a test",
         "keeps it current. Set them in `inventories/<site>/group_vars/<group>/<role>.yml`. The README of each role",
-        "says more, and `workloads/catalogue.yml` has the keys of `workloads_training` with their defaults.",
+        "says more, that of `workloads` the keys of `workloads_trainings`; `workloads/catalogue` has their defaults.",
     ]
     for path in sorted(roles.glob("*/meta/argument_specs.yml")):
         role = path.parents[1]

@@ -19,9 +19,80 @@ options:
     type: path
     required: true
   training:
-    description: The training, with the keys of C(workloads_training) as the README of the role C(workloads) lists them.
+    description: The training in full, as the filter P(complete_trainings#filter) makes it.
     type: dict
     required: true
+    suboptions:
+      name: {description: Name of the run., type: str, required: true}
+      workload: {description: Its entry of the catalogue., type: str, required: true}
+      topology:
+        description: Which roles it has.
+        type: str
+        choices: [parameter_server, multi_worker, single]
+        default: parameter_server
+      namespace: {description: Namespace of its pods., type: str, default: trainings}
+      roles:
+        description: The roles with their pods.
+        type: list
+        elements: dict
+        required: true
+        suboptions:
+          name: {description: Of the role., type: str, required: true}
+          replicas: {description: Pods; the topology says how many where this does not., type: int}
+          image: {description: Reference of the image., type: str, required: true}
+          command: {description: Program and arguments before the flags., type: list, elements: str, required: true}
+          limits: {description: Quantities of C(cpu) and C(memory) and of extended resources., type: dict, default: {}}
+          requests: {description: Set aside for it; else what is limited., type: dict, default: {}}
+          gpus: {description: GPUs of each pod., type: int, default: 0}
+          port: {description: Of the TensorFlow server; the next one is used too., type: int, default: 2222}
+          node_selector: {description: Labels of the nodes that may be chosen., type: dict, default: {}}
+          tolerations: {description: As in a pod., type: list, elements: dict, default: []}
+          spread: {description: Whether its pods are spread over nodes., type: bool, default: true}
+          shm: {description: Size of the shared memory., type: str}
+          priority: {description: Name of a priority class., type: str}
+          env: {description: 'Variables: a value, or C(secret) and C(key) of a Secret.', type: dict, default: {}}
+          volumes:
+            description: What it mounts besides.
+            type: list
+            elements: dict
+            default: []
+            suboptions:
+              name: {description: Of the volume., type: str, required: true}
+              mount: {description: Path in the pod., type: str, required: true}
+              read_only: {description: Whether it cannot be written., type: bool, default: true}
+              image: {description: Reference of an image., type: str}
+              claim: {description: Name of a claim in the namespace., type: str}
+              path: {description: A folder that every node has., type: str}
+          grace: {description: Seconds from SIGTERM to SIGKILL., type: int}
+      flags: {description: What the program gets as C(--key=value)., type: dict, default: {}}
+      data:
+        description: Mounted read-only at /data.
+        type: dict
+        suboptions:
+          image: {description: Reference of an image., type: str}
+          claim: {description: Name of a claim in the namespace., type: str}
+      code: {description: Reference of an image with code that comes first in Python's path., type: str}
+      logs:
+        description: Where the run's files lie.
+        type: dict
+        required: true
+        suboptions:
+          size: {description: Size of the claim., type: str, default: 1Gi}
+          node: {description: Node of O(training.logs.path)., type: str, default: ''}
+          path: {description: Folder on that node., type: str, default: ''}
+          storage_class: {description: Class of the claim., type: str, default: ''}
+          claim: {description: A claim that is there., type: str, default: ''}
+      success: {description: 'V(exit_code), or C(metric) and C(at_least).', type: raw, default: exit_code}
+      image_pull_policy:
+        description: As in a pod.
+        type: str
+        choices: [IfNotPresent, Always, Never]
+        default: IfNotPresent
+      max_restarts: {description: Counted restarts of the whole run., type: int, default: 3}
+      worker_retries: {description: Failures of pods that are mended in place., type: int, default: 6}
+      timeout: {description: 'Seconds for each attempt, 0: no limit.', type: int, default: 900}
+      total_timeout: {description: 'Seconds for all attempts together, 0: no limit.', type: int, default: 0}
+      start_timeout: {description: Seconds within which every pod must run., type: int, default: 300}
   state:
     description:
       - V(present) runs the training unless its success is on record; V(restarted) runs it in any case;
@@ -79,14 +150,17 @@ EXAMPLES = r"""
     log_dir: /var/lib/trainyard/logs
     training:
       name: mnist
-      namespace: trainings
-      image: registry.example.com/trainyard/tensorflow:2.21.0
-      command: [/opt/venv/bin/python, -m, training.mnist_ps.main]
-      train_steps: 200
-      chief: {limits: {cpu: "2", memory: 1Gi}}
-      ps: {replicas: 1, limits: {cpu: "2", memory: 1Gi}}
-      worker: {replicas: 2, limits: {cpu: "2", memory: 1Gi}}
-      logs: {node: worker1, path: /var/lib/trainyard/logs/mnist}
+      workload: mnist_ps
+      flags: {train_steps: 200}
+      roles:
+        - &role
+          name: chief
+          image: registry.example.com/trainyard/tensorflow:2.21.0
+          command: [/opt/venv/bin/python, -m, training.mnist_ps.main]
+          limits: {cpu: "2", memory: 1Gi}
+        - {<<: *role, name: ps}
+        - {<<: *role, name: worker, replicas: 2}
+      logs: {claim: training}
 """
 
 RETURN = r"""
@@ -128,14 +202,16 @@ from ansible.module_utils.trainyard.core.runner import fail, run_plan
 from ansible.module_utils.trainyard.kube.api import KubeError
 from ansible.module_utils.trainyard.kube.apply import unreachable_plan
 from ansible.module_utils.trainyard.kube.kubeconfig import connect
-from ansible.module_utils.trainyard.training.jobset import jobset
+from ansible.module_utils.trainyard.training.arguments import TRAINING
+from ansible.module_utils.trainyard.training.jobset import run_object
+from ansible.module_utils.trainyard.training.model import Login
 from ansible.module_utils.trainyard.training.objects import surroundings
 from ansible.module_utils.trainyard.training.run import Run, Settings
-from ansible.module_utils.trainyard.training.spec import Login, parse_training
+from ansible.module_utils.trainyard.training.spec import parse_training
 
 ARGUMENT_SPEC = {
     "kubeconfig": {"type": "path", "required": True},
-    "training": {"type": "dict", "required": True},
+    "training": {"type": "dict", "required": True, "options": TRAINING},
     "state": {"type": "str", "choices": ["present", "restarted", "absent"], "default": "present"},
     "replace": {"type": "bool", "default": False},
     "log_dir": {"type": "path", "required": True},
@@ -181,7 +257,7 @@ def main() -> None:
             module.warn(f"Not planned: {error}")
             if params["state"] == "absent":
                 return unreachable_plan([], str(error))
-            return unreachable_plan([*surroundings(training), jobset(training, "")], str(error))
+            return unreachable_plan([*surroundings(training), run_object(training, "")], str(error))
 
     def make_result() -> dict[str, Any]:
         if runs and runs[0].result:

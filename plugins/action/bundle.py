@@ -41,7 +41,11 @@ class ActionModule(ActionBase):
             ended.set()
             follower.join()
             os.unlink(path)
-        result.get("invocation", {}).get("module_args", {}).pop("progress_file", None)
+        arguments = result.get("invocation", {}).get("module_args", {})
+        arguments.pop("progress_file", None)
+        for role in (arguments.get("training") or {}).get("roles") or []:
+            # Values of an environment may be secrets; names tell what was set.
+            role["env"] = dict.fromkeys(role.get("env") or {}, "(hidden)")
         return result
 
 

@@ -30,6 +30,7 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from trainyard import lockfile
 from trainyard.brought import brought
+from trainyard.catalogue import read_catalogue
 from trainyard.site.collect import Resolver, collect_settings, read, read_versions
 from trainyard.site.model import Option, Site
 from trainyard.site.rules import DEFAULTS_READ, check
@@ -76,7 +77,9 @@ class ActionModule(ActionBase):
         roles = frozenset(path.name for path in (project / "roles").iterdir() if path.is_dir())
         first = next(iter(raw))
         settings = collect_settings(raw, resolver, options, roles)
-        catalogues = [item.value for item in settings if item.name == "workloads_catalogue" and item.resolved]
+        folders = [
+            item.value for item in settings if item.name == "workloads_catalogues" and isinstance(item.value, list)
+        ]
         site = Site(
             groups={name: tuple(hosts) for name, hosts in raw["localhost"]["groups"].items()},
             addresses={
@@ -91,7 +94,7 @@ class ActionModule(ActionBase):
             namespaces=frozenset(chain(*brought("namespaces", self._loader, project / "roles"))),
             locked={name: found[1] for name, value in defaults.items() if (found := _LOCKED.fullmatch(str(value)))},
             versions=versions,
-            catalogue=read(Path([project / "workloads" / "catalogue.yml", *catalogues][-1])) or {},
+            catalogue=read_catalogue(dict.fromkeys(chain(*folders)), project / "workloads" / "catalogue"),
             is_root=os.geteuid() == 0,
         )
         return site, len(hostvars)

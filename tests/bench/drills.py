@@ -23,9 +23,9 @@ import inputs
 import report
 from ansible.module_utils.trainyard.kube.api import Api, KubeError
 from ansible.module_utils.trainyard.kube.kubeconfig import connect
-from ansible.module_utils.trainyard.training.jobset import jobset
+from ansible.module_utils.trainyard.training.jobset import run_object
+from ansible.module_utils.trainyard.training.model import Training
 from ansible.module_utils.trainyard.training.objects import surroundings
-from ansible.module_utils.trainyard.training.spec import Training
 from mishaps import Watched, evict, kill, switch_off, until
 from sides import LAB, Site
 from timed import BenchError, timed
@@ -69,7 +69,7 @@ def drill(api: Api, run: Training, lab: str, do: Callable[[Watched, str], None])
     watched = Watched(api, run)
     for obj in surroundings(run):
         api.apply(obj)
-    api.apply(jobset(run, f"{int(time.time())}"))
+    api.apply(run_object(run, f"{int(time.time())}"))
     until(f"step {BEGIN_AT}", lambda: (watched.steps() or [{"step": 0}])[-1]["step"] >= BEGIN_AT, LIMIT)
     moment = time.time()
     do(watched, lab)
@@ -124,7 +124,7 @@ def measure(options: argparse.Namespace, folder: Path, inventory: Path) -> tuple
     for name in options.only.split(","):
         words, at_most, do = DRILLS[name]
         knobs = {"train_steps": STEPS, "checkpoint_every": CHECKPOINT_EVERY, "accuracy_bound": 0, "timeout": 0}
-        run = inputs.training(bundle, {"name": f"drill-{name.replace('_', '-')}", **knobs}, claim="training")
+        run = inputs.training(bundle, {"run": f"drill-{name.replace('_', '-')}", **knobs}, claim="training")
         try:
             seen = drill(api, run, options.lab, do)
             if seen["lost"] > at_most or (at_most == 0 and seen["restarts"]):

@@ -22,20 +22,25 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 ansible.module_utils.__path__.append(str(ROOT / "module_utils"))
+sys.path.append(str(ROOT))
 
 from ansible.module_utils.trainyard.bundle import lock  # noqa: E402  (found only after the line above)
 from ansible.module_utils.trainyard.bundle.assemble import Assembly  # noqa: E402
 from ansible.module_utils.trainyard.bundle.context import Context  # noqa: E402
 from ansible.module_utils.trainyard.bundle.store import Store  # noqa: E402
-from ansible.module_utils.trainyard.training.jobset import jobset  # noqa: E402
+from ansible.module_utils.trainyard.training.jobset import run_object  # noqa: E402
+from ansible.module_utils.trainyard.training.model import Training  # noqa: E402
 from ansible.module_utils.trainyard.training.objects import surroundings  # noqa: E402
-from ansible.module_utils.trainyard.training.spec import Training, parse_training  # noqa: E402
+from ansible.module_utils.trainyard.training.spec import parse_training  # noqa: E402
+
+from trainyard.catalogue import read_catalogue  # noqa: E402
+from trainyard.trainings import Defaults, complete, entry_of  # noqa: E402
 
 CACHE = "/var/cache/trainyard"
 REGISTRY = "mirror.trainyard.internal:5000/trainyard"
 LOG_NODE = "worker1"
 LOG_PATH = "/var/lib/trainyard/trainings"
-SEED = {"name": "seed", "train_steps": 200, "accuracy_bound": 0}
+SEED = {"run": "seed", "train_steps": 200, "accuracy_bound": 0}
 """The training as it was first asked for; batch size, learning rate and roles are the catalogue's."""
 
 
@@ -57,22 +62,14 @@ def training(bundle: Mapping[str, Mapping[str, Any]], override: Mapping[str, Any
     :param claim: where its files lie; on one node when empty.
     """
     knobs = yaml.safe_load((ROOT / "inventories/lab/group_vars/all/workloads.yml").read_text(encoding="utf-8"))
-    wanted = knobs["workloads_training"]
-    catalogue = yaml.safe_load((ROOT / "workloads/catalogue.yml").read_text(encoding="utf-8"))
-    entry = catalogue[wanted["workload"]]
-    images = {
-        key: f"{REGISTRY}/{entry[part]['repository']}@{bundle[entry[part]['artefact']]['digest']}"
-        for key, part in (("image", "image"), ("data_image", "data"))
-    }
-    data = {**entry["training"], **wanted, **images, **override}
-    own = {"size": "1Gi", "node": LOG_NODE, "path": f"{LOG_PATH}/{data['name']}"}
-    data["logs"] = {"claim": claim} if claim else own
-    return parse_training(data)
+    wanted = {**knobs["workloads_trainings"][0], **override}
+    logs = {"claim": claim} if claim else {"size": "1Gi", "node": LOG_NODE, "path": LOG_PATH}
+    return parse_training(complete(wanted, entry_of(wanted, read_catalogue([])), Defaults(REGISTRY, bundle, logs)))
 
 
 def write_manifests(folder: Path, run: Training) -> None:
     """The run `run` as two lists that `kubectl apply` takes."""
-    for part, items in (("around", surroundings(run)), ("jobset", [jobset(run, "bench")])):
+    for part, items in (("around", surroundings(run)), ("jobset", [run_object(run, "bench")])):
         document = {"apiVersion": "v1", "kind": "List", "items": items}
         (folder / f"{run.name}-{part}.json").write_text(json.dumps(document), encoding="utf-8")
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible.module_utils.trainyard.kube.api import Api, KubeError
-from ansible.module_utils.trainyard.training.jobset import INDEX_LABEL, NAME_LABEL, ROLE_LABEL
 from ansible.module_utils.trainyard.training.logs import events
-from ansible.module_utils.trainyard.training.spec import Training
+from ansible.module_utils.trainyard.training.model import Training
+from ansible.module_utils.trainyard.training.names import INDEX_LABEL, NAME_LABEL, ROLE_LABEL
 from timed import BenchError
 
 Pod = Mapping[str, Any]

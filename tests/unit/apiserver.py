@@ -13,6 +13,7 @@ KINDS = {
     "/api/v1": ("ConfigMap", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod", "Secret"),
     "/apis/apps/v1": ("Deployment",),
     "/apis/admissionregistration.k8s.io/v1": ("ValidatingWebhookConfiguration",),
+    "/apis/batch/v1": ("Job",),
     "/apis/jobset.x-k8s.io/v1alpha2": ("JobSet",),
     "/apis/networking.k8s.io/v1": ("NetworkPolicy",),
     "/apis/rbac.authorization.k8s.io/v1": ("RoleBinding",),

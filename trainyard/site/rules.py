@@ -22,8 +22,10 @@ DEFAULTS_READ = (
     "kubernetes_dns_ip",
     "nvidia_driver_version",
     "supply",
+    "workloads_catalogues",
+    "workloads_logs_claim",
     "workloads_logs_path",
-    "workloads_training",
+    "workloads_trainings",
 )
 """Variables whose value the rules need where nobody sets them, so that the roles' defaults stand in."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from .model import Problem, Site, problem
+from .trainings import trainings
 
 
 def storage_is_one(site: Site) -> Iterator[Problem]:
@@ -24,15 +25,13 @@ def claims_where_trainings_are(site: Site) -> Iterator[Problem]:
     if not any(setting.value for setting in site.values("storage_backend")):
         return
     claims = {str(setting.value) for setting in site.values("storage_namespace")} or {"trainings"}
-    for setting in site.values("workloads_training"):
-        if not isinstance(setting.value, Mapping):
-            continue
-        entry = site.catalogue.get(str(setting.value.get("workload")), {})
-        namespace = str({**entry.get("training", {}), **setting.value}.get("namespace", "trainings"))
+    for training in trainings(site):
+        namespace = str(training.description.get("namespace", "trainings"))
         if namespace not in claims:
             fault = f"the claims of the shared storage are in {', '.join(sorted(claims))}"
-            remedy = "Set storage_namespace to the namespace of the training."
-            yield problem(setting, fault, remedy, key=".namespace", value=namespace)
+            yield training.refuse(
+                "namespace", namespace, fault, "Set storage_namespace to the namespace of the training."
+            )
 
 
 STORAGE_RULES = (storage_is_one, claims_where_trainings_are)

@@ -18,6 +18,12 @@ NEAR_WITHOUT_PREFIX = 0.9
 
 PREFLIGHT_SUFFIX = "ignore_preflight_errors"
 
+RENAMED = {
+    "workloads_training": "Write it as an element of the list workloads_trainings; its name is called run there.",
+    "workloads_catalogue": "Put workloads of your own into a folder, a file each, and name it in workloads_catalogues.",
+}
+"""Variables that there were -> what to write instead."""
+
 _NAMES = {
     "int": "a whole number",
     "float": "a number",
@@ -40,6 +46,7 @@ def unknown_variable(site: Site) -> Iterator[Problem]:
         if verdict:
             fault, near = verdict
             remedy = f"Did you mean {near[0]}?" if near else "Remove it, or choose a name without a role's prefix."
+            remedy = RENAMED.get(name, remedy)
             yield problem(setting, fault, remedy, value=_hidden(name, setting.value))
 
 
@@ -166,8 +173,8 @@ def unsafe_texts(site: Site) -> Iterator[Problem]:
     """Names and addresses with a line break, and names and paths that lead elsewhere: they go into files and paths."""
     for setting in site.settings:
         option = site.options.get(setting.name)
-        # A training's environment and command may have lines; its other keys have checks of their own.
-        if option is None or not setting.resolved or setting.name == "workloads_training":
+        # Trainings' environments and commands may have lines; their other keys have checks of their own.
+        if option is None or not setting.resolved or setting.name == "workloads_trainings":
             continue
         for key, text in _texts(setting.value):
             # Keys and certificates have lines, and are texts of their own.

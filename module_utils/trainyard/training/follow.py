@@ -13,11 +13,12 @@ from ..core.errors import TrainyardError
 from ..kube.api import Api
 from ..kube.apply import retry
 from .bounds import Bounds
-from .jobset import API_VERSION, EXIT_BOUND, EXIT_DIVERGED, EXIT_REFUSED
-from .logs import KeptLogs, last, progress_line, summary
+from .jobset import EXIT_BOUND, EXIT_DIVERGED, EXIT_REFUSED
+from .logs import KeptLogs, last, outcome, progress_line, summary
+from .model import Training
+from .names import API_VERSIONS
 from .objects import result_record
 from .probe import Stranger
-from .spec import Training
 from .watch import RunView
 
 KEEP_SECONDS = 3.0
@@ -26,11 +27,11 @@ RECORD_SECONDS = 60.0
 RELEASE_SECONDS = 120.0
 
 REMEDIES = {
-    EXIT_REFUSED: "The training refused its input; its last line says what. Change workloads_training.",
-    EXIT_BOUND: "Raise train_steps, or lower accuracy_bound, in workloads_training.",
-    EXIT_DIVERGED: "The loss is not a finite number any more: lower learning_rate in workloads_training.",
-    75: "The run made no progress: see the log of the ps, and the state of its node.",
-    137: "The chief was killed, most often for memory: raise chief.limits.memory in workloads_training.",
+    EXIT_REFUSED: "The training refused its input; its last line says what. Change workloads_trainings.",
+    EXIT_BOUND: "Raise train_steps, or lower accuracy_bound, in workloads_trainings.",
+    EXIT_DIVERGED: "The loss is not a finite number any more: lower learning_rate in workloads_trainings.",
+    75: "The run made no progress: see the logs of the other roles, and the state of their nodes.",
+    137: "It was killed, most often for memory: raise limits.memory in workloads_trainings.",
 }
 
 
@@ -80,14 +81,15 @@ class Follower:
             return {"name": training.name, **summary(view.chief, training.flags), "result": "running"}
         self._release(view, kept)
         found = summary(view.chief, training.flags)
-        if found["result"] not in ("passed", "no_bound"):
-            raise self._failure(view, kept, f"its chief ended without success (result {found['result']})")
+        found["result"], why = outcome(view.chief, training.success)
+        if why:
+            raise self._failure(view, kept, why)
         result = {
             "name": training.name,
             "attempt": attempt,
             **found,
             "roles": view.roles(),
-            "restarts": view.status.get("restarts", 0),
+            "restarts": view.restarts,
             "isolation": evidence,
             "released": True,
             "apply_to_completion_seconds": seconds,
@@ -98,7 +100,7 @@ class Follower:
         return result
 
     def _until_ended(self, view: RunView, begin: float, kept: KeptLogs, stranger: Stranger) -> None:
-        """Refresh until the JobSet has ended (an endless one: until its first step)."""
+        """Refresh until the run has ended (an endless one: until its first step)."""
         training = self._training
         bounds = Bounds(training.start_timeout, training.total_timeout, begin, view.age())
         say = _Pace(self._say, f"training {training.name}: ")
@@ -106,12 +108,12 @@ class Follower:
         while not view.condition("Completed"):
             view.refresh()
             now = time.monotonic()
-            restarted = view.status.get("restarts", 0) > restarts
+            restarted = view.restarts > restarts
             if restarted or now - kept_at >= KEEP_SECONDS:
                 view.keep_logs()
                 kept_at = now
             if restarted:
-                restarts = view.status["restarts"]
+                restarts = view.restarts
                 say(f"restarted, {restarts} of {training.max_restarts}", at_once=True)
             if failed := view.condition("Failed"):
                 raise self._failure(view, kept, f"{failed.get('reason')}: {failed.get('message')}")
@@ -133,16 +135,17 @@ class Follower:
             view.refresh()
 
     def _given_up(self, view: RunView, kept: KeptLogs, why: str) -> TrainyardError:
-        """The error for a run that would go on for ever; its JobSet is deleted, so that it holds nothing."""
+        """The error for a run that would go on for ever; what runs it is deleted, so that it holds nothing."""
         error = self._failure(view, kept, why)
-        self._api.delete(API_VERSION, "JobSet", self._training.name, self._training.namespace)
+        kind = self._training.shape.back_end
+        self._api.delete(API_VERSIONS[kind], kind, self._training.name, self._training.namespace)
         return error
 
     def _failure(self, view: RunView, kept: KeptLogs, why: str) -> TrainyardError:
         view.keep_logs(final=True)
         roles = view.roles()
         warnings = view.warnings()
-        code = roles.get("chief-0")
+        code = roles.get(self._training.deciding)
         remedy = REMEDIES.get(code, "") if isinstance(code, int) else ""
         parts = [f"Training {self._training.name} failed: {why}", f"exit codes: {roles}", *warnings, kept.tails()]
         return TrainyardError(

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.errors import TrainyardError
+from .model import Success
 
 Event = dict[str, Any]
 LAST_LINES = 12
 """Lines of each role's log that an error quotes."""
+SUCCESSES = ("passed", "no_bound")
+"""Results of a run that need nothing more."""
 IN_USE = ("connected", "step", "evaluate")
 """Events of the chief that show that the parameter servers answer it at that moment."""
 
@@ -46,17 +49,17 @@ def progress_line(step: Event) -> str:
 
 
 def isolation(attempts: Sequence[Event], chief: Sequence[Event]) -> dict[str, Any]:
-    """Whether a stranger was kept away from the ps port while the training used it.
+    """Whether a stranger was kept away from the run's port while the training used it.
 
     :param attempts: the stranger's lines: target, outcome, begin, end (seconds since the epoch).
-    :param chief: the chief's events; from the first to the last of `IN_USE` the ps port was in use, so that a stranger
+    :param chief: the chief's events; from the first to the last of `IN_USE` the port was in use, so that a stranger
         who gets no connection was blocked and did not merely find nothing listening.
     :return: `stranger_blocked` true, false, or None when it cannot be said; `detail` in words.
     """
     used = [event["time"] for event in chief if event["event"] in IN_USE and "time" in event]
     targets = [each for each in attempts if each["target"] == "target"]
     if reached := [each for each in targets if each["outcome"] == "connected"]:
-        return _evidence(False, f"a pod that is not of the run connected to the ps at {reached[0]['detail']}")
+        return _evidence(False, f"a pod that is not of the run connected to it at {reached[0]['detail']}")
     answered = [each for each in attempts if each["target"] == "control" and each["outcome"] == "connected"]
     if not answered:
         return _evidence(None, "the stranger reached nothing at all: it did not run, or its network did not work")
@@ -67,9 +70,9 @@ def isolation(attempts: Sequence[Event], chief: Sequence[Event]) -> dict[str, An
     ]
     if not during:
         return _evidence(
-            None, "no attempt of the stranger fell into the time in which the ps port was in use; train longer"
+            None, "no attempt of the stranger fell into the time in which the port was in use; train longer"
         )
-    detail = f"attempts on the ps port while it was in use, without a connection: {len(during)}"
+    detail = f"attempts on the port of the run while it was in use, without a connection: {len(during)}"
     return _evidence(True, f"{detail}; connections to the control: {len(answered)}")
 
 
@@ -117,6 +120,22 @@ class KeptLogs:
             name = os.path.basename(path).removesuffix(".log")
             parts.append(f"--- {self._roles[path]}: {name}\n" + ("\n".join(lines) or "(nothing)"))
         return "\n".join(parts)
+
+
+def outcome(said: Sequence[Event], success: Success) -> tuple[str, str]:
+    """The result of a run whose deciding pod has ended with 0.
+
+    :param said: that pod's events; none for a program that writes no lines of ours, which its exit code speaks for.
+    :return: `passed`, `no_bound` or `failed`, and why it failed.
+    """
+    if success.metric:
+        values = [event[success.metric] for event in said if isinstance(event.get(success.metric), int | float)]
+        if not values or not values[-1] >= success.at_least:
+            value = values[-1] if values else "unknown"
+            return "failed", f"{success.metric} is {value}, and at least {success.at_least:g} is asked for"
+        return "passed", ""
+    result = str(last(said, "end").get("result", "passed"))
+    return result, "" if result in SUCCESSES else f"it ended without success (result {result})"
 
 
 def summary(chief: Sequence[Event], flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,17 +9,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..kube.api import Object
-from .jobset import (
+from .jobset import spec_hash
+from .model import Training
+from .names import (
+    ATTEMPT_ANNOTATION,
     HASH_ANNOTATION,
+    MANAGED,
     NAME_LABEL,
-    logs_claim,
-    spec_hash,
+    RESULT_KEY,
+    WORKLOAD_ANNOTATION,
+    result_name,
 )
-from .spec import Training
+from .template import logs_claim, volume_claim
 
 POLICY_API = "networking.k8s.io/v1"
-MANAGED = {"app.kubernetes.io/managed-by": "trainyard"}
-RESULT_KEY = "result.json"
 
 SYSTEM_NAMESPACE = "trainyard-system"
 COLLECTOR = "lost-pod-collector"
@@ -56,6 +59,8 @@ def policy(training: Training, name: str, spec: Object) -> Object:
 def network_policies(training: Training) -> list[Object]:
     """Nothing passes in the namespace, except between the pods of one run on its ports, and to the cluster's DNS."""
     own = {"matchLabels": {NAME_LABEL: training.name}}
+    # A rule without ports would admit all of them.
+    between = [{"podSelector": own}] if training.ports else []
     ports = [{"port": port, "protocol": "TCP"} for port in training.ports]
     dns = {
         "to": [
@@ -74,8 +79,8 @@ def network_policies(training: Training) -> list[Object]:
             {
                 "podSelector": own,
                 "policyTypes": ["Ingress", "Egress"],
-                "ingress": [{"from": [{"podSelector": own}], "ports": ports}],
-                "egress": [{"to": [{"podSelector": own}], "ports": ports}, dns],
+                "ingress": [{"from": between, "ports": ports}] if between else [],
+                "egress": [*([{"to": between, "ports": ports}] if between else []), dns],
             },
         ),
     ]
@@ -137,14 +142,48 @@ def volume(training: Training) -> list[Object]:
     return [local, claim]
 
 
+def node_folders(training: Training) -> list[Object]:
+    """Claims on folders that every node has, for volumes of the roles: pods at the `restricted` level may not name a
+    folder of their node themselves."""
+    folders = {each.name: each for role in training.roles.values() for each in role.volumes if each.path}
+    found: list[Object] = []
+    for folder in folders.values():
+        name = volume_claim(training, folder)
+        size = {"storage": "1Gi"}  # asked for by the API; a folder does not bound it
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "name": name, "namespace": training.namespace}
+        common = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+        volume_name = f"{training.namespace}-{name}"
+        found += [
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolume",
+                "metadata": {"name": volume_name, "labels": MANAGED},
+                "spec": {
+                    **common,
+                    "capacity": size,
+                    "persistentVolumeReclaimPolicy": "Retain",
+                    "volumeMode": "Filesystem",
+                    "claimRef": claim,
+                    "hostPath": {"path": folder.path, "type": "Directory"},
+                },
+            },
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {"name": name, "namespace": training.namespace, "labels": MANAGED},
+                "spec": {**common, "volumeName": volume_name, "resources": {"requests": size}},
+            },
+        ]
+    return found
+
+
 def pull_secret(training: Training) -> list[Object]:
     """The login for the images, as the kubelet reads it; nothing where there is none."""
     if not (login := training.login):
         return []
     plain = f"{login.username}:{login.password}".encode()
     entry = {"auth": base64.b64encode(plain).decode()}
-    images = filter(None, (training.image, training.data_image))
-    config = {"auths": {image.partition("/")[0]: entry for image in images}}
+    config = {"auths": {image.partition("/")[0]: entry for image in training.images}}
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -158,24 +197,24 @@ def pull_secret(training: Training) -> list[Object]:
 def surroundings(training: Training) -> list[Object]:
     """Everything that has to stand before the run is submitted, in order."""
     shared = [namespace(training), collector_binding(training)]
-    return [*shared, *network_policies(training), *pull_secret(training), *volume(training)]
-
-
-def result_name(run: str) -> str:
-    """Name of the ConfigMap with the result of a run."""
-    return f"{run}-result"
+    around = [*network_policies(training), *pull_secret(training), *volume(training), *node_folders(training)]
+    return [*shared, *around]
 
 
 def result_record(training: Training, result: Mapping[str, Any]) -> Object:
-    """A ConfigMap that remembers the result of a successful run, by the hash of what was run."""
+    """A ConfigMap that remembers what has become of a run, by the hash of what was run."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
             "name": result_name(training.name),
             "namespace": training.namespace,
-            "labels": MANAGED,
-            "annotations": {HASH_ANNOTATION: spec_hash(training)},
+            "labels": {**MANAGED, NAME_LABEL: training.name},
+            "annotations": {
+                HASH_ANNOTATION: spec_hash(training),
+                ATTEMPT_ANNOTATION: str(result.get("attempt", "")),
+                WORKLOAD_ANNOTATION: training.workload,
+            },
         },
         "data": {RESULT_KEY: json.dumps(result, indent=2, sort_keys=True)},
     }

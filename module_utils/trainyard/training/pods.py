@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..kube.api import Object
-from .spec import Training
+from .model import Training
 
 USER = 65532
 """Of the training's image, and of what it writes."""

@@ -1,4 +1,4 @@
-"""The stranger: a pod outside a run that tries the run's ps port while the training uses it."""
+"""The stranger: a pod outside a run that tries a port of the run while the training uses it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ..core.waiter import wait_until
 from ..kube.api import Api, KubeError, Object
 from ..kube.apply import retry
 from .logs import IN_USE, Event, events, isolation
+from .model import Role, Training
 from .probe_pods import probe, probe_name, target, target_name
-from .spec import Training
 
 SECONDS = 600
 """How long the stranger goes on trying if nobody deletes it."""
@@ -22,13 +22,15 @@ REPEAT_SECONDS = 120
 
 
 def stranger_objects(training: Training, control: str = "") -> list[Object]:
-    """The stranger's network policy and pod."""
-    return probe(training, control, seconds=SECONDS)
+    """The stranger's network policy and pod; nothing where the run has no port to try."""
+    return probe(training, training.probed, control, seconds=SECONDS) if training.probed else []
 
 
 def probe_objects(training: Training) -> list[Object]:
     """All that a probe may have left, of a run and of its repetition."""
-    return [*stranger_objects(training), target(training, seconds=REPEAT_SECONDS)]
+    if not training.probed:
+        return []
+    return [*stranger_objects(training), target(training, training.probed, seconds=REPEAT_SECONDS)]
 
 
 class Stranger:
@@ -44,12 +46,14 @@ class Stranger:
         self._api = api
         self._training = training
         self._objects = stranger_objects(training, control)
-        self._enabled = enabled
+        self._why_not = "" if enabled else "isolation_probe is off"
+        if not self._objects:
+            self._why_not = f"a training of the topology {training.topology} has no port that is known to be in use"
         self._running = False
         self._evidence: dict[str, Any] = {}
 
     def __enter__(self) -> Stranger:
-        if self._enabled:
+        if not self._why_not:
             for obj in self._objects:
                 retry(partial(self._api.apply, obj), timeout=APPLY_SECONDS)
             self._running = True
@@ -68,8 +72,8 @@ class Stranger:
 
     def evidence(self, chief: Sequence[Event]) -> dict[str, Any]:
         """What is known by now, as `training_logs.isolation` says it."""
-        if not self._enabled:
-            return {"stranger_blocked": None, "detail": "isolation_probe is off"}
+        if self._why_not:
+            return {"stranger_blocked": None, "detail": self._why_not}
         if self._running:
             text = self._api.log(self._training.namespace, probe_name(self._training))
             self._evidence = isolation(events(text, "target"), chief)
@@ -88,21 +92,21 @@ class Stranger:
                     raise
 
 
-def repeat(api: Api, training: Training, control: str) -> dict[str, Any]:
-    """Ask again for a run that has ended: a pod with its labels listens in the place of its ps.
+def repeat(api: Api, training: Training, role: Role, control: str) -> dict[str, Any]:
+    """Ask again for a run that has ended: a pod with its labels listens in the place of a pod of the role.
 
     :returns: what `logs.isolation` says.
     :raises WaitError: one of the pods does not start, or nothing was answered.
     """
-    listening = target(training, seconds=REPEAT_SECONDS)
-    strangers = probe(training, control, seconds=REPEAT_SECONDS)
+    listening = target(training, role, seconds=REPEAT_SECONDS)
+    strangers = probe(training, role, control, seconds=REPEAT_SECONDS)
     try:
         _delete_all(api, [*strangers, listening])
         retry(partial(api.apply, listening), timeout=APPLY_SECONDS)
         address = wait_until(
             partial(_address, api, listening), bool, what=f"{target_name(training)} to run", timeout=REPEAT_SECONDS
         )
-        for obj in probe(training, control, seconds=REPEAT_SECONDS, target=address):
+        for obj in probe(training, role, control, seconds=REPEAT_SECONDS, target=address):
             retry(partial(api.apply, obj), timeout=APPLY_SECONDS)
         return wait_until(
             partial(_compared, api, training),

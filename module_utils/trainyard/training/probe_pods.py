@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
+
 from ..kube.api import Object
-from .jobset import NAME_LABEL, hostname
-from .objects import MANAGED, policy
+from .model import Role, Training
+from .names import MANAGED, NAME_LABEL
+from .objects import policy
 from .pods import container_security, pod_security, pull_secrets
-from .spec import Training
+from .template import hostname
 
 PROBE_LABEL = "trainyard.dev/probe"
 
@@ -51,51 +54,53 @@ while time.time() < end:
     except TimeoutError:
         pass
 """
-"""Listens in the place of a ps, and says so again and again."""
+"""Listens in the place of a pod of the run, and says so again and again."""
 
 
 def probe_name(training: Training) -> str:
     return f"{training.name}-stranger"
 
 
-def probe(training: Training, control: str, *, seconds: int, target: str = "") -> list[Object]:
+def probe(training: Training, role: Role, control: str, *, seconds: int, target: str = "") -> list[Object]:
     """A pod of the same image that is not of the run, and may send anywhere: what stops it is the run's own policy.
 
+    :param role: whose port it tries.
     :param control: `host,port` that must answer it, to show that its network works.
     :param seconds: how long it goes on trying.
-    :param target: host that it tries on the training's port; the run's first ps when empty.
+    :param target: host that it tries on that port; the role's first pod when empty.
     """
     name = probe_name(training)
-    where = f"{target or hostname(training, 'ps', 0)},{training.port}"
+    where = f"{target or hostname(training, role.name, 0)},{role.port}"
     arguments = [str(seconds), f"target,{where}", f"control,{control}"]
     labels = {PROBE_LABEL: training.name}
     admitted = policy(
         training, name, {"podSelector": {"matchLabels": labels}, "policyTypes": ["Egress"], "egress": [{}]}
     )
-    return [admitted, _small_pod(training, name, labels, PROBE_PROGRAM, arguments, seconds)]
+    return [admitted, _small_pod(training, role, name, labels, PROBE_PROGRAM, arguments, seconds)]
 
 
 def target_name(training: Training) -> str:
     return f"{training.name}-target"
 
 
-def target(training: Training, *, seconds: int) -> Object:
+def target(training: Training, role: Role, *, seconds: int) -> Object:
     """A pod with the run's labels that listens on its port: what a run that has ended leaves to be probed."""
     labels = {NAME_LABEL: training.name}
-    return _small_pod(
-        training, target_name(training), labels, TARGET_PROGRAM, [str(training.port), str(seconds)], seconds
-    )
+    arguments = [str(role.port), str(seconds)]
+    return _small_pod(training, role, target_name(training), labels, TARGET_PROGRAM, arguments, seconds)
 
 
 def _small_pod(
-    training: Training, name: str, labels: Object, program: str, arguments: list[str], seconds: int
+    training: Training, role: Role, name: str, labels: Object, program: str, arguments: list[str], seconds: int
 ) -> Object:
-    """A pod that runs one of the programs above with the Python of the training's image."""
+    """A pod that runs one of the programs above with the Python of the role's image."""
+    own = role.command[0]
+    python = own if PurePosixPath(own).name.startswith("python") else "python3"
     container = {
         "name": "probe",
-        "image": training.image,
+        "image": role.image,
         "imagePullPolicy": training.image_pull_policy,
-        "command": [training.command[0], "-c", program],
+        "command": [python, "-c", program],
         "args": arguments,
         "resources": {
             "limits": {"cpu": "500m", "memory": "64Mi"},

@@ -15,26 +15,12 @@ from ..core.waiter import wait_until
 from ..kube.api import Api, Object, describe
 from ..kube.apply import plan_objects, retry
 from .follow import RECORD_SECONDS, Follower, Settings
-from .jobset import (
-    API_VERSION,
-    ATTEMPT_ANNOTATION,
-    HASH_ANNOTATION,
-    NAME_LABEL,
-    jobset,
-    spec_hash,
-)
-from .objects import (
-    COLLECTOR,
-    RESULT_KEY,
-    collector_binding,
-    logs_volume,
-    node_of,
-    result_name,
-    result_record,
-    surroundings,
-)
+from .jobset import run_object, spec_hash
+from .model import Logs, Role, Training
+from .names import API_VERSIONS, NAME_LABEL, RESULT_KEY, result_name
+from .objects import COLLECTOR, collector_binding, logs_volume, node_of, result_record, surroundings
 from .probe import probe_objects, repeat
-from .spec import Logs, Training
+from .state import attempt_of, ended, hash_of, live_object
 
 CONTROLLER_SECONDS = 120.0
 """How long the JobSet controller's webhook may take to answer after its installation."""
@@ -56,8 +42,8 @@ def decide(
     """What has to be done for a run with the hash `wanted`.
 
     :param recorded: hash of the run whose success is on record.
-    :param live: hash of the JobSet that exists.
-    :param ended: `Completed`, `Failed` or None for the JobSet that exists.
+    :param live: hash of the JobSet or Job that exists.
+    :param ended: `Completed`, `Failed` or None for the one that exists.
     :param proven: whether the record answers everything that the run was to answer.
     :param replace: end a run of another description that goes on. Without it, that one is left alone.
     """
@@ -96,13 +82,13 @@ class Run:
         """
         training = self._training
         record = self._api.get("v1", "ConfigMap", result_name(training.name), training.namespace)
-        live = self._api.get(API_VERSION, "JobSet", training.name, training.namespace)
+        live = live_object(self._api, training.namespace, training.name)
         result = json.loads(record["data"][RESULT_KEY]) if record else {"name": training.name}
         wanted = spec_hash(training)
         choice = SUBMIT if restart else decide(
-            wanted, _hash(record), _hash(live),
-            ended=_ended(live), endless=training.endless, replace=may_end,
-            proven=not self._settings.stranger or _answered(result),
+            wanted, hash_of(record), hash_of(live),
+            ended=ended(live), endless=training.endless, replace=may_end,
+            proven=not (self._settings.stranger and training.probed) or _answered(result),
         )  # fmt: skip
         if choice == LEAVE:
             # What stands round it is its own, too; but it shall survive the loss of a node.
@@ -114,20 +100,18 @@ class Run:
         if choice == KEEP:
             self.result = result
             return around
-        replicas = {name: role.replicas for name, role in training.roles.items()}
-        if choice == PROBE:
-            step = Step(f"Repeat the isolation probe of the training {training.name}", partial(self._probe, result))
+        if choice == PROBE and training.probed:
+            probe = partial(self._probe, training.probed, result)
+            step = Step(f"Repeat the isolation probe of the training {training.name}", probe)
         elif choice == ADOPT:
-            attempt = live["metadata"]["annotations"][ATTEMPT_ANNOTATION] if live else ""
-            adopt = partial(self._follow, attempt, submitted=False)
+            adopt = partial(self._follow, attempt_of(live), submitted=False)
             step = Step(f"Wait for training {training.name}, which was submitted before", adopt)
         else:
-            size = f"{training.flags.get('train_steps')} steps, {replicas['ps']} ps, {replicas['worker']} workers"
             submit = partial(self._submit, "fresh" if restart else "auto")
-            step = Step(f"Run training {training.name}: {size}", submit)
+            step = Step(f"Run training {training.name}: {training.size}", submit)
         return Plan(
             [*around.steps, step],
-            {**around.before, "training": {"hash": _hash(record), "ended": _ended(live)}},
+            {**around.before, "training": {"hash": hash_of(record), "ended": ended(live)}},
             {**around.after, "training": {"hash": wanted, "ended": None if training.endless else "Completed"}},
         )
 
@@ -139,14 +123,14 @@ class Run:
         # Its own volume, too, from before the site had shared storage.
         own_files = replace(training, logs=Logs(size="1Gi", node="-", path="/-"))
         own = [obj for obj in surroundings(own_files) if obj["metadata"]["name"] not in shared]
-        objects = [jobset(training, ""), result_record(training, {}), *probe_objects(training), *reversed(own)]
+        objects = [*self._runners(), result_record(training, {}), *probe_objects(training), *reversed(own)]
         there = [obj for obj in objects if self._find(obj)]
         steps = [Step(f"Delete {obj['kind']} {obj['metadata']['name']}", partial(self._delete, obj)) for obj in there]
         return Plan(steps, {"training": training.name} if there else {}, {})
 
     def _submit(self, resume: str) -> None:
         training = self._training
-        for old in (jobset(training, ""), result_record(training, {}), *probe_objects(training)):
+        for old in (*self._runners(), result_record(training, {}), *probe_objects(training)):
             self._delete(old)
         wait_until(
             lambda: self._api.list("v1", "Pod", training.namespace, labels=f"{NAME_LABEL}={training.name}"),
@@ -157,15 +141,20 @@ class Run:
         )
         attempt = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         self._say(f"training {training.name}: submitted")
-        retry(partial(self._api.apply, jobset(training, attempt, resume)), timeout=CONTROLLER_SECONDS)
+        retry(partial(self._api.apply, run_object(training, attempt, resume)), timeout=CONTROLLER_SECONDS)
         self._follow(attempt, submitted=True)
 
     def _follow(self, attempt: str, *, submitted: bool) -> None:
         follower = Follower(self._api, self._training, self._settings, self._say)
         self.result = follower.follow(attempt, submitted=submitted)
 
-    def _probe(self, result: dict[str, Any]) -> None:
-        self.result = {**result, "isolation": repeat(self._api, self._training, self._settings.control)}
+    def _runners(self) -> list[Object]:
+        """The objects that may run the run of this name: another topology is of another kind."""
+        meta = {"name": self._training.name, "namespace": self._training.namespace}
+        return [{"apiVersion": version, "kind": kind, "metadata": meta} for kind, version in API_VERSIONS.items()]
+
+    def _probe(self, role: Role, result: dict[str, Any]) -> None:
+        self.result = {**result, "isolation": repeat(self._api, self._training, role, self._settings.control)}
         retry(partial(self._api.apply, result_record(self._training, self.result)), timeout=RECORD_SECONDS)
 
     def _where_the_files_are(self, *, needed: bool) -> Training:
@@ -207,16 +196,6 @@ class Run:
         )
 
 
-def _hash(obj: Object | None) -> str | None:
-    return (obj["metadata"].get("annotations") or {}).get(HASH_ANNOTATION) if obj else None
-
-
 def _answered(result: dict[str, Any]) -> bool:
     """Whether the run found out if a stranger is kept away; one that was too short for that is worth another."""
     return (result.get("isolation") or {}).get("stranger_blocked") is not None
-
-
-def _ended(live: Object | None) -> str | None:
-    """`Completed`, `Failed`, or None for a JobSet that goes on or does not exist."""
-    state = ((live or {}).get("status") or {}).get("terminalState")
-    return str(state) if state else None

@@ -9,9 +9,10 @@ from datetime import datetime
 from typing import Any
 
 from ..kube.api import Api, KubeError, Object
-from .jobset import API_VERSION, INDEX_LABEL, NAME_LABEL, ROLE_LABEL
+from . import state
 from .logs import Event, KeptLogs, events
-from .spec import ROLES, Training
+from .model import Training
+from .names import API_VERSIONS, INDEX_LABEL, NAME_LABEL, ROLE_LABEL
 
 WATCH_SECONDS = 1
 """The server ends each watch after this time; it is the pace of the whole wait."""
@@ -34,15 +35,15 @@ class RunView:
         self._kept = kept
         self._version: str | None = None
         self._read: set[str] = set()
-        self._created = ""
         self._answered = time.monotonic()
         self.pods: dict[str, Object] = {}
         self.gone: set[str] = set()
-        self.status: Object = {}
+        self.live: Object | None = None
         self.chief: list[Event] = []
+        """What the pod that decides has said."""
 
     def refresh(self) -> None:
-        """Take in about a second of changes: pods, the JobSet's status, the chief's log.
+        """Take in about a second of changes: pods, the state of what runs them, the log of the pod that decides.
 
         :raises KubeError: the server has not answered for a minute, or refuses.
         """
@@ -58,19 +59,18 @@ class RunView:
 
     def _refresh(self) -> None:
         self._changes()
-        found = self._api.get(API_VERSION, "JobSet", self._training.name, self._training.namespace)
-        self._created = (found or {}).get("metadata", {}).get("creationTimestamp", "")
-        self.status = (found or {}).get("status") or {}
-        chief = self.newest("chief", "0")
+        self.live = self._found()
+        decider = self._training.decider.name
+        chief = self.newest(decider, "0")
         if chief and _started(chief) and chief["metadata"]["name"] not in self._read:
             text = self._log(chief["metadata"]["name"], CHIEF_TAIL)
             self.chief = _merge(self.chief, events(text))
-            self._kept.keep(chief["metadata"]["name"], "chief", text)
+            self._kept.keep(chief["metadata"]["name"], decider, text)
 
     def keep_logs(self, *, final: bool = False) -> None:
         """Copy the logs of all pods that are still there; an ended pod's log is read whole, once.
 
-        :param final: read ended pods again, and the chief's whole log.
+        :param final: read ended pods again, and the whole log of the one that decides.
         """
         for name, pod in self.pods.items():
             ended = pod_state(pod)[0] == "ended"
@@ -81,7 +81,7 @@ class RunView:
             text = self._log(name, None if ended or final else OTHERS_TAIL)
             role = role_of(pod)
             self._kept.keep(name, role, text)
-            if role == "chief" and ended and pod is self.newest("chief", "0"):
+            if ended and pod is self.newest(self._training.decider.name, "0"):
                 self.chief = events(text)
 
     def newest(self, role: str, index: str) -> Object | None:
@@ -90,21 +90,25 @@ class RunView:
         return max(found, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["uid"]), default=None)
 
     def condition(self, kind: str) -> Object:
-        """A true condition of the JobSet (Completed, Failed); empty when it does not hold."""
-        conditions = self.status.get("conditions") or []
-        return next((each for each in conditions if each["type"] == kind and each["status"] == "True"), {})
+        """A true condition of the run (Completed, Failed); empty when it does not hold."""
+        return state.condition(self.live, kind)
+
+    @property
+    def restarts(self) -> int:
+        return state.restarts(self.live)
 
     def seconds(self) -> float | None:
-        """From the JobSet's creation to its completion, by the cluster's clock (whole seconds)."""
-        completed = self.condition("Completed").get("lastTransitionTime")
-        if not (completed and self._created):
-            return None
-        return (datetime.fromisoformat(completed) - datetime.fromisoformat(self._created)).total_seconds()
+        """From its submission to its completion, by the cluster's clock (whole seconds)."""
+        return state.seconds(self.live)
+
+    def _found(self) -> Object | None:
+        kind = self._training.shape.back_end
+        found = self._api.get(API_VERSIONS[kind], kind, self._training.name, self._training.namespace)
+        return {**found, "kind": kind} if found else None
 
     def age(self) -> float:
-        """Seconds since the JobSet was created, by this machine's clock; 0 before it is known."""
-        found = self._api.get(API_VERSION, "JobSet", self._training.name, self._training.namespace)
-        created = (found or {}).get("metadata", {}).get("creationTimestamp")
+        """Seconds since the run was submitted, by this machine's clock; 0 before it is known."""
+        created = state.created(self._found())
         return max(0.0, time.time() - datetime.fromisoformat(created).timestamp()) if created else 0.0
 
     def present(self) -> dict[str, Object]:
@@ -141,11 +145,11 @@ class RunView:
         """`chief 1/1 running; worker 0/2 running (worker-1 ContainerCreating)`."""
         present = self.present()
         parts = []
-        for role in ROLES:
+        for role, wanted in self._training.roles.items():
             mine = {place: pod_state(pod) for place, pod in present.items() if place.rsplit("-", 1)[0] == role}
             count = sum(state in ("running", "ended") for state, _ in mine.values())
             why = ", ".join(f"{place} {reason}" for place, (state, reason) in mine.items() if state == "waiting")
-            parts.append(f"{role} {count}/{self._training.roles[role].replicas} running" + (f" ({why})" if why else ""))
+            parts.append(f"{role} {count}/{wanted.replicas} running" + (f" ({why})" if why else ""))
         return "; ".join(parts)
 
     def warnings(self) -> list[str]:
@@ -154,7 +158,11 @@ class RunView:
         for event in self._api.list("v1", "Event", self._training.namespace):
             about = event["involvedObject"].get("name", "")
             when = str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"])
-            if event.get("type") == "Warning" and about.startswith(self._training.name) and when >= self._created:
+            if (
+                event.get("type") == "Warning"
+                and about.startswith(self._training.name)
+                and when >= state.created(self.live)
+            ):
                 found.append((when, f"{about}: {event.get('message', '').strip()}"))
         return [text for _, text in sorted(found)[-5:]]
 

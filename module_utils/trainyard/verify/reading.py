@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..kube.api import Api, KubeError, Object
-from ..training.jobset import NAME_LABEL
-from ..training.objects import RESULT_KEY, result_name
+from ..training.names import NAME_LABEL, RESULT_KEY, result_name
 
 T = TypeVar("T")
 

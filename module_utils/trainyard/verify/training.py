@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..kube.api import Object
-from ..training.jobset import NAME_LABEL
+from ..training.names import NAME_LABEL
+from ..training.roles import TOPOLOGIES, clean_exits
 from .cluster import judge
 from .reading import Observation
 from .verdict import FAIL, PASS, UNKNOWN, Check
@@ -60,7 +61,7 @@ def training(run: str, bound: float, result: Mapping[str, Any]) -> Check:
     accuracy = result.get("accuracy")
     if asked and (not isinstance(accuracy, int | float) or not accuracy >= asked):
         wrong.append(f"the accuracy is {accuracy}, the bound {asked:g}")
-    wrong += bad_exits(result.get("roles") or {})
+    wrong += bad_exits(result.get("roles") or {}, str(result.get("topology", "parameter_server")))
     if wrong:
         return Check("training", FAIL, "; ".join(wrong))
     learned = f"accuracy {accuracy:.4f}, bound {asked:g}" if asked else "no accuracy bound was asked for"
@@ -76,19 +77,20 @@ def isolation(run: str, result: Mapping[str, Any]) -> Check:
     )
 
 
-def bad_exits(roles: Mapping[str, int | str]) -> list[str]:
+def bad_exits(places: Mapping[str, int | str], topology: str = "parameter_server") -> list[str]:
     """Pods that did not end as they should.
 
-    :param roles: place such as `worker-1` to exit code, or `stopped` if the pod went before its exit was seen.
+    :param places: such as `worker-1`, to exit code, or `stopped` if the pod went before its exit was seen.
     """
-    wrong = [f"{place} ended with {code}" for place, code in roles.items() if code not in _good_exits(place)]
-    return wrong if "chief-0" in roles else [*wrong, "the exit of the chief is not recorded"]
-
-
-def _good_exits(place: str) -> tuple[int | str, ...]:
-    """The chief ends by itself; the others serve until they are told to stop, and say so with 42. What SIGTERM itself
-    ends has 143 (128 + 15)."""
-    return (0,) if place.startswith("chief-") else (0, 42, 143, "stopped")
+    shape = TOPOLOGIES[topology]
+    present = {place.rpartition("-")[0] for place in places}
+    deciding = next((f"{name}-0" for name, kind in shape.roles.items() if kind.decides and name in present), "")
+    wrong = [
+        f"{place} ended with {code}"
+        for place, code in places.items()
+        if code not in clean_exits(topology, place, deciding)
+    ]
+    return wrong if deciding in places else [*wrong, "the exit that decides is not recorded"]
 
 
 def network_policies(run: str, policies: Sequence[Object]) -> Check:

@@ -27,7 +27,7 @@ from typing import Any
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 NAMESPACE_LABEL = "trainyard.dev/trainings=true"
 """Of namespaces in which trainings run; the role that this program has is bound there alone."""
-POD_LABEL = "jobset.sigs.k8s.io/jobset-name"
+POD_LABEL = "trainyard.dev/role"
 CALL_SECONDS = 10.0
 OVER = ("Succeeded", "Failed")
 

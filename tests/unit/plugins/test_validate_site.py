@@ -43,15 +43,16 @@ kubernetes_dns_ip: "10.96.0.10"
 containerd_registry_mirrors: "https://mirror.example.org"
 control_plane_ignore_preflight_errors: ["all"]
 control_plane_endpoint: "{{ hostvars[groups['control_plane'][0]].ansible_host }}"
-workloads_training:
-  namespace: "jobset-system"
-  train_steps: 0
-  batch_size: 0
-  learning_rate: -1
-  accuracy_bound: 0.9
-  chief: {replicas: 0}
-  ps: {replicas: 0}
-  worker: {replicas: 0, limits: {cpu: "1", nvidia.com/gpu: 1}}
+workloads_training: {workload: mnist_ps}
+workloads_trainings:
+  - workload: mnist_ps
+    namespace: "jobset-system"
+    train_steps: 0
+    batch_size: 0
+    learning_rate: -1
+    chief: {replicas: 0}
+    ps: 0
+    worker: {replicas: 0, gpus: 1, limits: {memory: 1 GB}}
 __kubernetes_internal: "not looked at"
 ansible_pod_cdir: "not looked at"
 somebodys_own: "not looked at"
@@ -120,13 +121,13 @@ def test_hosts_refused(bad_hosts: subprocess.CompletedProcess[str], expected: st
         "all would hide the errors that matter",
         'is "10.1.0.10": not host:port',
         'is "jobset-system": a namespace of the cluster itself',
-        "workloads_training.batch_size",
-        "workloads_training.learning_rate",
-        "workloads_training.accuracy_bound",
-        "workloads_training.chief.replicas",
-        "workloads_training.ps.replicas",
-        "workloads_training.worker.replicas",
-        "memory is missing",
+        "Write it as an element of the list workloads_trainings",
+        "workloads_trainings[0].batch_size",
+        "workloads_trainings[0].learning_rate",
+        "workloads_trainings[0].chief.replicas",
+        "workloads_trainings[0].ps.replicas",
+        "workloads_trainings[0].worker.replicas",
+        "workloads_trainings[0].worker.limits.memory",
         "no host of this site has a GPU",
     ],
 )

@@ -8,12 +8,12 @@ from trainyard.site.model import Setting, Site
 from trainyard.site.storage import STORAGE_RULES
 
 CLUSTER = {"cluster": ["a", "b"]}
-CATALOGUE = {"mnist_ps": {"training": {"namespace": "trainings"}}}
+CATALOGUE = {"mnist_ps": {"description": "MNIST", "kind": "training"}}
 BACKEND = Setting("storage_backend", "shared_path", ("a", "b"))
 
 
 def training(**knobs: str) -> Setting:
-    return Setting("workloads_training", {"workload": "mnist_ps", **knobs}, ("a", "b"))
+    return Setting("workloads_trainings", [{"workload": "mnist_ps", **knobs}], ("a", "b"))
 
 
 def refusals(*settings: Setting) -> list[str]:

@@ -5,20 +5,16 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible.module_utils.trainyard.training.jobset import (
-    cluster,
-    jobset,
-    pod_template,
-    spec_hash,
-    tf_config,
-)
-from ansible.module_utils.trainyard.training.spec import ROLES
+from ansible.module_utils.trainyard.training.jobset import run_object, spec_hash
+from ansible.module_utils.trainyard.training.template import cluster, pod_template, tf_config
 
-from tests.unit.training.samples import DATA, LIMITS, training
+from tests.unit.training.samples import DATA_IMAGE, LIMITS, training
+
+ROLES = ("chief", "ps", "worker")
 
 
 def job(role: str, **changes: object) -> dict:
-    jobs = {each["name"]: each for each in jobset(training(**changes), "first")["spec"]["replicatedJobs"]}
+    jobs = {each["name"]: each for each in run_object(training(**changes), "first")["spec"]["replicatedJobs"]}
     return jobs[role]["template"]["spec"]
 
 
@@ -68,8 +64,8 @@ def test_only_the_chief_writes_logs_and_only_readers_get_data() -> None:
 
 def test_data_is_an_image_volume_by_its_reference() -> None:
     volumes = {each["name"]: each for each in pod_template(training(), "chief", "first")["spec"]["volumes"]}
-    assert volumes["data"]["image"] == {"reference": DATA["data_image"], "pullPolicy": "IfNotPresent"}
-    assert "data" not in str(pod_template(training(data_image=""), "chief", "first")["spec"]["volumes"])
+    assert volumes["data"]["image"] == {"reference": DATA_IMAGE, "pullPolicy": "IfNotPresent"}
+    assert "data" not in str(pod_template(training(data=None), "chief", "first")["spec"]["volumes"])
 
 
 def test_requests_are_limits_unless_said() -> None:
@@ -120,7 +116,7 @@ def test_the_ports_of_a_pod(role: str, ports: list[int]) -> None:
 
 
 def test_success_is_the_chiefs() -> None:
-    spec = jobset(training(), "first")["spec"]
+    spec = run_object(training(), "first")["spec"]
     assert spec["successPolicy"] == {"operator": "All", "targetReplicatedJobs": ["chief"]}
     assert spec["network"]["subdomain"] == "mnist"
 
@@ -131,7 +127,7 @@ def test_an_unlimited_run_has_no_deadline() -> None:
 
 
 def test_the_hash_is_of_the_run_not_of_the_attempt() -> None:
-    hashes = {jobset(training(), attempt)["metadata"]["annotations"]["trainyard.dev/spec-hash"] for attempt in "ab"}
+    hashes = {run_object(training(), attempt)["metadata"]["annotations"]["trainyard.dev/spec-hash"] for attempt in "ab"}
     assert hashes == {spec_hash(training())}
 
 

@@ -33,7 +33,7 @@ def node(name: str, ready: str) -> dict[str, Any]:
 
 
 def pod(name: str, on: str, *, deleted: bool, phase: str = "Running", run: str = "mnist") -> dict[str, Any]:
-    labels = {"jobset.sigs.k8s.io/jobset-name": run} if run else {}
+    labels = {"trainyard.dev/role": "worker", "trainyard.dev/run": run} if run else {}
     meta: dict[str, Any] = {"name": name, "namespace": "trainings", "uid": f"uid-{name}", "labels": labels}
     if deleted:
         meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"

@@ -6,10 +6,10 @@ import base64
 import json
 from dataclasses import replace
 
-from ansible.module_utils.trainyard.training.jobset import pod_template
+from ansible.module_utils.trainyard.training.model import Login
 from ansible.module_utils.trainyard.training.objects import network_policies, surroundings, volume
 from ansible.module_utils.trainyard.training.probe_pods import probe
-from ansible.module_utils.trainyard.training.spec import Login
+from ansible.module_utils.trainyard.training.template import pod_template
 
 from tests.unit.training.samples import training
 
@@ -17,7 +17,7 @@ from tests.unit.training.samples import training
 def test_only_pods_of_the_run_reach_its_ports() -> None:
     deny, own = network_policies(training(port=8000))
     assert deny["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
-    mine = {"matchLabels": {"jobset.sigs.k8s.io/jobset-name": "mnist"}}
+    mine = {"matchLabels": {"trainyard.dev/run": "mnist"}}
     assert own["spec"]["podSelector"] == mine
     ports = [{"port": 8000, "protocol": "TCP"}, {"port": 8001, "protocol": "TCP"}]
     assert own["spec"]["ingress"] == [{"from": [{"podSelector": mine}], "ports": ports}]
@@ -26,9 +26,9 @@ def test_only_pods_of_the_run_reach_its_ports() -> None:
 
 
 def test_the_stranger_may_send_anywhere_and_is_not_of_the_run() -> None:
-    policy, pod = probe(training(), "kubernetes.default.svc,443", seconds=60)
+    policy, pod = probe(training(), training().roles["ps"], "kubernetes.default.svc,443", seconds=60)
     assert policy["spec"]["egress"] == [{}]
-    assert "jobset.sigs.k8s.io/jobset-name" not in pod["metadata"]["labels"]
+    assert "trainyard.dev/run" not in pod["metadata"]["labels"]
     assert pod["spec"]["containers"][0]["args"][1] == "target,mnist-ps-0-0.mnist,2222"
 
 
@@ -46,6 +46,8 @@ def test_the_login_reaches_every_pod_and_stands_in_a_secret_only() -> None:
     assert config == {"auths": {"registry.example.com": {"auth": base64.b64encode(b"reader:s3cret").decode()}}}
     named = [{"name": secret["metadata"]["name"]}]
     pods = [pod_template(mine, role, "now")["spec"] for role in mine.roles]
-    assert [pod["imagePullSecrets"] for pod in [*pods, probe(mine, "a,1", seconds=1)[1]["spec"]]] == [named] * 4
+    assert [pod["imagePullSecrets"] for pod in [*pods, probe(mine, mine.roles["ps"], "a,1", seconds=1)[1]["spec"]]] == [
+        named
+    ] * 4
     assert "s3cret" not in repr(mine) + json.dumps(pods)
     assert "imagePullSecrets" not in pod_template(training(), "ps", "now")["spec"]

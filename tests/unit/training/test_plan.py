@@ -9,23 +9,22 @@ import pytest
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.progress import Progress
 from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training.jobset import HASH_ANNOTATION, spec_hash
+from ansible.module_utils.trainyard.training.jobset import spec_hash
+from ansible.module_utils.trainyard.training.model import Training
+from ansible.module_utils.trainyard.training.names import HASH_ANNOTATION
 from ansible.module_utils.trainyard.training.objects import surroundings
 from ansible.module_utils.trainyard.training.probe import probe_objects
 from ansible.module_utils.trainyard.training.run import Run, Settings
-from ansible.module_utils.trainyard.training.spec import Training, parse_training
 
 from tests.unit.apiserver import ApiServer, plural
+from tests.unit.training import samples
 
-LIMITS = {"limits": {"cpu": "2", "memory": "1Gi"}}
 JOBSET = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets/mnist"
 RECORD = "/api/v1/namespaces/trainings/configmaps/mnist-result"
 
 
 def training(node: str, **more: Any) -> Training:
-    described = {"name": "mnist", "namespace": "trainings", "image": "x", "command": ["python"]}
-    logs = {"node": node, "path": "/srv/mnist"}
-    return parse_training({**described, "logs": logs, "chief": LIMITS, "ps": LIMITS, "worker": LIMITS, **more})
+    return samples.training(**{"logs": {"node": node, "path": "/srv/mnist"}, **more})
 
 
 def path(obj: dict[str, Any]) -> str:
@@ -52,7 +51,7 @@ class Site(ApiServer):
 
 def test_a_run_goes_on_where_its_files_are() -> None:
     plan = Site("worker1", "worker2").run(training("worker2")).plan()
-    assert [step.what for step in plan.steps] == ["Run training mnist: None steps, 1 ps, 1 workers"]
+    assert [step.what for step in plan.steps] == ["Run training mnist: 200 steps, 1 chief, 1 ps, 2 worker"]
 
 
 def test_files_on_a_node_that_is_gone_are_named() -> None:
@@ -88,9 +87,6 @@ def test_what_a_probe_has_left_is_deleted_with_the_run() -> None:
 
 
 def test_a_volume_from_before_the_shared_storage_is_deleted_with_the_run() -> None:
-    shared = parse_training(
-        {"name": "mnist", "namespace": "trainings", "image": "x", "command": ["python"], "logs": {"claim": "training"},
-         "chief": LIMITS, "ps": LIMITS, "worker": LIMITS}
-    )  # fmt: skip
+    shared = training("", logs={"claim": "training"})
     steps = [step.what for step in Site("worker1").run(shared).remove_plan().steps]
     assert "Delete PersistentVolume trainings-mnist-logs" in steps

@@ -7,19 +7,15 @@ from pathlib import Path
 
 import pytest
 from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training.jobset import INDEX_LABEL, ROLE_LABEL
 from ansible.module_utils.trainyard.training.logs import KeptLogs, events, isolation, progress_line, summary
+from ansible.module_utils.trainyard.training.names import INDEX_LABEL, ROLE_LABEL
 from ansible.module_utils.trainyard.training.run import decide
-from ansible.module_utils.trainyard.training.spec import parse_training
 from ansible.module_utils.trainyard.training.watch import RunView, pod_state
 
 from tests.unit.apiserver import ApiServer
+from tests.unit.training.samples import training
 
-LIMITS = {"limits": {"cpu": "2", "memory": "1Gi"}}
-TRAINING = parse_training(
-    {"name": "mnist", "namespace": "trainings", "image": "x", "command": ["python"], "logs": {},
-     "chief": LIMITS, "ps": LIMITS, "worker": LIMITS}
-)  # fmt: skip
+TRAINING = training()
 
 
 @pytest.mark.parametrize(

@@ -3,81 +3,153 @@
 from __future__ import annotations
 
 import pytest
-import yaml
 from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.training.spec import parse_training
+from ansible.module_utils.trainyard.training.roles import TOPOLOGIES, clean_exits
+from ansible.module_utils.trainyard.training.spec import check, parse_training
 
-LIMITS = {"limits": {"cpu": "2", "memory": "1Gi"}}
-DATA = {
-    "name": "mnist",
-    "namespace": "trainings",
-    "image": "registry.example.com/tensorflow:2.21.0",
-    "command": ["python"],
-    "chief": LIMITS,
-    "ps": LIMITS,
-    "worker": {"replicas": 2, **LIMITS},
-    "logs": {},
-}
+from tests.unit.training.samples import COMMON, LIMITS, described, training
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"train_stps": 5}, ["workloads_training.train_stps is 5", "Did you mean train_steps?"]),
-        ({"name": "Mnist"}, ["workloads_training.name is 'Mnist'", "DNS label"]),
+        ({"max_restats": 5}, ["max_restats is 5", "Did you mean max_restarts?"]),
+        ({"name": "Mnist"}, ["name is 'Mnist'", "DNS label"]),
         ({"name": "m" * 41}, ["at most 40 characters"]),
-        ({"image": ""}, ["workloads_training.image is ''"]),
+        ({"image": ""}, ["chief.image is ''", "worker.image is ''"]),
+        ({"topology": "ring"}, ["parameter_server, multi_worker, single", "ring"]),
         ({"train_steps": -1}, ["train_steps is -1", "0 = until stopped"]),
         ({"train_steps": True}, ["train_steps is True"]),
-        ({"train_steps": "200"}, ["train_steps is '200'", "whole number"]),
+        ({"train_steps": "many"}, ["train_steps", "unable to convert to int"]),
         ({"batch_size": 0}, ["batch_size is 0"]),
         ({"learning_rate": 0}, ["learning_rate is 0"]),
+        ({"learning_rate": "nan"}, ["learning_rate is nan"]),
         ({"accuracy_bound": 90}, ["accuracy_bound is 90", "fraction"]),
-        ({"train_steps": 0, "accuracy_bound": 0.9}, ["accuracy_bound is 0.9", "train_steps is 0"]),
+        ({"train_steps": 0, "accuracy_bound": 0.9}, ["accuracy_bound is 0.9", "train_steps 0"]),
         ({"port": 80}, ["port is 80", "1024"]),
         ({"port": 65535}, ["port is 65535", "65534"]),
         ({"image_pull_policy": "Sometimes"}, ["IfNotPresent"]),
-        ({"chief": {"replicas": 2, **LIMITS}}, ["chief.replicas is 2", "must be 1"]),
-        ({"ps": {"replicas": 0, **LIMITS}}, ["ps.replicas is 0"]),
-        ({"ps": {"limit": {}}}, ["ps.limit is {}"]),
-        ({"worker": {"replicas": 2}}, ["worker.limits.cpu is missing"]),
+        ({"chief": {"replicas": 2}}, ["chief.replicas is 2", "must be 1"]),
+        ({"ps": {"replicas": 0}}, ["ps.replicas is 0", "from 1 to 999"]),
+        ({"ps": {"limit": {}}}, ["ps.limit is set", "Did you mean limits?"]),
+        ({"worker": {"limits": {}}}, ["worker.limits.cpu is missing", "worker.limits.memory is missing"]),
         ({"worker": {"limits": {"cpu": "2", "memory": "1 GB"}}}, ["worker.limits.memory is '1 GB'", "1Gi"]),
+        ({"worker": {"requests": {"cpu": "much"}}}, ["worker.requests.cpu is 'much'"]),
+        ({"worker": {"gpus": -1}}, ["worker.gpus is -1"]),
+        ({"worker": {"shm": "big"}}, ["worker.shm is 'big'", "512Mi"]),
+        ({"worker": {"grace": -1}}, ["worker.grace is -1"]),
+        ({"worker": {"env": {"1A": 1}}}, ["worker.env.1A is no name"]),
+        ({"worker": {"env": {"KEY": {"secret": "s"}}}}, ["worker.env.KEY has secret", "secret and key"]),
+        ({"worker": {"env": {"KEY": ["s3cret"]}}}, ["worker.env.KEY is a list"]),
+        ({"boss": {}}, ["boss is 1", "roles are chief, ps, worker, evaluator"]),
+        ({"evaluator": {}}, ["evaluator.replicas is 1", "storage that all nodes share"]),
         ({"logs": {"node": "worker1"}}, ["logs.path is ''", "together"]),
         ({"logs": {"node": "worker1", "path": "logs"}}, ["logs.path is 'logs'", "absolute"]),
+        ({"logs": {"claim": "a", "path": "/b", "node": "c"}}, ["logs.claim is 'a'", "must be empty"]),
+        ({"success": "maybe"}, ["success is 'maybe'", "exit_code"]),
+        ({"success": {"metric": "accuracy"}}, ["success is", "at_least"]),
+        ({"success": {"metric": "a", "at_least": 1}, "train_steps": 0}, ["success is", "never measured"]),
     ],
 )
 def test_refusals_name_the_key_the_value_and_the_remedy(change: dict, said: list[str]) -> None:
+    if "boss" in change:
+        data = described()
+        data["roles"] = [*data["roles"], {"name": "boss", **COMMON}]
+    else:
+        data = described(**change)
     with pytest.raises(TrainyardError) as caught:
-        parse_training({**DATA, **change})
+        parse_training(data)
     for part in said:
         assert part in str(caught.value)
-    assert "Set it in workloads_training." in caught.value.remedy
+    assert "s3cret" not in str(caught.value)
+    assert caught.value.remedy == "Change it in workloads_trainings."
 
 
-@pytest.mark.parametrize("key", ["name", "namespace", "image", "command", "chief", "ps", "worker", "logs"])
+@pytest.mark.parametrize(
+    ("volume", "said"),
+    [
+        ({"name": "logs"}, "worker.volumes.logs is no name"),
+        ({}, "has no source"),
+        ({"claim": "a", "image": "b"}, "has no source, or several"),
+        ({"claim": "a", "mount": "etc"}, "mount is 'etc'"),
+        ({"claim": "a", "mount": "/data/more"}, "something else is there"),
+        ({"claim": "a", "mount": "/a/../data"}, "must be an absolute path"),
+        ({"path": "../x"}, "path is '../x'"),
+        ({"path": "/"}, "path is '/'"),
+        ({"image": "a", "read_only": False}, "cannot be written"),
+        ({"clam": "a"}, "clam"),
+    ],
+)
+def test_volumes_that_cannot_be(volume: dict, said: str) -> None:
+    _, faults = check(described(worker={"volumes": [{"name": "more", "mount": "/more", **volume}]}))
+    assert said in "; ".join(map(str, faults))
+
+
+def test_everything_that_is_wrong_is_said_at_once() -> None:
+    wrong = described(port=80, train_steps=-1, worker={"replicas": -1, "limits": {}}, nmae="x")
+    _, faults = check(wrong)
+    places = [fault.key for fault in faults]
+    for place in (
+        "nmae",
+        "train_steps",
+        "chief.port",
+        "ps.port",
+        "worker.port",
+        "worker.replicas",
+        "worker.limits.cpu",
+    ):
+        assert place in places, faults
+
+
+@pytest.mark.parametrize("key", ["name", "workload", "roles", "logs"])
 def test_missing_keys(key: str) -> None:
-    with pytest.raises(TrainyardError, match=rf"workloads_training\.{key} is missing"):
-        parse_training({name: value for name, value in DATA.items() if name != key})
+    with pytest.raises(TrainyardError, match=f"missing required arguments: {key}"):
+        parse_training({name: value for name, value in described().items() if name != key})
 
 
-def test_flags_are_those_that_the_workload_lists() -> None:
-    training = parse_training({**DATA, "flags": ["epochs", "train_steps"], "epochs": 3, "train_steps": 0})
-    assert training.flags == {"epochs": 3, "train_steps": 0}
-    assert training.endless
-    with pytest.raises(TrainyardError, match="batch_size"):
-        parse_training({**DATA, "flags": ["epochs"], "batch_size": 20})
+def test_a_role_of_the_topology_that_is_missing() -> None:
+    data = described()
+    data["roles"] = data["roles"][:2]
+    with pytest.raises(TrainyardError, match="worker is missing: a training of the topology parameter_server"):
+        parse_training(data)
 
 
-def test_every_entry_of_the_catalogue_is_a_training(root) -> None:
-    catalogue = yaml.safe_load((root / "workloads" / "catalogue.yml").read_text())
-    for entry in catalogue.values():
-        training = parse_training({**entry["training"], "image": "x", "logs": {}})
-        assert entry["description"]
-        assert set(training.flags) <= set(entry["training"]["flags"])
+def test_numbers_may_be_written_as_text() -> None:
+    assert training(train_steps="300", max_restarts="1").flags == {"train_steps": 300}
 
 
-def test_defaults_of_the_chart_that_this_replaces(root) -> None:
-    entry = yaml.safe_load((root / "workloads" / "catalogue.yml").read_text())["mnist_ps"]["training"]
-    knobs = {key: entry[key] for key in ("train_steps", "batch_size", "learning_rate")}
-    assert knobs == {"train_steps": 200, "batch_size": 20, "learning_rate": 0.001}
-    assert (entry["worker"]["replicas"], entry["ps"]["replicas"]) == (2, 1)
+def test_gpus_are_a_limit_and_requests_follow_the_limits() -> None:
+    worker = training(worker={"gpus": 2, "requests": {"cpu": "1"}}).roles["worker"]
+    assert worker.limits == {**LIMITS["limits"], "nvidia.com/gpu": "2"}
+    assert worker.requests == {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "2"}
+
+
+def test_a_role_without_pods_needs_nothing() -> None:
+    run = training(topology="multi_worker", ps={"replicas": 0, "limits": {}})
+    assert list(run.roles) == ["worker"]
+    assert run.deciding == "worker-0"
+
+
+@pytest.mark.parametrize(
+    ("changes", "deciding"),
+    [
+        ({}, "chief-0"),
+        ({"topology": "single"}, "chief-0"),
+        ({"topology": "multi_worker"}, "worker-0"),
+        ({"topology": "multi_worker", "chief": {}}, "chief-0"),
+    ],
+)
+def test_whose_exit_is_the_runs(changes: dict, deciding: str) -> None:
+    assert training(**changes).deciding == deciding
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_who_decides_must_end_with_0(topology: str) -> None:
+    run = training(topology=topology)
+    assert clean_exits(topology, run.deciding, run.deciding) == {0}
+
+
+def test_a_strangers_program_may_have_to_be_killed() -> None:
+    assert 137 in clean_exits("multi_worker", "worker-1", "worker-0")
+    assert 137 not in clean_exits("parameter_server", "worker-1", "chief-0")
+    assert {0, 42, 143, "stopped"} <= clean_exits("parameter_server", "ps-0", "chief-0")

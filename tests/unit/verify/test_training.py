@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from ansible.module_utils.trainyard.training.objects import network_policies as real_policies
-from ansible.module_utils.trainyard.training.spec import parse_training
 from ansible.module_utils.trainyard.verify import training as verify_training
 from ansible.module_utils.trainyard.verify.reading import Observation, Unread
 from ansible.module_utils.trainyard.verify.verdict import FAIL, PASS, UNKNOWN
+
+from tests.unit.training.samples import training
 
 RESULT: dict[str, Any] = {
     "name": "m",
@@ -22,7 +23,7 @@ RESULT: dict[str, Any] = {
     "isolation": {"stranger_blocked": True, "detail": "5 attempts had no connection"},
     "logs": ["/somewhere"],
 }
-LABEL = "jobset.sigs.k8s.io/jobset-name"
+LABEL = "trainyard.dev/run"
 
 
 def policy(
@@ -67,7 +68,7 @@ OWN = policy("own", {LABEL: "m"}, [{"from": [{"podSelector": {"matchLabels": {LA
         ({"roles": {"chief-0": "stopped"}}, 0.0, FAIL, "chief-0 ended with stopped"),
         ({"roles": {"chief-0": 42}}, 0.0, FAIL, "chief-0 ended with 42"),
         ({"roles": {"chief-0": 0, "worker-1": 137}}, 0.0, FAIL, "worker-1 ended with 137"),
-        ({"roles": {}}, 0.0, FAIL, "the exit of the chief is not recorded"),
+        ({"roles": {}}, 0.0, FAIL, "the exit that decides is not recorded"),
     ],
 )
 def test_training(changes: dict[str, Any], bound: float, result: str, detail: str) -> None:
@@ -134,12 +135,7 @@ def test_network_policies(policies: list[Any], wrong: str) -> None:
 
 
 def test_policies_of_the_training_module_pass() -> None:
-    limits = {"limits": {"cpu": "1", "memory": "1Gi"}}
-    training = parse_training(
-        {"name": "m", "namespace": "t", "image": "i", "command": ["c"], "logs": {"node": "w1", "path": "/l"}}
-        | {"chief": limits, "ps": limits, "worker": limits}
-    )
-    assert verify_training.network_policies("m", real_policies(training)).result == PASS
+    assert verify_training.network_policies("m", real_policies(training(name="m"))).result == PASS
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,191 @@
+"""What the values of a description may be, besides their types; every fault is named, not only the first."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from .arguments import Fault, fault
+from .roles import RoleKind
+
+NAME_LENGTH = 40
+"""A pod is called NAME-worker-0-NNN-xxxxx and has to fit into the 63 characters of a DNS label."""
+
+OWN_MOUNTS = ("/tmp", "/data", "/logs", "/opt/trainyard/code", "/dev/shm")
+"""Where pods have something of their own."""
+
+Check = tuple[Callable[[Any], bool], str]
+"""Whether a value is good, and what a good one is."""
+
+_DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_QUANTITY = re.compile(r"[0-9]+(\.[0-9]+)?(m|[KMGT]i?|k)?")
+_BYTES = re.compile(r"[0-9]+(\.[0-9]+)?([KMGT]i?)?")
+_CPUS = re.compile(r"[0-9]+m|[0-9]+(\.[0-9]+)?")
+QUANTITIES = {"cpu": _CPUS, "memory": _BYTES}
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _label(value: Any) -> bool:
+    return isinstance(value, str) and bool(_DNS_LABEL.fullmatch(value))
+
+
+def _from(least: int) -> Callable[[Any], bool]:
+    return lambda value: _whole(value) and value >= least
+
+
+FLAG_CHECKS: Mapping[str, Check] = {
+    "train_steps": (_from(0), "a whole number, 0 = until stopped"),
+    "batch_size": (_from(1), "a whole number from 1"),
+    "learning_rate": (lambda value: _number(value) and 0 < value <= 10, "a number above 0, at most 10"),
+    "accuracy_bound": (lambda value: _number(value) and 0 <= value <= 1, "a fraction from 0 (no bound) to 1"),
+    "checkpoint_every": (_from(0), "a whole number of steps, 0 = never"),
+    "report_every": (_from(1), "a whole number of steps from 1"),
+    "stall_timeout": (lambda value: _number(value) and value >= 1, "seconds from 1"),
+}
+
+_TRAINING: Mapping[str, Check] = {
+    "name": (
+        lambda value: _label(value) and len(value) <= NAME_LENGTH,
+        f"a lower-case DNS label of at most {NAME_LENGTH} characters that begins with a letter",
+    ),
+    "namespace": (_label, "a lower-case DNS label"),
+    "max_restarts": (_from(0), "a whole number from 0"),
+    "worker_retries": (_from(0), "a whole number from 0"),
+    "timeout": (_from(0), "whole seconds, 0 = unlimited"),
+    "total_timeout": (_from(0), "whole seconds, 0 = unlimited"),
+    "start_timeout": (_from(1), "whole seconds from 1"),
+}
+
+_ROLE: Mapping[str, Check] = {
+    "image": (bool, "an image reference"),
+    "command": (bool, "a program and its arguments"),
+    "gpus": (_from(0), "a whole number from 0"),
+    "port": (
+        lambda value: _whole(value) and 1024 <= value <= 65534,
+        "a port from 1024 to 65534 (the next one is used, too)",
+    ),
+    "shm": (lambda value: not value or bool(_BYTES.fullmatch(value)), "a quantity such as 512Mi"),
+    "grace": (lambda value: value is None or _from(0)(value), "whole seconds from 0"),
+}
+
+
+def _refused(values: Mapping[str, Any], checks: Mapping[str, Check], place: str = "") -> Iterator[Fault]:
+    for key, (good, want) in checks.items():
+        if key in values and not good(values[key]):
+            yield fault(f"{place}{key}", values[key], f"it must be {want}")
+
+
+def flag_faults(flags: Mapping[str, Any]) -> list[Fault]:
+    """What is wrong with the flags that every training understands in the same way."""
+    found = list(_refused(flags, FLAG_CHECKS))
+    if not found and flags.get("train_steps") == 0 and flags.get("accuracy_bound"):
+        want = (
+            "a training without an end (train_steps 0) is never measured against it; set a number of train_steps, or 0"
+        )
+        found = [fault("accuracy_bound", flags["accuracy_bound"], want)]
+    return found
+
+
+def role_faults(
+    name: str, kind: RoleKind, replicas: int, limits: Mapping[str, str], known: Mapping[str, Any]
+) -> list[Fault]:
+    """What is wrong with a role.
+
+    :param limits: with the GPUs.
+    :param known: the values as their types have them.
+    """
+    found = list(_refused(known, _ROLE, f"{name}."))
+    least, most = kind.replicas[0], kind.replicas[-1]
+    if replicas not in kind.replicas:
+        span = f"{least}" if least == most else f"a whole number from {least} to {most}"
+        found.append(fault(f"{name}.replicas", replicas, f"it must be {span}"))
+    for part, values in (("limits", limits), ("requests", known["requests"])):
+        for resource, value in values.items():
+            if value in (None, "", "None") or not QUANTITIES.get(resource, _QUANTITY).fullmatch(str(value)):
+                found.append(fault(f"{name}.{part}.{resource}", value, "it must be a quantity such as 500m, 2 or 1Gi"))
+    found += [
+        fault(f"{name}.limits.{resource}", None, "a quantity such as 500m, 2 or 1Gi is needed")
+        for resource in QUANTITIES
+        if resource not in limits
+    ]
+    return found + list(_env_faults(name, known["env"])) + list(_volume_faults(name, known["volumes"]))
+
+
+def _env_faults(role: str, env: Mapping[str, Any]) -> Iterator[Fault]:
+    """Values are not shown: they may be secrets."""
+    for name, value in env.items():
+        place = f"{role}.env.{name}"
+        if not _ENV_NAME.fullmatch(str(name)):
+            yield Fault(place, "is no name", "letters, digits and underscores, not a digit first")
+        if isinstance(value, Mapping) and (value.keys() != {"secret", "key"} or not all(value.values())):
+            yield Fault(place, f"has {', '.join(map(str, value)) or 'nothing'}", "a reference has secret and key")
+        elif isinstance(value, list | tuple):
+            yield Fault(place, "is a list", "it must be a value, or a reference {secret, key}")
+
+
+def _volume_faults(role: str, volumes: list[Mapping[str, Any]]) -> Iterator[Fault]:
+    mounts: set[str] = set()
+    for volume in volumes:
+        place = f"{role}.volumes.{volume['name']}"
+        mount = PurePosixPath(volume["mount"])
+        if not _label(volume["name"]) or volume["name"] in ("tmp", "data", "logs", "code", "shm"):
+            yield Fault(place, "is no name", "a lower-case DNS label, and not tmp, data, logs, code or shm")
+        if sum(bool(volume.get(source)) for source in ("image", "claim", "path")) != 1:
+            yield Fault(place, "has no source, or several", "one of image, claim and path is needed")
+        if not mount.is_absolute() or ".." in mount.parts or str(mount) == "/":
+            yield fault(f"{place}.mount", volume["mount"], "it must be an absolute path")
+        if str(mount) in mounts or any(mount.is_relative_to(own) for own in OWN_MOUNTS):
+            yield fault(
+                f"{place}.mount", volume["mount"], f"something else is there; {', '.join(OWN_MOUNTS)} are taken"
+            )
+        path = PurePosixPath(volume.get("path") or "/x")
+        if not path.is_absolute() or ".." in path.parts or len(path.parts) < 2:
+            yield fault(f"{place}.path", volume["path"], "it must be an absolute path of a folder on the nodes")
+        if volume.get("image") and not volume["read_only"]:
+            yield fault(f"{place}.read_only", False, "an image cannot be written")
+        mounts.add(str(mount))
+
+
+def training_faults(known: Mapping[str, Any], flags: Mapping[str, Any], roles: Mapping[str, Any]) -> list[Fault]:
+    """What is wrong with a training as a whole, whose roles are good.
+
+    :param roles: those that have pods.
+    """
+    found = list(_refused(known, _TRAINING))
+    logs = known["logs"]
+    if logs["claim"] and (logs["node"] or logs["path"] or logs["storage_class"]):
+        found.append(fault("logs.claim", logs["claim"], "node, path and storage_class must be empty beside it"))
+    if bool(logs["node"]) != bool(logs["path"]):
+        found.append(fault("logs.path", logs["path"], "node and path must be given together, or both left empty"))
+    if logs["path"] and not logs["path"].startswith("/"):
+        found.append(fault("logs.path", logs["path"], "it must be an absolute path on the node"))
+    for name, role in roles.items():
+        if role.kind.shares and not logs["claim"]:
+            want = "it reads what others write, which needs storage that all nodes share (storage_backend)"
+            found.append(fault(f"{name}.replicas", role.replicas, want))
+    success = known["success"]
+    if success != "exit_code" and not (
+        isinstance(success, Mapping)
+        and success.keys() == {"metric", "at_least"}
+        and isinstance(success["metric"], str)
+        and _number(success["at_least"])
+    ):
+        found.append(
+            fault("success", success, "it must be exit_code, or a metric and the value that it needs: at_least")
+        )
+    if success != "exit_code" and not found and flags.get("train_steps") == 0:
+        found.append(
+            fault("success", success, "a training without an end (train_steps 0) is never measured against it")
+        )
+    return found

@@ -1,0 +1,167 @@
+"""What a training is, as its parts hand it on. `spec` makes it from a description and checks it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .roles import TOPOLOGIES, RoleKind, Topology
+
+
+@dataclass(frozen=True)
+class Volume:
+    """Something that a role mounts, of one source: an image, a claim, or a folder that every node has."""
+
+    name: str
+    mount: str
+    read_only: bool = True
+    image: str = ""
+    claim: str = ""
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class Role:
+    """One role of a training: how many pods it has, and what each of them is.
+
+    :param limits: quantities of `cpu`, `memory` and extended resources.
+    :param requests: what the scheduler sets aside; resources not named here are requested as limited.
+    :param env: name -> value, or `{secret, key}`.
+    :param shm: size of the shared memory; empty for the container runtime's own 64 MiB.
+    :param grace: seconds from SIGTERM to SIGKILL.
+    """
+
+    name: str
+    kind: RoleKind
+    replicas: int
+    image: str
+    command: tuple[str, ...]
+    limits: Mapping[str, str]
+    requests: Mapping[str, str]
+    port: int = 2222
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    spread: bool = True
+    shm: str = ""
+    priority: str = ""
+    env: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    volumes: tuple[Volume, ...] = ()
+    grace: int = 30
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """TensorFlow's port, and the next one where the other roles call this one."""
+        return (self.port, self.port + 1) if self.kind.called else (self.port,)
+
+
+@dataclass(frozen=True)
+class Logs:
+    """Where the run keeps metrics, events and checkpoints.
+
+    :param node: name of the node that holds `path`; empty when a storage class provides the volume.
+    :param path: folder on that node, made by the role.
+    :param storage_class: class of the claim when there is no `path`; empty for the cluster's default class.
+    :param claim: a claim that is there, on which every run has a folder of its name; the others are empty then.
+    """
+
+    size: str
+    node: str = ""
+    path: str = ""
+    storage_class: str = ""
+    claim: str = ""
+
+
+@dataclass(frozen=True)
+class Login:
+    """With which the nodes pull the images of a training."""
+
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Success:
+    """When a run has succeeded: by the exit code alone (no metric), or when a metric has reached a bound as well."""
+
+    metric: str = ""
+    at_least: float = 0.0
+
+
+@dataclass(frozen=True)
+class Training:
+    """One run of a training.
+
+    :param workload: its entry of the catalogue.
+    :param roles: those that have pods, in the order of the topology.
+    :param flags: passed to every role as `--key=value`, in the order of the mapping. A program without flags is told
+        what it has to know by the environment alone.
+    :param data_image: OCI image mounted read-only at /data.
+    :param data_claim: claim mounted read-only at /data, instead of an image; both empty for none.
+    :param code: OCI image mounted read-only, first in Python's path; empty for none.
+    :param timeout: seconds for one attempt, after which the run is failed; 0 = unlimited.
+    :param total_timeout: seconds for all attempts together; 0 = unlimited. Kept while somebody follows the run.
+    :param start_timeout: seconds within which every pod must run, in every attempt.
+    :param worker_retries: failures of pods that are mended in place; more restart the whole set.
+    :param login: none where the nodes may pull without.
+    """
+
+    name: str
+    workload: str
+    namespace: str
+    topology: str
+    roles: Mapping[str, Role]
+    flags: Mapping[str, Any]
+    logs: Logs
+    data_image: str = ""
+    data_claim: str = ""
+    code: str = ""
+    success: Success = Success()
+    image_pull_policy: str = "IfNotPresent"
+    max_restarts: int = 3
+    worker_retries: int = 6
+    timeout: int = 900
+    total_timeout: int = 0
+    start_timeout: int = 300
+    login: Login | None = None
+
+    @property
+    def shape(self) -> Topology:
+        return TOPOLOGIES[self.topology]
+
+    @property
+    def decider(self) -> Role:
+        """The role whose first pod's exit is the run's."""
+        return self.roles[self.shape.decider(self.roles)]
+
+    @property
+    def deciding(self) -> str:
+        """The place of that pod, such as `chief-0`."""
+        return f"{self.decider.name}-0"
+
+    @property
+    def probed(self) -> Role | None:
+        """The role whose port a pod outside the run must not reach; None where none listens for certain."""
+        return self.roles.get(self.shape.probed)
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """All ports on which pods of the run listen."""
+        return tuple(sorted({port for role in self.roles.values() if role.kind.member for port in role.ports}))
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """References of everything that its pods pull."""
+        volumes = [volume.image for role in self.roles.values() for volume in role.volumes]
+        found = [*(role.image for role in self.roles.values()), self.data_image, self.code, *volumes]
+        return tuple(dict.fromkeys(filter(None, found)))
+
+    @property
+    def endless(self) -> bool:
+        return self.flags.get("train_steps") == 0
+
+    @property
+    def size(self) -> str:
+        """`200 steps, 1 ps, 2 worker`: what a run is, in a line."""
+        steps = [f"{self.flags['train_steps']} steps"] if self.flags.get("train_steps") else []
+        return ", ".join([*steps, *(f"{role.replicas} {name}" for name, role in self.roles.items())])

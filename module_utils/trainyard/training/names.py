@@ -1,0 +1,27 @@
+"""Names by which the parts of a run are found in the cluster."""
+
+from __future__ import annotations
+
+JOBSET_API = "jobset.x-k8s.io/v1alpha2"
+JOB_API = "batch/v1"
+API_VERSIONS = {"JobSet": JOBSET_API, "Job": JOB_API}
+"""Kind of the object that runs a training -> its API version."""
+
+CONTAINER = "tensorflow"
+
+NAME_LABEL = "trainyard.dev/run"
+ROLE_LABEL = "trainyard.dev/role"
+INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
+
+HASH_ANNOTATION = "trainyard.dev/spec-hash"
+ATTEMPT_ANNOTATION = "trainyard.dev/attempt"
+WORKLOAD_ANNOTATION = "trainyard.dev/workload"
+"""Entry of the catalogue."""
+
+MANAGED = {"app.kubernetes.io/managed-by": "trainyard"}
+RESULT_KEY = "result.json"
+
+
+def result_name(run: str) -> str:
+    """Name of the ConfigMap with the result of a run."""
+    return f"{run}-result"

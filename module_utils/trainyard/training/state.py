@@ -1,0 +1,70 @@
+"""What the object that runs a training says of it, whether it is a JobSet or a Job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from ..kube.api import Api, Object
+from .names import API_VERSIONS, ATTEMPT_ANNOTATION, HASH_ANNOTATION, WORKLOAD_ANNOTATION
+
+_JOB_CONDITIONS = {"Completed": "Complete", "Failed": "Failed"}
+
+
+def live_object(api: Api, namespace: str, name: str) -> Object | None:
+    """The object that runs the run of this name, of whichever kind; None where there is none."""
+    for kind, version in API_VERSIONS.items():
+        if found := api.get(version, kind, name, namespace):
+            return {"apiVersion": version, "kind": kind, **found}
+    return None
+
+
+def condition(live: Mapping[str, Any] | None, kind: str) -> Object:
+    """A true condition (Completed, Failed); empty when it does not hold."""
+    wanted = _JOB_CONDITIONS[kind] if (live or {}).get("kind") == "Job" else kind
+    conditions = ((live or {}).get("status") or {}).get("conditions") or []
+    return next((each for each in conditions if each["type"] == wanted and each["status"] == "True"), {})
+
+
+def ended(live: Mapping[str, Any] | None) -> str | None:
+    """`Completed`, `Failed`, or None for one that goes on or does not exist."""
+    state = ((live or {}).get("status") or {}).get("terminalState")
+    return str(state) if state else next((kind for kind in _JOB_CONDITIONS if condition(live, kind)), None)
+
+
+def restarts(live: Mapping[str, Any] | None) -> int:
+    """Counted restarts: of the whole set, or of the pod of a Job."""
+    status = (live or {}).get("status") or {}
+    return int(status.get("restarts" if (live or {}).get("kind") == "JobSet" else "failed") or 0)
+
+
+def created(live: Mapping[str, Any] | None) -> str:
+    """When it was submitted, as the cluster writes times; empty where that is not known."""
+    return str((live or {}).get("metadata", {}).get("creationTimestamp") or "")
+
+
+def seconds(live: Mapping[str, Any] | None) -> float | None:
+    """From its submission to its completion, by the cluster's clock (whole seconds)."""
+    completed = condition(live, "Completed").get("lastTransitionTime")
+    if not (completed and created(live)):
+        return None
+    return (datetime.fromisoformat(completed) - datetime.fromisoformat(created(live))).total_seconds()
+
+
+def hash_of(obj: Mapping[str, Any] | None) -> str | None:
+    """Hash of the description that an object was made for."""
+    return _annotation(obj, HASH_ANNOTATION)
+
+
+def attempt_of(obj: Mapping[str, Any] | None) -> str:
+    return _annotation(obj, ATTEMPT_ANNOTATION) or ""
+
+
+def workload_of(obj: Mapping[str, Any] | None) -> str:
+    """Entry of the catalogue that an object is of; empty where that is not known."""
+    return _annotation(obj, WORKLOAD_ANNOTATION) or ""
+
+
+def _annotation(obj: Mapping[str, Any] | None, name: str) -> str | None:
+    return ((obj or {}).get("metadata", {}).get("annotations") or {}).get(name)

@@ -1,0 +1,88 @@
+"""Filters: from `workloads_trainings` to complete descriptions, and to the images that these trainings need."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import ansible.module_utils
+from ansible.errors import AnsibleFilterError
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+if str(PROJECT / "module_utils") not in ansible.module_utils.__path__:
+    # Ansible ships module_utils to hosts; code on the controller has to be shown where they are.
+    ansible.module_utils.__path__.append(str(PROJECT / "module_utils"))
+# The root package is not on Ansible's path.
+if str(PROJECT) not in sys.path:
+    sys.path.append(str(PROJECT))
+
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+from trainyard import trainings
+from trainyard.catalogue import read_catalogue
+
+Wanted = Sequence[Mapping[str, Any]]
+
+
+def complete_trainings(wanted: Wanted, folders: Sequence[str], site: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The complete description of each training, as the module `training` takes it.
+
+    :param folders: a site's own catalogues.
+    :param site: fields of `trainings.Defaults`.
+    :raises AnsibleFilterError: an unknown workload or key, or two runs of one name.
+    """
+    try:
+        return trainings.complete_all(wanted, read_catalogue(folders), trainings.Defaults(**site))
+    except TrainyardError as error:
+        raise AnsibleFilterError(str(error)) from error
+
+
+def training_images(wanted: Wanted, folders: Sequence[str]) -> list[dict[str, str]]:
+    """Repository and artefact of every image that these trainings need and the project makes."""
+    try:
+        catalogue = read_catalogue(folders)
+        found = [image for each in wanted for image in trainings.images(each, trainings.entry_of(each, catalogue))]
+    except TrainyardError as error:
+        raise AnsibleFilterError(str(error)) from error
+    return list({image["artefact"]: image for image in found}.values())
+
+
+def training_runs(wanted: Wanted, folders: Sequence[str]) -> list[dict[str, str]]:
+    """Name and namespace of every run."""
+    site = {"known": False, "logs": {"claim": "-"}}
+    return [{key: each[key] for key in ("name", "namespace")} for each in complete_trainings(wanted, folders, site)]
+
+
+def image_layouts(
+    images: Sequence[Mapping[str, str]],
+    bundle: Mapping[str, Mapping[str, Any]],
+    registry: str,
+    versions: Sequence[str] | None = None,
+) -> list[dict[str, str]]:
+    """Where the layouts of images lie and what they are to be called.
+
+    :param images: as `training_images` returns them.
+    :param registry: registry and path of the trainings' images; empty where none serves them.
+    :param versions: tags to push them under, one each, into the path of the registry; without them the references are
+        those of the trainings, by digest.
+    """
+    found = []
+    for index, image in enumerate(images):
+        made = bundle.get(image["artefact"], {})
+        layout = made.get("layout", "")
+        if versions is None:
+            found.append({"reference": trainings.Defaults(registry, bundle).reference(image), "layout": layout})
+        else:
+            name = "/".join(filter(None, (registry.partition("/")[2], image["repository"])))
+            reference = f"{name}:{versions[index]}"
+            found.append({"reference": reference, "layout": layout, "digest": made.get("digest", "")})
+    return found
+
+
+class FilterModule:
+    def filters(self) -> dict[str, Callable[..., object]]:
+        found = (complete_trainings, image_layouts, training_images, training_runs)
+        return {function.__name__: function for function in found}

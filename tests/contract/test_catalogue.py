@@ -1,0 +1,72 @@
+"""Adding a workload touches its own files alone: one file in a folder is enough for all that runs and judges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible.module_utils.trainyard.training.jobset import run_object
+from ansible.module_utils.trainyard.training.objects import surroundings
+from ansible.module_utils.trainyard.training.spec import parse_training
+from checkout import ROOT
+
+from plugins.filter.trainings import complete_trainings, training_images, training_runs
+from trainyard.catalogue import read_catalogue
+from trainyard.site.model import Setting, Site
+from trainyard.site.rules import check
+from trainyard.trainings import Defaults, complete_all
+
+OWN = {
+    "description": "A stranger's script",
+    "kind": "training",
+    "topology": "multi_worker",
+    "image": "registry.example.org/mine/script:1",
+    "command": "python worker.py",
+    "limits": {"cpu": "1", "memory": "1Gi"},
+    "ps": 1,
+    "worker": {"replicas": 2, "shm": "1Gi"},
+    "success": {"metric": "score", "at_least": 0.5},
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "script.yml").write_text(yaml.safe_dump(OWN), encoding="utf-8")
+    return tmp_path
+
+
+def test_a_workload_is_one_file(folder: Path) -> None:
+    wanted = [{"workload": "script", "run": "mine", "worker": 3}]
+    (description,) = complete_trainings(wanted, [str(folder)], {"logs": {"claim": "training"}})
+    training = parse_training(description)
+    jobs = run_object(training, "first")["spec"]["replicatedJobs"]
+    assert [(job["name"], job["template"]["spec"]["completions"]) for job in jobs] == [("ps", 1), ("worker", 3)]
+    assert {each["kind"] for each in surroundings(training)} >= {"Namespace", "NetworkPolicy"}
+    assert training_images(wanted, [str(folder)]) == []
+    assert training_runs(wanted, [str(folder)]) == [{"name": "mine", "namespace": "trainings"}]
+
+
+def test_the_rules_of_a_site_know_it(folder: Path) -> None:
+    def problems(**wanted: Any) -> list[str]:
+        settings = [Setting("workloads_trainings", [{"workload": "script", **wanted}])]
+        site = Site(settings=settings, catalogue=read_catalogue([folder]))
+        return [str(each) for each in check(site) if "workloads_trainings" in str(each)]
+
+    assert problems() == []
+    assert "worker.replicas is 0" in problems(worker=0)[0]
+
+
+@pytest.mark.parametrize("name", sorted(read_catalogue([])))
+def test_every_entry_of_ours_can_be_run(name: str) -> None:
+    (description,) = complete_all([{"workload": name}], read_catalogue([]), Defaults(known=False, logs={"claim": "c"}))
+    training = parse_training(description)
+    assert run_object(training, "first")["metadata"]["annotations"]["trainyard.dev/workload"] == name
+
+
+def test_artefacts_of_the_catalogue_are_in_the_lock() -> None:
+    locked = yaml.load((ROOT / "bundle.lock.yml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)["artefacts"]
+    wanted = [{"workload": name, "run": f"r-{index}"} for index, name in enumerate(sorted(read_catalogue([])))]
+    for image in training_images(wanted, []):
+        assert locked[image["artefact"]]["reference"].split(":")[0] == f"trainyard/{image['repository']}"

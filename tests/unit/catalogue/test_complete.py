@@ -1,0 +1,135 @@
+"""A line of a site and its entry of the catalogue become one complete description."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.training.model import Training
+from ansible.module_utils.trainyard.training.spec import parse_training
+
+from trainyard.catalogue import read_catalogue
+from trainyard.trainings import Defaults, complete, complete_all, images, merged, run_name, strange_keys
+
+ENTRY: dict[str, Any] = {
+    "description": "A training",
+    "kind": "training",
+    "image": {"repository": "runtime", "artefact": "image_runtime"},
+    "data": {"image": {"repository": "set", "artefact": "image_set"}},
+    "command": "python -m train --fast",
+    "flags": {"train_steps": 10, "start_timeout": 100, "depth": 3},
+    "limits": {"cpu": "2", "memory": "1Gi"},
+    "env": {"MODE": "a", "LEVEL": "1"},
+    "volumes": [{"name": "a", "mount": "/a", "claim": "a"}, {"name": "b", "mount": "/b", "claim": "b"}],
+    "ps": {"limits": {"memory": "4Gi"}},
+    "worker": 3,
+}
+BUNDLE = {"image_runtime": {"digest": "sha256:1"}, "image_set": {"digest": "sha256:2"}}
+SITE = Defaults("registry.example.org/t", BUNDLE, {"claim": "training"})
+
+
+def described(site: Defaults = SITE, **wanted: Any) -> Training:
+    return parse_training(complete({"workload": "my_ps", **wanted}, ENTRY, site))
+
+
+def test_the_entry_alone() -> None:
+    run = described()
+    assert (run.name, run.workload, run.namespace, run.topology) == ("my-ps", "my_ps", "trainings", "parameter_server")
+    assert {name: role.replicas for name, role in run.roles.items()} == {"chief": 1, "ps": 1, "worker": 3}
+    assert run.roles["ps"].limits == {"cpu": "2", "memory": "4Gi"}
+    assert run.roles["chief"].command == ("python", "-m", "train", "--fast")
+    assert run.images == ("registry.example.org/t/runtime@sha256:1", "registry.example.org/t/set@sha256:2")
+    assert list(run.flags.items()) == [("train_steps", 10), ("start_timeout", 100), ("depth", 3)]
+    assert run.start_timeout == 100
+
+
+def test_a_site_has_the_last_word() -> None:
+    run = described(
+        run="wide", train_steps=20, start_timeout=7, ps=2, worker={"limits": {"cpu": "4"}, "env": {"MODE": "b"}},
+        volumes=[{"name": "b", "mount": "/c", "claim": "c"}], data={"claim": "mine"}, max_restarts=9,
+    )  # fmt: skip
+    assert (run.name, run.max_restarts, run.start_timeout) == ("wide", 9, 7)
+    assert run.flags == {"train_steps": 20, "start_timeout": 7, "depth": 3}
+    assert (run.roles["ps"].replicas, run.roles["worker"].replicas) == (2, 3)
+    assert run.roles["worker"].limits == {"cpu": "4", "memory": "1Gi"}
+    assert run.roles["worker"].env == {"MODE": "b", "LEVEL": "1"}
+    assert [(each.name, each.mount) for each in run.roles["chief"].volumes] == [("a", "/a"), ("b", "/c")]
+    assert (run.data_image, run.data_claim) == ("", "mine")
+
+
+def test_images_that_no_registry_serves_have_a_name_that_none_could_have() -> None:
+    assert described(Defaults("", BUNDLE, {"claim": "c"})).images[0] == "localhost/trainyard/runtime@sha256:1"
+
+
+def test_an_image_that_is_not_made_is_named_once_the_bundle_is() -> None:
+    with pytest.raises(TrainyardError, match="The image image_runtime is not made"):
+        described(Defaults("r", {}, {"claim": "c"}))
+    assert described(Defaults("r", {}, {"claim": "c"}, known=False)).images[0].endswith("0" * 64)
+
+
+def test_only_images_that_are_used_have_to_be_made() -> None:
+    assert [each["artefact"] for each in images({}, ENTRY)] == ["image_runtime", "image_set"]
+    assert [each["artefact"] for each in images({"data": {"claim": "mine"}}, ENTRY)] == ["image_runtime"]
+    assert images({"image": "r/mine:1", "data": None}, ENTRY) == []
+
+
+def test_every_run_has_a_folder_of_its_own_on_a_node() -> None:
+    site = Defaults("r", BUNDLE, {"node": "w1", "path": "/srv", "size": "1Gi"})
+    assert described(site).logs.path == "/srv/my-ps"
+    assert described(site, run="wide").logs.path == "/srv/wide"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"depht": 4}, "depht is 4: a training of this workload has no such key"),
+        ({"depht": 4}, "Did you mean depth?"),
+        ({"name": "x"}, "Did you mean run?"),
+        ({"kind": "training"}, "no such key"),
+        ({"batch_size": 4}, "no such key"),
+    ],
+)
+def test_keys_that_a_workload_has_not(wanted: dict, said: str) -> None:
+    assert said in "; ".join(map(str, strange_keys({"workload": "my_ps", **wanted}, ENTRY)))
+
+
+@pytest.mark.parametrize(
+    ("listed", "said"),
+    [
+        ([{"workload": "my_sp"}], "'my_sp' is not in the catalogue. Did you mean my_ps? Use one of: my_ps."),
+        ([{}], "'None' is not in the catalogue"),
+        ([{"workload": "my_ps"}, {"workload": "my_ps"}], "two runs have the name my-ps"),
+        ([{"workload": "my_ps", "port": 80}], "worker.port is 80"),
+        ([{"workload": "my_ps", "dept": 80}], "my-ps: dept is 80"),
+    ],
+)
+def test_lists_that_cannot_be(listed: list[dict], said: str) -> None:
+    with pytest.raises(TrainyardError) as refused:
+        complete_all(listed, {"my_ps": ENTRY}, SITE)
+    assert said in str(refused.value)
+
+
+def test_a_run_has_its_own_name_or_that_of_its_workload() -> None:
+    assert run_name({"workload": "mnist_ps"}) == "mnist-ps"
+    assert run_name({"workload": "mnist_ps", "run": "wide"}) == "wide"
+
+
+def test_lists_and_sources_are_replaced_and_mappings_joined() -> None:
+    below = {"command": ["a"], "data": {"image": "i"}, "worker": {"env": {"A": 1}}}
+    above = {"command": ["b"], "data": {"claim": "c"}, "worker": {"env": {"B": 2}}}
+    expected = {"command": ["b"], "data": {"claim": "c"}, "worker": {"env": {"A": 1, "B": 2}}}
+    assert merged(below, above) == expected
+
+
+def test_the_training_that_this_project_began_with() -> None:
+    (run,) = map(
+        parse_training,
+        complete_all([{"workload": "mnist_ps"}], read_catalogue([]), Defaults(known=False, logs={"claim": "c"})),
+    )
+    assert {key: run.flags[key] for key in ("train_steps", "batch_size", "learning_rate")} == {
+        "train_steps": 200,
+        "batch_size": 20,
+        "learning_rate": 0.001,
+    }
+    assert (run.roles["worker"].replicas, run.roles["ps"].replicas) == (2, 1)

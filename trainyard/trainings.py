@@ -1,0 +1,225 @@
+"""From a line of `workloads_trainings` to the complete description of a training: the catalogue's entry below it, the
+site's defaults round it. Pure functions; the role, the rules of a site and the verdict all use them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.training.arguments import ROLE, TRAINING, Fault, fault, nearest
+from ansible.module_utils.trainyard.training.roles import ROLES, TOPOLOGIES
+from ansible.module_utils.trainyard.training.spec import VARIABLE, parse_training
+
+from .catalogue import Catalogue
+
+OF_ROLES = tuple(key for key in ROLE if key not in ("name", "replicas"))
+"""Keys that hold for all roles where they stand at the top."""
+OF_RUN = ("run", "workload", *(key for key in TRAINING if key not in ("name", "workload", "roles", "flags")))
+JOINED = frozenset({"limits", "requests", "env", "node_selector", "flags", "logs", *ROLES})
+"""Mappings that are joined by key; all else is replaced as a whole."""
+INSTEAD = {"name": "run", "data_image": "data", "strategy": "topology", "ps_replicas": "ps"}
+"""Keys that others use -> ours."""
+
+NO_DIGEST = "sha256:" + "0" * 64
+"""Of an image that is not made yet."""
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What a site says of all its trainings.
+
+    :param registry: registry and path under which the images are; empty where no registry serves them.
+    :param artefacts: artefact -> what the bundle says of it, its digest above all.
+    :param known: whether the bundle is made; before that, images have a digest of zeros.
+    :param logs: where the runs' files lie; in `path` every run has a folder of its name.
+    """
+
+    registry: str = ""
+    artefacts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    logs: Mapping[str, Any] = field(default_factory=dict)
+    known: bool = True
+
+    def reference(self, image: Any) -> Any:
+        """The reference of an image that is one of ours: by digest, so that a changed image is a new run.
+
+        :raises TrainyardError: the bundle has no such image.
+        """
+        if not isinstance(image, Mapping):
+            return image
+        artefact = str(image.get("artefact"))
+        digest = (self.artefacts.get(artefact) or {}).get("digest", "" if self.known else NO_DIGEST)
+        if not digest:
+            raise TrainyardError(
+                f"The image {artefact} is not made.", remedy="Make it by playbooks/supply.yml, or name another image."
+            )
+        # Images that no registry serves have a name that none could have.
+        return f"{self.registry or 'localhost/trainyard'}/{image.get('repository')}@{digest}"
+
+
+def run_name(wanted: Mapping[str, Any]) -> str:
+    """The name of a run: its own, or its workload's."""
+    return str(wanted.get("run") or str(wanted.get("workload", "")).replace("_", "-"))
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Two descriptions of which `above` has the last word; volumes are joined by their names."""
+    both = {**below, **above}
+    for key in below.keys() & above.keys():
+        one, other = below[key], above[key]
+        if key in JOINED and isinstance(one, Mapping) and isinstance(other, Mapping):
+            both[key] = merged(one, other)
+        elif key == "volumes" and isinstance(one, list) and isinstance(other, list):
+            named = {each.get("name"): each for each in [*one, *other] if isinstance(each, Mapping)}
+            both[key] = list(named.values())
+    return both
+
+
+def strange_keys(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Fault]:
+    """Keys that no training of this workload has, with what may have been meant."""
+    flags = list(entry.get("flags") or {})
+    known = [*OF_RUN, *OF_ROLES, *ROLES, *flags, "flags"]
+    found = []
+    for key in wanted:
+        if key in known:
+            continue
+        near = INSTEAD.get(str(key)) or nearest(str(key), known)
+        want = f"a training of this workload has no such key; it has {', '.join(sorted(set(known)))}"
+        value = wanted[key]
+        found.append(
+            Fault(str(key), "is set", want, near)
+            if isinstance(value, Mapping | list)
+            else fault(key, value, want, near)
+        )
+    return found
+
+
+def complete(wanted: Mapping[str, Any], entry: Mapping[str, Any], site: Defaults) -> dict[str, Any]:
+    """The complete description of one training, as the module `training` takes it.
+
+    :param wanted: one element of `workloads_trainings`, with keys that are known.
+    :param entry: its workload in the catalogue.
+    """
+    both = merged(_with_roles(entry), _with_roles(_with_flags(wanted, entry)))
+    both = {key: value for key, value in both.items() if key not in ("description", "kind", "run")}
+    flags = dict(both.get("flags") or {})
+    for key in flags.keys() & TRAINING.keys():
+        # The program and the one who follows it go by the same limit.
+        flags[key] = both[key] = both.get(key, flags[key])
+    common = {key: both.pop(key) for key in OF_ROLES if key in both}
+    topology = TOPOLOGIES.get(both.get("topology", "parameter_server"))
+    names = [name for name in ROLES if name in both or (topology and name in topology.roles)]
+    roles = [_role(name, merged(common, both.pop(name, None) or {}), site) for name in names]
+    name = run_name(wanted)
+    logs = dict(site.logs)
+    if logs.get("path"):
+        logs["path"] = f"{logs['path']}/{name}"
+    return {
+        "namespace": TRAINING["namespace"]["default"],
+        **both,
+        "name": name,
+        "flags": flags,
+        "roles": roles,
+        "logs": {**logs, **(both.get("logs") or {})},
+        **({"data": _data(both["data"], site)} if both.get("data") else {}),
+        **({"code": site.reference(both["code"])} if both.get("code") else {}),
+    }
+
+
+def images(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The images of a training that the project makes: repository and artefact of each."""
+    found: dict[str, dict[str, str]] = {}
+
+    def look(value: Any) -> None:
+        if isinstance(value, Mapping):
+            if {"repository", "artefact"} <= value.keys():
+                found[str(value["artefact"])] = {key: str(value[key]) for key in ("repository", "artefact")}
+            for inner in value.values():
+                look(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                look(inner)
+
+    look(merged(entry, wanted))
+    return list(found.values())
+
+
+def entry_of(wanted: Mapping[str, Any], catalogue: Catalogue) -> Mapping[str, Any]:
+    """The entry of the catalogue that a training names.
+
+    :raises TrainyardError: there is none.
+    """
+    name = str(wanted.get("workload"))
+    if name not in catalogue:
+        near = nearest(name, list(catalogue))
+        hint = f"Did you mean {near}? " if near else ""
+        raise TrainyardError(
+            f"{VARIABLE}: the workload {name!r} is not in the catalogue.",
+            remedy=f"{hint}Use one of: {', '.join(sorted(catalogue))}.",
+        )
+    return catalogue[name]
+
+
+def complete_all(wanted: Sequence[Mapping[str, Any]], catalogue: Catalogue, site: Defaults) -> list[dict[str, Any]]:
+    """The complete descriptions of all trainings of a site.
+
+    :raises TrainyardError: an unknown workload or key, or two runs of one name.
+    """
+    found = []
+    for each in wanted:
+        entry = entry_of(each, catalogue)
+        if faults := strange_keys(each, entry):
+            raise TrainyardError(f"{VARIABLE}: {run_name(each)}: {'; '.join(map(str, faults))}")
+        found.append(complete(each, entry, site))
+    for each in found:
+        parse_training(each)
+    for name in twice(wanted):
+        raise TrainyardError(f"{VARIABLE}: two runs have the name {name}.", remedy="Give one of them another: run.")
+    return found
+
+
+def twice(wanted: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Names that more than one run has."""
+    names = [run_name(each) for each in wanted]
+    return (name for name in dict.fromkeys(names) if names.count(name) > 1)
+
+
+def _with_flags(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+    """With the keys that are flags of the workload where flags stand."""
+    known = entry.get("flags") or {}
+    given = {key: wanted[key] for key in wanted if key in known and key not in TRAINING}
+    rest = {key: value for key, value in wanted.items() if key not in given}
+    flags = {**(wanted.get("flags") or {}), **given}
+    return {**rest, **({"flags": flags} if flags else {})}
+
+
+def _with_roles(described: Mapping[str, Any]) -> dict[str, Any]:
+    """With a number in the place of a role read as its replicas."""
+    return {
+        key: {"replicas": value} if key in ROLES and isinstance(value, int | str) else value
+        for key, value in described.items()
+    }
+
+
+def _role(name: str, described: Mapping[str, Any], site: Defaults) -> dict[str, Any]:
+    role = {"name": name, **described}
+    if isinstance(role.get("command"), str):
+        role["command"] = shlex.split(role["command"])
+    if "image" in role:
+        role["image"] = site.reference(role["image"])
+    if isinstance(role.get("volumes"), list):
+        role["volumes"] = [
+            {**each, **({"image": site.reference(each["image"])} if each.get("image") else {})}
+            if isinstance(each, Mapping)
+            else each
+            for each in role["volumes"]
+        ]
+    return role
+
+
+def _data(data: Any, site: Defaults) -> Any:
+    if isinstance(data, Mapping) and "image" in data:
+        return {**data, "image": site.reference(data["image"])}
+    return data
