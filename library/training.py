@@ -106,6 +106,17 @@ options:
         Without it, it is left alone with a warning.
     type: bool
     default: false
+  resume:
+    description:
+      - Where a run is submitted, V(auto) goes on from its newest checkpoint and V(fresh) starts over, also one whose
+        success is on record.
+    type: str
+    choices: [auto, fresh]
+    default: auto
+  wait:
+    description: Whether to follow the run to its end, and not only to submit it.
+    type: bool
+    default: true
   log_dir:
     description: Folder on the controller for the logs of all roles.
     type: path
@@ -214,6 +225,8 @@ ARGUMENT_SPEC = {
     "training": {"type": "dict", "required": True, "options": TRAINING},
     "state": {"type": "str", "choices": ["present", "restarted", "absent"], "default": "present"},
     "replace": {"type": "bool", "default": False},
+    "resume": {"type": "str", "choices": ["auto", "fresh"], "default": "auto"},
+    "wait": {"type": "bool", "default": True},
     "log_dir": {"type": "path", "required": True},
     "isolation_probe": {"type": "bool", "default": True},
     "isolation_control": {"type": "str", "default": "kubernetes.default.svc,443"},
@@ -246,7 +259,12 @@ def main() -> None:
             runs.append(run)
             if params["state"] == "absent":
                 return run.remove_plan()
-            plan = run.plan(restart=params["state"] == "restarted", may_end=params["replace"])
+            plan = run.plan(
+                restart=params["state"] == "restarted",
+                may_end=params["replace"],
+                resume=params["resume"],
+                wait=params["wait"],
+            )
             if run.left_alone:
                 module.warn(f"{run.left_alone}. End it for this one with workloads_replace={training.name}.")
             return plan

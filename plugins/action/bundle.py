@@ -1,6 +1,6 @@
 """Runs the module of the same name and shows its progress lines while it works.
 
-`training.py` beside it is the same class: Ansible finds an action plugin by the module's name.
+`training.py` and `training_stop.py` beside it are the same class: Ansible finds an action plugin by the module's name.
 """
 
 from __future__ import annotations

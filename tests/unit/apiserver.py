@@ -54,9 +54,14 @@ class ApiServer:
             return self.refusals[path].pop(0), json.dumps({"message": f"no {method} of {path}"})
         if method == "PATCH":
             return self._patch(path, body, kind, dry)
+        if method == "POST" and not path.endswith("/eviction"):
+            return self._create(f"{path}/{body['metadata']['name']}", body)
         name = path.removesuffix("/eviction")
         if name not in self.objects:
             return 404, "{}"
+        wanted = (body or {}).get("preconditions", {}).get("uid")
+        if method == "DELETE" and wanted not in (None, self.objects[name]["metadata"].get("uid")):
+            return 409, json.dumps({"message": "the UID in the precondition is another"})
         if method == "POST":
             assert body["deleteOptions"]["preconditions"]["uid"] == self.objects[name]["metadata"]["uid"]
         return 200, json.dumps(self.objects.pop(name))
@@ -73,6 +78,14 @@ class ApiServer:
         status = answer if isinstance(answer, int) else 200 if answer else 404
         return status, json.dumps(answer if status == 200 else {"message": f"no {path}"})
 
+    def _create(self, path: str, body: Any) -> tuple[int, str]:
+        if path in self.objects:
+            return 409, json.dumps({"message": f"{path} already exists"})
+        made = json.loads(json.dumps(body))
+        made["metadata"] |= {"uid": f"uid-{len(self.calls)}", "creationTimestamp": "2026-11-21T12:00:00Z"}
+        self.objects[path] = made
+        return 201, json.dumps(made)
+
     def _patch(self, path: str, body: Any, kind: str, dry: bool) -> tuple[int, str]:
         live = self.objects.get(path, {})
         if kind == "application/merge-patch+json":
@@ -87,10 +100,13 @@ class ApiServer:
 
 
 def _selected(obj: Any, selector: str) -> bool:
-    """Whether a label selector, `name` or `name=value` and no other kind, takes an object."""
-    name, equal, value = selector.partition("=")
+    """Whether a label selector, `name` or `name=value` with commas and no other kind, takes an object."""
     labels = obj["metadata"].get("labels") or {} if isinstance(obj, Mapping) else {}
-    return not selector or (labels.get(name) == value if equal else name in labels)
+    for term in filter(None, selector.split(",")):
+        name, equal, value = term.partition("=")
+        if name not in labels or (equal and labels[name] != value):
+            return False
+    return True
 
 
 def _merge(there: Any, change: Any) -> Any:

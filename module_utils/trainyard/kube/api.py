@@ -147,16 +147,36 @@ class Api:
         answer = self.call("PATCH", path, query=query, body=obj, content_type=APPLY_PATCH, what=describe(obj))
         return cast(Object, json.loads(answer))
 
+    def create(self, obj: Mapping[str, Any]) -> Object:
+        """Make an object that must not be there yet; the object as the server keeps it.
+
+        :raises KubeError: status 409 when there is one of that name.
+        """
+        meta = obj["metadata"]
+        path = self.path(obj["apiVersion"], obj["kind"], meta.get("namespace", "default"))
+        answer = self.call("POST", path, query={"fieldManager": FIELD_MANAGER}, body=obj, what=describe(obj))
+        return cast(Object, json.loads(answer))
+
     def delete(
-        self, api_version: str, kind: str, name: str, namespace: str | None = None, *, grace: int | None = None
+        self,
+        api_version: str,
+        kind: str,
+        name: str,
+        namespace: str | None = None,
+        *,
+        grace: int | None = None,
+        uid: str = "",
     ) -> bool:
         """Delete an object and, in the foreground, what it owns; False when there was none.
 
         :param grace: seconds that its processes get to end; None keeps the object's own.
+        :param uid: delete this very object, and none that has taken its name since (status 409).
         """
         body: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Foreground"}
         if grace is not None:
             body["gracePeriodSeconds"] = grace
+        if uid:
+            body["preconditions"] = {"uid": uid}
         try:
             self.call("DELETE", self.path(api_version, kind, namespace, name), body=body, what=f"{kind} {name}")
         except KubeError as error:

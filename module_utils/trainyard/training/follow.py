@@ -6,24 +6,21 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from ..core.errors import TrainyardError
 from ..kube.api import Api
-from ..kube.apply import retry
+from . import record, state
 from .bounds import Bounds
 from .jobset import EXIT_BOUND, EXIT_DIVERGED, EXIT_REFUSED
 from .logs import KeptLogs, last, outcome, progress_line, summary
 from .model import Training
 from .names import API_VERSIONS
-from .objects import result_record
 from .probe import Stranger
 from .watch import RunView
 
 KEEP_SECONDS = 3.0
 SAY_SECONDS = 2.0
-RECORD_SECONDS = 60.0
 RELEASE_SECONDS = 120.0
 
 REMEDIES = {
@@ -73,33 +70,42 @@ class Follower:
         view = RunView(self._api, training, kept)
         begin = time.monotonic()
         with Stranger(self._api, training, control=settings.control, enabled=settings.stranger) as stranger:
-            self._until_ended(view, begin, kept, stranger)
+            self._until_ended(view, attempt, begin, kept, stranger)
             seconds = round(time.monotonic() - begin, 1) if submitted else view.seconds()
             view.keep_logs(final=True)
             evidence = stranger.evidence(view.chief)
         if training.endless and not view.condition("Completed"):
-            return {"name": training.name, **summary(view.chief, training.flags), "result": "running"}
+            return self._record(view, attempt, record.RUNNING)
         self._release(view, kept)
         found = summary(view.chief, training.flags)
         found["result"], why = outcome(view.chief, training.success)
         if why:
             raise self._failure(view, kept, why)
-        result = {
-            "name": training.name,
-            "attempt": attempt,
-            **found,
-            "roles": view.roles(),
-            "restarts": view.restarts,
-            "isolation": evidence,
-            "released": True,
-            "apply_to_completion_seconds": seconds,
-            "logs": kept.paths,
-        }
-        retry(partial(self._api.apply, result_record(training, result)), timeout=RECORD_SECONDS)
-        self._say(f"training {training.name}: {found['result']}, accuracy {found['accuracy']}, {seconds} s")
+        more = {"isolation": evidence, "released": True, "apply_to_completion_seconds": seconds, "logs": kept.paths}
+        result = self._record(view, attempt, found["result"], **more)
+        learned = f", accuracy {found['accuracy']}" if found["accuracy"] is not None else ""
+        self._say(f"training {training.name}: {found['result']}{learned}, {seconds} s")
         return result
 
-    def _until_ended(self, view: RunView, begin: float, kept: KeptLogs, stranger: Stranger) -> None:
+    def _record(self, view: RunView, attempt: str, result: str, **more: Any) -> dict[str, Any]:
+        """Remember what has become of the run, as it is seen now."""
+        training = self._training
+        known = {
+            **record.submitted(training, attempt),
+            **summary(view.chief, training.flags),
+            "result": result,
+            "roles": view.roles(),
+            "restarts": view.restarts,
+            **more,
+        }
+        if begun := state.created(view.live):
+            known["submitted_at"] = begun
+        if result != record.RUNNING:
+            known["ended_at"] = record.now()
+        record.keep(self._api, training, known)
+        return known
+
+    def _until_ended(self, view: RunView, attempt: str, begin: float, kept: KeptLogs, stranger: Stranger) -> None:
         """Refresh until the run has ended (an endless one: until its first step)."""
         training = self._training
         bounds = Bounds(training.start_timeout, training.total_timeout, begin, view.age())
@@ -107,6 +113,11 @@ class Follower:
         restarts, kept_at = 0, begin
         while not view.condition("Completed"):
             view.refresh()
+            if state.attempt_of(view.live) != attempt:
+                raise TrainyardError(
+                    f"The run {training.name} (attempt {attempt}) was stopped or deleted by somebody else.",
+                    remedy="Call this again to go on from its last checkpoint.",
+                )
             now = time.monotonic()
             restarted = view.restarts > restarts
             if restarted or now - kept_at >= KEEP_SECONDS:
@@ -147,6 +158,8 @@ class Follower:
         warnings = view.warnings()
         code = roles.get(self._training.deciding)
         remedy = REMEDIES.get(code, "") if isinstance(code, int) else ""
+        said = {"why": why, "isolation": {}, "logs": kept.paths}
+        self._record(view, state.attempt_of(view.live), record.FAILED, **said)
         parts = [f"Training {self._training.name} failed: {why}", f"exit codes: {roles}", *warnings, kept.tails()]
         return TrainyardError(
             "\n".join(part for part in parts if part) + "\n",

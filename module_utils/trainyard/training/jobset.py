@@ -17,10 +17,12 @@ from .names import (
     API_VERSIONS,
     ATTEMPT_ANNOTATION,
     CONTAINER,
+    DECIDING_ANNOTATION,
     HASH_ANNOTATION,
     MANAGED,
     NAME_LABEL,
     ROLE_LABEL,
+    TOPOLOGY_ANNOTATION,
     WORKLOAD_ANNOTATION,
 )
 from .roles import EXIT_STOPPED
@@ -46,6 +48,8 @@ def run_object(training: Training, attempt: str, resume: str = "auto") -> Object
                 HASH_ANNOTATION: spec_hash(training),
                 ATTEMPT_ANNOTATION: attempt,
                 WORKLOAD_ANNOTATION: training.workload,
+                TOPOLOGY_ANNOTATION: training.topology,
+                DECIDING_ANNOTATION: training.deciding,
             },
         },
         "spec": _spec(training, attempt, resume),

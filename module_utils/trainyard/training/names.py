@@ -17,6 +17,9 @@ HASH_ANNOTATION = "trainyard.dev/spec-hash"
 ATTEMPT_ANNOTATION = "trainyard.dev/attempt"
 WORKLOAD_ANNOTATION = "trainyard.dev/workload"
 """Entry of the catalogue."""
+TOPOLOGY_ANNOTATION = "trainyard.dev/topology"
+DECIDING_ANNOTATION = "trainyard.dev/deciding"
+"""Place of the pod whose exit is the run's, and whose log tells how far it is, such as `chief-0`."""
 
 MANAGED = {"app.kubernetes.io/managed-by": "trainyard"}
 RESULT_KEY = "result.json"

@@ -39,6 +39,7 @@ class RoleKind:
     :param grace: seconds from SIGTERM to SIGKILL.
     :param member: has a place in TF_CONFIG's cluster.
     :param called: the others call it on the port after TensorFlow's.
+    :param computes: does the training's arithmetic, for which GPUs are.
     :param shares: reads what another role has written, so that its files must lie where both have them.
     """
 
@@ -52,6 +53,7 @@ class RoleKind:
     grace: int = GRACE_SECONDS
     member: bool = True
     called: bool = False
+    computes: bool = False
     shares: bool = False
 
 
@@ -73,16 +75,16 @@ class Topology:
         return next(name for name, kind in self.roles.items() if kind.decides and name in present)
 
 
-_CHIEF = RoleKind(
-    ONE, reads_data=True, writes_run=True, decides=True, clean_exits=frozenset({0}), called=True
-)  # fmt: skip
+_OWN = frozenset({0})
+_CHIEF = RoleKind(ONE, reads_data=True, writes_run=True, decides=True, clean_exits=_OWN, called=True)
+_ALONE = RoleKind(ONE, reads_data=True, writes_run=True, decides=True, clean_exits=_OWN, member=False, computes=True)
 
 TOPOLOGIES: Mapping[str, Topology] = {
     "parameter_server": Topology(
         {
             "chief": _CHIEF,
             "ps": RoleKind(MANY),
-            "worker": RoleKind(MANY, usual=2, reads_data=True, mended=True),
+            "worker": RoleKind(MANY, usual=2, reads_data=True, mended=True, computes=True),
             "evaluator": RoleKind(
                 ONE_OR_NONE, usual=0, reads_data=True, writes_run=True, mended=True, member=False, shares=True
             ),
@@ -94,17 +96,12 @@ TOPOLOGIES: Mapping[str, Topology] = {
         {
             "chief": RoleKind(ONE_OR_NONE, 0, reads_data=True, writes_run=True, decides=True, clean_exits=_KILLED),
             "ps": RoleKind(MANY_OR_NONE, 0, clean_exits=_KILLED),
-            "worker": RoleKind(MANY, reads_data=True, writes_run=True, decides=True, clean_exits=_KILLED),
+            "worker": RoleKind(
+                MANY, reads_data=True, writes_run=True, decides=True, clean_exits=_KILLED, computes=True
+            ),
         }
     ),
-    "single": Topology(
-        {
-            "chief": RoleKind(
-                ONE, reads_data=True, writes_run=True, decides=True, clean_exits=frozenset({0}), member=False
-            )
-        },
-        back_end="Job",
-    ),
+    "single": Topology({"chief": _ALONE}, back_end="Job"),
 }
 
 ROLES = tuple(dict.fromkeys(name for topology in TOPOLOGIES.values() for name in topology.roles))

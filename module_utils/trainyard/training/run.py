@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -13,18 +11,15 @@ from ..core.plan import Plan, Step
 from ..core.progress import Progress
 from ..core.waiter import wait_until
 from ..kube.api import Api, Object, describe
-from ..kube.apply import plan_objects, retry
-from .follow import RECORD_SECONDS, Follower, Settings
-from .jobset import run_object, spec_hash
+from ..kube.apply import plan_objects
+from . import record
+from .follow import Follower, Settings
+from .jobset import spec_hash
 from .model import Logs, Role, Training
-from .names import API_VERSIONS, NAME_LABEL, RESULT_KEY, result_name
 from .objects import COLLECTOR, collector_binding, logs_volume, node_of, result_record, surroundings
 from .probe import probe_objects, repeat
 from .state import attempt_of, ended, hash_of, live_object
-
-CONTROLLER_SECONDS = 120.0
-"""How long the JobSet controller's webhook may take to answer after its installation."""
-RELEASE_SECONDS = 120.0
+from .submit import RELEASE_SECONDS, refuse_another_workload, refuse_what_has_no_place, runners, submit
 
 KEEP, ADOPT, SUBMIT, LEAVE, PROBE = "keep", "adopt", "submit", "leave", "probe"
 
@@ -74,31 +69,40 @@ class Run:
         self.left_alone = ""
         """Why the plan has nothing to do with a run that is there; empty where that is not so."""
 
-    def plan(self, *, restart: bool = False, may_end: bool = False) -> Plan:
+    def plan(self, *, restart: bool = False, may_end: bool = False, resume: str = "auto", wait: bool = True) -> Plan:
         """Steps to a finished run; none if its success is on record, or if another description of it goes on.
 
         :param restart: from the first step, whatever is there.
         :param may_end: end a run of another description that goes on; the new one goes on from its files.
+        :param resume: `fresh` starts over where it has to be submitted, also one whose success is on record.
+        :param wait: follow it to its end; else the plan ends with the submission.
+        :raises TrainyardError: the name is that of another workload's run, or a pod of it could never start.
         """
         training = self._training
-        record = self._api.get("v1", "ConfigMap", result_name(training.name), training.namespace)
+        found = record.find(self._api, training.namespace, training.name)
         live = live_object(self._api, training.namespace, training.name)
-        result = json.loads(record["data"][RESULT_KEY]) if record else {"name": training.name}
+        refuse_another_workload(training, live, found)
+        result = {"name": training.name, **record.read(found)}
+        done = hash_of(found) if record.succeeded(result) and resume == "auto" else None
         wanted = spec_hash(training)
         choice = SUBMIT if restart else decide(
-            wanted, hash_of(record), hash_of(live),
+            wanted, done, hash_of(live),
             ended=ended(live), endless=training.endless, replace=may_end,
             proven=not (self._settings.stranger and training.probed) or _answered(result),
         )  # fmt: skip
+        if choice == ADOPT and not wait and not ended(live):
+            choice = KEEP
         if choice == LEAVE:
             # What stands round it is its own, too; but it shall survive the loss of a node.
             self.left_alone = f"{training.name} goes on with another description than this one, and was left alone"
-            self.result = {**result, "result": "running"}
+            self.result = {**result, "result": record.RUNNING}
             return plan_objects(self._api, [collector_binding(training)])
         self._training = training = self._where_the_files_are(needed=choice in (ADOPT, SUBMIT))
+        if choice == SUBMIT:
+            refuse_what_has_no_place(self._api, training)
         around = plan_objects(self._api, surroundings(training))
         if choice == KEEP:
-            self.result = result
+            self.result = result if ended(live) or not live else {**result, "result": record.RUNNING}
             return around
         if choice == PROBE and training.probed:
             probe = partial(self._probe, training.probed, result)
@@ -107,12 +111,16 @@ class Run:
             adopt = partial(self._follow, attempt_of(live), submitted=False)
             step = Step(f"Wait for training {training.name}, which was submitted before", adopt)
         else:
-            submit = partial(self._submit, "fresh" if restart else "auto")
-            step = Step(f"Run training {training.name}: {training.size}", submit)
+            do = partial(self._submit, live, "fresh" if restart else resume, wait=wait)
+            step = Step(f"{'Run' if wait else 'Submit'} training {training.name}: {training.size}", do)
+        end = "Completed" if wait and not training.endless else None
         return Plan(
             [*around.steps, step],
-            {**around.before, "training": {"hash": hash_of(record), "ended": ended(live)}},
-            {**around.after, "training": {"hash": wanted, "ended": None if training.endless else "Completed"}},
+            {**around.before, "training": {"hash": hash_of(found), "ended": ended(live)}},
+            {
+                **around.after,
+                "training": {"hash": wanted, "ended": end},
+            },
         )
 
     def remove_plan(self) -> Plan:
@@ -123,39 +131,25 @@ class Run:
         # Its own volume, too, from before the site had shared storage.
         own_files = replace(training, logs=Logs(size="1Gi", node="-", path="/-"))
         own = [obj for obj in surroundings(own_files) if obj["metadata"]["name"] not in shared]
-        objects = [*self._runners(), result_record(training, {}), *probe_objects(training), *reversed(own)]
+        objects = [*runners(training), result_record(training, {}), *probe_objects(training), *reversed(own)]
         there = [obj for obj in objects if self._find(obj)]
         steps = [Step(f"Delete {obj['kind']} {obj['metadata']['name']}", partial(self._delete, obj)) for obj in there]
         return Plan(steps, {"training": training.name} if there else {}, {})
 
-    def _submit(self, resume: str) -> None:
-        training = self._training
-        for old in (*self._runners(), result_record(training, {}), *probe_objects(training)):
-            self._delete(old)
-        wait_until(
-            lambda: self._api.list("v1", "Pod", training.namespace, labels=f"{NAME_LABEL}={training.name}"),
-            lambda pods: not pods,
-            what=f"the pods of the run before {training.name} to be gone",
-            timeout=RELEASE_SECONDS,
-            show=lambda pods: ", ".join(map(describe, pods)),
-        )
-        attempt = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-        self._say(f"training {training.name}: submitted")
-        retry(partial(self._api.apply, run_object(training, attempt, resume)), timeout=CONTROLLER_SECONDS)
-        self._follow(attempt, submitted=True)
+    def _submit(self, live: Object | None, resume: str, *, wait: bool) -> None:
+        attempt = submit(self._api, self._training, live, resume, self._say)
+        if wait:
+            self._follow(attempt, submitted=True)
+        else:
+            self.result = record.submitted(self._training, attempt)
 
     def _follow(self, attempt: str, *, submitted: bool) -> None:
         follower = Follower(self._api, self._training, self._settings, self._say)
         self.result = follower.follow(attempt, submitted=submitted)
 
-    def _runners(self) -> list[Object]:
-        """The objects that may run the run of this name: another topology is of another kind."""
-        meta = {"name": self._training.name, "namespace": self._training.namespace}
-        return [{"apiVersion": version, "kind": kind, "metadata": meta} for kind, version in API_VERSIONS.items()]
-
     def _probe(self, role: Role, result: dict[str, Any]) -> None:
         self.result = {**result, "isolation": repeat(self._api, self._training, role, self._settings.control)}
-        retry(partial(self._api.apply, result_record(self._training, self.result)), timeout=RECORD_SECONDS)
+        record.keep(self._api, self._training, self.result)
 
     def _where_the_files_are(self, *, needed: bool) -> Training:
         """The training with the node on which its files lie, which is chosen once: a volume cannot be moved.

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..kube.api import Object
 from ..training.names import NAME_LABEL
+from ..training.record import RUNNING
 from ..training.roles import TOPOLOGIES, clean_exits
 from .cluster import judge
 from .reading import Observation
@@ -51,6 +52,8 @@ def training(run: str, bound: float, result: Mapping[str, Any]) -> Check:
     """The run ended well: all steps done, accuracy at its bound, every role's exit clean."""
     if not result:
         return Check("training", UNKNOWN, f"no result of the training {run} is recorded")
+    if result.get("result") == RUNNING:
+        return Check("training", UNKNOWN, f"the training {run} goes on")
     wrong = []
     if result.get("result") not in ("passed", "no_bound"):
         wrong.append(f"the run says {result.get('result', 'nothing')}")

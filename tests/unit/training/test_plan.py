@@ -43,7 +43,10 @@ class Site(ApiServer):
             self.objects[JOBSET] = {"metadata": {"annotations": {HASH_ANNOTATION: live}}}
         if recorded:
             meta = {"annotations": {HASH_ANNOTATION: recorded}}
-            self.objects[RECORD] = {"metadata": meta, "data": {"result.json": json.dumps(result or {})}}
+            self.objects[RECORD] = {
+                "metadata": meta,
+                "data": {"result.json": json.dumps(result or {"result": "passed"})},
+            }
 
     def run(self, wanted: Training) -> Run:
         return Run(Api(self), wanted, Settings(log_dir="/tmp", stranger=False), Progress(None))

@@ -51,6 +51,7 @@ OWN = policy("own", {LABEL: "m"}, [{"from": [{"podSelector": {"matchLabels": {LA
         ({}, 0.0, PASS, "m ended after 2000 steps, accuracy 0.9366, bound 0.9"),
         ({}, 0.93, PASS, "m ended after 2000 steps, accuracy 0.9366, bound 0.93"),
         ({}, 0.95, FAIL, "the accuracy is 0.9366, the bound 0.95"),
+        ({"result": "running", "roles": {}}, 0.0, UNKNOWN, "the training m goes on"),
         ({"accuracy": 0.9}, 0.0, PASS, "m ended after 2000 steps, accuracy 0.9000, bound 0.9"),
         ({"accuracy": 0.8999}, 0.0, FAIL, "the accuracy is 0.8999, the bound 0.9"),
         ({"accuracy": None}, 0.0, FAIL, "the accuracy is None, the bound 0.9"),

@@ -1,0 +1,103 @@
+#!/usr/bin/python
+"""Stop a run of a training after it has saved, and delete it where that is asked for."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: training_stop
+short_description: Stop a run of a training after it has saved
+description:
+  - Tells the pods of a run to save and to stop, waits for them, and records how far it came. The same run submitted
+    again goes on from there.
+  - Nothing is touched unless O(confirm) is the name of the run, and there is a run of that name.
+options:
+  kubeconfig:
+    description: Path of the kubeconfig.
+    type: path
+    required: true
+  run:
+    description: Name of the run.
+    type: str
+    required: true
+  confirm:
+    description: The same name.
+    type: str
+    required: true
+  delete:
+    description: Whether its record and its files are deleted as well.
+    type: bool
+    default: false
+  progress_file:
+    description: Set by the action plugin; the module appends lines of progress to it.
+    type: path
+attributes:
+  check_mode:
+    support: full
+    description: Says what would be stopped and deleted.
+  diff_mode:
+    support: full
+    description: Shows the run before and after.
+requirements: [kubernetes]
+author:
+  - trainyard
+"""
+
+EXAMPLES = r"""
+- name: Stop a run
+  training_stop:
+    kubeconfig: /var/lib/trainyard/kubeconfig
+    run: wide
+    confirm: wide
+"""
+
+RETURN = r"""
+training:
+  description: The record of the run; empty where it was deleted.
+  type: dict
+  returned: success
+  sample: {name: wide, result: stopped, steps: 1240, train_steps: 2000}
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.plan import Plan
+from ansible.module_utils.trainyard.core.progress import Progress
+from ansible.module_utils.trainyard.core.runner import run_plan
+from ansible.module_utils.trainyard.kube.kubeconfig import connect
+from ansible.module_utils.trainyard.training.stop import Stop
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "kubeconfig": {"type": "path", "required": True},
+            "run": {"type": "str", "required": True},
+            "confirm": {"type": "str", "required": True},
+            "delete": {"type": "bool", "default": False},
+            "progress_file": {"type": "path"},
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    stops: list[Stop] = []
+
+    def make_plan() -> Plan:
+        if params["confirm"] != params["run"]:
+            raise TrainyardError(
+                f"The run {params['run']} is not stopped: confirm is {params['confirm']!r}.",
+                remedy="Give the name of the run twice, as run and as confirm.",
+            )
+        stops.append(Stop(connect(params["kubeconfig"]), params["run"], Progress(params["progress_file"]).say))
+        return stops[0].plan(delete=params["delete"])
+
+    def make_result() -> dict[str, Any]:
+        return {"training": stops[0].result}
+
+    run_plan(module, make_plan, make_result)
+
+
+if __name__ == "__main__":
+    main()

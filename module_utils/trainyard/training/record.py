@@ -1,0 +1,78 @@
+"""What is remembered of a run in the cluster, whatever has become of it: the ConfigMap NAME-result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from ..kube.api import Api, Object
+from ..kube.apply import retry
+from .logs import SUCCESSES
+from .model import Training
+from .names import RESULT_KEY, result_name
+from .objects import result_record
+from .template import logs_claim, run_folder
+
+RECORD_SECONDS = 60.0
+
+RUNNING, FAILED, STOPPED = "running", "failed", "stopped"
+"""Results of a run beside `SUCCESSES`."""
+
+
+def now() -> str:
+    """The time as records have it: ISO 8601, UTC, whole seconds."""
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def submitted(training: Training, attempt: str) -> dict[str, Any]:
+    """The record of a run that has just been submitted.
+
+    :return: what it is, and where its files lie, so that they can be deleted when nothing else of it is left.
+    """
+    return {
+        "name": training.name,
+        "workload": training.workload,
+        "topology": training.topology,
+        "attempt": attempt,
+        "result": RUNNING,
+        "train_steps": training.flags.get("train_steps"),
+        "accuracy_bound": training.flags.get("accuracy_bound", 0),
+        "submitted_at": now(),
+        "files": {
+            "claim": logs_claim(training),
+            "folder": run_folder(training),
+            "image": training.decider.image,
+            "image_pull_policy": training.image_pull_policy,
+        },
+    }
+
+
+def read(record: Object | None) -> dict[str, Any]:
+    """The result in a record; empty where there is none."""
+    found = json.loads(record["data"][RESULT_KEY]) if record else {}
+    return found if isinstance(found, dict) else {}
+
+
+def succeeded(result: Mapping[str, Any]) -> bool:
+    """Whether a run needs nothing more."""
+    return result.get("result") in SUCCESSES
+
+
+def find(api: Api, namespace: str, name: str) -> Object | None:
+    return api.get("v1", "ConfigMap", result_name(name), namespace)
+
+
+def keep(api: Api, training: Training, result: Mapping[str, Any]) -> None:
+    """Remember a result by the hash of what was run."""
+    retry(partial(api.apply, result_record(training, result)), timeout=RECORD_SECONDS)
+
+
+def change(api: Api, record: Object, result: Mapping[str, Any]) -> None:
+    """Remember another result of the same run."""
+    meta = {key: record["metadata"][key] for key in ("name", "namespace", "labels", "annotations")}
+    text = json.dumps(result, indent=2, sort_keys=True)
+    changed = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {RESULT_KEY: text}}
+    retry(partial(api.apply, changed), timeout=RECORD_SECONDS)

@@ -1,0 +1,197 @@
+"""Stopping a run after it has saved, and deleting what is left of it: the record, and its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from ..core.errors import TrainyardError
+from ..core.plan import Plan, Step
+from ..core.waiter import wait_until
+from ..kube.api import Api, KubeError, Object, describe
+from ..kube.apply import retry
+from . import record
+from .found import Found, find
+from .logs import Event, events, last
+from .names import (
+    DECIDING_ANNOTATION,
+    INDEX_LABEL,
+    MANAGED,
+    NAME_LABEL,
+    ROLE_LABEL,
+    TOPOLOGY_ANNOTATION,
+    result_name,
+)
+from .pods import container_security, pod_security
+from .state import attempt_of, workload_of
+
+STOP_SECONDS = 180.0
+"""For pods to save and to end: their grace, and what the node takes besides."""
+DELETE_SECONDS = 300.0
+TAIL = 200
+
+
+class Stop:
+    """Stops one run.
+
+    :param say: shows a line of progress to the user.
+    """
+
+    def __init__(self, api: Api, name: str, say: Callable[[str], None]) -> None:
+        self._api = api
+        self._found = find(api, name)
+        self._say = say
+        self.result: dict[str, Any] = record.read(self._found.kept)
+
+    def plan(self, *, delete: bool = False) -> Plan:
+        """Steps to a run that has stopped.
+
+        :param delete: its record and its files go, too.
+        """
+        found, steps = self._found, []
+        if found.goes_on:
+            steps.append(Step(f"Stop the run {found.name} after it has saved", self._stop))
+        elif found.live is None and self.result.get("result") == record.RUNNING:
+            # Whoever stopped it did not live to say so.
+            steps.append(Step(f"Record that the run {found.name} has stopped", partial(self._keep, {})))
+        if delete:
+            steps.append(Step(f"Delete the files and the record of the run {found.name}", self._delete))
+        before = {"run": found.name, "result": record.RUNNING if found.goes_on else self.result.get("result")}
+        stopped = record.STOPPED if before["result"] == record.RUNNING else before["result"]
+        after = {} if delete else {"run": found.name, "result": stopped}
+        return Plan(steps, before, after if steps else before)
+
+    def _stop(self) -> None:
+        """Delete what runs it; its pods save when they are told to stop, and say how far they are until the end."""
+        found = self._found
+        live = found.live or {}
+        self._say(f"training {found.name}: told to save and to stop")
+        said: list[Event] = self._said(self._pods())
+        self._delete_object(live)
+
+        def left() -> list[Object]:
+            pods = self._pods()
+            said[:] = self._said(pods) or said
+            return pods
+
+        wait_until(
+            left, lambda pods: not pods, what=f"the pods of the run {found.name} to end", timeout=STOP_SECONDS,
+            show=lambda pods: ", ".join(map(describe, pods)),
+        )  # fmt: skip
+        annotations = live["metadata"].get("annotations") or {}
+        base = {
+            "name": found.name,
+            "workload": workload_of(live),
+            "topology": annotations.get(TOPOLOGY_ANNOTATION, ""),
+            "attempt": attempt_of(live),
+        }
+        step = last(said, "step") or last(said, "end")
+        reached = {"steps": step["step"]} if "step" in step else {}
+        measured = last(said, "evaluate")
+        learned = {"accuracy": measured["accuracy"]} if "accuracy" in measured else {}
+        self._keep({**base, **self.result, **reached, **learned})
+        self._say(f"training {found.name}: stopped" + (f" at step {step['step']}" if step else ""))
+
+    def _keep(self, known: Mapping[str, Any]) -> None:
+        self.result = {**self.result, **known, "result": record.STOPPED, "ended_at": record.now()}
+        if self._found.kept:
+            record.change(self._api, self._found.kept, self.result)
+
+    def _delete(self) -> None:
+        """Everything that bears the run's name, and its files on the claim; the namespace stays."""
+        found = self._found
+        if found.live and not found.goes_on:
+            self._delete_object(found.live)
+        if files := self.result.get("files"):
+            self._empty(files)
+        else:
+            self._say(f"training {found.name}: where its files lie is not on record, and they stay")
+        own = f"{found.namespace}-{found.name}-logs"
+        for version, kind, name, namespace in (
+            ("v1", "PersistentVolumeClaim", f"{found.name}-logs", found.namespace),
+            ("v1", "PersistentVolume", own, None),
+            ("v1", "Secret", f"{found.name}-pull", found.namespace),
+            ("networking.k8s.io/v1", "NetworkPolicy", found.name, found.namespace),
+            # Last: as long as it is there, the same call finds the run again.
+            ("v1", "ConfigMap", result_name(found.name), found.namespace),
+        ):
+            self._api.delete(version, kind, name, namespace)
+        self.result = {}
+
+    def _empty(self, files: Mapping[str, str]) -> None:
+        """Delete the run's files by a pod: the claim may be of any kind."""
+        pod = cleaner(self._found, files)
+        meta = pod["metadata"]
+        self._api.delete("v1", "Pod", meta["name"], meta["namespace"], grace=0)
+        retry(partial(self._api.apply, pod), timeout=DELETE_SECONDS)
+        self._say(f"training {self._found.name}: deleting its files")
+        try:
+            phase = wait_until(
+                partial(self._phase, meta), lambda phase: phase in ("Succeeded", "Failed"),
+                what=f"the files of the run {self._found.name} to be deleted", timeout=DELETE_SECONDS,
+            )  # fmt: skip
+            if phase == "Failed":
+                log = self._api.log(meta["namespace"], meta["name"]).strip()
+                raise TrainyardError(
+                    f"The files of the run {self._found.name} could not be deleted: {log}.",
+                    remedy="Its record stays, so that the same call can be made again.",
+                )
+        finally:
+            self._api.delete("v1", "Pod", meta["name"], meta["namespace"], grace=0)
+
+    def _phase(self, meta: Mapping[str, str]) -> str:
+        pod = self._api.get("v1", "Pod", meta["name"], meta["namespace"]) or {}
+        return str((pod.get("status") or {}).get("phase", "absent"))
+
+    def _delete_object(self, obj: Object) -> None:
+        meta = obj["metadata"]
+        self._api.delete(obj["apiVersion"], obj["kind"], meta["name"], meta["namespace"], uid=meta.get("uid", ""))
+
+    def _pods(self) -> list[Object]:
+        found = self._found
+        return self._api.list("v1", "Pod", found.namespace, labels=f"{NAME_LABEL}={found.name}")
+
+    def _said(self, pods: Sequence[Object]) -> list[Event]:
+        """What the pod that decides has said; nothing while its node does not answer."""
+        deciding = ((self._found.live or {})["metadata"].get("annotations") or {}).get(DECIDING_ANNOTATION, "")
+        for pod in pods:
+            labels = pod["metadata"]["labels"]
+            if f"{labels.get(ROLE_LABEL)}-{labels.get(INDEX_LABEL)}" == deciding:
+                try:
+                    return events(self._api.log(self._found.namespace, pod["metadata"]["name"], tail=TAIL))
+                except KubeError as error:
+                    if not error.transient and error.status != 500:
+                        raise
+        return []
+
+
+def cleaner(found: Found, files: Mapping[str, str]) -> Object:
+    """The pod that deletes a run's folder, or what is in a claim of its own."""
+    folder = files["folder"]
+    own = folder == "/logs"
+    command = ["find", "/logs", "-mindepth", "1", "-delete"] if own else ["rm", "-rf", "--", folder]
+    container = {
+        "name": "cleaner",
+        "image": files["image"],
+        "imagePullPolicy": files.get("image_pull_policy", "IfNotPresent"),
+        "command": command,
+        "resources": {"limits": {"cpu": "500m", "memory": "64Mi"}, "requests": {"cpu": "50m", "memory": "64Mi"}},
+        "securityContext": container_security(),
+        "volumeMounts": [{"name": "logs", "mountPath": "/logs"}],
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"{found.name}-cleaner", "namespace": found.namespace, "labels": dict(MANAGED)},
+        "spec": {
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "activeDeadlineSeconds": int(DELETE_SECONDS),
+            "imagePullSecrets": [{"name": f"{found.name}-pull"}],
+            "securityContext": pod_security(),
+            "containers": [container],
+            "volumes": [{"name": "logs", "persistentVolumeClaim": {"claimName": files["claim"]}}],
+        },
+    }

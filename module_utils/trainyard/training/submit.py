@@ -1,0 +1,161 @@
+"""Submitting a run: what is refused by a look at the cluster, and how one of two submissions at once wins."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import partial
+
+from ..core.errors import TrainyardError
+from ..core.waiter import wait_until
+from ..kube.api import Api, KubeError, Object, describe
+from ..kube.apply import RETRY_SECONDS
+from . import record
+from .jobset import run_object
+from .model import Training
+from .names import API_VERSIONS, NAME_LABEL
+from .probe import probe_objects
+from .state import attempt_of, ended, live_object, workload_of
+
+GPU = "nvidia.com/gpu"
+CONTROLLER_SECONDS = 120.0
+"""How long the JobSet controller's webhook may take to answer after its installation."""
+RELEASE_SECONDS = 120.0
+
+
+def runners(training: Training) -> list[Object]:
+    """The objects that may run the run of this name: another topology is of another kind."""
+    meta = {"name": training.name, "namespace": training.namespace}
+    return [{"apiVersion": version, "kind": kind, "metadata": meta} for kind, version in API_VERSIONS.items()]
+
+
+def refuse_another_workload(training: Training, *there: Object | None) -> None:
+    """A run's name belongs to its workload, with its files.
+
+    :param there: what the cluster has of the run.
+    :raises TrainyardError: it is of another one.
+    """
+    for obj in there:
+        other = workload_of(obj)
+        if other and other != training.workload:
+            raise TrainyardError(
+                f"The run {training.name} is of the workload {other}, and not of {training.workload}.",
+                remedy="Choose another name (run), or delete that one: playbooks/train_stop.yml "
+                f"-e run={training.name} -e confirm={training.name} -e delete=true.",
+            )
+
+
+def refuse_what_has_no_place(api: Api, training: Training) -> None:
+    """What would wait for ever: more GPUs in a pod than any node has, a Secret that is not there.
+
+    :raises TrainyardError: names all of them.
+    """
+    faults = [*_gpu_faults(api, training), *_secret_faults(api, training)]
+    if faults:
+        raise TrainyardError(
+            f"The training {training.name} cannot start: {'; '.join(faults)}.", remedy="Nothing was changed."
+        )
+
+
+def _gpu_faults(api: Api, training: Training) -> Iterator[str]:
+    asked = {name: int(role.limits.get(GPU, "0")) for name, role in training.roles.items()}
+    if not any(asked.values()):
+        return
+    nodes = {
+        node["metadata"]["name"]: int(((node.get("status") or {}).get("allocatable") or {}).get(GPU, 0))
+        for node in api.list("v1", "Node")
+    }
+    largest = max(nodes, key=lambda name: nodes[name], default="")
+    for name, count in asked.items():
+        if count > nodes.get(largest, 0):
+            most = f"{largest} has the most, {nodes[largest]}" if nodes.get(largest) else "no node has any"
+            yield f"a pod of {name} asks for {count} GPUs, and {most}"
+
+
+def _secret_faults(api: Api, training: Training) -> Iterator[str]:
+    wanted = {
+        (str(value["secret"]), str(value["key"]))
+        for role in training.roles.values()
+        for value in role.env.values()
+        if isinstance(value, Mapping)
+    }
+    for name in sorted({name for name, _ in wanted}):
+        found = api.get("v1", "Secret", name, training.namespace)
+        for key in sorted(key for secret, key in wanted if secret == name):
+            if found is None or key not in (found.get("data") or {}):
+                missing = "there is no Secret" if found is None else f"the key {key} is missing in the Secret"
+                yield f"{missing} {training.namespace}/{name}"
+                break
+
+
+def submit(api: Api, training: Training, live: Object | None, resume: str, say: Callable[[str], None]) -> str:
+    """Create the object that runs a run, in the place of one that has ended or may be ended.
+
+    :param live: what runs it now; nothing else is deleted.
+    :return: the attempt.
+    :raises TrainyardError: somebody else has submitted it meanwhile.
+    """
+    if live:
+        meta = live["metadata"]
+        if not ended(live):
+            say(f"training {training.name}: the run before is told to save and to stop")
+        try:
+            api.delete(live["apiVersion"], live["kind"], meta["name"], meta["namespace"], uid=meta.get("uid", ""))
+        except KubeError as error:
+            raise _lost(api, training) if error.status == 409 else error from error
+    _wait_until_gone(api, training)
+    for left in probe_objects(training):
+        meta = left["metadata"]
+        api.delete(left["apiVersion"], left["kind"], meta["name"], meta["namespace"], grace=0)
+    attempt = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+    _create(api, training, attempt, resume)
+    record.keep(api, training, record.submitted(training, attempt))
+    say(f"training {training.name}: submitted")
+    return attempt
+
+
+def _wait_until_gone(api: Api, training: Training) -> None:
+    """Until nothing of the attempt before is left, unless a new one has come."""
+    wait_until(
+        partial(_left, api, training),
+        lambda left: not left,
+        what=f"what is left of the run {training.name} to be gone",
+        timeout=RELEASE_SECONDS,
+        interval=0.5,
+        show=lambda left: ", ".join(map(describe, left)),
+    )
+
+
+def _left(api: Api, training: Training) -> list[Object]:
+    live = live_object(api, training.namespace, training.name)
+    if live and not live["metadata"].get("deletionTimestamp"):
+        raise _lost(api, training)
+    pods = api.list("v1", "Pod", training.namespace, labels=f"{NAME_LABEL}={training.name}")
+    return [*([live] if live else []), *pods]
+
+
+def _create(api: Api, training: Training, attempt: str, resume: str) -> None:
+    """Create it once; an answer that was lost on the way is made good by looking."""
+    deadline = time.monotonic() + CONTROLLER_SECONDS
+    while True:
+        try:
+            api.create(run_object(training, attempt, resume))
+            return
+        except KubeError as error:
+            if error.status == 409:
+                if attempt_of(live_object(api, training.namespace, training.name)) == attempt:
+                    return
+                raise _lost(api, training) from error
+            if not error.transient or time.monotonic() + RETRY_SECONDS > deadline:
+                raise
+        time.sleep(RETRY_SECONDS)
+
+
+def _lost(api: Api, training: Training) -> TrainyardError:
+    other = attempt_of(live_object(api, training.namespace, training.name)) or "unknown"
+    return TrainyardError(
+        f"The run {training.name} was submitted by somebody else at this moment (attempt {other}), and theirs goes on.",
+        remedy="Call this again to follow it, or choose another name (run).",
+    )

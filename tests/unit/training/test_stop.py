@@ -1,0 +1,119 @@
+"""Stopping a run: it saves, is remembered, and goes only where that is asked for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.kube.api import Api
+from ansible.module_utils.trainyard.training.found import Found
+from ansible.module_utils.trainyard.training.jobset import run_object
+from ansible.module_utils.trainyard.training.objects import result_record
+from ansible.module_utils.trainyard.training.record import submitted
+from ansible.module_utils.trainyard.training.stop import Stop, cleaner
+
+from tests.unit.apiserver import ApiServer
+from tests.unit.training.samples import training
+
+SPACE = "/api/v1/namespaces/trainings"
+SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets"
+RECORD = f"{SPACE}/configmaps/mnist-result"
+CLEANER = f"{SPACE}/pods/mnist-cleaner"
+TRAINING = training(logs={"claim": "training"})
+LOG = '{"event": "step", "step": 40}\n{"event": "evaluate", "accuracy": 0.5}\n{"event": "step", "step": 60}\n'
+
+
+class Cluster(ApiServer):
+    """A run that goes on; its pods end as soon as what runs them is deleted, and the cleaner does its work at once."""
+
+    def __init__(
+        self, *, live: bool = True, state: str = "", result: str = "running", cleaned: str = "Succeeded"
+    ) -> None:
+        made = json.loads(json.dumps(run_object(TRAINING, "first")))
+        made["metadata"]["uid"] = "u"
+        labels = {"trainyard.dev/run": "mnist", "trainyard.dev/role": "chief"}
+        labels["batch.kubernetes.io/job-completion-index"] = "0"
+        pod = {"metadata": {"name": "mnist-chief", "namespace": "trainings", "labels": labels}}
+        record = result_record(TRAINING, {**submitted(TRAINING, "first"), "result": result})
+        objects: dict[str, Any] = {RECORD: record, f"{SPACE}/pods/mnist-chief/log": lambda _: LOG}
+        if live:
+            objects |= {f"{SETS}/mnist": {**made, "status": {"terminalState": state}}, f"{SPACE}/pods/mnist-chief": pod}
+        self._cleaned = cleaned
+        super().__init__(objects)
+
+    def __call__(self, method: str, path: str, query: Any, body: Any, kind: str) -> tuple[int, str]:
+        answer = super().__call__(method, path, query, body, kind)
+        if method == "DELETE" and path == f"{SETS}/mnist":
+            self.objects.pop(f"{SPACE}/pods/mnist-chief", None)
+        if method == "PATCH" and path == CLEANER:
+            self.objects[CLEANER]["status"] = {"phase": self._cleaned}
+        return answer
+
+    @property
+    def result(self) -> dict[str, Any]:
+        return json.loads(self.objects[RECORD]["data"]["result.json"])
+
+
+def stop(server: ApiServer, name: str = "mnist", **arguments: bool) -> list[str]:
+    plan = Stop(Api(server), name, print).plan(**arguments)
+    plan.execute()
+    return plan.done
+
+
+def test_a_run_is_stopped_and_remembered_with_what_it_has_reached() -> None:
+    server = Cluster()
+    assert stop(server) == ["Stop the run mnist after it has saved"]
+    assert f"{SETS}/mnist" not in server.objects
+    found = server.result
+    assert (found["result"], found["steps"], found["accuracy"]) == ("stopped", 60, 0.5)
+    assert found["ended_at"]
+    assert server.objects[RECORD]["metadata"]["annotations"]["trainyard.dev/workload"] == "mnist_ps"
+    assert stop(server) == []
+
+
+def test_what_a_stop_that_was_interrupted_has_left_is_made_good() -> None:
+    server = Cluster(live=False)
+    assert stop(server) == ["Record that the run mnist has stopped"]
+    assert server.result["result"] == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("live", "state", "result"), [(False, "", "passed"), (True, "Completed", "passed"), (True, "Failed", "failed")]
+)
+def test_a_run_that_has_ended_keeps_its_result(live: bool, state: str, result: str) -> None:
+    server = Cluster(live=live, state=state, result=result)
+    assert stop(server) == []
+    assert server.result["result"] == result
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_record_and_files_go_where_that_is_asked_for(live: bool) -> None:
+    server = Cluster(live=live, result="running" if live else "stopped")
+    assert stop(server, delete=True)[-1] == "Delete the files and the record of the run mnist"
+    assert not {RECORD, CLEANER, f"{SETS}/mnist"} & server.objects.keys()
+    with pytest.raises(TrainyardError, match="There is no run mnist"):
+        stop(server)
+
+
+def test_a_record_stays_as_long_as_its_files_are_there() -> None:
+    server = Cluster(live=False, cleaned="Failed")
+    with pytest.raises(TrainyardError, match="files of the run mnist could not be deleted"):
+        stop(server, delete=True)
+    assert RECORD in server.objects and CLEANER not in server.objects
+
+
+def test_only_the_runs_own_folder_is_deleted_on_a_claim_that_is_shared() -> None:
+    found = Found("mnist", "trainings", None, None)
+    shared, own = ({"claim": "c", "folder": folder, "image": "i"} for folder in ("/logs/mnist", "/logs"))
+    assert cleaner(found, shared)["spec"]["containers"][0]["command"] == ["rm", "-rf", "--", "/logs/mnist"]
+    assert cleaner(found, own)["spec"]["containers"][0]["command"][:2] == ["find", "/logs"]
+
+
+def test_a_name_that_is_no_run_is_refused_with_those_that_are() -> None:
+    server = Cluster()
+    with pytest.raises(TrainyardError) as refused:
+        stop(server, "mnits")
+    assert str(refused.value) == "There is no run mnits. Did you mean mnist? There are: mnist."
+    assert server.writes == []

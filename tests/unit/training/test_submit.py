@@ -1,0 +1,153 @@
+"""Submitting: one of two wins, what cannot start is refused, and an answer that is lost does no harm."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.progress import Progress
+from ansible.module_utils.trainyard.kube.api import Api
+from ansible.module_utils.trainyard.training.jobset import run_object
+from ansible.module_utils.trainyard.training.objects import result_record
+from ansible.module_utils.trainyard.training.run import Run, Settings
+from ansible.module_utils.trainyard.training.submit import submit
+
+from tests.unit.apiserver import ApiServer
+from tests.unit.training.samples import training
+
+TRAINING = training(logs={"claim": "training"})
+SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets"
+RECORD = "/api/v1/namespaces/trainings/configmaps/mnist-result"
+SETTINGS = Settings(log_dir="/tmp", stranger=False)
+
+
+def live(attempt: str = "before", uid: str = "old", state: str = "", **changes: Any) -> dict[str, Any]:
+    obj = json.loads(json.dumps(run_object(training(logs={"claim": "training"}, **changes), attempt)))
+    obj["metadata"]["uid"] = uid
+    return {**obj, "status": {"terminalState": state} if state else {}}
+
+
+def recorded(result: str, **changes: Any) -> dict[str, Any]:
+    return result_record(training(logs={"claim": "training"}, **changes), {"result": result, "attempt": "before"})
+
+
+def run(server: ApiServer, **changes: Any) -> Run:
+    return Run(Api(server), training(logs={"claim": "training"}, **changes), SETTINGS, Progress(None))
+
+
+def test_a_run_is_created_and_remembered_as_running() -> None:
+    server = ApiServer()
+    attempt = submit(Api(server), TRAINING, None, "fresh", print)
+    made = server.objects[f"{SETS}/mnist"]
+    assert made["metadata"]["annotations"]["trainyard.dev/attempt"] == attempt
+    assert made["metadata"]["annotations"]["trainyard.dev/deciding"] == "chief-0"
+    result = json.loads(server.objects[RECORD]["data"]["result.json"])
+    assert (result["result"], result["attempt"], result["workload"]) == ("running", attempt, "mnist_ps")
+    assert result["files"]["folder"] == "/logs/mnist"
+
+
+def test_the_second_of_two_submissions_says_whose_run_goes_on() -> None:
+    server = ApiServer()
+    first = submit(Api(server), TRAINING, None, "auto", print)
+    with pytest.raises(TrainyardError, match=f"attempt {first}"):
+        submit(Api(server), TRAINING, None, "auto", print)
+    assert json.loads(server.objects[RECORD]["data"]["result.json"])["attempt"] == first
+
+
+def test_a_run_that_has_taken_the_place_of_the_one_to_be_ended_is_not_ended() -> None:
+    server = ApiServer({f"{SETS}/mnist": live("theirs", uid="new")})
+    with pytest.raises(TrainyardError, match="attempt theirs"):
+        submit(Api(server), TRAINING, live(uid="old"), "auto", print)
+    assert f"{SETS}/mnist" in server.objects
+
+
+def test_the_run_before_is_deleted_first() -> None:
+    before = live(uid="old", state="Failed")
+    server = ApiServer({f"{SETS}/mnist": before})
+    attempt = submit(Api(server), TRAINING, before, "auto", print)
+    assert server.objects[f"{SETS}/mnist"]["metadata"]["annotations"]["trainyard.dev/attempt"] == attempt
+
+
+def test_a_lost_answer_to_the_creation_is_made_good() -> None:
+    class Lossy(ApiServer):
+        lost = False
+
+        def __call__(self, method: str, path: str, query: Any, body: Any, kind: str) -> tuple[int, str]:
+            answer = super().__call__(method, path, query, body, kind)
+            if method == "POST" and not self.lost:
+                self.lost = True
+                return 503, "{}"
+            return answer
+
+    server = Lossy()
+    attempt = submit(Api(server), TRAINING, None, "auto", print)
+    assert json.loads(server.objects[RECORD]["data"]["result.json"])["attempt"] == attempt
+
+
+def test_without_waiting_the_plan_ends_with_the_submission() -> None:
+    server = ApiServer()
+    one = run(server)
+    plan = one.plan(wait=False)
+    assert plan.steps[-1].what == "Submit training mnist: 200 steps, 1 chief, 1 ps, 2 worker"
+    plan.execute()
+    assert one.result["result"] == "running"
+    assert run(server).plan(wait=False).steps == []
+
+
+@pytest.mark.parametrize(
+    ("objects", "arguments", "last"),
+    [
+        ({RECORD: recorded("passed")}, {}, ""),
+        ({RECORD: recorded("passed")}, {"resume": "fresh"}, "Run training mnist"),
+        # A record of what did not succeed keeps nobody from trying again.
+        ({RECORD: recorded("failed")}, {}, "Run training mnist"),
+        ({RECORD: recorded("stopped")}, {}, "Run training mnist"),
+        ({RECORD: recorded("running")}, {}, "Run training mnist"),
+        ({RECORD: recorded("running"), f"{SETS}/mnist": live()}, {}, "Wait for training mnist"),
+        ({RECORD: recorded("running"), f"{SETS}/mnist": live(state="Completed")}, {"wait": False}, "Wait for training"),
+    ],
+)
+def test_what_is_done_about_a_run_of_which_something_is_there(
+    objects: dict[str, Any], arguments: dict[str, Any], last: str
+) -> None:
+    steps = [step.what for step in run(ApiServer(objects)).plan(**arguments).steps]
+    mine = [step for step in steps if "training mnist" in step]
+    assert [step for step in mine if step.startswith(last)] == mine and bool(mine) == bool(last), steps
+
+
+@pytest.mark.parametrize(
+    "there", [{RECORD: recorded("failed", workload="cnn_ps")}, {f"{SETS}/mnist": live(workload="cnn_ps")}]
+)
+def test_a_name_of_another_workloads_run_is_refused(there: dict[str, Any]) -> None:
+    server = ApiServer(there)
+    with pytest.raises(TrainyardError, match="is of the workload cnn_ps, and not of mnist_ps") as refused:
+        run(server).plan()
+    assert "-e run=mnist -e confirm=mnist -e delete=true" in refused.value.remedy
+    assert server.writes == []
+
+
+def node(name: str, gpus: int) -> dict[str, Any]:
+    return {f"/api/v1/nodes/{name}": {"metadata": {"name": name}, "status": {"allocatable": {"nvidia.com/gpu": gpus}}}}
+
+
+def test_more_gpus_than_any_node_has_are_refused_with_the_largest() -> None:
+    server = ApiServer({**node("a", 2), **node("b", 4)})
+    with pytest.raises(TrainyardError, match="a pod of worker asks for 8 GPUs, and b has the most, 4"):
+        run(server, worker={"gpus": 8}).plan()
+    assert run(server, worker={"gpus": 4}).plan().changed
+    with pytest.raises(TrainyardError, match="no node has any"):
+        run(ApiServer(), worker={"gpus": 1}).plan()
+
+
+def test_a_secret_that_is_not_there_is_named() -> None:
+    wanted = {"env": {"KEY": {"secret": "mine", "key": "token"}}}
+    with pytest.raises(TrainyardError, match="there is no Secret trainings/mine"):
+        run(ApiServer(), worker=wanted).plan()
+    secret = {"metadata": {"name": "mine"}, "data": {"other": "eA=="}}
+    server = ApiServer({"/api/v1/namespaces/trainings/secrets/mine": secret})
+    with pytest.raises(TrainyardError, match="the key token is missing in the Secret trainings/mine"):
+        run(server, worker=wanted).plan()
+    secret["data"] = {"token": "eA=="}
+    assert run(ApiServer({"/api/v1/namespaces/trainings/secrets/mine": secret}), worker=wanted).plan().changed
