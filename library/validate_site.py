@@ -15,6 +15,13 @@ options:
   project:
     description: The checkout that holds C(roles/) and C(bundle.lock.yml). By default the one that holds the plugin.
     type: path
+  verb:
+    description:
+      - The playbook that is called. V(train) and V(train_stop) take short names from the command line, which are
+        checked, too; V(train) judges the training that they ask for in the place of those of the site.
+    type: str
+    choices: [site, train, train_stop]
+    default: site
 author:
   - trainyard
 attributes:
@@ -34,4 +41,9 @@ hosts:
   returned: always
   type: int
   sample: 4
+call:
+  description:
+    - Of V(train) its short names as C(given), with C(wait), C(resume) and C(replace); of V(train_stop) its short names.
+  returned: for these two verbs
+  type: dict
 """

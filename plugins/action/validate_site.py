@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import ansible.module_utils
 from ansible.plugins.action import ActionBase
+from ansible.utils.vars import load_extra_vars
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -32,8 +35,9 @@ from trainyard import lockfile
 from trainyard.brought import brought
 from trainyard.catalogue import read_catalogue
 from trainyard.site.collect import Resolver, collect_settings, read, read_versions
-from trainyard.site.model import Option, Site
+from trainyard.site.model import Option, Problem, Setting, Site
 from trainyard.site.rules import DEFAULTS_READ, check
+from trainyard.site.short_names import VERBS, stop_call, strange, train_call, wrong
 
 _LOCKED = re.compile(r"v?\{\{\s*lookup\(\s*['\"](?:[a-z_.]+\.)?locked_version['\"],\s*['\"](\w+)['\"]\s*\)\s*\}\}")
 """A default that is nothing but the locked version of an artefact."""
@@ -48,21 +52,54 @@ class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
         _, arguments = self.validate_argument_spec(
-            argument_spec={"project": {"type": "path", "default": str(PROJECT)}},
+            argument_spec={
+                "project": {"type": "path", "default": str(PROJECT)},
+                "verb": {"type": "str", "choices": ["site", *VERBS], "default": "site"},
+            },
         )
         try:
             site, hosts = self._site(Path(arguments["project"]), task_vars["hostvars"])
         except TrainyardError as error:
             return {**result, "failed": True, "msg": str(error)}
         result.update(changed=False, hosts=hosts)
-        problems = check(site)
+        problems: list[Problem] = []
+        if arguments["verb"] in VERBS:
+            site, problems, call = self._call(site, arguments["verb"], task_vars)
+            result["call"] = call
+        problems += check(site)
         if problems:
             count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+            subject = "The inventory has" if arguments["verb"] == "site" else "The inventory and the call have"
             lines = "".join(f"\n  - {problem}" for problem in problems)
-            result.update(failed=True, msg=f"The inventory has {count}; nothing was touched.{lines}")
+            result.update(failed=True, msg=f"{subject} {count}; nothing was touched.{lines}")
         else:
             result.update(msg=f"{hosts} hosts: no problem found.")
         return result
+
+    def _call(self, site: Site, verb: str, task_vars: Any) -> tuple[Site, list[Problem], dict[str, Any]]:
+        """The site with the training that the call asks for in the place of its own, and what is wrong with it."""
+        extra = load_extra_vars(self._loader)
+        given = {name: value for name, value in extra.items() if name in VERBS[verb]}
+        problems = [*strange(extra, verb, site), *wrong(given, verb)]
+        # What the call's own names are for is said better by its own rules.
+        site = replace(site, settings=[each for each in site.settings if each.name not in VERBS[verb]])
+        if verb == "train_stop":
+            return site, problems or list(stop_call(given)), given
+        known = [each.value for each in site.values("workloads_trainings") if isinstance(each.value, list)]
+        if "workloads_trainings" in task_vars:
+            # Here lookups may be carried out: this run is about to use the value.
+            known.append(self._templar.template(task_vars["workloads_trainings"]))
+        call = None
+        if not problems:
+            call, problems = train_call(
+                given, [each for each in (known[-1] if known else []) if isinstance(each, Mapping)], site.catalogue
+            )
+        settings = [each for each in site.settings if each.name != "workloads_trainings"]
+        settings.append(Setting("workloads_trainings", [call.wanted] if call else [], origin="with this call"))
+        # Without the training itself: it may hold an environment, and what is returned may be shown.
+        said = {**asdict(call), "given": given} if call else {}
+        said.pop("wanted", None)
+        return replace(site, settings=settings), problems, said
 
     def _site(self, project: Path, hostvars: Any) -> tuple[Site, int]:
         """Everything the rules look at, and the number of hosts."""

@@ -23,6 +23,7 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from trainyard import trainings
 from trainyard.catalogue import read_catalogue
+from trainyard.site.short_names import train_call
 
 Wanted = Sequence[Mapping[str, Any]]
 
@@ -38,6 +39,17 @@ def complete_trainings(wanted: Wanted, folders: Sequence[str], site: Mapping[str
         return trainings.complete_all(wanted, read_catalogue(folders), trainings.Defaults(**site))
     except TrainyardError as error:
         raise AnsibleFilterError(str(error)) from error
+
+
+def called_training(wanted: Wanted, folders: Sequence[str], given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The training that a call of train.yml asks for, in the place of the site's own.
+
+    :param given: its short names, which `validate_site` has checked.
+    """
+    call, problems = train_call(given, wanted, read_catalogue(folders))
+    if call is None:
+        raise AnsibleFilterError("; ".join(map(str, problems)))
+    return [call.wanted]
 
 
 def training_images(wanted: Wanted, folders: Sequence[str]) -> list[dict[str, str]]:
@@ -84,5 +96,5 @@ def image_layouts(
 
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., object]]:
-        found = (complete_trainings, image_layouts, training_images, training_runs)
+        found = (called_training, complete_trainings, image_layouts, training_images, training_runs)
         return {function.__name__: function for function in found}

@@ -1,0 +1,111 @@
+"""train.yml and train_stop.yml, called as users call them: what the modules get, and what is refused before them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.playbooks.runs import ROOT, copy, play
+
+# Two seconds and more for each start of Ansible.
+pytestmark = pytest.mark.slow
+
+BUNDLE = """
+from ansible.module_utils.basic import AnsibleModule
+OPTIONS = ("lock", "project", "cache_dir", "source", "artefacts", "progress_file")
+module = AnsibleModule({name: {"type": "raw"} for name in OPTIONS}, supports_check_mode=True)
+made = {name: {"digest": "sha256:" + "1" * 64, "layout": "/x"} for name in module.params["artefacts"]}
+module.exit_json(artefacts=made, missing=[], recipes=[])
+"""
+RECORD = """
+import os
+from pathlib import Path
+from ansible.module_utils.basic import AnsibleModule
+OPTIONS = %r
+module = AnsibleModule({name: {"type": "raw"} for name in OPTIONS})
+Path(os.environ["TOUCHED"], %r).write_text(module.jsonify(module.params))
+module.exit_json(changed=True, training={"result": "running"})
+"""
+TRAINING = (
+    *("kubeconfig", "training", "state", "replace", "resume", "wait", "log_dir", "isolation_probe"),
+    *("isolation_control", "pull_username", "pull_password", "progress_file"),
+)
+SITE = {
+    "supply": "mirror",
+    "site_dir": "/tmp/site",
+    "workloads_registry": "registry.site.lan/t",
+    "workloads_logs_claim": "training",
+    "workloads_trainings": [{"workload": "mnist_ps", "train_steps": 2000, "env": {"KEY": "s3cret"}}],
+}
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The playbooks with the real roles, and modules that only say what they were given."""
+    folder = copy(tmp_path_factory.mktemp("checkout"))
+    for name in ("roles", "workloads", "bundle.lock.yml"):
+        (folder / name).symlink_to(ROOT / name)
+    (folder / "library" / "bundle.py").write_text(BUNDLE, encoding="utf-8")
+    (folder / "library" / "training.py").write_text(RECORD % (TRAINING, "training"), encoding="utf-8")
+    stop = ("kubeconfig", "run", "confirm", "delete", "progress_file")
+    (folder / "library" / "training_stop.py").write_text(RECORD % (stop, "training_stop"), encoding="utf-8")
+    return folder
+
+
+def call(checkout: Path, folder: Path, verb: str, **given: Any) -> tuple[int, dict[str, Any], str]:
+    """Status, what the module was given (empty where it was not called), and the output."""
+    extra = [part for name, value in given.items() for part in ("-e", f"{name}={value}")]
+    status, touched, output = play(checkout, folder, f"playbooks/{verb}.yml", *extra, "-i", str(site(folder)))
+    path = folder / "touched" / {"train": "training", "train_stop": "training_stop"}[verb]
+    return status, json.loads(path.read_text(encoding="utf-8")) if touched else {}, output
+
+
+def site(folder: Path) -> Path:
+    """An inventory of the site's variables, so that the call's own are the only extra ones."""
+    path = folder / "more.yml"
+    hosts = {name: {"ansible_host": f"10.1.0.1{index}"} for index, name in enumerate(("m1", "cp1", "w1", "w2"))}
+    path.write_text(json.dumps({"all": {"hosts": hosts, "vars": SITE}}), encoding="utf-8")
+    return path
+
+
+def test_a_training_in_one_line(checkout: Path, tmp_path: Path) -> None:
+    status, given, output = call(checkout, tmp_path, "train", workload="mnist_ps", workers=4, wait="false")
+    assert status == 0, output
+    training = given["training"]
+    assert (training["name"], training["flags"]["train_steps"]) == ("mnist-ps", 2000)
+    assert {role["name"]: role.get("replicas") for role in training["roles"]}["worker"] == 4
+    assert training["roles"][0]["image"] == "registry.site.lan/t/tensorflow@sha256:" + "1" * 64
+    assert (given["wait"], given["resume"], given["replace"]) == (False, "auto", False)
+    assert "s3cret" not in output
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"workload": "mnist_ps", "worker": 4}, "Did you mean workers?"),
+        ({"workload": "mnist"}, "Did you mean mnist_ps?"),
+        ({"workload": "mnist_ps", "workers": 0}, "worker.replicas (with this call) is 0"),
+    ],
+)
+def test_a_call_that_cannot_be_touches_nothing(
+    checkout: Path, tmp_path: Path, given: dict[str, Any], said: str
+) -> None:
+    status, done, output = call(checkout, tmp_path, "train", **given)
+    assert (status, done) == (2, {}), output
+    assert said in output, output
+    assert "s3cret" not in output
+
+
+def test_a_stop_that_is_confirmed(checkout: Path, tmp_path: Path) -> None:
+    status, given, output = call(checkout, tmp_path, "train_stop", run="wide", confirm="wide", delete="true")
+    assert status == 0, output
+    assert (given["run"], given["confirm"], given["delete"]) == ("wide", "wide", "true")
+
+
+@pytest.mark.parametrize("given", [{"run": "wide"}, {"run": "wide", "confirm": "wild"}, {}])
+def test_a_stop_that_is_not_confirmed_touches_nothing(checkout: Path, tmp_path: Path, given: dict[str, Any]) -> None:
+    status, done, output = call(checkout, tmp_path, "train_stop", **given)
+    assert (status, done) == (2, {}), output

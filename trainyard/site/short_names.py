@@ -1,0 +1,163 @@
+"""The short names of `train.yml` and `train_stop.yml`: what a call says of one run, checked like variables."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible.module_utils.common.validation import check_type_bool, check_type_int
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.training.checks import FLAG_CHECKS
+from ansible.module_utils.trainyard.training.roles import ROLES, TOPOLOGIES
+
+from ..catalogue import Catalogue
+from ..trainings import INSTEAD, OF_ROLES, OF_RUN, entry_of, merged, run_name
+from .model import Problem, Site, quoted
+from .variables import fits
+
+TRAIN: Mapping[str, str] = {
+    "workload": "str",
+    "run": "str",
+    "workers": "int",
+    "ps": "int",
+    "gpus": "int",
+    "steps": "int",
+    "batch_size": "int",
+    "code": "str",
+    "command": "str",
+    "data": "str",
+    "wait": "bool",
+    "resume": "str",
+    "replace": "str",
+}
+"""Short name -> type."""
+STOP: Mapping[str, str] = {"run": "str", "confirm": "str", "delete": "bool"}
+VERBS = {"train": TRAIN, "train_stop": STOP}
+
+NEAR = 0.7
+"""Similarity from which another variable of the call is taken for a misspelt short name."""
+
+_COUNTS = {"workers": "worker", "ps": "ps"}
+_FLAGS = {"steps": "train_steps", "batch_size": "batch_size"}
+_KINDS = {"int": "a whole number from 0", "bool": "true or false", "str": "a string"}
+
+
+@dataclass(frozen=True)
+class Call:
+    """What `train.yml` was asked for.
+
+    :param wanted: the training, as an element of `workloads_trainings`.
+    :param wait: follow the run to its end.
+    :param resume: `auto` or `fresh`.
+    :param replace: end a run of this name that goes on with another description.
+    """
+
+    wanted: Mapping[str, Any]
+    wait: bool = True
+    resume: str = "auto"
+    replace: bool = False
+
+
+def strange(given: Mapping[str, Any], verb: str, site: Site) -> Iterator[Problem]:
+    """Variables of the call that were probably meant as short names."""
+    names = VERBS[verb]
+    prefixes = tuple(f"{role}_" for role in site.roles)
+    of_trainings = {*INSTEAD, *OF_RUN, *OF_ROLES, *ROLES, *FLAG_CHECKS}
+    for name, value in given.items():
+        if name in names or name in site.options or name.startswith(("ansible_", "_", *prefixes)):
+            continue
+        near = next(iter(difflib.get_close_matches(name, names, 1, NEAR)), "")
+        near = next((short for short, flag in _FLAGS.items() if flag == name), near)
+        if near:
+            yield _problem(name, value, f"{verb}.yml has no such short name", f"Did you mean {near}?")
+        elif name in of_trainings:
+            fault = f"{verb}.yml has no such short name; it has {', '.join(names)}"
+            yield _problem(name, value, fault, "Set it in workloads_trainings in the inventory, under the run's name.")
+
+
+def wrong(given: Mapping[str, Any], verb: str) -> Iterator[Problem]:
+    """Short names with a value of another type."""
+    for name, kind in VERBS[verb].items():
+        value = given.get(name)
+        if name not in given:
+            continue
+        if not fits(value, kind) or value in (None, "") or (kind == "int" and check_type_int(value) < 0):
+            yield _problem(name, value, f"not {_KINDS[kind]}", f"Write {_KINDS[kind]}.")
+    if given.get("resume", "auto") not in ("auto", "fresh"):
+        yield _problem("resume", given["resume"], "not one of the allowed values", "Use one of: auto, fresh.")
+
+
+def stop_call(given: Mapping[str, Any]) -> Iterator[Problem]:
+    """A stop that is not confirmed."""
+    run = given.get("run")
+    if not run:
+        yield _problem("run", None, "train_stop.yml stops one run", "Give its name twice, as run and as confirm.")
+    elif given.get("confirm") != run:
+        remedy = f"Give -e confirm={run} as well: the run saves and ends then."
+        yield _problem("confirm", given.get("confirm"), f'not the name of the run, "{run}"', remedy)
+
+
+def train_call(
+    given: Mapping[str, Any], listed: Sequence[Mapping[str, Any]], catalogue: Catalogue
+) -> tuple[Call | None, list[Problem]]:
+    """The training that a call asks for: what the inventory says of the run of this name, and the short names above it.
+
+    :param given: short names whose types are right.
+    :param listed: `workloads_trainings` of the site.
+    """
+    name = run_name(given)
+    base: Mapping[str, Any] = next((each for each in listed if name and run_name(each) == name), {})
+    workload = given.get("workload") or base.get("workload")
+    if not workload:
+        remedy = f"Use one of: {', '.join(sorted(catalogue))}."
+        return None, [_problem("workload", None, "train.yml runs one workload of the catalogue", remedy)]
+    if base and base["workload"] != workload:
+        fault = f"workloads_trainings has it with the workload {base['workload']}"
+        return None, [_problem("run", name, fault, "Choose another name.")]
+    try:
+        entry = entry_of({"workload": workload}, catalogue)
+    except TrainyardError as error:
+        return None, [_problem("workload", workload, "not in the catalogue of workloads", error.remedy)]
+    above, problems = _above(given, entry)
+    wanted = merged({**base, "workload": workload, "run": name}, above)
+    wait = check_type_bool(given.get("wait", True))
+    flags = {**(entry.get("flags") or {}), **(wanted.get("flags") or {}), **wanted}
+    if wait and "wait" in given and str(flags.get("train_steps")) == "0":
+        problems.append(_problem("wait", True, "a training without an end (steps 0) has none", "Use wait=false."))
+    if given.get("replace", name) != name:
+        fault = f'not the name of the run, "{name}"'
+        problems.append(_problem("replace", given["replace"], fault, f"Give -e replace={name} to end that run."))
+    call = Call(wanted, wait, str(given.get("resume", "auto")), replace="replace" in given)
+    return (None if problems else call), problems
+
+
+def _above(given: Mapping[str, Any], entry: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+    """What the short names change of an entry."""
+    problems = []
+    topology = TOPOLOGIES.get(str(entry.get("topology", "parameter_server")))
+    above: dict[str, Any] = {key: given[key] for key in ("code", "command") if key in given}
+    for short, role in _COUNTS.items():
+        if short in given:
+            above[role] = {"replicas": check_type_int(given[short])}
+            if topology and role not in topology.roles:
+                problems.append(_problem(short, given[short], f"this workload has no {role}", "Leave it out."))
+    if "gpus" in given and topology:
+        computing = next(name for name, kind in topology.roles.items() if kind.computes)
+        above[computing] = {**above.get(computing, {}), "gpus": check_type_int(given["gpus"])}
+    for short, flag in _FLAGS.items():
+        if short not in given:
+            continue
+        if flag in (entry.get("flags") or {}):
+            above[flag] = check_type_int(given[short])
+        else:
+            problems.append(_problem(short, given[short], "this workload's program has no such flag", "Leave it out."))
+    if "data" in given:
+        image = "/" in str(given["data"]) or ":" in str(given["data"])
+        above["data"] = {"image" if image else "claim": given["data"]}
+    return above, problems
+
+
+def _problem(name: str, value: Any, fault: str, remedy: str) -> Problem:
+    return Problem(f"variable {name}", "missing" if value is None else quoted(value), fault, remedy)
