@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.kube.api import Api, KubeError, Object
-from ansible.module_utils.trainyard.training.jobset import API_VERSION, NAME_LABEL
+from ansible.module_utils.trainyard.training.names import JOBSET_API, NAME_LABEL
 from ansible.module_utils.trainyard.training.watch import pod_state
 
 from .runs import newest
@@ -119,7 +119,7 @@ def _lines(api: Api, namespace: str, pod: str) -> Iterator[str]:
 
 
 def _ended(api: Api, place: Place) -> bool:
-    found = api.get(API_VERSION, "JobSet", place.run, place.namespace)
+    found = api.get(JOBSET_API, "JobSet", place.run, place.namespace)
     return found is None or bool((found.get("status") or {}).get("terminalState"))
 
 

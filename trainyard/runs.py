@@ -10,19 +10,19 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ansible.module_utils.trainyard.kube.api import Api, Object
-from ansible.module_utils.trainyard.training.jobset import (
-    API_VERSION,
+from ansible.module_utils.trainyard.training.logs import Event, events, last
+from ansible.module_utils.trainyard.training.names import (
     ATTEMPT_ANNOTATION,
     HASH_ANNOTATION,
+    JOBSET_API,
     NAME_LABEL,
+    RESULT_KEY,
     ROLE_LABEL,
+    WORKLOAD_ANNOTATION,
+    result_name,
 )
-from ansible.module_utils.trainyard.training.logs import Event, events, last
-from ansible.module_utils.trainyard.training.objects import RESULT_KEY, result_name
 from ansible.module_utils.trainyard.training.watch import index_of, pod_state, role_of
 
-WORKLOAD = "trainyard.dev/workload"
-"""Annotation with the entry of the catalogue."""
 GPU = "nvidia.com/gpu"
 ENDED = ("passed", "no_bound", "failed", "stopped", "ended")
 STUCK = ("Unschedulable", "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "CreateContainerConfigError")
@@ -66,7 +66,7 @@ def runs(api: Api, now: datetime) -> list[Row]:
 
     :raises KubeError: the cluster does not answer, or refuses.
     """
-    sets = {_key(each): each for each in api.list(API_VERSION, "JobSet") if HASH_ANNOTATION in _annotations(each)}
+    sets = {_key(each): each for each in api.list(JOBSET_API, "JobSet") if HASH_ANNOTATION in _annotations(each)}
     records = {}
     for each in api.list("v1", "ConfigMap", labels="app.kubernetes.io/managed-by=trainyard"):
         if RESULT_KEY in (each.get("data") or {}):
@@ -109,7 +109,9 @@ def row(
     return Row(
         run=name,
         namespace=namespace,
-        workload=str((_annotations(jobset) if jobset else {}).get(WORKLOAD, "") or known.get("workload", "")),
+        workload=str(
+            (_annotations(jobset) if jobset else {}).get(WORKLOAD_ANNOTATION, "") or known.get("workload", "")
+        ),
         state=state,
         why=why,
         step=step.get("step", known.get("steps")),
@@ -177,7 +179,7 @@ def _age(jobset: Object | None, attempt: str, now: datetime) -> float | None:
         if jobset:
             begin = datetime.fromisoformat(jobset["metadata"]["creationTimestamp"])
         else:
-            begin = datetime.strptime(attempt, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+            begin = datetime.strptime(attempt.partition("-")[0], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     except (KeyError, ValueError):
         return None
     return max(0.0, (now - begin).total_seconds())

@@ -36,7 +36,7 @@ def jobset(ended: str = "", **meta: Any) -> dict[str, Any]:
 
 def pod(role: str, index: int, state: dict[str, Any] | None = None, *, when: int = 0, gpus: int = 0) -> dict[str, Any]:
     labels = {
-        "jobset.sigs.k8s.io/jobset-name": "wide",
+        "trainyard.dev/run": "wide",
         "trainyard.dev/role": role,
         "batch.kubernetes.io/job-completion-index": str(index),
     }
