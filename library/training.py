@@ -197,6 +197,10 @@ training:
     restarts: 0
     released: true
     logs: [/var/lib/trainyard/logs/trainings-mnist/20261121T120000Z/mnist-chief-0-0-abcde.log]
+left_alone:
+  description: Why nothing was done about a run of the name that goes on with another description; empty otherwise.
+  type: str
+  returned: always
 planned:
   description: False when check mode could not reach the API server.
   type: bool
@@ -243,7 +247,7 @@ def main() -> None:
         supports_check_mode=True,
     )
     params = module.params
-    result: dict[str, Any] = {"planned": True}
+    result: dict[str, Any] = {"planned": True, "left_alone": ""}
     try:
         login = Login(params["pull_username"], params["pull_password"]) if params["pull_username"] else None
         training = parse_training(params["training"], login)
@@ -265,6 +269,7 @@ def main() -> None:
                 resume=params["resume"],
                 wait=params["wait"],
             )
+            result["left_alone"] = run.left_alone
             if run.left_alone:
                 module.warn(f"{run.left_alone}. End it for this one with workloads_replace={training.name}.")
             return plan

@@ -23,6 +23,8 @@ from .names import (
 from .template import logs_claim, volume_claim
 
 POLICY_API = "networking.k8s.io/v1"
+DEFAULT_DENY = "default-deny"
+"""Policy of the namespace, which all its runs share."""
 
 SYSTEM_NAMESPACE = "trainyard-system"
 COLLECTOR = "lost-pod-collector"
@@ -52,8 +54,14 @@ def collector_binding(training: Training) -> Object:
 
 
 def policy(training: Training, name: str, spec: Object) -> Object:
-    meta = {"name": name, "namespace": training.namespace, "labels": MANAGED}
+    labels = MANAGED if name == DEFAULT_DENY else of_run(training)
+    meta = {"name": name, "namespace": training.namespace, "labels": labels}
     return {"apiVersion": POLICY_API, "kind": "NetworkPolicy", "metadata": meta, "spec": spec}
+
+
+def of_run(training: Training) -> dict[str, str]:
+    """Labels of what is the run's own, by which it is found and deleted with it."""
+    return {**MANAGED, NAME_LABEL: training.name}
 
 
 def network_policies(training: Training) -> list[Object]:
@@ -72,7 +80,7 @@ def network_policies(training: Training) -> list[Object]:
         "ports": [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}],
     }
     return [
-        policy(training, "default-deny", {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}),
+        policy(training, DEFAULT_DENY, {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}),
         policy(
             training,
             training.name,
@@ -113,7 +121,7 @@ def volume(training: Training) -> list[Object]:
     claim: Object = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": {"name": claim_name, "namespace": training.namespace, "labels": MANAGED},
+        "metadata": {"name": claim_name, "namespace": training.namespace, "labels": of_run(training)},
         "spec": spec,
     }
     if not logs.path:
@@ -122,7 +130,7 @@ def volume(training: Training) -> list[Object]:
     local: Object = {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
-        "metadata": {"name": volume_name, "labels": MANAGED},
+        "metadata": {"name": volume_name, "labels": of_run(training)},
         "spec": {
             "capacity": {"storage": logs.size},
             "accessModes": ["ReadWriteOnce"],
@@ -157,7 +165,7 @@ def node_folders(training: Training) -> list[Object]:
             {
                 "apiVersion": "v1",
                 "kind": "PersistentVolume",
-                "metadata": {"name": volume_name, "labels": MANAGED},
+                "metadata": {"name": volume_name, "labels": of_run(training)},
                 "spec": {
                     **common,
                     "capacity": size,
@@ -170,7 +178,7 @@ def node_folders(training: Training) -> list[Object]:
             {
                 "apiVersion": "v1",
                 "kind": "PersistentVolumeClaim",
-                "metadata": {"name": name, "namespace": training.namespace, "labels": MANAGED},
+                "metadata": {"name": name, "namespace": training.namespace, "labels": of_run(training)},
                 "spec": {**common, "volumeName": volume_name, "resources": {"requests": size}},
             },
         ]
@@ -187,7 +195,7 @@ def pull_secret(training: Training) -> list[Object]:
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": f"{training.name}-pull", "namespace": training.namespace, "labels": MANAGED},
+        "metadata": {"name": f"{training.name}-pull", "namespace": training.namespace, "labels": of_run(training)},
         "type": "kubernetes.io/dockerconfigjson",
         "data": {".dockerconfigjson": base64.b64encode(json.dumps(config).encode()).decode()},
     }
@@ -209,7 +217,7 @@ def result_record(training: Training, result: Mapping[str, Any]) -> Object:
         "metadata": {
             "name": result_name(training.name),
             "namespace": training.namespace,
-            "labels": {**MANAGED, NAME_LABEL: training.name},
+            "labels": of_run(training),
             "annotations": {
                 HASH_ANNOTATION: spec_hash(training),
                 ATTEMPT_ANNOTATION: str(result.get("attempt", "")),

@@ -16,7 +16,7 @@ from . import record
 from .follow import Follower, Settings
 from .jobset import spec_hash
 from .model import Logs, Role, Training
-from .objects import COLLECTOR, collector_binding, logs_volume, node_of, result_record, surroundings
+from .objects import COLLECTOR, DEFAULT_DENY, collector_binding, logs_volume, node_of, result_record, surroundings
 from .probe import probe_objects, repeat
 from .state import attempt_of, ended, hash_of, live_object
 from .submit import RELEASE_SECONDS, refuse_another_workload, refuse_what_has_no_place, runners, submit
@@ -83,14 +83,15 @@ class Run:
         live = live_object(self._api, training.namespace, training.name)
         refuse_another_workload(training, live, found)
         result = {"name": training.name, **record.read(found)}
-        done = hash_of(found) if record.succeeded(result) and resume == "auto" else None
+        done = hash_of(found) if record.succeeded(result) else None
+        goes_on = live is not None and ended(live) is None
         wanted = spec_hash(training)
-        choice = SUBMIT if restart else decide(
+        choice = SUBMIT if restart or (resume == "fresh" and not goes_on) else decide(
             wanted, done, hash_of(live),
             ended=ended(live), endless=training.endless, replace=may_end,
             proven=not (self._settings.stranger and training.probed) or _answered(result),
         )  # fmt: skip
-        if choice == ADOPT and not wait and not ended(live):
+        if choice == ADOPT and goes_on and not wait:
             choice = KEEP
         if choice == LEAVE:
             # What stands round it is its own, too; but it shall survive the loss of a node.
@@ -101,9 +102,11 @@ class Run:
         if choice == SUBMIT:
             refuse_what_has_no_place(self._api, training)
         around = plan_objects(self._api, surroundings(training))
-        if choice == KEEP:
-            self.result = result if ended(live) or not live else {**result, "result": record.RUNNING}
+        if choice == KEEP and not goes_on:
+            self.result = result
             return around
+        if choice == KEEP:
+            return self._kept_running(around, result, attempt_of(live))
         if choice == PROBE and training.probed:
             probe = partial(self._probe, training.probed, result)
             step = Step(f"Repeat the isolation probe of the training {training.name}", probe)
@@ -123,11 +126,23 @@ class Run:
             },
         )
 
+    def _kept_running(self, around: Plan, result: dict[str, Any], attempt: str) -> Plan:
+        """The plan for a run that goes on by itself; who submitted it may not have lived to remember it."""
+        if result.get("attempt") == attempt:
+            self.result = {**result, "result": record.RUNNING}
+            return around
+        self.result = record.submitted(self._training, attempt)
+        step = Step(
+            f"Record that the training {self._training.name} goes on",
+            partial(record.keep, self._api, self._training, self.result),
+        )
+        return Plan([*around.steps, step], around.before, around.after)
+
     def remove_plan(self) -> Plan:
         """Steps that delete the run and what was made for it; the namespace and the files of the volume stay."""
         training = self._training
         # Backwards: a claim before its volume, which waits for it.
-        shared = (training.namespace, "default-deny", COLLECTOR)
+        shared = (training.namespace, DEFAULT_DENY, COLLECTOR)
         # Its own volume, too, from before the site had shared storage.
         own_files = replace(training, logs=Logs(size="1Gi", node="-", path="/-"))
         own = [obj for obj in surroundings(own_files) if obj["metadata"]["name"] not in shared]

@@ -12,7 +12,7 @@ from ..core.waiter import wait_until
 from ..kube.api import Api, KubeError, Object, describe
 from ..kube.apply import retry
 from . import record
-from .found import Found, find
+from .found import LABELS, Found, find
 from .logs import Event, events, last
 from .names import (
     DECIDING_ANNOTATION,
@@ -21,7 +21,6 @@ from .names import (
     NAME_LABEL,
     ROLE_LABEL,
     TOPOLOGY_ANNOTATION,
-    result_name,
 )
 from .pods import container_security, pod_security
 from .state import attempt_of, workload_of
@@ -30,6 +29,15 @@ STOP_SECONDS = 180.0
 """For pods to save and to end: their grace, and what the node takes besides."""
 DELETE_SECONDS = 300.0
 TAIL = 200
+OWN = (
+    ("v1", "PersistentVolumeClaim"),
+    ("v1", "PersistentVolume"),
+    ("v1", "Secret"),
+    ("networking.k8s.io/v1", "NetworkPolicy"),
+    # Last: as long as it is there, the same call finds the run again.
+    ("v1", "ConfigMap"),
+)
+"""What bears the label of a run, in the order in which it is deleted."""
 
 
 class Stop:
@@ -107,16 +115,14 @@ class Stop:
             self._empty(files)
         else:
             self._say(f"training {found.name}: where its files lie is not on record, and they stay")
-        own = f"{found.namespace}-{found.name}-logs"
-        for version, kind, name, namespace in (
-            ("v1", "PersistentVolumeClaim", f"{found.name}-logs", found.namespace),
-            ("v1", "PersistentVolume", own, None),
-            ("v1", "Secret", f"{found.name}-pull", found.namespace),
-            ("networking.k8s.io/v1", "NetworkPolicy", found.name, found.namespace),
-            # Last: as long as it is there, the same call finds the run again.
-            ("v1", "ConfigMap", result_name(found.name), found.namespace),
-        ):
-            self._api.delete(version, kind, name, namespace)
+        for version, kind in OWN:
+            for obj in self._api.list(version, kind, labels=f"{LABELS},{NAME_LABEL}={found.name}"):
+                meta = obj["metadata"]
+                # Volumes are in no namespace; their names begin with that of their claim.
+                if meta.get("namespace", found.namespace) != found.namespace:
+                    continue
+                if "namespace" in meta or meta["name"].startswith(f"{found.namespace}-"):
+                    self._api.delete(version, kind, meta["name"], meta.get("namespace"))
         self.result = {}
 
     def _empty(self, files: Mapping[str, str]) -> None:

@@ -27,7 +27,8 @@ from ansible.module_utils.basic import AnsibleModule
 OPTIONS = %r
 module = AnsibleModule({name: {"type": "raw"} for name in OPTIONS})
 Path(os.environ["TOUCHED"], %r).write_text(module.jsonify(module.params))
-module.exit_json(changed=True, training={"result": "running"})
+left_alone = os.environ.get("LEFT_ALONE", "")
+module.exit_json(changed=True, training={"result": "running"}, left_alone=left_alone)
 """
 TRAINING = (
     *("kubeconfig", "training", "state", "replace", "resume", "wait", "log_dir", "isolation_probe"),
@@ -80,6 +81,15 @@ def test_a_training_in_one_line(checkout: Path, tmp_path: Path) -> None:
     assert training["roles"][0]["image"] == "registry.site.lan/t/tensorflow@sha256:" + "1" * 64
     assert (given["wait"], given["resume"], given["replace"]) == (False, "auto", False)
     assert "s3cret" not in output
+
+
+def test_a_run_that_was_left_alone_is_no_success(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEFT_ALONE", "mnist-ps goes on with another description")
+    status, _, output = call(checkout, tmp_path, "train", workload="mnist_ps", steps=5)
+    assert status == 2, output
+    assert "-e replace=mnist-ps" in output
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.kube.api import Api
 from ansible.module_utils.trainyard.training.found import Found
 from ansible.module_utils.trainyard.training.jobset import run_object
-from ansible.module_utils.trainyard.training.objects import result_record
+from ansible.module_utils.trainyard.training.objects import result_record, surroundings
 from ansible.module_utils.trainyard.training.record import submitted
 from ansible.module_utils.trainyard.training.stop import Stop, cleaner
 
-from tests.unit.apiserver import ApiServer
+from tests.unit.apiserver import ApiServer, plural
 from tests.unit.training.samples import training
 
 SPACE = "/api/v1/namespaces/trainings"
@@ -23,6 +23,15 @@ RECORD = f"{SPACE}/configmaps/mnist-result"
 CLEANER = f"{SPACE}/pods/mnist-cleaner"
 TRAINING = training(logs={"claim": "training"})
 LOG = '{"event": "step", "step": 40}\n{"event": "evaluate", "accuracy": 0.5}\n{"event": "step", "step": 60}\n'
+
+
+RAW = {"name": "raw", "mount": "/raw", "path": "/srv/raw"}
+
+
+def path(obj: dict[str, Any]) -> str:
+    meta, version = obj["metadata"], obj["apiVersion"]
+    place = f"namespaces/{meta['namespace']}/" if "namespace" in meta else ""
+    return f"/{'apis' if '/' in version else 'api'}/{version}/{place}{plural(obj['kind'])}/{meta['name']}"
 
 
 class Cluster(ApiServer):
@@ -40,6 +49,9 @@ class Cluster(ApiServer):
         objects: dict[str, Any] = {RECORD: record, f"{SPACE}/pods/mnist-chief/log": lambda _: LOG}
         if live:
             objects |= {f"{SETS}/mnist": {**made, "status": {"terminalState": state}}, f"{SPACE}/pods/mnist-chief": pod}
+        around = [*surroundings(training(logs={"node": "n", "path": "/srv"}, worker={"volumes": [RAW]}))]
+        other = result_record(training(name="other", logs={"claim": "training"}), {"result": "passed"})
+        objects |= {path(obj): json.loads(json.dumps(obj)) for obj in [*around, other]}
         self._cleaned = cleaned
         super().__init__(objects)
 
@@ -92,7 +104,14 @@ def test_a_run_that_has_ended_keeps_its_result(live: bool, state: str, result: s
 def test_record_and_files_go_where_that_is_asked_for(live: bool) -> None:
     server = Cluster(live=live, result="running" if live else "stopped")
     assert stop(server, delete=True)[-1] == "Delete the files and the record of the run mnist"
-    assert not {RECORD, CLEANER, f"{SETS}/mnist"} & server.objects.keys()
+    left = {key for key in server.objects if not key.endswith("/log")}
+    # The namespace, what its runs share, and what is another run's.
+    assert {key.rpartition("/")[2] for key in left} == {
+        "trainings",
+        "lost-pod-collector",
+        "default-deny",
+        "other-result",
+    }
     with pytest.raises(TrainyardError, match="There is no run mnist"):
         stop(server)
 
@@ -115,5 +134,5 @@ def test_a_name_that_is_no_run_is_refused_with_those_that_are() -> None:
     server = Cluster()
     with pytest.raises(TrainyardError) as refused:
         stop(server, "mnits")
-    assert str(refused.value) == "There is no run mnits. Did you mean mnist? There are: mnist."
+    assert str(refused.value) == "There is no run mnits. Did you mean mnist? There are: mnist, other."
     assert server.writes == []

@@ -101,6 +101,12 @@ def test_without_waiting_the_plan_ends_with_the_submission() -> None:
     [
         ({RECORD: recorded("passed")}, {}, ""),
         ({RECORD: recorded("passed")}, {"resume": "fresh"}, "Run training mnist"),
+        ({RECORD: recorded("passed"), f"{SETS}/mnist": live(state="Completed")}, {}, ""),
+        ({f"{SETS}/mnist": live(state="Completed")}, {"resume": "fresh"}, "Run training mnist"),
+        ({RECORD: recorded("running"), f"{SETS}/mnist": live()}, {"resume": "fresh"}, "Wait for training mnist"),
+        # Who submitted it did not live to remember it.
+        ({f"{SETS}/mnist": live()}, {"wait": False}, "Record that the training mnist goes on"),
+        ({RECORD: recorded("running"), f"{SETS}/mnist": live()}, {"wait": False}, ""),
         # A record of what did not succeed keeps nobody from trying again.
         ({RECORD: recorded("failed")}, {}, "Run training mnist"),
         ({RECORD: recorded("stopped")}, {}, "Run training mnist"),
