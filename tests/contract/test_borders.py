@@ -19,12 +19,13 @@ ALLOWED = {
     "kube": {"core", "net"},
     "training": {"core", "kube"},
     "verify": {"core", "kube", "net", "training"},
-    "bundle": {"core"},
+    "oci": {"core"},
+    "bundle": {"core", "oci"},
     "lab": {"core"},
 }
 """Package -> the packages whose modules it may import, besides its own."""
 
-ON_HOSTS = ("core", "host", "net", "kubeadm", "bundle")
+ON_HOSTS = ("core", "host", "net", "kubeadm", "oci", "bundle")
 """Packages whose code runs on hosts (the bundle's on a builder), of which the oldest (Ubuntu 22.04) has Python 3.10."""
 
 

@@ -1,0 +1,1 @@
+"""Folders of code as OCI images of one layer, packed without a builder."""

@@ -1,0 +1,142 @@
+"""What of a folder of code goes into its image, and what cannot."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import NoReturn
+
+from ..core.errors import TrainyardError
+from . import ignore
+
+LIMIT = 64 << 20
+"""Bytes of all files together: what is larger is data, which has an image or a claim of its own."""
+NAMED = 5
+"""Files that an error names."""
+WHITEOUT = ".wh."
+"""Begins a name by which a layer deletes a file of the layers below it (OCI image specification, layer.md)."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file, folder or link.
+
+    :param name: path below the folder, with slashes.
+    :param mode: permission bits, of which the image keeps whether the owner may execute a file.
+    :param size: of a file, in bytes.
+    :param target: of a link; empty for anything else.
+    """
+
+    name: str
+    mode: int
+    size: int = 0
+    target: str = ""
+    is_folder: bool = False
+
+    @property
+    def is_file(self) -> bool:
+        return not self.is_folder and not self.target
+
+
+def read(folder: Path) -> list[Entry]:
+    """What is to be packed, sorted by name: files and links that no rule leaves out, and the folders on their way.
+
+    Empty folders are not kept, as git keeps none: a clone has the same image.
+
+    :raises TrainyardError: the folder is not there, empty, too big, or has something that no image can hold.
+    """
+    if not os.path.isdir(folder):
+        raise TrainyardError(
+            f"The code folder {folder} {'is not a folder' if os.path.exists(folder) else 'does not exist'}.",
+            remedy="Name the folder that holds the program.",
+        )
+    found: dict[str, Entry] = {}
+    faults = []
+    for path, relative in _walk(folder, ignore.read(folder)):
+        fault = _fault(folder, path, relative)
+        if fault:
+            faults.append(f"{relative} {fault}")
+        else:
+            found[str(relative)] = _entry(path, relative)
+            found |= {str(parent): Entry(str(parent), 0o755, is_folder=True) for parent in list(relative.parents)[:-1]}
+    if faults:
+        raise TrainyardError(
+            f"The code folder {folder} cannot be packed: {_some(faults)}.",
+            remedy=f"Remove what is named, or leave it out by a line in {ignore.FILE}.",
+        )
+    if not found:
+        raise TrainyardError(
+            f"The code folder {folder} has no file that could be packed.",
+            remedy=f"Name the folder that holds the program, or see what its {ignore.FILE} leaves out.",
+        )
+    entries = [found[name] for name in sorted(found)]
+    _check_size(folder, entries)
+    return entries
+
+
+def _walk(folder: Path, rules: ignore.Rules) -> Iterator[tuple[Path, PurePosixPath]]:
+    """Everything that is not a folder and that no rule leaves out: its path, and its path below the folder."""
+    for place, folders, files in os.walk(folder, onerror=_unreadable):
+        below = PurePosixPath(Path(place).relative_to(folder))
+        # A link to a folder is a link: it is packed as one, and not entered.
+        links = [name for name in folders if os.path.islink(os.path.join(place, name))]
+        folders[:] = [
+            name for name in folders if name not in links and not rules.leaves_out(below / name, is_folder=True)
+        ]
+        for name in (*links, *files):
+            if not rules.leaves_out(below / name):
+                yield Path(place, name), below / name
+
+
+def _unreadable(error: OSError) -> NoReturn:
+    raise TrainyardError(f"{error.filename} cannot be read: {error.strerror}.") from error
+
+
+def _entry(path: Path, relative: PurePosixPath) -> Entry:
+    status = path.lstat()
+    if stat.S_ISLNK(status.st_mode):
+        return Entry(str(relative), 0o777, target=os.readlink(path))
+    return Entry(str(relative), status.st_mode & 0o777, size=status.st_size)
+
+
+def _fault(folder: Path, path: Path, relative: PurePosixPath) -> str:
+    """Why something cannot be part of an image; empty when it can."""
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        target = os.readlink(path)
+        # An absolute one would lead elsewhere in a pod, wherever it leads here.
+        inside = not os.path.isabs(target) and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+        return "" if inside else f"is a link that leads out of the folder, to {target}"
+    if not stat.S_ISREG(mode):
+        kind = "a socket" if stat.S_ISSOCK(mode) else "a pipe" if stat.S_ISFIFO(mode) else "a device"
+        return f"is {kind}"
+    if any(part.startswith(WHITEOUT) for part in relative.parts):
+        return f"has a name that begins with {WHITEOUT}, which deletes a file in an image"
+    try:
+        str(relative).encode()
+    except UnicodeEncodeError:
+        return "has a name that is not UTF-8"
+    return "" if os.access(path, os.R_OK, effective_ids=True) else "cannot be read"
+
+
+def _check_size(folder: Path, entries: Sequence[Entry]) -> None:
+    total = sum(entry.size for entry in entries)
+    if total > LIMIT:
+        biggest = sorted(entries, key=lambda entry: -entry.size)[:NAMED]
+        raise TrainyardError(
+            f"The code folder {folder} has {_mib(total)}, at most {LIMIT >> 20} MiB are packed; the biggest files are "
+            f"{', '.join(f'{entry.name} ({_mib(entry.size)})' for entry in biggest if entry.is_file)}.",
+            remedy=f"Leave out data and results by lines in {ignore.FILE}: data has an image or a claim of its own.",
+        )
+
+
+def _some(faults: Sequence[str]) -> str:
+    shown = "; ".join(sorted(faults)[:NAMED])
+    return shown + (f"; and {len(faults) - NAMED} more" if len(faults) > NAMED else "")
+
+
+def _mib(size: int) -> str:
+    return f"{size / (1 << 20):.1f} MiB"

@@ -1,0 +1,59 @@
+"""What `.trainignore` leaves out, one pattern a row."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+import pytest
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.oci import ignore
+
+
+def rules(folder: Path, *lines: str) -> ignore.Rules:
+    (folder / ignore.FILE).write_text("\n".join(lines))
+    return ignore.read(folder)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "out", "stays"),
+    [
+        ("*.log", ["a.log", "sub/a.log"], ["a.logs", "log"]),
+        ("run?.py", ["run1.py"], ["run.py", "run12.py"]),
+        ("[ab].py", ["a.py", "x/b.py"], ["c.py"]),
+        ("data", ["data", "sub/data", "data/train.bin"], ["database"]),
+        ("data/", ["data/train.bin", "sub/data/train.bin"], ["data", "sub/data"]),
+        ("/data", ["data", "data/train.bin"], ["sub/data"]),
+        ("sub/data", ["sub/data", "sub/data/x"], ["data", "more/sub/data"]),
+        ("/notes/*.txt", ["notes/a.txt"], ["notes/deep/a.txt", "a.txt"]),
+        ("/out/", ["out/a"], ["out", "sub/out/a"]),
+        ("*.tmp   ", ["a.tmp"], ["tmp"]),
+        ("# a.py", [], ["a.py", "# a.py"]),
+        ("", [], ["a.py"]),
+    ],
+)
+def test_patterns(tmp_path, pattern: str, out: list[str], stays: list[str]) -> None:
+    found = rules(tmp_path, pattern)
+    assert [path for path in out if not found.leaves_out(PurePosixPath(path))] == []
+    assert [path for path in stays if found.leaves_out(PurePosixPath(path))] == []
+
+
+def test_a_pattern_for_folders_holds_for_the_folder_itself(tmp_path) -> None:
+    found = rules(tmp_path, "data/")
+    assert found.leaves_out(PurePosixPath("sub/data"), is_folder=True)
+
+
+@pytest.mark.parametrize("path", [".git/HEAD", "sub/.git", "a/__pycache__/b.pyc", ".trainignore"])
+def test_some_names_never_belong_to_an_image(tmp_path, path: str) -> None:
+    assert ignore.read(tmp_path).leaves_out(PurePosixPath(path))
+
+
+@pytest.mark.parametrize("line", ["!keep.py", "**/data", "a\\*b", "/", "./a", "a//b", "../data"])
+def test_what_it_does_not_know_is_refused_with_its_line(tmp_path, line: str) -> None:
+    with pytest.raises(TrainyardError, match=r"\.trainignore, line 2: .* is not a pattern"):
+        rules(tmp_path, "# fine", line)
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path) -> None:
+    (tmp_path / ignore.FILE).write_bytes(b"\xff\xfe")
+    with pytest.raises(TrainyardError, match=r"\.trainignore cannot be read"):
+        ignore.read(tmp_path)
