@@ -22,6 +22,7 @@ MADE_FROM = {
     "python_wheels": "Python index, hashes in requirements.txt",
     "npm_files": "npm, hash in the lock",
     "image": "the artefacts above",
+    "code": "code of this repository",
     "vendor_files": "nothing: only the vendor has it",
     "vendor_image": "nothing: only the vendor has it",
 }

@@ -81,11 +81,15 @@ class Assembly:
 
     @property
     def recipes(self) -> list[str]:
-        """Names of what is missing and made from a recipe, be it here or on another machine."""
-        return [name for name in self.missing if self.choices[name].origin == "source"]
+        """Names of what is missing and made from a recipe, here, or on another machine where that makes what it can."""
+        return [name for name in self.missing if self._is_recipe(name)]
+
+    def _is_recipe(self, name: str) -> bool:
+        made_here = self.delivered is not None and self.artefacts[name].is_made_anywhere
+        return self.choices[name].origin == "source" and not made_here
 
     def _is_delivered(self, name: str) -> bool:
-        return self.delivered is not None and self.choices[name].origin == "source"
+        return self.delivered is not None and self._is_recipe(name)
 
     def _inputs(self, name: str) -> frozenset[str]:
         """What has to be there before this one comes into the store."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import yaml
 
 from ..core.errors import TrainyardError
+from ..oci import ignore
 from .origin import Origin, parse
 
 SCHEMA = 1
@@ -33,6 +34,7 @@ REQUIRED = {
     "rootfs": ("suites", "packages"),
     "disk": ("rootfs",),
     "image": ("reference", "containerfile"),
+    "code": ("reference", "folder"),
     "vendor_image": ("reference", "upstream"),
     "vendor_files": ("upstream",),
 }
@@ -80,8 +82,13 @@ class Artefact:
 
     @property
     def product(self) -> str:
-        """What it is when it is there, whoever made it: an image of the vendor is an `image`."""
-        return self.kind.removeprefix(VENDOR)
+        """What it is when it is there, whoever made it: an image of the vendor, or of code alone, is an `image`."""
+        return "image" if self.kind == "code" else self.kind.removeprefix(VENDOR)
+
+    @property
+    def is_made_anywhere(self) -> bool:
+        """Whether its builder needs neither programs nor root, so that no other machine is asked for it."""
+        return self.kind == "code"
 
     def references(self) -> Iterator[Reference]:
         """Every input named anywhere in the recipe."""
@@ -190,12 +197,14 @@ IGNORED_ENDINGS = ("_test.py", ".md")
 
 
 def tree_files(path: Path) -> list[Path]:
-    """The files of a file or folder, sorted, without tests and documentation."""
+    """The files of a file or folder, sorted, without tests, documentation, and what its `.trainignore` names."""
     if path.is_file():
         return [path]
     if not path.is_dir():
         raise TrainyardError(f"The recipe's input {path} does not exist.")
-    return sorted(found for found in path.rglob("*") if found.is_file() and not _ignored(found.relative_to(path)))
+    rules = ignore.read(path)
+    below = ((found, found.relative_to(path)) for found in path.rglob("*") if found.is_file())
+    return sorted(found for found, name in below if not _ignored(name) and not rules.leaves_out(PurePosixPath(name)))
 
 
 def _ignored(path: Path) -> bool:

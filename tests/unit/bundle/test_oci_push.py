@@ -5,12 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-import shutil
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,11 +16,9 @@ from ansible.module_utils.trainyard.bundle.vendor import images
 
 from library import oci_push
 from tests.unit.bundle.vendors import flipped, sha256
-from tests.unit.certificates import pair_file
+from tests.unit.registries import PROGRAMS, running
 
-pytestmark = pytest.mark.skipif(
-    not (shutil.which("docker-registry") and shutil.which("skopeo")), reason="not installed: docker-registry, skopeo"
-)
+pytestmark = PROGRAMS
 
 NAME = "registry.k8s.io/pause:3.10.2"
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
@@ -53,33 +46,6 @@ def make_layout(folder: Path, *, media_type: bool = True) -> oci.Image:
     (folder / "index.json").write_text(json.dumps(index))
     (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
     return oci.Image(NAME, folder, str(described["digest"]))
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@contextmanager
-def running(tmp_path: Path, **settings: object) -> Iterator[tuple[str, str]]:
-    """URL and certificate of a running registry with these settings beside the usual ones."""
-    port, pair = free_port(), pair_file(tmp_path / "pair.pem")
-    config = {
-        "version": "0.1",
-        "log": {"level": "error", "accesslog": {"disabled": True}},
-        "storage": {"filesystem": {"rootdirectory": str(tmp_path / "storage")}},
-        "http": {"addr": f"127.0.0.1:{port}", "tls": {"certificate": str(pair), "key": str(pair)}},
-        **settings,
-    }
-    (tmp_path / "config.yml").write_text(json.dumps(config))
-    argv = ["docker-registry", "serve", str(tmp_path / "config.yml")]
-    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 20
-        while socket.socket().connect_ex(("127.0.0.1", port)) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        yield f"https://127.0.0.1:{port}", str(pair)
-        process.kill()
 
 
 @pytest.fixture

@@ -11,8 +11,11 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from ansible.module_utils.trainyard.bundle import oci
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.oci import folder, layout
+
+from tests.unit.registries import PROGRAMS, running
 
 DIGEST = "sha256:bb27e5cc27df4246b1dd0fe6807ae0f189cb56dac77d00dcebd87b53617673a9"
 """Of the image of `code` with `LONG` and a link: what any Python on any machine has to make of it."""
@@ -100,6 +103,17 @@ def test_skopeo_takes_it_as_it_is(code, tmp_path, target: str) -> None:
     subprocess.run(argv, check=True, timeout=60)
     raw = subprocess.run(["skopeo", "inspect", "--raw", there], check=True, timeout=60, capture_output=True).stdout
     assert f"sha256:{hashlib.sha256(raw).hexdigest()}" == image.digest
+
+
+@PROGRAMS
+def test_a_registry_keeps_it_under_its_digest(code, tmp_path) -> None:
+    image = pack(code)
+    image.write(tmp_path / "oci")
+    pushed = oci.Image("trainyard/code:abc", tmp_path / "oci", image.digest)
+    with running(tmp_path) as (url, authority), oci.registry(url, oci.Access(ca_file=authority)) as there:
+        there.open()
+        there.push(pushed)
+        assert there.digest(pushed.reference) == image.digest
 
 
 def test_a_layout_is_there_whole_or_not_at_all(code, tmp_path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..context import Context
 from ..lock import Artefact
-from . import deb, disk, files, go, image
+from . import code, deb, disk, files, go, image
 
 Builder = Callable[[Artefact, Path, Context], dict[str, Any]]
 
@@ -24,6 +24,7 @@ BUILDERS: dict[str, tuple[int, Builder]] = {
     "rootfs": (1, files.rootfs),
     "disk": (1, disk.disk),
     "image": (1, image.image),
+    "code": (1, code.code),
 }
 
 REVISIONS = {kind: revision for kind, (revision, _) in BUILDERS.items()}
