@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible.module_utils.trainyard.bundle.lock import load, tree_files
 from ansible.module_utils.trainyard.training.jobset import run_object
 from ansible.module_utils.trainyard.training.objects import surroundings
 from ansible.module_utils.trainyard.training.spec import parse_training
-from checkout import ROOT
+from checkout import ROOT, read_yaml
 
 from plugins.filter.trainings import complete_trainings, training_images, training_runs
 from trainyard.catalogue import read_catalogue
@@ -65,8 +66,32 @@ def test_every_entry_of_ours_can_be_run(name: str) -> None:
     assert run_object(training, "first")["metadata"]["annotations"]["trainyard.dev/workload"] == name
 
 
+def _images() -> list[dict[str, str]]:
+    """Of all that the catalogue can run."""
+    wanted = [{"workload": name, "run": f"r-{index}"} for index, name in enumerate(sorted(read_catalogue([])))]
+    return training_images(wanted, [])
+
+
 def test_artefacts_of_the_catalogue_are_in_the_lock() -> None:
     locked = yaml.load((ROOT / "bundle.lock.yml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)["artefacts"]
-    wanted = [{"workload": name, "run": f"r-{index}"} for index, name in enumerate(sorted(read_catalogue([])))]
-    for image in training_images(wanted, []):
+    for image in _images():
         assert locked[image["artefact"]]["reference"].split(":")[0] == f"trainyard/{image['repository']}"
+
+
+def test_artefacts_of_the_catalogue_are_made_for_every_site_and_before_they_are_pushed() -> None:
+    needed = {image["artefact"] for image in _images()}
+    assert needed <= set(read_yaml(ROOT / "roles/bundle/vars/main.yml")["__bundle_artefacts_wanted"]["vendors"])
+    (play,) = read_yaml(ROOT / "playbooks/push.yml")
+    (made,) = [task["vars"]["bundle_artefacts_wanted"] for task in play["tasks"] if "Make" in task["name"]]
+    assert needed == set(made)
+
+
+@pytest.mark.parametrize("name", [name for name, entry in read_catalogue([]).items() if entry.get("code")])
+def test_the_program_of_an_entry_is_in_the_image_of_its_code(name: str) -> None:
+    (described,) = complete_trainings([{"workload": name}], [], {"known": False, "logs": {"claim": "c"}})
+    artefact = read_catalogue([])[name]["code"]["artefact"]
+    packed = ROOT / load(ROOT / "bundle.lock.yml")[artefact].recipe["folder"].removeprefix("project:")
+    files = {str(path.relative_to(packed)) for path in tree_files(packed)}
+    for role in described["roles"]:
+        program = role["command"][role["command"].index("-m") + 1]
+        assert f"{program.replace('.', '/')}.py" in files

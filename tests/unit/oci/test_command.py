@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.oci import folder
-from ansible.module_utils.trainyard.oci.command import check
+from ansible.module_utils.trainyard.oci.command import MOUNT, check
+from ansible.module_utils.trainyard.training.template import CODE
 
 
 def look(code: Path, command: str) -> None:
@@ -80,3 +81,7 @@ def test_a_link_is_as_good_as_the_file_behind_it(code) -> None:
     (code / "gone.py").symlink_to("absent.py")
     with pytest.raises(TrainyardError, match=r"gone\.py, which is not in"):
         look(code, "python gone.py")
+
+
+def test_the_place_of_the_code_is_that_where_pods_have_it() -> None:
+    assert MOUNT == CODE
