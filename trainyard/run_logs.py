@@ -10,15 +10,18 @@ from pathlib import Path
 
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.kube.api import Api, KubeError, Object
-from ansible.module_utils.trainyard.training.names import JOBSET_API, NAME_LABEL
+from ansible.module_utils.trainyard.training import found
+from ansible.module_utils.trainyard.training.names import NAME_LABEL
+from ansible.module_utils.trainyard.training.state import ended, live_object
 from ansible.module_utils.trainyard.training.watch import pod_state
 
-from .runs import newest
+from .runs import decider, newest
 
 LOOK_SECONDS = 1.0
 """Between two looks for the next pod of a place."""
 
-_NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+USUAL = ("chief-0", "worker-0")
+"""Whose end decides a run, where nothing of it is left to ask; the first of them that it had."""
 
 
 @dataclass(frozen=True)
@@ -38,28 +41,22 @@ def find(api: Api, run: str, role: str, log_dir: str) -> Place:
 
     :param role: `worker-1`, or `worker` for its first; empty for the one whose end decides the run.
     :param log_dir: where the logs of runs are kept.
-    :raises TrainyardError: no such run or process, or a run of this name in more than one namespace.
+    :raises TrainyardError: no such run or process, a run of this name in several namespaces, or nothing was kept.
     """
-    if not _NAME.fullmatch(run):
-        raise TrainyardError(f"{run!r} is not a run's name.", remedy="`trainyard trainings` lists the runs.")
-    spaces = {each["metadata"]["namespace"] for each in _pods(api, run)}
-    kept = {folder.name.removesuffix(f"-{run}") for folder in Path(log_dir).glob(f"*-{run}") if folder.is_dir()}
-    found = spaces or kept
-    if not found:
-        raise TrainyardError(f"There is no run {run}.", remedy="`trainyard trainings` lists the runs.")
-    if len(found) > 1:
-        raise TrainyardError(f"{run} is in more than one namespace: {', '.join(sorted(found))}.")
-    namespace = found.pop()
-    places = list(newest(_pods(api, run, namespace))) or sorted(
-        {_place(run, path) for path in _newest_attempt(Path(log_dir), namespace, run)} - {""}
-    )
-    wanted = role if not role or role[-1].isdigit() else f"{role}-0"
-    wanted = wanted or next((each for each in ("chief-0", "worker-0", *places) if each in places), "")
-    if wanted not in places:
+    known = found.find(api, run)
+    there = list(newest(_pods(api, run, known.namespace)))
+    kept = {_place(run, path) for path in _newest_attempt(Path(log_dir), known.namespace, run)} - {"", *there}
+    places = [*there, *sorted(kept)]
+    if not places:
         raise TrainyardError(
-            f"The run {run} has no {role or 'process'} now.", remedy=f"It has {', '.join(places) or 'no pod at all'}."
+            f"Nothing is left of what the run {run} has said: its pods are gone, and nobody followed it.",
+            remedy="Without wait=false, playbooks/train.yml keeps the logs on the controller.",
         )
-    return Place(run, namespace, wanted)
+    wanted = role if not role or role[-1].isdigit() else f"{role}-0"
+    wanted = wanted or next((each for each in (decider(known.live), *USUAL) if each in places), "")
+    if wanted not in places:
+        raise TrainyardError(f"The run {run} has no {role or 'process'} now.", remedy=f"It has {', '.join(places)}.")
+    return Place(run, known.namespace, wanted)
 
 
 def read(api: Api, place: Place, log_dir: str) -> Iterator[str]:
@@ -113,14 +110,14 @@ def _lines(api: Api, namespace: str, pod: str) -> Iterator[str]:
             if not error.transient:
                 raise
             continue
-        found = api.get("v1", "Pod", pod, namespace)
-        if found is None or pod_state(found)[0] == "ended":
+        now = api.get("v1", "Pod", pod, namespace)
+        if now is None or pod_state(now)[0] == "ended":
             return
 
 
 def _ended(api: Api, place: Place) -> bool:
-    found = api.get(JOBSET_API, "JobSet", place.run, place.namespace)
-    return found is None or bool((found.get("status") or {}).get("terminalState"))
+    live = live_object(api, place.namespace, place.run)
+    return live is None or ended(live) is not None
 
 
 def _newest_pod(api: Api, place: Place) -> Object | None:
@@ -138,6 +135,6 @@ def _newest_attempt(log_dir: Path, namespace: str, run: str) -> list[Path]:
 
 
 def _place(run: str, path: Path) -> str:
-    """`worker-1` of `mnist-worker-0-1-x7k2p.log`; empty for a file that is none of ours."""
-    found = re.fullmatch(rf"{re.escape(run)}-([a-z]+)-0-([0-9]+)-[a-z0-9]+\.log", path.name)
-    return f"{found[1]}-{found[2]}" if found else ""
+    """`worker-1` of `mnist-worker-0-1-x7k2p.log`, `chief-0` of `mnist-0-x7k2p.log`, whose Job is alone; else empty."""
+    match = re.fullmatch(rf"{re.escape(run)}(?:-([a-z]+)-0)?-([0-9]+)-[a-z0-9]+\.log", path.name)
+    return f"{match[1] or 'chief'}-{match[2]}" if match else ""

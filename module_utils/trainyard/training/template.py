@@ -13,8 +13,6 @@ from .pods import container_security, lost_node_tolerations, pod_security, pull_
 
 CODE = "/opt/trainyard/code"
 """Where code that is not in the image is mounted."""
-PYTHON_PATH = f"{CODE}:/opt/trainyard"
-"""The mounted code, then the image's own."""
 THREADS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
 """TensorFlow would take the cores of the node, and be throttled by the limit of the pod."""
 
@@ -121,7 +119,7 @@ def _environment(training: Training, role: Role, resume: str) -> list[Object]:
     if role.kind.writes_run:
         told |= {"LOG_DIR": run_folder(training), "CHECKPOINT_DIR": f"{run_folder(training)}/checkpoints"}
     if training.code:
-        told["PYTHONPATH"] = PYTHON_PATH
+        told["PYTHONPATH"] = CODE
     index = {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX_LABEL}']"}}
     env: list[Object] = [
         # Must come before its users: the kubelet expands $(NAME) only from variables above.

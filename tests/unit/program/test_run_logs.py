@@ -11,7 +11,7 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.kube.api import Api, KubeError
 
 from tests.unit.apiserver import ApiServer
-from tests.unit.program.test_runs import PODS, jobset, pod
+from tests.unit.program.test_runs import PODS, jobset, kept, pod
 from trainyard.run_logs import Place, find, follow, read
 
 PATH = "/api/v1/namespaces/trainings/pods/"
@@ -36,15 +36,28 @@ def test_which_process(role: str, place: str, tmp_path: Path) -> None:
     assert find(Api(server(*PODS)), "wide", role, str(tmp_path)) == Place("wide", "trainings", place)
 
 
-def test_without_a_chief_it_is_the_first_worker(tmp_path: Path) -> None:
-    assert find(Api(server(*PODS[1:])), "wide", "", str(tmp_path)).place == "worker-0"
+def test_what_decides_is_said_by_the_run_itself(tmp_path: Path) -> None:
+    there = server(*PODS)
+    there.objects[JOBSET]["metadata"]["annotations"]["trainyard.dev/deciding"] = "ps-0"
+    assert find(Api(there), "wide", "", str(tmp_path)).place == "ps-0"
+
+
+def test_a_run_of_which_only_logs_are_left_without_a_chief(tmp_path: Path) -> None:
+    there = server()
+    del there.objects[JOBSET]
+    there.objects["/api/v1/namespaces/trainings/configmaps/wide-result"] = kept({"result": "stopped"})
+    with pytest.raises(TrainyardError, match="Nothing is left of what the run wide has said"):
+        find(Api(there), "wide", "", str(tmp_path))
+    keep(tmp_path, "20261122T000000Z", "wide-worker-0-0-bbbbb", "one\n")
+    assert find(Api(there), "wide", "", str(tmp_path)).place == "worker-0"
 
 
 @pytest.mark.parametrize(
     ("run", "role", "says"),
     [
         ("narrow", "", "There is no run narrow."),
-        ("../etc", "", "'../etc' is not a run's name."),
+        ("wid", "", "There is no run wid."),
+        ("../etc", "", "There is no run ../etc."),
         ("wide", "worker-7", "The run wide has no worker-7 now."),
     ],
 )
@@ -57,7 +70,8 @@ def test_a_run_whose_pods_are_gone_is_read_from_the_controller(tmp_path: Path) -
     keep(tmp_path, "20261101T000000Z", "wide-worker-0-1-aaaaa", "older attempt\n")
     keep(tmp_path, "20261122T000000Z", "wide-worker-0-1-bbbbb", "one\ntwo\n")
     keep(tmp_path, "20261122T000000Z", "wide-chief-0-0-ccccc", "other\n")
-    api = Api(server())
+    # The chief's pod stays when the run has ended, the others' do not.
+    api = Api(server(PODS[0]))
     place = find(api, "wide", "worker-1", str(tmp_path))
     assert list(read(api, place, str(tmp_path))) == ["one", "two"]
 

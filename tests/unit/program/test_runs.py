@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from ansible.module_utils.trainyard.kube.api import Api
+from ansible.module_utils.trainyard.training.found import Found
 from rich.console import Console
 
 from tests.unit.apiserver import ApiServer
@@ -19,14 +20,16 @@ NOW = datetime(2026, 11, 22, 12, 5, 0, tzinfo=UTC)
 
 def jobset(ended: str = "", **meta: Any) -> dict[str, Any]:
     annotations = {"trainyard.dev/spec-hash": "a", "trainyard.dev/attempt": "20261122T120000Z"}
-    annotations["trainyard.dev/workload"] = "mnist_ps"
+    annotations |= {"trainyard.dev/workload": "mnist_ps", "trainyard.dev/deciding": "chief-0"}
     jobs = [
         {"name": role, "replicas": 1, "template": {"spec": {"parallelism": count}}}
         for role, count in {"chief": 1, "ps": 1, "worker": 2}.items()
     ]
     return {
+        "kind": "JobSet",
         "metadata": {
             "name": "wide", "namespace": "trainings", "annotations": annotations,
+            "labels": {"app.kubernetes.io/managed-by": "trainyard", "trainyard.dev/run": "wide"},
             "creationTimestamp": "2026-11-22T12:00:00Z", **meta,
         },
         "spec": {"replicatedJobs": jobs},
@@ -52,8 +55,25 @@ def pod(role: str, index: int, state: dict[str, Any] | None = None, *, when: int
 
 
 PODS = [pod("chief", 0), pod("ps", 0), pod("worker", 0, gpus=2), pod("worker", 1, gpus=2)]
+
+
+def kept(record: dict[str, Any], name: str = "wide") -> dict[str, Any]:
+    labels = {"app.kubernetes.io/managed-by": "trainyard", "trainyard.dev/run": name}
+    return {
+        "metadata": {
+            "name": f"{name}-result", "namespace": "trainings", "labels": labels,
+            "annotations": {"trainyard.dev/workload": "mnist_ps"},
+        },
+        "data": {"result.json": json.dumps(record)},
+    }  # fmt: skip
+
+
 STEP = {"event": "step", "step": 400, "steps_total": 2000}
-RECORD = {"result": "passed", "steps": 2000, "train_steps": 2000, "accuracy": 0.95, "attempt": "20261122T120000Z"}
+RECORD = {
+    "result": "passed", "steps": 2000, "train_steps": 2000, "accuracy": 0.95, "attempt": "20261122T120000Z",
+    "submitted_at": "2026-11-22T12:00:00Z",
+}  # fmt: skip
+SOON = {"waiting": {"reason": "ContainerCreating"}}
 PULL = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
 
 
@@ -62,21 +82,26 @@ PULL = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
     [
         (jobset(), {}, PODS, [STEP],
          {"state": "running", "step": 400, "steps": 2000, "pods": 4, "wanted": 4, "gpus": 4}),
-        (jobset(), {}, PODS[:2], [], {"state": "starting", "step": None, "pods": 2, "wanted": 4}),
+        (jobset(), {}, [*PODS[:2], pod("worker", 0, SOON)], [], {"state": "starting", "pods": 2, "wanted": 4}),
+        # A program that reports no steps runs all the same.
+        (jobset(), {}, PODS, [], {"state": "running", "step": None}),
+        (jobset(), {}, [], [], {"state": "starting"}),
         (jobset(), {}, [*PODS[:3], pod("worker", 1, PULL)], [STEP],
          {"state": "waiting", "why": "worker-1 ImagePullBackOff: no such image", "pods": 3}),
         (jobset(), {}, [], [STEP], {"state": "restarting", "pods": 0}),
         (jobset("Completed"), RECORD, [], [], {"state": "passed", "step": 2000, "accuracy": 0.95, "wanted": 0}),
         (jobset("Failed"), {}, [], [], {"state": "failed", "step": None}),
-        (jobset("Completed"), {}, [], [], {"state": "ended"}),
+        (jobset("Completed"), {"result": "running"}, [], [], {"state": "ended"}),
+        (jobset("Failed"), {"result": "failed", "why": "exit 3"}, [], [], {"state": "failed", "why": "exit 3"}),
+        (None, {**RECORD, "result": "stopped"}, [], [], {"state": "stopped", "accuracy": 0.95}),
         (None, RECORD, [], [], {"state": "passed", "age": 300.0}),
         # What is on record is about the attempt before this one.
-        (jobset(), {**RECORD, "attempt": "20261101T000000Z"}, PODS, [], {"state": "starting", "accuracy": None}),
+        (jobset(), {**RECORD, "attempt": "20261101T000000Z"}, PODS, [], {"state": "running", "accuracy": None}),
         (jobset(), {}, PODS, [STEP, {"event": "evaluate", "accuracy": 0.9}], {"accuracy": 0.9, "age": 300.0}),
     ],
 )  # fmt: skip
 def test_row(there: Any, record: Any, pods: Any, said: Any, expected: dict[str, Any]) -> None:
-    found = row(("trainings", "wide"), there, record, pods, said, NOW)
+    found = row(Found("wide", "trainings", there, kept(record) if record else None), pods, said, NOW)
     assert {name: getattr(found, name) for name in expected} == expected
 
 
@@ -92,13 +117,7 @@ def test_runs_of_all_namespaces_with_what_the_chief_says() -> None:
             "/apis/jobset.x-k8s.io/v1alpha2/namespaces/other/jobsets/foreign": {
                 "metadata": {"name": "foreign", "namespace": "other"}
             },
-            "/api/v1/namespaces/trainings/configmaps/old-result": {
-                "metadata": {
-                    "name": "old-result", "namespace": "trainings",
-                    "labels": {"app.kubernetes.io/managed-by": "trainyard"},
-                },
-                "data": {"result.json": json.dumps(RECORD)},
-            },
+            "/api/v1/namespaces/trainings/configmaps/old-result": kept(RECORD, "old"),
             "/api/v1/namespaces/trainings/configmaps/collector": {
                 "metadata": {"name": "collector", "namespace": "trainings"}, "data": {"program": "x"},
             },
