@@ -38,14 +38,16 @@ class Classifier(tf.Module):
 
         :param labels: uint8 [n], 0 to 9.
         """
-        return cross_entropy(self.logits(images), labels)
+        return tf.reduce_mean(_cross_entropy(self.logits(images), labels))
+
+    def judge(self, images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Which images are recognised, bool [n], and the cross entropy of each in nats, float32 [n]."""
+        logits = self.logits(images)
+        return tf.argmax(logits, axis=1) == tf.cast(labels, tf.int64), _cross_entropy(logits, labels)
 
 
-def cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-    """Mean cross entropy in nats of float32 logits [n, 10] and integer labels [n]."""
-    return tf.reduce_mean(
-        tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.cast(labels, tf.int32), logits=logits)
-    )
+def _cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.cast(labels, tf.int32), logits=logits)
 
 
 def _he_normal(inputs: int, outputs: int, seed: int) -> tf.Tensor:

@@ -7,10 +7,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from training.mnist_ps.config import Config
-from training.mnist_ps.data import example_numbers
-from training.mnist_ps.model import Classifier
-from training.mnist_ps.optimizer import Adam
+from engine.optimizer import Adam
+from engine.order import example_numbers
+from engine.pieces import pieces
+from engine.workload import Model, Workload
 
 TrainCall = Callable[[Iterator[Any], tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 
@@ -30,19 +30,20 @@ class Counters(tf.Module):
         self.next_step = tf.Variable(tf.zeros([lanes], tf.int64), trainable=False, name="next_step")
 
 
-def make_train_call(model: Classifier, adam: Adam, counters: Counters, config: Config, examples: int) -> TrainCall:
+def make_train_call(workload: Workload, model: Model, adam: Adam, counters: Counters) -> TrainCall:
     """Build the function that runs on workers.
 
-    :param examples: size of the training set.
-    :returns: `train_call(data, lane, first, count)`: does the global steps first ... first + count - 1 (int64 scalars)
-        that are not yet done and returns the sum of their losses and their number.
+    :param model: the one whose parameters Adam updates.
+    :returns: `train_call(source, lane, first, count)`: does the global steps first ... first + count - 1 (int64
+        scalars) that are not yet done and returns the sum of their losses and their number.
     """
-    parameters = model.parameters()
+    config, data = workload.config, workload.data
+    parameters = pieces(model.parameters())
 
-    def one_step(images: tf.Tensor, labels: tf.Tensor, step: tf.Tensor, lane: tf.Tensor) -> tf.Tensor:
-        numbers = example_numbers(step, config.batch_size, examples, config.seed)
+    def one_step(element: Any, step: tf.Tensor, lane: tf.Tensor) -> tf.Tensor:
+        batch = data.batch(element, example_numbers(step, config.batch_size, data.count, config.seed))
         with tf.GradientTape() as tape:
-            loss = model.loss(tf.gather(images, numbers), tf.gather(labels, numbers))
+            loss = model.loss(*batch)
         updates = adam.apply(tape.gradient(loss, parameters), step + 1)
         # Counted after it was applied and marked done after it was counted: a worker that dies in between repeats the
         # step, and the counter shows it.
@@ -54,13 +55,13 @@ def make_train_call(model: Classifier, adam: Adam, counters: Counters, config: C
 
     @tf.function
     def train_call(
-        data: Iterator[Any], lane: tf.Tensor, first: tf.Tensor, count: tf.Tensor
+        source: Iterator[Any], lane: tf.Tensor, first: tf.Tensor, count: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        images, labels = next(data)
+        element = next(source)
         start = tf.maximum(first, tf.gather(counters.next_step, lane))
         total = tf.constant(0.0)
         for step in tf.range(start, first + count):
-            total += one_step(images, labels, step, lane)
+            total += one_step(element, step, lane)
         return total, tf.maximum(first + count - start, 0)
 
     return train_call

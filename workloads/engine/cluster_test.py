@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from lib import free_ports
-from training.mnist_ps import idx_files
+from lib import free_ports, idx_files
 
 pytest.importorskip("tensorflow")
 
-WORKLOADS = Path(__file__).parents[2]
+WORKLOADS = Path(__file__).parents[1]
 START_SECONDS = 120
 """For importing TensorFlow in four processes on a busy machine."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import time
@@ -10,9 +11,11 @@ from typing import Any
 
 import tensorflow as tf
 
+from engine.pieces import partitioner
+from engine.state import State
+from engine.workload import Workload
 from lib import peers
 from lib.calls import Calls, Ended
-from lib.checkpoint import ChiefCheckpoint
 from lib.cluster_spec import Cluster
 from lib.dispatch import Call, Dispatcher
 from lib.errors import DivergedError, ExitCode
@@ -23,21 +26,13 @@ from lib.preemption import GRACE_SECONDS, Preemption
 from lib.progress import Progress
 from lib.run_folder import RunFolder
 from lib.watchdog import Watchdog
-from training.mnist_ps import data
-from training.mnist_ps.config import Config
-from training.mnist_ps.evaluate import evaluate
-from training.mnist_ps.model import Classifier
-from training.mnist_ps.optimizer import Adam
-from training.mnist_ps.step import Counters, make_train_call
-
-_CHIEF_DEVICE = "/job:chief/replica:0/task:0/device:CPU:0"
 
 _LOOK_SECONDS = 0.2
 """Between two looks at whether the process was asked to end, while no call ends."""
 
 
 def train(
-    config: Config,
+    workload: Workload,
     cluster: Cluster,
     log: MetricsLog,
     watchdog: Watchdog,
@@ -55,12 +50,11 @@ def train(
     :raises InputError: the run's folder cannot be written, or its checkpoints do not fit.
     :raises StalledError: a ps or worker does not come, or steps do not come back.
     """
-    files = data.find(config.data_dir)
     servers = cluster.peers("ps", "worker")
     waiting = functools.partial(watchdog.beat, "waiting for parameter servers and workers")
-    peers.wait_for(servers, config.start_timeout, listener.missing, waiting)
+    peers.wait_for(servers, workload.config.start_timeout, listener.missing, waiting)
     watchdog.beat("connecting")
-    training = _Training(config, cluster, files, log, watchdog, folder)
+    training = _Training(workload, cluster, log, watchdog, folder)
     # From here to the end the parameter servers' port is in use: the variables lie there.
     log.emit("connected", peers=servers)
     training.restore()
@@ -76,37 +70,17 @@ class _Training:
     """State of one run on the chief."""
 
     def __init__(
-        self,
-        config: Config,
-        cluster: Cluster,
-        files: data.Mnist,
-        log: MetricsLog,
-        watchdog: Watchdog,
-        folder: RunFolder,
+        self, workload: Workload, cluster: Cluster, log: MetricsLog, watchdog: Watchdog, folder: RunFolder
     ) -> None:
-        self._config, self._log, self._watchdog, self._folder = config, log, watchdog, folder
+        self._config, self._data = workload.config, workload.data
+        self._log, self._watchdog = log, watchdog
         resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
             cluster.tensorflow_spec(), task_type="chief", task_id=0, rpc_layer="grpc"
         )
-        strategy = tf.distribute.ParameterServerStrategy(resolver)
+        strategy = tf.distribute.ParameterServerStrategy(resolver, partitioner(len(cluster.addresses["ps"])))
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
         self._lanes = CALLS_PER_WORKER * len(cluster.addresses["worker"])
-        with strategy.scope():
-            self._model = Classifier(config.hidden_units, config.seed)
-            adam = Adam(self._model.parameters(), strategy, config.learning_rate)
-            self._counters = Counters(self._lanes)
-        self._call = make_train_call(self._model, adam, self._counters, config, files.train_count)
-        kind = {"model": f"dense {config.hidden_units}", "optimizer": "adam", "examples": files.train_count}
-        self._checkpoint = ChiefCheckpoint(
-            folder.save_to,
-            folder.open(kind, config.train_steps, config.resume),
-            _CHIEF_DEVICE,
-            model=self._model,
-            adam=adam,
-            global_step=self._counters.global_step,
-        )
-        self._files = files
-        self._test_set = data.test_set(files)
+        self._state = State(workload, strategy, self._lanes, folder)
         self._repeated = 0
         self._saved: int | None = None
         self._evaluated: tuple[int, float] | None = None
@@ -120,40 +94,29 @@ class _Training:
     def restore(self) -> None:
         """Continue from the newest checkpoint, if there is one."""
         self._watchdog.beat("restoring")
-        path = self._checkpoint.restore()
+        path = self._state.restore()
         if path is not None:
-            self._start = self._step = self._saved = int(self._counters.global_step.numpy())
+            self._start = self._step = self._saved = int(self._state.counters.global_step.numpy())
             self._log.emit("restore", step=self._step, path=path)
 
     def save(self) -> None:
-        """Write a checkpoint of the present step, unless it is the one saved last. No step may be under way.
-
-        :raises DivergedError: a parameter is not finite.
-        :raises InputError: the run's folder cannot be written, a full volume most likely.
-        :raises StalledError: another chief has taken over.
-        """
+        """Write a checkpoint of the present step, unless it is the one saved last. No step may be under way."""
         if self._saved == self._step:
             return
         self._watchdog.beat("saving", self._step)
-        # The last step's update is seen by no loss yet.
-        for parameter in self._model.parameters():
-            if not tf.reduce_all(tf.math.is_finite(parameter)):
-                raise DivergedError(f"After step {self._step}, {parameter.name.split(':')[0]} is not finite.")
-        path = self._checkpoint.save(self._step)
-        self._folder.require_held()
-        self._folder.prune()
+        path = self._state.save(self._step)
         self._saved = self._step
         self._log.emit("checkpoint", step=self._step, path=path)
 
     def evaluate(self) -> float:
         """Held-out accuracy at the present step. No step may be under way."""
         if self._evaluated is None or self._evaluated[0] != self._step:
-            self._watchdog.beat("evaluating", self._step)
-            images, labels = self._test_set
-            accuracy, loss = evaluate(self._model, images, labels)
-            self._evaluated = (self._step, accuracy)
-            self._log.emit("evaluate", step=self._step, accuracy=accuracy, loss=loss, examples=len(labels))
-            self._log.scalars(self._step, **{"evaluate/accuracy": accuracy, "evaluate/loss": loss})
+            alive = functools.partial(self._watchdog.beat, "evaluating", self._step)
+            alive()
+            score = self._state.score(self._step, alive)
+            self._evaluated = (self._step, score.accuracy)
+            self._log.emit("evaluate", step=self._step, **dataclasses.asdict(score))
+            self._log.scalars(self._step, **{"evaluate/accuracy": score.accuracy, "evaluate/loss": score.loss})
         return self._evaluated[1]
 
     def loop(self, preemption: Preemption) -> None:
@@ -167,7 +130,7 @@ class _Training:
         progress = Progress(self._log, config.report_every, config.train_steps, self._start)
         begun = time.monotonic()
         self._watchdog.beat("training", self._step)
-        examples = iter(self._coordinator.create_per_worker_dataset(lambda: data.training_dataset(self._files)))
+        examples = iter(self._coordinator.create_per_worker_dataset(self._data.source))
         calls = Calls(dispatcher, pace, functools.partial(self._schedule, examples), config.stall_timeout)
         while True:
             if not preemption.requested:
@@ -190,7 +153,7 @@ class _Training:
 
     def _schedule(self, examples: Iterator[Any], call: Call) -> Any:
         numbers = [tf.constant(number, tf.int64) for number in (call.lane, call.first, call.count)]
-        return self._coordinator.schedule(self._call, args=(examples, *numbers))
+        return self._coordinator.schedule(self._state.train_call, args=(examples, *numbers))
 
     def _result(self, ended: Ended) -> tuple[float, int]:
         """What a call returned: the sum of its losses, and of how many steps."""
@@ -203,17 +166,17 @@ class _Training:
         # The values of a call that has ended stay on its worker until they are fetched; a worker that dies in between
         # takes them along. The mark on the parameter server says whether the steps were done.
         lost = isinstance(ended.error, tf.errors.UnavailableError | tf.errors.AbortedError)
-        if lost and int(self._counters.next_step.numpy()[call.lane]) >= call.first + call.count:
+        if lost and int(self._state.counters.next_step.numpy()[call.lane]) >= call.first + call.count:
             return 0.0, 0
         raise ended.error
 
     def _settle(self) -> None:
         """With no step under way, compare the counter on the parameter server with the steps that came back."""
-        applied = int(self._counters.global_step.numpy())
+        applied = int(self._state.counters.global_step.numpy())
         if applied < self._step:
             raise RuntimeError(f"{self._step} steps were reported, but only {applied} were applied.")
         self._repeated += applied - self._step
-        self._counters.global_step.assign(self._step)
+        self._state.counters.global_step.assign(self._step)
 
     def conclude(self, started: float) -> ExitCode:
         """Save, evaluate and give the verdict. In this order: SIGTERM during a slow evaluation costs no step."""

@@ -7,9 +7,11 @@ import os
 import platform
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
+from engine.config import Config
+from engine.workload import Workload
 from lib import compat, control, peers
 from lib.cluster_spec import Cluster, parse
 from lib.errors import DivergedError, ExitCode, InputError, StalledError
@@ -18,7 +20,6 @@ from lib.metrics import MetricsLog
 from lib.preemption import Preemption
 from lib.run_folder import RunFolder
 from lib.watchdog import Watchdog
-from training.mnist_ps.config import Config
 
 _DETAIL_CHARACTERS = 600
 """Of an exception's text; the whole traceback goes to standard error."""
@@ -30,10 +31,14 @@ _ENVIRONMENT = {
 }
 
 
-def run(flags: Mapping[str, Any], started: float) -> int:
+def run(
+    make_config: type[Config], make_workload: Callable[[Any], Workload], flags: Mapping[str, Any], started: float
+) -> int:
     """Run this process's role to its end and return the exit code; a chief and a stopped server do not return.
 
-    :param flags: values for `Config`.
+    :param make_config: of the workload.
+    :param make_workload: makes it of its config; called on the chief and on workers.
+    :param flags: values for the config.
     :param started: when the process started, seconds since the epoch.
     """
     log = MetricsLog()
@@ -41,7 +46,7 @@ def run(flags: Mapping[str, Any], started: float) -> int:
         os.environ.setdefault(name, value)
     cluster: Cluster | None = None
     try:
-        config = Config(**flags)
+        config = make_config(**flags)
         cluster = parse(os.environ.get("TF_CONFIG"))
         peers.require_free(cluster.address)
         if cluster.role == "chief":
@@ -50,10 +55,10 @@ def run(flags: Mapping[str, Any], started: float) -> int:
             folder = RunFolder(config.log_dir, config.attempt, functools.partial(_overtaken, log))
             log = MetricsLog(folder.events)
             # TensorFlow's tear-down waits for servers that are being stopped at the same moment.
-            _leave(_chief(config, cluster, log, preemption, folder, started))
+            _leave(_chief(config, make_workload, cluster, log, preemption, folder, started))
         if cluster.role == "evaluator":
             raise InputError("The role evaluator is not used here: the chief evaluates.", "Remove it from TF_CONFIG.")
-        _server(config, cluster, log)
+        _server(config, make_workload, cluster, log)
     except InputError as error:
         _leave(_failed(log, ExitCode.BAD_INPUT, error.message, remedy=error.remedy))
     except StalledError as error:
@@ -71,7 +76,13 @@ def _overtaken(log: MetricsLog, why: str) -> None:
 
 
 def _chief(
-    config: Config, cluster: Cluster, log: MetricsLog, preemption: Preemption, folder: RunFolder, started: float
+    config: Config,
+    make_workload: Callable[[Any], Workload],
+    cluster: Cluster,
+    log: MetricsLog,
+    preemption: Preemption,
+    folder: RunFolder,
+    started: float,
 ) -> ExitCode:
 
     def stalled(known: dict[str, Any]) -> None:
@@ -96,26 +107,35 @@ def _chief(
         "start", role="chief", address=cluster.address, train_steps=config.train_steps, batch_size=config.batch_size
     )
     watchdog.beat("importing TensorFlow")
-    from training.mnist_ps import train
+    from engine import train
 
     _check_versions()
     try:
-        return train.train(config, cluster, log, watchdog, preemption, listener, folder, started)
+        return train.train(
+            _checked(make_workload(config)), cluster, log, watchdog, preemption, listener, folder, started
+        )
     finally:
         listener.stop()
         folder.release()
 
 
-def _server(config: Config, cluster: Cluster, log: MetricsLog) -> None:
+def _server(config: Config, make_workload: Callable[[Any], Workload], cluster: Cluster, log: MetricsLog) -> None:
     preemption = Preemption()
     from lib.server import serve
-    from training.mnist_ps import data
 
     _check_versions()
     if cluster.role == "worker":
-        data.find(config.data_dir)
+        _checked(make_workload(config))
     log.emit("start", role=cluster.role, index=cluster.index, address=cluster.address)
     serve(cluster, preemption)
+
+
+def _checked(workload: Workload) -> Workload:
+    """The workload, if its data has enough examples for a step."""
+    size, count = workload.config.batch_size, workload.data.count
+    if size > count:
+        raise InputError(f"batch_size is {size}, but there are {count} training examples.", f"Set it to 1 to {count}.")
+    return workload
 
 
 def _check_versions() -> None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+from engine.pieces import joined, pieces
+
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-7
 """Kingma and Ba 2015, https://arxiv.org/abs/1412.6980, with TensorFlow's usual epsilon."""
 
@@ -13,9 +15,9 @@ BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-7
 class Adam(tf.Module):
     """Kingma and Ba's Adam, whose moments live beside their parameters.
 
-    The fused operation runs on the parameter server that holds the parameter: a worker sends its gradient and nothing
-    else, and the update of one parameter is locked against those of other workers. Keras's optimizers are not used
-    because their step counter is not exact under a coordinator.
+    The fused operation runs on the parameter server that holds the parameter, or the piece of it: a worker sends its
+    gradient and nothing else, and the update of one piece is locked against those of other workers. Keras's optimizers
+    are not used because their step counter is not exact under a coordinator.
 
     :param parameters: variables to train.
     :param strategy: places each moment on the device of its parameter.
@@ -34,6 +36,7 @@ class Adam(tf.Module):
     def apply(self, gradients: Sequence[tf.Tensor], step: tf.Tensor) -> list[tf.Operation]:
         """Update every parameter once; call it inside a `tf.function`.
 
+        :param gradients: one for each of the parameters' pieces.
         :param step: number of this step counted from 1, for the bias correction. It is the number the chief gave out,
             so that no worker has to read a shared counter.
         :returns: the update operations, to be waited for before the step is counted.
@@ -54,11 +57,19 @@ class Adam(tf.Module):
                 use_locking=True,
             )
             for parameter, first, second, gradient in zip(
-                self._parameters, self.first_moments, self.second_moments, gradients, strict=True
+                pieces(self._parameters),
+                pieces(self.first_moments),
+                pieces(self.second_moments),
+                gradients,
+                strict=True,
             )
         ]
 
 
 def _moment(parameter: tf.Variable, strategy: tf.distribute.Strategy) -> tf.Variable:
-    with strategy.extended.colocate_vars_with(parameter):
-        return tf.Variable(tf.zeros(parameter.shape), trainable=False, name=f"{parameter.name.split(':')[0]}_moment")
+    parts = []
+    for piece in pieces([parameter]):
+        with strategy.extended.colocate_vars_with(piece):
+            name = f"{piece.name.split(':')[0]}_moment"
+            parts.append(tf.Variable(tf.zeros(piece.shape), trainable=False, name=name))
+    return joined(parts)

@@ -1,0 +1,37 @@
+"""Data sets that fit into the memory of every worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """The whole training set in each worker's memory, from which steps pick their examples by number.
+
+    :param count: number of training examples.
+    :param load: TensorFlow operations that read the training set, as tensors whose first dimension is `count`. They run
+        on the workers, so the graph should hold paths, not data.
+    :param load_held_out: reads the held-out set, as arrays of equal first dimension.
+    """
+
+    count: int
+    load: Callable[[], tuple[tf.Tensor, ...]]
+    load_held_out: Callable[[], tuple[np.ndarray, ...]]
+
+    def source(self) -> tf.data.Dataset:
+        """The whole training set, for ever; read once."""
+        return tf.data.Dataset.from_tensors(0).map(lambda _: self.load()).cache().repeat()
+
+    def batch(self, element: Any, numbers: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return tuple(tf.gather(part, numbers) for part in element)
+
+    def held_out(self, size: int) -> Iterator[tuple[np.ndarray, ...]]:
+        arrays = self.load_held_out()
+        for first in range(0, len(arrays[0]), size):
+            yield tuple(array[first : first + size] for array in arrays)

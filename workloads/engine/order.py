@@ -1,0 +1,22 @@
+"""Which examples a step sees."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+
+def example_numbers(step: tf.Tensor, batch_size: int, count: int, seed: int) -> tf.Tensor:
+    """Numbers of the examples of one global step, int64 [batch_size].
+
+    Every epoch is a permutation of the training set that depends on seed and epoch only. Which worker does a step,
+    a restart, and a repeated step therefore do not change what the step sees. An epoch ends with the last whole batch.
+
+    :param step: global step counted from 0, int64 scalar.
+    :param count: size of the training set, at least `batch_size`.
+    """
+    steps_per_epoch = count // batch_size
+    epoch = step // steps_per_epoch
+    positions = (step % steps_per_epoch) * batch_size + tf.range(batch_size, dtype=tf.int64)
+    return tf.random.experimental.index_shuffle(
+        positions, seed=tf.stack([tf.constant(seed, tf.int64), epoch]), max_index=tf.constant(count - 1, tf.int64)
+    )

@@ -1,0 +1,30 @@
+"""Large variables in pieces, so that every parameter server holds its share of them and of the work on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import tensorflow as tf
+
+MIN_PIECE_BYTES = 256 * 1024
+"""A smaller piece costs more as a message of its own than it brings by being elsewhere; as in TensorFlow's guide
+(https://www.tensorflow.org/tutorials/distribute/parameter_server_training, "Variable sharding")."""
+
+# TensorFlow's name for the type that a partitioner makes; Keras uses it by the same name.
+_Sharded = tf.__internal__.distribute.ShardedVariable
+
+
+def partitioner(servers: int) -> tf.distribute.experimental.partitioners.Partitioner:
+    """Splits every variable that is large enough along its first dimension, over as many parameter servers."""
+    return tf.distribute.experimental.partitioners.MinSizePartitioner(MIN_PIECE_BYTES, max_shards=servers)
+
+
+def pieces(variables: Iterable[tf.Variable]) -> list[tf.Variable]:
+    """The variables in order, each one that is in pieces replaced by these."""
+    return [piece for each in variables for piece in (each.variables if isinstance(each, _Sharded) else [each])]
+
+
+def joined(parts: Sequence[tf.Variable]) -> tf.Variable:
+    """One variable of the parts, along the first dimension. A checkpoint holds it whole, so that it can be restored
+    into another number of pieces."""
+    return parts[0] if len(parts) == 1 else _Sharded(parts)

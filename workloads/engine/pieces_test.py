@@ -1,0 +1,90 @@
+"""How variables lie on real parameter servers, in a process of its own: TensorFlow connects a process once."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from lib import free_ports, idx_files
+from training.cnn_ps.config import Config
+from training.cnn_ps.main import workload
+
+tf = pytest.importorskip("tensorflow")
+
+
+def spread(servers: int, data_dir: Path, folder: Path) -> None:
+    """Make or restore the variables of cnn_ps, train five steps, save, and print what lies where and their sums."""
+    from engine.optimizer import Adam
+    from engine.pieces import partitioner, pieces
+    from engine.step import Counters, make_train_call
+    from lib.checkpoint import ChiefCheckpoint
+
+    addresses = free_ports.addresses(servers + 2)
+    spec = tf.train.ClusterSpec({"chief": addresses[:1], "worker": addresses[1:2], "ps": addresses[2:]})
+    roles = [("worker", 0), *(("ps", index) for index in range(servers))]
+    serving = [tf.distribute.Server(spec, job_name=role, task_index=index) for role, index in roles]
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(spec, task_type="chief", task_id=0)
+    strategy = tf.distribute.ParameterServerStrategy(resolver, partitioner(servers))
+    cnn = workload(Config(data_dir=data_dir, batch_size=16))
+    with strategy.scope():
+        model = cnn.model()
+        adam = Adam(model.parameters(), strategy, cnn.config.learning_rate)
+        counters = Counters(lanes=1)
+    chief = "/job:chief/replica:0/task:0/device:CPU:0"
+    checkpoint = ChiefCheckpoint(folder, [folder], chief, model=model, adam=adam, global_step=counters.global_step)
+    checkpoint.restore()
+    coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+    source = iter(coordinator.create_per_worker_dataset(cnn.data.source))
+    first = int(counters.global_step.numpy())
+    numbers = [tf.constant(number, tf.int64) for number in (0, first, 5)]
+    coordinator.schedule(make_train_call(cnn, model, adam, counters), args=(source, *numbers)).fetch()
+    checkpoint.save(first + 5)
+    moments = [*adam.first_moments, *adam.second_moments]
+    held = Counter()
+    for each in pieces([*model.parameters(), *moments]):
+        held[each.device] += int(tf.size(each)) * each.dtype.size
+    sums = [float(tf.reduce_sum(tf.abs(tf.convert_to_tensor(each)))) for each in (*model.parameters(), *moments)]
+    print(json.dumps({"held": held, "sums": sums, "steps": first + 5}), flush=True)
+    del serving
+    os._exit(0)
+
+
+def result(servers: int, data_dir: Path, folder: Path) -> dict:
+    """What `spread` prints, called in another process."""
+    done = subprocess.run(
+        [sys.executable, __file__, str(servers), str(data_dir), str(folder)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        check=False,
+        capture_output=True,
+        timeout=240,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+def test_each_of_eight_servers_holds_its_share_and_the_run_goes_on_with_fewer(tmp_path):
+    data, saved, other = idx_files.write(tmp_path / "data"), tmp_path / "saved", tmp_path / "other"
+    eight = result(8, data, saved)
+    total = sum(eight["held"].values())
+    assert total == 3 * 824_326 * 4
+    assert len(eight["held"]) == 8 and all("/job:ps/" in device for device in eight["held"])
+    assert all(0.08 <= held / total <= 0.17 for held in eight["held"].values()), eight
+    assert eight["steps"] == 5 and all(eight["sums"])
+
+    shutil.copytree(saved, other)
+    three, one = result(3, data, saved), result(1, data, other)
+    assert (len(three["held"]), len(one["held"])) == (3, 1)
+    # In three pieces and whole, the same five steps from the same checkpoint end in the same place.
+    assert three["steps"] == one["steps"] == 10
+    assert one["sums"] == pytest.approx(three["sums"], rel=1e-3) != pytest.approx(eight["sums"], rel=1e-3)
+
+
+if __name__ == "__main__":
+    spread(int(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]))

@@ -1,0 +1,84 @@
+"""What is trained: variables on the parameter servers, their checkpoints, and a copy of the model on the chief."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from engine.evaluate import Score, evaluate
+from engine.optimizer import Adam
+from engine.step import Counters, make_train_call
+from engine.workload import Workload
+from lib.checkpoint import ChiefCheckpoint
+from lib.errors import DivergedError
+from lib.run_folder import RunFolder
+
+_CHIEF_DEVICE = "/job:chief/replica:0/task:0/device:CPU:0"
+
+
+class State:
+    """Everything that a checkpoint holds.
+
+    :param strategy: places the variables.
+    :param lanes: number of calls that may be under way at once.
+    :param folder: the run's, held by this chief.
+    :raises InputError: the folder's checkpoints are of something else.
+    """
+
+    def __init__(self, workload: Workload, strategy: tf.distribute.Strategy, lanes: int, folder: RunFolder) -> None:
+        config = workload.config
+        self._data, self._folder = workload.data, folder
+        with strategy.scope():
+            self._model = workload.model()
+            adam = Adam(self._model.parameters(), strategy, config.learning_rate)
+            self.counters = Counters(lanes)
+        self.train_call = make_train_call(workload, self._model, adam, self.counters)
+        # Fetched once for a step, it is looked through, and judged batch by batch.
+        self._copy = workload.model()
+        self._copied: int | None = None
+        kind = {**workload.kind, "optimizer": "adam", "examples": workload.data.count}
+        self._checkpoint = ChiefCheckpoint(
+            folder.save_to,
+            folder.open(kind, config.train_steps, config.resume),
+            _CHIEF_DEVICE,
+            model=self._model,
+            adam=adam,
+            global_step=self.counters.global_step,
+        )
+
+    def restore(self) -> str | None:
+        """Restore the newest checkpoint and return its path, None where there is none."""
+        return self._checkpoint.restore()
+
+    def save(self, step: int) -> str:
+        """Write a checkpoint and return its path. No step may be under way, here and in `score`.
+
+        :param step: number of steps that were applied, here and in `score`.
+        :raises DivergedError: a parameter is not finite.
+        :raises InputError: the run's folder cannot be written, a full volume most likely.
+        :raises StalledError: another chief has taken over.
+        """
+        self._fetch(step)
+        # The last step's update is seen by no loss yet.
+        for parameter in self._copy.parameters():
+            if not tf.reduce_all(tf.math.is_finite(parameter)):
+                raise DivergedError(f"After step {step}, {parameter.name.split(':')[0]} is not finite.")
+        path = self._checkpoint.save(step)
+        self._folder.require_held()
+        self._folder.prune()
+        return path
+
+    def score(self, step: int, alive: Callable[[], object]) -> Score:
+        """Evaluate on the held-out set.
+
+        :param alive: called after each batch.
+        """
+        self._fetch(step)
+        return evaluate(self._copy, self._data, alive)
+
+    def _fetch(self, step: int) -> None:
+        if self._copied != step:
+            for mine, trained in zip(self._copy.parameters(), self._model.parameters(), strict=True):
+                mine.assign(trained)
+            self._copied = step

@@ -1,0 +1,135 @@
+"""Steps, their counting, Adam, and the checkpoint, in this process."""
+
+import pytest
+
+from engine.config import Config
+from lib.errors import InputError
+
+tf = pytest.importorskip("tensorflow")
+from engine import sample  # noqa: E402
+from engine.evaluate import evaluate  # noqa: E402
+from engine.optimizer import Adam  # noqa: E402
+from engine.step import Counters, make_train_call  # noqa: E402
+from lib.checkpoint import ChiefCheckpoint  # noqa: E402
+
+
+class Small:
+    """Everything the chief builds, without a cluster."""
+
+    def __init__(self, inputs=16):
+        workload = sample.workload(Config(batch_size=8, learning_rate=0.01), inputs)
+        self.data = workload.data
+        self.model = workload.model()
+        self.adam = Adam(self.model.parameters(), tf.distribute.get_strategy(), workload.config.learning_rate)
+        self.counters = Counters(lanes=2)
+        self.call = make_train_call(workload, self.model, self.adam, self.counters)
+        self.source = iter(self.data.source())
+
+    def train(self, lane, first, count):
+        total, done = self.call(self.source, *(tf.constant(n, tf.int64) for n in (lane, first, count)))
+        return float(total), int(done)
+
+    def checkpoint(self, folder):
+        step = self.counters.global_step
+        return ChiefCheckpoint(folder, [folder], "/job:localhost", model=self.model, adam=self.adam, global_step=step)
+
+
+def test_steps_lower_the_loss_and_are_counted_once():
+    small = Small()
+    before, done = small.train(0, 0, 1)
+    assert done == 1 and small.counters.global_step.numpy() == 1
+    total, done = small.train(1, 1, 199)
+    assert done == 199 and small.counters.global_step.numpy() == 200
+    assert total / done < before
+
+
+def test_all_held_out_examples_are_judged_in_batches(monkeypatch):
+    small = Small()
+    small.train(0, 0, 200)
+    whole = evaluate(small.model, small.data, list)
+    assert (whole.accuracy, whole.examples) == (1.0, 64) and whole.loss < 1.0
+    monkeypatch.setattr("engine.evaluate.BATCH_SIZE", 10)
+    looks = []
+    parts = evaluate(small.model, small.data, lambda: looks.append(1))
+    assert (parts.accuracy, parts.examples, len(looks)) == (1.0, 64, 7)
+    assert parts.loss == pytest.approx(whole.loss, rel=1e-5)
+
+
+def test_a_repeated_call_goes_on_where_it_was():
+    small = Small()
+    small.train(0, 0, 4)
+    assert small.train(0, 0, 10)[1] == 6
+    assert small.train(0, 0, 10) == (0.0, 0)
+    assert small.counters.global_step.numpy() == 10
+    assert small.counters.next_step.numpy().tolist() == [10, 0]
+
+
+def test_adam_is_adam():
+    """Against the formula of the paper (algorithm 1), written out for one scalar."""
+    parameter = tf.Variable([1.0])
+    adam = Adam([parameter], tf.distribute.get_strategy(), 0.1)
+    expected, first, second = 1.0, 0.0, 0.0
+    for step, gradient in enumerate((0.5, -2.0, 0.25), 1):
+        tf.function(lambda g, s: adam.apply([g], s) and None)(tf.constant([gradient]), tf.constant(step))
+        first, second = 0.9 * first + 0.1 * gradient, 0.999 * second + 0.001 * gradient**2
+        expected -= 0.1 * (first / (1 - 0.9**step)) / ((second / (1 - 0.999**step)) ** 0.5 + 1e-7)
+        assert parameter.numpy()[0] == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_checkpoint_brings_everything_back(tmp_path):
+    small = Small()
+    assert small.checkpoint(tmp_path).restore() is None
+    small.train(0, 0, 20)
+    small.checkpoint(tmp_path).save(20)
+    small.train(0, 20, 20)
+    other = Small()
+    assert other.checkpoint(tmp_path).restore().endswith("ckpt-20")
+    assert other.counters.global_step.numpy() == 20
+    other.train(0, 20, 20)
+    for mine, theirs in zip(small.model.parameters(), other.model.parameters(), strict=True):
+        assert mine.numpy() == pytest.approx(theirs.numpy(), abs=1e-6)
+
+
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path):
+    small = Small()
+    checkpoint = small.checkpoint(tmp_path)
+    for step in (10, 20):
+        small.train(0, step - 10, 10)
+        checkpoint.save(step)
+    (tmp_path / "ckpt-20.index").write_bytes(b"cut off")
+    other = Small()
+    assert other.checkpoint(tmp_path).restore().endswith("ckpt-10")
+    assert other.counters.global_step.numpy() == 10
+    (tmp_path / "ckpt-10.index").unlink()
+    with pytest.raises(InputError, match=r"No checkpoint can be read.*workloads_state=restarted"):
+        Small().checkpoint(tmp_path).restore()
+
+
+def test_a_full_volume_is_named_and_keeps_the_checkpoint_before(tmp_path, monkeypatch):
+    small = Small()
+    checkpoint = small.checkpoint(tmp_path)
+    checkpoint.save(10)
+
+    def full(**_):
+        tf.io.TFRecordWriter("/dev/full").write(b"x" * 1_000_000)
+
+    monkeypatch.setattr(checkpoint._manager, "save", full)
+    with pytest.raises(InputError, match=rf"{tmp_path} cannot be written \(No space left on device\)\. Make room"):
+        checkpoint.save(20)
+    assert Small().checkpoint(tmp_path).restore().endswith("ckpt-10")
+
+
+def test_checkpoints_are_found_without_tensorflows_list_of_them(tmp_path):
+    small = Small()
+    checkpoint = small.checkpoint(tmp_path)
+    for step in (5, 10):
+        small.train(0, step - 5, 5)
+        checkpoint.save(step)
+    (tmp_path / "checkpoint").unlink()
+    assert Small().checkpoint(tmp_path).restore().endswith("ckpt-10")
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path):
+    Small().checkpoint(tmp_path).save(0)
+    with pytest.raises(InputError, match=r"does not fit this training.*workloads_state=restarted"):
+        Small(inputs=17).checkpoint(tmp_path).restore()

@@ -1,0 +1,62 @@
+"""What a workload gives the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from engine.config import Config
+
+if TYPE_CHECKING:
+    import numpy as np
+    import tensorflow as tf
+
+
+class Model(Protocol):
+    """A `tf.Module` of plain variables. The engine trains one whose large variables lie in pieces on all parameter
+    servers, and evaluates another, in one piece, on the chief."""
+
+    def parameters(self) -> Sequence[tf.Variable]:
+        """The variables to train."""
+
+    def loss(self, *batch: tf.Tensor) -> tf.Tensor:
+        """Mean loss of the examples, float32 scalar."""
+
+    def judge(self, *batch: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Which examples are answered rightly, bool [n], and the loss of each, float32 [n]."""
+
+
+class Data(Protocol):
+    """A training set whose examples have numbers, and a held-out set. `engine.memory` has one for what fits into
+    memory."""
+
+    @property
+    def count(self) -> int:
+        """Number of training examples."""
+
+    def source(self) -> tf.data.Dataset:
+        """Made once on every worker; each call of the chief takes one element of it."""
+
+    def batch(self, element: Any, numbers: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """The training examples with these numbers, int64 [n], as the model's `loss` wants them.
+
+        :param element: of the source.
+        """
+
+    def held_out(self, size: int) -> Iterator[tuple[np.ndarray, ...]]:
+        """All held-out examples, in batches of at most `size`, as the model's `judge` wants them."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is trained, and on what.
+
+    :param model: makes the model; its initial values must follow from `config.seed` alone.
+    :param kind: what a checkpoint is of, beside optimizer and data: a run goes on only where it is the same.
+    """
+
+    config: Config
+    model: Callable[[], Model]
+    data: Data
+    kind: Mapping[str, object]

@@ -1,0 +1,83 @@
+"""idx files, the format of MNIST (http://yann.lecun.com/exdb/mnist, section "File formats for the MNIST database")."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from lib.errors import InputError
+
+_IMAGES_MAGIC, _IMAGES_HEADER = 0x803, 16
+_LABELS_MAGIC, _LABELS_HEADER = 0x801, 8
+
+
+def folder(data_dir: Path, name: str) -> Path:
+    """The folder with the file `name`: `data_dir` or its subdirectory `data`.
+
+    :raises InputError: neither has it.
+    """
+    found = next((d for d in (data_dir, data_dir / "data") if (d / name).is_file()), None)
+    if found is None:
+        raise InputError(
+            f"data_dir {data_dir} holds no {name}, nor does its subdirectory data.",
+            "Mount the data set there, on the chief and on every worker.",
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Images and their labels, in a file each.
+
+    :param pixels: of one image, a byte each.
+    """
+
+    images: Path
+    labels: Path
+    pixels: int
+    count: int
+
+    @classmethod
+    def open(cls, folder: Path, images: str, labels: str, pixels: int) -> Labelled:
+        """Check the two files.
+
+        :raises InputError: one is missing, is not an idx file, has a wrong size, or they differ in number.
+        """
+        count = _count(folder / images, _IMAGES_MAGIC, _IMAGES_HEADER, pixels)
+        label_count = _count(folder / labels, _LABELS_MAGIC, _LABELS_HEADER, 1)
+        if count != label_count:
+            raise InputError(
+                f"{images} has {count} images and {labels} {label_count} labels.", "Use files that belong together."
+            )
+        return cls(folder / images, folder / labels, pixels, count)
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
+        """Images, uint8 [count, pixels], and labels, uint8 [count]."""
+        images = np.fromfile(self.images, np.uint8, offset=_IMAGES_HEADER).reshape(-1, self.pixels)
+        return images, np.fromfile(self.labels, np.uint8, offset=_LABELS_HEADER)
+
+    def tensors(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """The same, by operations that read the files where they run."""
+        images = tf.io.decode_raw(tf.io.read_file(str(self.images)), tf.uint8)[_IMAGES_HEADER:]
+        labels = tf.io.decode_raw(tf.io.read_file(str(self.labels)), tf.uint8)[_LABELS_HEADER:]
+        return tf.reshape(images, [self.count, self.pixels]), tf.reshape(labels, [self.count])
+
+
+def _count(path: Path, magic: int, header: int, item: int) -> int:
+    """Number of items in a file, from its header, after comparing it with the file's size."""
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as stream:
+            head = stream.read(header)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}).", "Mount the whole data set.") from error
+    if len(head) < header or struct.unpack(">I", head[:4])[0] != magic:
+        raise InputError(f"{path} is not an idx file of the expected kind.", "Use the uncompressed files.")
+    (count,) = struct.unpack(">I", head[4:8])
+    if count == 0 or size != header + count * item:
+        raise InputError(f"{path} should hold {count} items but has {size} bytes.", "Fetch the file again.")
+    return count

@@ -1,0 +1,17 @@
+"""The workload's own flags and defaults; flags that every workload has are in `engine.config`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import engine.config
+from engine.config import flag, other_default
+
+
+@dataclass(frozen=True)
+class Config(engine.config.Config):
+    """MNIST on parameter servers: a convolutional network whose large variables lie on all of them."""
+
+    train_steps: int = other_default("train_steps", 600)
+    batch_size: int = other_default("batch_size", 64)
+    dense_units: int = flag(500, "width of the dense layer", lambda n: 1 <= n <= 65536, "1 to 65536")
