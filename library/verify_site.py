@@ -8,7 +8,7 @@ DOCUMENTATION = r"""
 module: verify_site
 short_description: Judge a finished site and keep the receipt
 description:
-  - Reads nodes, system pods, network policies and the training's recorded result from the API server, adds the
+  - Reads nodes, system pods, network policies and what is on record of the trainings from the API server, adds the
     findings of M(service_probe), and answers with one verdict, C(pass), C(fail) or C(unknown) (a check could not be
     made).
   - Changes nothing in the cluster. The receipt is written when something else than times and counters differs from the
@@ -63,16 +63,32 @@ options:
     description: Node name to what M(service_probe) returned there.
     type: dict
     default: {}
-  training_name:
-    description: Name of the training that must have learned. Empty if the site has none.
-    type: str
-    default: ""
-  training_namespace:
-    description: Namespace of the training.
-    type: str
-    default: trainings
+  trainings:
+    description: The trainings of the site. One that has ended must have learned, one that goes on must make steps.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name: {description: Name of the run., type: str, required: true}
+      namespace: {description: Namespace of its pods., type: str, default: trainings}
+      topology:
+        description: Which roles it has.
+        type: str
+        choices: [parameter_server, multi_worker, single]
+        default: parameter_server
+      accuracy_bound:
+        description: Held-out accuracy that it must have reached; left out for a program that knows no bound.
+        type: float
+      start_timeout: {description: Seconds within which its pods run., type: float, default: 300.0}
+      stall_timeout: {description: Seconds within which it makes a step., type: float, default: 120.0}
+  left_alone:
+    description:
+      - Names of runs that go on with another description than the site's; their images may be older ones.
+      - When left out, as for a verdict without a run of the role C(workloads), they are those of the receipt.
+    type: list
+    elements: str
   accuracy_bound:
-    description: Held-out accuracy that the training must have reached. Its own bound counts where that is higher.
+    description: What every training that knows a bound must have reached at least; its own counts where that is higher.
     type: float
     default: 0.0
   receipt_path:
@@ -111,7 +127,8 @@ EXAMPLES = r"""
     kubelet_version: "1.36.3"
     containerd_version: "2.3.4"
     locked_images: "{{ lookup('locked_images') }}"
-    training_name: "mnist"
+    trainings:
+      - {name: mnist, accuracy_bound: 0.9}
     receipt_path: "/srv/trainyard/receipt.json"
   register: site_verdict
 """
@@ -139,7 +156,17 @@ table:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.runner import run_plan
+from ansible.module_utils.trainyard.training.roles import TOPOLOGIES
 from ansible.module_utils.trainyard.verify.site import Settings, Site
+
+TRAINING = {
+    "name": {"type": "str", "required": True},
+    "namespace": {"type": "str", "default": "trainings"},
+    "topology": {"type": "str", "choices": list(TOPOLOGIES), "default": "parameter_server"},
+    "accuracy_bound": {"type": "float"},
+    "start_timeout": {"type": "float", "default": 300.0},
+    "stall_timeout": {"type": "float", "default": 120.0},
+}
 
 
 def main() -> None:
@@ -155,8 +182,8 @@ def main() -> None:
             "made_images": {"type": "dict"},
             "system_namespaces": {"type": "list", "elements": "str", "default": ["kube-system"]},
             "probes": {"type": "dict", "default": {}},
-            "training_name": {"type": "str", "default": ""},
-            "training_namespace": {"type": "str", "default": "trainings"},
+            "trainings": {"type": "list", "elements": "dict", "default": [], "options": TRAINING},
+            "left_alone": {"type": "list", "elements": "str"},
             "accuracy_bound": {"type": "float", "default": 0.0},
             "receipt_path": {"type": "path", "default": ""},
             "document_path": {"type": "path", "default": ""},

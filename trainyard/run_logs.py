@@ -12,10 +12,8 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.kube.api import Api, KubeError, Object
 from ansible.module_utils.trainyard.training import found
 from ansible.module_utils.trainyard.training.names import NAME_LABEL
+from ansible.module_utils.trainyard.training.places import decider, newest, pod_state
 from ansible.module_utils.trainyard.training.state import ended, live_object
-from ansible.module_utils.trainyard.training.watch import pod_state
-
-from .runs import decider, newest
 
 LOOK_SECONDS = 1.0
 """Between two looks for the next pod of a place."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,14 +10,12 @@ from typing import Any
 from ansible.module_utils.trainyard.kube.api import Api, Object
 from ansible.module_utils.trainyard.training import found, record
 from ansible.module_utils.trainyard.training.logs import SUCCESSES, Event, events, last
-from ansible.module_utils.trainyard.training.names import DECIDING_ANNOTATION, NAME_LABEL, ROLE_LABEL
+from ansible.module_utils.trainyard.training.names import NAME_LABEL, ROLE_LABEL
+from ansible.module_utils.trainyard.training.places import STUCK, decider, newest, place_of, pod_state
 from ansible.module_utils.trainyard.training.state import attempt_of, created, ended, workload_of
-from ansible.module_utils.trainyard.training.watch import index_of, pod_state, role_of
 
 GPU = "nvidia.com/gpu"
 ENDED = (*SUCCESSES, record.FAILED, record.STOPPED, "ended")
-STUCK = ("Unschedulable", "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "CreateContainerConfigError")
-"""Reasons of a waiting pod that do not pass by themselves in a moment."""
 TAIL = 200
 """Lines of the log in which the last step is looked for; TensorFlow's own lines lie between ours."""
 
@@ -96,23 +93,6 @@ def row(run: found.Found, pods: Sequence[Object], said: Sequence[Event], now: da
     )
 
 
-def newest(pods: Sequence[Object]) -> dict[str, Object]:
-    """The last pod of each place, such as `worker-1`, in the order of the places."""
-    by_place: dict[str, Object] = {}
-    for pod in sorted(pods, key=lambda each: (each["metadata"]["creationTimestamp"], each["metadata"]["uid"])):
-        by_place[f"{role_of(pod)}-{index_of(pod)}"] = pod
-    return {place: by_place[place] for place in sorted(by_place, key=_natural)}
-
-
-def decider(live: Object | None) -> str:
-    """The place whose end is the run's, such as `chief-0`; empty where that is not known."""
-    return ((live or {}).get("metadata", {}).get("annotations") or {}).get(DECIDING_ANNOTATION, "")
-
-
-def _natural(place: str) -> list[int | str]:
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", place)]
-
-
 def _said(api: Api, run: found.Found, pods: Mapping[str, Object]) -> list[Event]:
     pod = pods.get(decider(run.live))
     if pod is None or pod_state(pod)[0] == "waiting":
@@ -132,7 +112,7 @@ def _state(
     waiting = [(pod, why) for pod in pods for state, why in [pod_state(pod)] if state == "waiting"]
     for pod, why in waiting:
         if why.partition(":")[0] in STUCK:
-            return "waiting", f"{role_of(pod)}-{index_of(pod)} {why}"
+            return "waiting", f"{place_of(pod)} {why}"
     if not any(pod_state(pod)[0] == "running" for pod in pods):
         return ("restarting" if step else "starting"), ""
     return ("running" if step or not waiting else "starting"), ""

@@ -62,10 +62,17 @@ def training_images(wanted: Wanted, folders: Sequence[str]) -> list[dict[str, st
     return list({image["artefact"]: image for image in found}.values())
 
 
-def training_runs(wanted: Wanted, folders: Sequence[str]) -> list[dict[str, str]]:
-    """Name and namespace of every run."""
+def training_runs(wanted: Wanted, folders: Sequence[str]) -> list[dict[str, Any]]:
+    """Every run as the module `verify_site` has to know it."""
     site = {"known": False, "logs": {"claim": "-"}}
-    return [{key: each[key] for key in ("name", "namespace")} for each in complete_trainings(wanted, folders, site)]
+    return [_run(each) for each in complete_trainings(wanted, folders, site)]
+
+
+def _run(described: Mapping[str, Any]) -> dict[str, Any]:
+    flags = described["flags"]
+    run = {key: described[key] for key in ("name", "namespace", "topology", "start_timeout") if key in described}
+    # A program without such a flag knows no bound, and no limit of its own for a step.
+    return run | {key: flags[key] for key in ("accuracy_bound", "stall_timeout") if flags.get(key) is not None}
 
 
 def image_layouts(

@@ -106,17 +106,18 @@ class Site:
         if running_pods() != pods:
             raise BenchError(f"The second run restarted a pod; log: {second_log}")
         seed = seed_run(LAB, inputs, self.folder / f"seed-{number}.log")
-        accuracy = float(receipt["training"]["accuracy"])
+        # A checkout from before schema 2 has one training.
+        (training,) = receipt["trainings"] if "trainings" in receipt else [receipt["training"]]
         return Result(
             self.name,
             seconds,
             peak,
-            accuracy,
+            float(training["accuracy"]),
             str(log),
             load,
             second=second,
             seed=seed,
-            training=float(receipt["training"]["seconds"]),
+            training=float(training["seconds"]),
         )
 
 

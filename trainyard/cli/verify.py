@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from ansible.module_utils.trainyard.verify.verdict import SCHEMA
 
 EXIT = {"pass": 0, "fail": 1, "unknown": 2}
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,9 +31,10 @@ def read_document(path: str) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError):
         pass
     return {
-        "schema": 1,
+        "schema": SCHEMA,
         "verdict": "unknown",
         "checks": [],
+        "trainings": [],
         "warnings": ["verify.yml ended before it came to a verdict"],
     }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +11,8 @@ from ..kube.api import Api, KubeError, Object
 from . import state
 from .logs import Event, KeptLogs, events
 from .model import Training
-from .names import API_VERSIONS, INDEX_LABEL, NAME_LABEL, ROLE_LABEL
+from .names import API_VERSIONS, NAME_LABEL
+from .places import newest, pod_state, role_of, started
 
 WATCH_SECONDS = 1
 """The server ends each watch after this time; it is the pace of the whole wait."""
@@ -62,7 +62,7 @@ class RunView:
         self.live = self._found()
         decider = self._training.decider.name
         chief = self.newest(decider, "0")
-        if chief and _started(chief) and chief["metadata"]["name"] not in self._read:
+        if chief and started(chief) and chief["metadata"]["name"] not in self._read:
             text = self._log(chief["metadata"]["name"], CHIEF_TAIL)
             self.chief = _merge(self.chief, events(text))
             self._kept.keep(chief["metadata"]["name"], decider, text)
@@ -74,7 +74,7 @@ class RunView:
         """
         for name, pod in self.pods.items():
             ended = pod_state(pod)[0] == "ended"
-            if name in self.gone or not _started(pod) or (name in self._read and not final):
+            if name in self.gone or not started(pod) or (name in self._read and not final):
                 continue
             if ended:
                 self._read.add(name)
@@ -86,8 +86,7 @@ class RunView:
 
     def newest(self, role: str, index: str) -> Object | None:
         """The pod that is or was last in a place."""
-        found = [pod for pod in self.pods.values() if role_of(pod) == role and index_of(pod) == index]
-        return max(found, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["uid"]), default=None)
+        return newest(self.pods.values()).get(f"{role}-{index}")
 
     def condition(self, kind: str) -> Object:
         """A true condition of the run (Completed, Failed); empty when it does not hold."""
@@ -113,8 +112,7 @@ class RunView:
 
     def present(self) -> dict[str, Object]:
         """The last pod of each place, by `role-index`."""
-        places = {f"{role_of(pod)}-{index_of(pod)}" for pod in self.pods.values()}
-        return {place: pod for place in sorted(places) if (pod := self.newest(*place.rsplit("-", 1)))}
+        return newest(self.pods.values())
 
     def all_started(self) -> bool:
         wanted = sum(role.replicas for role in self._training.roles.values())
@@ -198,38 +196,6 @@ class RunView:
             if error.transient or error.status == 500:
                 return ""
             raise
-
-
-def role_of(pod: Mapping[str, Any]) -> str:
-    return str(pod["metadata"].get("labels", {}).get(ROLE_LABEL, "?"))
-
-
-def index_of(pod: Mapping[str, Any]) -> str:
-    return str(pod["metadata"].get("labels", {}).get(INDEX_LABEL, "?"))
-
-
-def pod_state(pod: Mapping[str, Any]) -> tuple[str, str]:
-    """`waiting`, `running` or `ended`, and why it waits."""
-    status = pod.get("status") or {}
-    if status.get("phase") in ("Succeeded", "Failed"):
-        return "ended", ""
-    for each in status.get("containerStatuses") or []:
-        state = each.get("state", {})
-        if "running" in state:
-            return "running", ""
-        if "terminated" in state:
-            return "ended", ""
-        if "waiting" in state:
-            reason, message = state["waiting"].get("reason", "Waiting"), state["waiting"].get("message", "")
-            return "waiting", f"{reason}: {message}" if message else reason
-    for condition in status.get("conditions") or []:
-        if condition["type"] == "PodScheduled" and condition["status"] == "False":
-            return "waiting", f"{condition.get('reason', 'Unschedulable')}: {condition.get('message', '')}"
-    return "waiting", str(status.get("phase", "Pending"))
-
-
-def _started(pod: Mapping[str, Any]) -> bool:
-    return pod_state(pod)[0] != "waiting"
 
 
 def _merge(known: list[Event], new: list[Event]) -> list[Event]:

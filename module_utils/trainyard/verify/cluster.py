@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from ..kube.api import Object
 from .images import image_version, images_locked
 from .reading import Observation, Unread
-from .verdict import FAIL, PASS, UNKNOWN, Check
-
-T = TypeVar("T")
+from .verdict import FAIL, PASS, UNKNOWN, Check, judge
 
 CRASH_WINDOW_S = 60.0
 CRASHES = 3
@@ -44,20 +42,20 @@ class Expected:
         return {**(self.made_images or {}), **self.locked_images}
 
 
-def judge(name: str, seen: T | Unread, rule: Callable[[T], Check]) -> Check:
-    """Apply a rule to a value, or answer `unknown` with the reason why there is none."""
-    return Check(name, UNKNOWN, seen.reason, seen.settles) if isinstance(seen, Unread) else rule(seen)
+def site_checks(
+    expected: Expected, seen: Observation, now: datetime, own: Mapping[str, bool] | None = None
+) -> list[Check]:
+    """The checks of the cluster itself, in the order of a reader's interest.
 
-
-def site_checks(expected: Expected, seen: Observation, now: datetime) -> list[Check]:
-    """The checks of the cluster itself, in the order of a reader's interest."""
+    :param own: pods of trainings, see `images_locked`.
+    """
     return [
         *about_the_run(expected),
         judge("api_ready", seen.api, api_ready),
         judge("nodes_ready", seen.nodes, lambda nodes: nodes_ready(expected, nodes)),
         judge("node_versions", seen.nodes, lambda nodes: node_versions(expected, nodes)),
         judge("system_pods", seen.pods, lambda pods: system_pods(pods, now)),
-        judge("images_locked", all_pods(seen), lambda pods: images_locked(expected.images, pods)),
+        judge("images_locked", all_pods(seen), lambda pods: images_locked(expected.images, pods, own)),
         probed("dns", "resolve a Service name", expected),
         probed("service", "reach the API server through its Service", expected),
     ]
@@ -111,10 +109,14 @@ def system_pods(pods: Mapping[str, Sequence[Object]], now: datetime) -> Check:
 
 
 def all_pods(seen: Observation) -> list[Object] | Unread:
-    """The pods of the system namespaces and those of the training."""
-    if isinstance(seen.pods, Unread) or isinstance(seen.run_pods, Unread):
-        return seen.pods if isinstance(seen.pods, Unread) else seen.run_pods
-    return [*(pod for found in seen.pods.values() for pod in found), *seen.run_pods]
+    """The pods of the system namespaces and those of the trainings."""
+    parts = [seen.pods, *(run.pods for run in seen.runs)]
+    for part in parts:
+        if isinstance(part, Unread):
+            return part
+    system = {} if isinstance(seen.pods, Unread) else seen.pods
+    trained = [pod for run in seen.runs if not isinstance(run.pods, Unread) for pod in run.pods]
+    return [*(pod for found in system.values() for pod in found), *trained]
 
 
 def pod_trouble(pod: Object, now: datetime) -> str:

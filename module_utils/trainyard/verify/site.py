@@ -12,10 +12,11 @@ from typing import Any
 from ..core.plan import Plan, Step
 from ..kube.api import Api, KubeError
 from ..kube.kubeconfig import connect
+from ..training.state import attempt_of
 from . import cluster
-from .reading import Observation, Unread, nothing_read, observe
-from .training import summary, training_checks
-from .verdict import PASS, Check, make_receipt, read_receipt, stable, table, write_receipt
+from .reading import Observation, RunSeen, Unread, Wanted, nothing_read, observe
+from .training import summary, training_checks, training_warnings
+from .verdict import PASS, Check, make_receipt, read_receipt, stable, table, title, write_receipt
 
 LOOK_AGAIN_S = 2.0
 
@@ -26,8 +27,8 @@ class Settings(cluster.Expected):
 
     kubeconfig: str
     system_namespaces: Sequence[str]
-    training_name: str
-    training_namespace: str
+    trainings: Sequence[Mapping[str, Any]]
+    left_alone: Sequence[str] | None
     accuracy_bound: float
     receipt_path: str
     document_path: str
@@ -42,9 +43,13 @@ class Site:
     """
 
     def __init__(self, settings: Settings, open_api: Callable[[str], Api] = connect) -> None:
+        # What only a run of site.yml can tell, it has left in the receipt.
+        kept = read_receipt(settings.receipt_path)
         if settings.made_images is None:
-            settings = replace(settings, made_images=read_receipt(settings.receipt_path).get("made_images", {}))
+            settings = replace(settings, made_images=kept.get("made_images", {}))
+        self._kept = kept.get("trainings", [])
         self._settings = settings
+        self._trainings = [Wanted(**each) for each in settings.trainings]
         self._open_api = open_api
         self.receipt: dict[str, Any] = {}
 
@@ -66,7 +71,7 @@ class Site:
         return {
             "verdict": self.receipt["verdict"],
             "problems": [
-                f"{check['name']}: {check['result']}: {check['detail']}"
+                f"{title(check)}: {check['result']}: {check['detail']}"
                 for check in self.receipt["checks"]
                 if check["result"] != PASS
             ],
@@ -81,26 +86,43 @@ class Site:
         try:
             api = self._open_api(settings.kubeconfig)
         except KubeError as error:
-            seen = nothing_read(Unread(error.message.rstrip(".")))
+            seen = nothing_read(Unread(error.message.rstrip(".")), len(self._trainings))
             return self._judge(seen), seen
         while True:
-            seen = observe(
-                api,
-                namespaces=settings.system_namespaces,
-                run=settings.training_name,
-                run_namespace=settings.training_namespace,
-            )
+            seen = observe(api, namespaces=settings.system_namespaces, trainings=self._trainings)
             checks = self._judge(seen)
             if not may_settle(checks) or time.monotonic() + LOOK_AGAIN_S > deadline:
                 return checks, seen
             time.sleep(LOOK_AGAIN_S)
 
     def _judge(self, seen: Observation) -> list[Check]:
-        settings = self._settings
-        checks = cluster.site_checks(settings, seen, datetime.now(UTC))
-        if settings.training_name:
-            checks += training_checks(settings.training_name, settings.accuracy_bound, seen)
+        settings, now = self._settings, datetime.now(UTC)
+        own = {
+            f"{pod['metadata']['namespace']}/{pod['metadata']['name']}": left
+            for _, run, left in self._runs(seen)
+            if not isinstance(run.pods, Unread)
+            for pod in run.pods
+        }
+        checks = cluster.site_checks(settings, seen, now, own)
+        for want, run, left in self._runs(seen):
+            checks += training_checks(want, run, now, site_bound=settings.accuracy_bound, left_alone=left)
         return checks
+
+    def _runs(self, seen: Observation) -> list[tuple[Wanted, RunSeen, bool]]:
+        """Each training, what there is of it, and whether it was left alone."""
+        pairs = zip(self._trainings, seen.runs, strict=True)
+        return [(want, run, self._is_left_alone(want, run)) for want, run in pairs]
+
+    def _is_left_alone(self, want: Wanted, run: RunSeen) -> bool:
+        if not run.goes_on or isinstance(run.live, Unread):
+            return False
+        if self._settings.left_alone is not None:
+            return want.name in self._settings.left_alone
+        place = (want.name, want.namespace, attempt_of(run.live))
+        return any(
+            each.get("left_alone") and (each.get("name"), each.get("namespace"), each.get("attempt")) == place
+            for each in self._kept
+        )
 
     def _receipt(self, checks: Sequence[Check], seen: Observation) -> dict[str, Any]:
         settings = self._settings
@@ -108,14 +130,22 @@ class Site:
         pods = {} if isinstance(seen.pods, Unread) else seen.pods
         system = [pod for found in pods.values() for pod in found]
         now = datetime.now(UTC)
+        runs = self._runs(seen)
         return make_receipt(
             checks,
             nodes=sorted(map(cluster.node_row, nodes), key=lambda row: row["name"]),
             versions=cluster.versions(nodes, system),
             made_images=settings.made_images or {},
-            training=summary(seen.result),
-            warnings=cluster.warnings(self._settings, seen),
-            measured={"restarts": cluster.restarts(system), "probes": measured_probes(settings.probes)},
+            trainings=[summary(want, run, left_alone=left) for want, run, left in runs],
+            warnings=[
+                *cluster.warnings(settings, seen),
+                *(text for want, run, left in runs for text in training_warnings(want, run, left_alone=left)),
+            ],
+            measured={
+                "restarts": cluster.restarts(system),
+                "probes": measured_probes(settings.probes),
+                "steps": {want.name: run.step for want, run, _ in runs if run.step is not None},
+            },
             wall_seconds=round(now.timestamp() - settings.started_at, 1) if settings.started_at else None,
             written_at=now.isoformat(timespec="seconds"),
         )

@@ -1,21 +1,30 @@
-"""The checks of the training: what its role recorded when the run ended, and what the API server shows now."""
+"""The checks of a training: what is on record when it has ended, its progress while it goes on, and what the API
+server shows now."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from ..kube.api import Object
-from ..training.names import NAME_LABEL
-from ..training.record import RUNNING
+from ..training.logs import SUCCESSES
+from ..training.record import FAILED, RUNNING, STOPPED
 from ..training.roles import TOPOLOGIES, clean_exits
-from .cluster import judge
-from .reading import Observation
-from .verdict import FAIL, PASS, UNKNOWN, Check
+from ..training.state import attempt_of, condition
+from ..training.state import ended as ended_as
+from .policies import network_policies
+from .progress import LEFT_ALONE, progress
+from .reading import RunSeen, Unread, Wanted
+from .verdict import FAIL, PASS, UNKNOWN, Check, judge
 
 RECEIPT_FIELDS = (
-    "name",
+    "workload",
+    "topology",
+    "attempt",
     "result",
+    "why",
     "steps",
     "train_steps",
     "steps_per_second",
@@ -30,45 +39,80 @@ RECEIPT_FIELDS = (
 """What the receipt takes over from the recorded result."""
 
 
-RULES = {"Ingress": ("ingress", "from"), "Egress": ("egress", "to")}
-"""Direction of a network policy's rules -> the names of the rules and of their peers."""
-
-
-def training_checks(run: str, bound: float, seen: Observation) -> list[Check]:
+def training_checks(
+    want: Wanted, seen: RunSeen, now: datetime, *, site_bound: float = 0.0, left_alone: bool = False
+) -> list[Check]:
     """The checks of one training.
 
-    :param run: its name.
-    :param bound: accuracy that the site asks for; the run's own bound counts where it is higher.
+    :param site_bound: accuracy that the site asks for of every training that knows a bound; the highest counts.
+    :param left_alone: the site's run of this name has another description and was left to go on.
     """
-    return [
-        judge("training", seen.result, lambda result: training(run, bound, result)),
-        judge("isolation", seen.result, lambda result: isolation(run, result)),
-        judge("network_policies", seen.policies, lambda policies: network_policies(run, policies)),
-        judge("released", seen.run_pods, lambda pods: released(run, pods)),
-    ]
+    if seen.goes_on:
+        # What holds resources does so by right, and the isolation is recorded when the run has ended.
+        checks = [progress(want, seen, now, left_alone=left_alone)]
+    else:
+        checks = [training(want, seen, site_bound)]
+        if TOPOLOGIES[str(seen.record.get("topology", want.topology))].probed:
+            checks.append(judge("isolation", seen.result, lambda _: isolation(want.name, seen.record)))
+    checks.append(judge("network_policies", seen.policies, lambda policies: network_policies(want.name, policies)))
+    if not seen.goes_on:
+        checks.append(judge("released", seen.pods, lambda pods: released(want.name, pods)))
+    return [replace(check, run=want.name) for check in checks]
 
 
-def training(run: str, bound: float, result: Mapping[str, Any]) -> Check:
+def training(want: Wanted, seen: RunSeen, site_bound: float = 0.0) -> Check:
     """The run ended well: all steps done, accuracy at its bound, every role's exit clean."""
-    if not result:
+    for part in (seen.result, seen.live):
+        if isinstance(part, Unread):
+            return Check("training", UNKNOWN, part.reason, part.settles)
+    live, result, run = seen.live, seen.record, want.name
+    if not result and live is None:
         return Check("training", UNKNOWN, f"no result of the training {run} is recorded")
-    if result.get("result") == RUNNING:
-        return Check("training", UNKNOWN, f"the training {run} goes on")
+    if result.get("result", RUNNING) == RUNNING:
+        return _unrecorded(run, live)
+    if result["result"] == STOPPED:
+        return Check("training", FAIL, f"{run} was stopped{_how_far(result)}")
+    if result["result"] == FAILED:
+        why = str(result.get("why") or "for a reason that is not on record")
+        return Check("training", FAIL, f"{run} failed{_how_far(result)}: {why.splitlines()[0]}")
     wrong = []
-    if result.get("result") not in ("passed", "no_bound"):
-        wrong.append(f"the run says {result.get('result', 'nothing')}")
+    if result["result"] not in SUCCESSES:
+        wrong.append(f"the run says {result['result']}")
     steps, wanted = result.get("steps"), result.get("train_steps")
     if not isinstance(steps, int) or (wanted and steps < wanted):
         wrong.append(f"{steps} of {wanted} steps were done")
-    asked = max(bound, float(result.get("accuracy_bound") or 0))
+    asked = float(result.get("accuracy_bound") or 0)
+    if want.accuracy_bound is not None:
+        asked = max(asked, want.accuracy_bound, site_bound)
     accuracy = result.get("accuracy")
     if asked and (not isinstance(accuracy, int | float) or not accuracy >= asked):
         wrong.append(f"the accuracy is {accuracy}, the bound {asked:g}")
-    wrong += bad_exits(result.get("roles") or {}, str(result.get("topology", "parameter_server")))
+    wrong += bad_exits(result.get("roles") or {}, str(result.get("topology", want.topology)))
     if wrong:
         return Check("training", FAIL, "; ".join(wrong))
     learned = f"accuracy {accuracy:.4f}, bound {asked:g}" if asked else "no accuracy bound was asked for"
-    return Check("training", PASS, f"{run} ended after {steps} steps, {learned}")
+    after = f" after {steps} steps" if steps else ""  # a program of somebody else may report none
+    return Check("training", PASS, f"{run} ended{after}, {learned}")
+
+
+def _unrecorded(run: str, live: Object | Any) -> Check:
+    """The end of a run that nobody followed, as far as the cluster tells it."""
+    if failed := condition(live, "Failed"):
+        why = f"{failed.get('reason')}: {failed.get('message')}"
+        return Check("training", FAIL, f"{run} failed while nobody followed it: {why}")
+    if ended_as(live):
+        return Check(
+            "training", UNKNOWN, f"{run} has ended, and nobody has recorded it: its playbook, called again, does"
+        )
+    return Check(
+        "training", UNKNOWN, f"nothing runs {run} any more, and nobody has recorded why: call its playbook again"
+    )
+
+
+def _how_far(result: Mapping[str, Any]) -> str:
+    if "steps" not in result:
+        return ""
+    return f" at step {result['steps']}" + (f" of {result['train_steps']}" if result.get("train_steps") else "")
 
 
 def isolation(run: str, result: Mapping[str, Any]) -> Check:
@@ -96,24 +140,6 @@ def bad_exits(places: Mapping[str, int | str], topology: str = "parameter_server
     return wrong if deciding in places else [*wrong, "the exit that decides is not recorded"]
 
 
-def network_policies(run: str, policies: Sequence[Object]) -> Check:
-    """The namespace denies what no policy admits, in both directions, and none opens the run's pods to everybody."""
-    mine = [policy for policy in policies if _selects(policy, run)]
-    wrong = []
-    for direction in RULES:
-        if not any(_denies_all(policy, direction) for policy in policies):
-            wrong.append(f"no policy denies all {direction.lower()} by default")
-    if not any((policy["spec"].get("podSelector") or {}).get("matchLabels") for policy in mine):
-        wrong.append(f"no policy is there for the pods of {run}")
-    for policy in mine:
-        for direction in RULES:
-            if _open(policy, direction):
-                wrong.append(f"policy {policy['metadata']['name']} has {direction.lower()} open to everybody")
-    if wrong:
-        return Check("network_policies", FAIL, "; ".join(wrong))
-    return Check("network_policies", PASS, f"all is denied by default, and admitted to {run} by its own policy only")
-
-
 def released(run: str, pods: Sequence[Object]) -> Check:
     """No pod of the run holds resources any more."""
     held = sorted(
@@ -124,37 +150,28 @@ def released(run: str, pods: Sequence[Object]) -> Check:
     return Check("released", PASS, f"no pod of {run} holds resources")
 
 
-def summary(result: Object | Any) -> dict[str, Any]:
-    """The part of the recorded result that the receipt carries; empty if there is none."""
-    if not isinstance(result, Mapping):
-        return {}
-    return {name: result[name] for name in RECEIPT_FIELDS if name in result}
+def training_warnings(want: Wanted, seen: RunSeen, *, left_alone: bool = False) -> list[str]:
+    """What the verdict says nothing about: how a run that goes on will end."""
+    if not seen.goes_on:
+        return []
+    # An endless run has nothing that would be known later.
+    endless = seen.record.get("train_steps") == 0
+    left = f" {LEFT_ALONE};" if left_alone else ""
+    known = "has no end" if endless else "goes on"
+    return [f"the run {want.name} {known};{left} its progress was judged, and neither its result nor its isolation"]
 
 
-def _is_about(policy: Object, direction: str) -> bool:
-    """Without `policyTypes`, a policy is about ingress, and about egress where it has rules for that."""
-    spec = policy["spec"]
-    return direction in (spec.get("policyTypes") or ["Ingress", *(["Egress"] if spec.get("egress") else [])])
+def summary(want: Wanted, seen: RunSeen, *, left_alone: bool = False) -> dict[str, Any]:
+    """A training as the receipt shows it; nothing in it differs while the same run goes on.
 
-
-def _denies_all(policy: Object, direction: str) -> bool:
-    spec = policy["spec"]
-    return not spec.get("podSelector") and _is_about(policy, direction) and not spec.get(RULES[direction][0])
-
-
-def _selects(policy: Object, run: str) -> bool:
-    """Does the policy hold for pods of the run; label expressions are read as holding, which is the careful side."""
-    selector = policy["spec"].get("podSelector") or {}
-    return (selector.get("matchLabels") or {}).get(NAME_LABEL, run) == run
-
-
-def _open(policy: Object, direction: str) -> bool:
-    """Does one of the policy's rules admit any peer: it names none, or one that selects every address or pod."""
-    rules, peers = RULES[direction]
-    found = (policy["spec"].get(rules) or []) if _is_about(policy, direction) else []
-    return any(not rule.get(peers) or any(_anybody(peer) for peer in rule[peers]) for rule in found)
-
-
-def _anybody(peer: Object) -> bool:
-    block = (peer.get("ipBlock") or {}).get("cidr", "")
-    return block.endswith("/0") or ("namespaceSelector" in peer and not peer["namespaceSelector"])
+    :return: name, namespace, `result` (`unknown` where nothing is on record), what else is on record, and `left_alone`.
+    """
+    result = seen.record
+    # How far a run is that goes on is in the measured part of the receipt.
+    fields = RECEIPT_FIELDS[:3] if seen.goes_on else RECEIPT_FIELDS
+    known = {name: result[name] for name in fields if name in result}
+    named = {"name": want.name, "namespace": want.namespace}
+    if seen.goes_on and not isinstance(seen.live, Unread):
+        attempt = attempt_of(seen.live)
+        return {**named, **known, "attempt": attempt, "result": RUNNING, "left_alone": left_alone}
+    return {**named, "result": UNKNOWN, **known, "left_alone": False}

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from ..core import files
 from ..core.errors import TrainyardError
+from .reading import Unread
+
+T = TypeVar("T")
 
 PASS = "pass"
 FAIL = "fail"
 UNKNOWN = "unknown"
 
-SCHEMA = 1
-"""Version of the receipt's shape; a reader refuses one that it does not know."""
+SCHEMA = 2
+"""Version of the receipt's shape: 2 has a list of trainings, where 1 had one."""
 
 VOLATILE = ("written_at", "wall_seconds", "measured")
 """Top-level fields that differ from run to run on an unchanged site; they never cause a rewrite of the receipt."""
@@ -30,19 +33,32 @@ VOLATILE = ("written_at", "wall_seconds", "measured")
 class Check:
     """One question about the site and its answer.
 
-    :param name: snake_case, unique in a receipt.
+    :param name: snake_case; with its run, unique in a receipt.
     :param result: `pass`, `fail` or `unknown`.
     :param detail: one sentence; the same for the same state, so without times and counters.
     :param settles: true if a failure can pass by itself within seconds (a pod that is ending or starting).
+    :param run: the run that it is about; empty for the site itself.
     """
 
     name: str
     result: str
     detail: str
     settles: bool = False
+    run: str = ""
 
     def as_dict(self) -> dict[str, str]:
-        return {"name": self.name, "result": self.result, "detail": self.detail}
+        run = {"run": self.run} if self.run else {}
+        return {"name": self.name, **run, "result": self.result, "detail": self.detail}
+
+
+def judge(name: str, seen: T | Unread, rule: Callable[[T], Check]) -> Check:
+    """Apply a rule to a value, or answer `unknown` with the reason why there is none."""
+    return Check(name, UNKNOWN, seen.reason, seen.settles) if isinstance(seen, Unread) else rule(seen)
+
+
+def title(check: Mapping[str, str]) -> str:
+    """A check of a receipt as people call it: `nodes_ready`, `training wide`."""
+    return " ".join(filter(None, (check["name"], check.get("run", ""))))
 
 
 def verdict(results: Iterable[str]) -> str:
@@ -62,7 +78,7 @@ def make_receipt(
     nodes: Sequence[Mapping[str, Any]],
     versions: Mapping[str, str],
     made_images: Mapping[str, str],
-    training: Mapping[str, Any],
+    trainings: Sequence[Mapping[str, Any]],
     warnings: Sequence[str],
     measured: Mapping[str, Any],
     wall_seconds: float | None,
@@ -73,7 +89,7 @@ def make_receipt(
     :param nodes: one mapping per node: name, ready, kubelet, containerd.
     :param versions: component or image name to the version that was seen running.
     :param made_images: reference to digest of the images in the bundle, for verdicts that make none.
-    :param training: the training's recorded result; empty if there is none.
+    :param trainings: what is known of each training of the site, by `training.summary`.
     :param measured: numbers of this very run (latencies, restart counts); volatile.
     :param wall_seconds: seconds since the site's run began; None if nobody recorded the beginning.
     :param written_at: time in ISO 8601, UTC.
@@ -86,7 +102,7 @@ def make_receipt(
         "nodes": [dict(node) for node in nodes],
         "versions": dict(sorted(versions.items())),
         "made_images": dict(sorted(made_images.items())),
-        "training": dict(training),
+        "trainings": [dict(training) for training in trainings],
         "measured": dict(measured),
         "wall_seconds": wall_seconds,
         "written_at": written_at,
@@ -103,8 +119,9 @@ def table(receipt: Mapping[str, Any], path: str) -> list[str]:
 
     :param path: where the JSON lies; empty if it is written nowhere.
     """
-    lines = [f"{'check':<18} {'result':<8} detail"]
-    lines += [f"{check['name']:<18} {check['result']:<8} {check['detail']}" for check in receipt["checks"]]
+    width = max([18, *(len(title(check)) for check in receipt["checks"])])
+    lines = [f"{'check':<{width}} {'result':<8} detail"]
+    lines += [f"{title(check):<{width}} {check['result']:<8} {check['detail']}" for check in receipt["checks"]]
     lines += [f"warning: {text}" for text in receipt["warnings"]]
     if receipt["nodes"]:
         lines.append("")
@@ -115,7 +132,8 @@ def table(receipt: Mapping[str, Any], path: str) -> list[str]:
             )
     lines += _version_lines(receipt["versions"])
     lines.append("")
-    lines += _training_lines(receipt["training"])
+    for training in receipt["trainings"]:
+        lines += _training_lines(training)
     if receipt["wall_seconds"] is not None:
         lines.append(f"{'wall time':<18} {receipt['wall_seconds']:.0f} s")
     lines.append(f"{'verdict':<18} {receipt['verdict']}")
@@ -130,18 +148,17 @@ def _version_lines(versions: Mapping[str, str]) -> list[str]:
 
 
 def _training_lines(training: Mapping[str, Any]) -> list[str]:
-    if not training:
-        return []
     bound = training.get("accuracy_bound")
+    left_alone = ", left alone: it has another description" if training["left_alone"] else ""
     rows = (
-        ("training", training.get("name")),
+        ("training", f"{training['name']} {training['result']}{left_alone}"),
         ("steps", training.get("steps")),
         ("steps per second", training.get("steps_per_second")),
         ("seconds", training.get("seconds")),
         ("accuracy", training.get("accuracy")),
     )
     lines = [f"{name:<18} {_number(value)}" for name, value in rows if value is not None]
-    if bound and lines:
+    if bound and training.get("accuracy") is not None:
         lines[-1] += f" on held-out data, bound {_number(bound)}"
     return lines
 
@@ -151,13 +168,19 @@ def _number(value: object) -> str:
 
 
 def read_receipt(path: str) -> dict[str, Any]:
-    """The receipt at `path`; empty if there is none or it is not one of ours, so that it is written anew."""
+    """The receipt at `path`, in the shape of today where it is of schema 1; empty if there is none or it is not one
+    that we know, so that it is written anew."""
     try:
         with open(path, encoding="utf-8") as stream:
             found = json.load(stream)
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict) or found.get("schema") not in (1, SCHEMA):
+        return {}
+    if found["schema"] == 1:
+        training = found.pop("training", None)
+        found["trainings"] = [{**training, "left_alone": False}] if training else []
+    return found
 
 
 def write_receipt(path: str, receipt: Mapping[str, Any]) -> None:

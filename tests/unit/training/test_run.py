@@ -9,8 +9,9 @@ import pytest
 from ansible.module_utils.trainyard.kube.api import Api
 from ansible.module_utils.trainyard.training.logs import KeptLogs, events, isolation, progress_line, summary
 from ansible.module_utils.trainyard.training.names import INDEX_LABEL, ROLE_LABEL
+from ansible.module_utils.trainyard.training.places import pod_state
 from ansible.module_utils.trainyard.training.run import decide
-from ansible.module_utils.trainyard.training.watch import RunView, pod_state
+from ansible.module_utils.trainyard.training.watch import RunView
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.training.samples import training

@@ -163,13 +163,13 @@ def test_site_that_cannot_be_read_is_unknown_throughout() -> None:
 
 
 def test_healthy_site_passes_every_check() -> None:
-    seen = Observation("", [node("cp1"), node("w1")], {"kube-system": [pod()]}, [], [], {})
+    seen = Observation("", [node("cp1"), node("w1")], {"kube-system": [pod()]}, [])
     assert {check.result for check in verify_checks.site_checks(expected(), seen, NOW)} == {PASS}
 
 
 def test_warnings_name_strangers_and_cordoned_nodes() -> None:
     nodes = [node("cp1"), {**node("w1"), "spec": {"unschedulable": True}}, node("x")]
-    seen = Observation("", nodes, {}, [], [], {})
+    seen = Observation("", nodes, {}, [])
     assert verify_checks.warnings(expected(), seen) == [
         "node x is in the cluster and not in the inventory",
         "node w1 is cordoned",

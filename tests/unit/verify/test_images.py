@@ -86,6 +86,39 @@ def test_images_locked(pods: list[Any], result: str, told: list[str]) -> None:
     assert all(part in check.detail for part in told), check.detail
 
 
+MINE = "mirror.trainyard.internal:5000/trainyard/own@"
+OURS = {"trainings/mnist-chief-0-0-5x9mf": False}
+LEFT = {"trainings/mnist-chief-0-0-5x9mf": True}
+
+
+def own(digest: str = OTHER, image_id: str = "") -> dict[str, Any]:
+    """A pod whose image nobody else has pinned."""
+    one = chief(image_id=image_id or MINE + digest)
+    one["spec"]["containers"][0]["image"] = MINE + digest
+    return one
+
+
+@pytest.mark.parametrize(
+    ("pods", "trainings", "result"),
+    [
+        ([own()], OURS, PASS),
+        # The node runs something else than was asked for.
+        ([own(image_id=MINE + CONFIGURATION)], OURS, UNKNOWN),
+        # A pod of the system with the same name is no training.
+        ([own()], {}, UNKNOWN),
+        ([own()], {"trainings/other": False}, UNKNOWN),
+        # What is pinned stays pinned, unless the run was left alone with what it began with.
+        ([chief(digest=OTHER)], OURS, FAIL),
+        ([chief(digest=OTHER)], LEFT, PASS),
+        ([chief(data=OTHER)], LEFT, PASS),
+        ([chief(digest=OTHER), calico(OTHER)], LEFT, FAIL),
+    ],
+)
+def test_what_trainings_name_by_digest_themselves(pods: list[Any], trainings: dict[str, bool], result: str) -> None:
+    check = images.images_locked(LOCKED, pods, trainings)
+    assert check.result == result, check.detail
+
+
 def test_without_digests_nothing_is_known() -> None:
     assert images.images_locked({}, [calico()]).result == UNKNOWN
 

@@ -13,14 +13,17 @@ from ansible.module_utils.trainyard.verify.site import Settings, Site
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.verify.test_cluster import DIGEST, GOOD, IMAGE, node, pod
-from tests.unit.verify.test_training import DENY, OWN, RESULT
+from tests.unit.verify.test_policies import DENY, OWN
+from tests.unit.verify.test_training import RESULT
 
+POLICIES = "/apis/networking.k8s.io/v1/namespaces/trainings/networkpolicies"
+SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets/m"
 HEALTHY: dict[str, Any] = {
     "/readyz": "ok",
     "/api/v1/nodes": {"items": [node("cp1"), node("w1")]},
     "/api/v1/namespaces/kube-system/pods": {"items": [pod()]},
     "/api/v1/namespaces/trainings/pods": {"items": []},
-    "/apis/networking.k8s.io/v1/namespaces/trainings/networkpolicies": {"items": [DENY, OWN]},
+    POLICIES: {"items": [DENY, OWN]},
     "/api/v1/namespaces/trainings/configmaps/m-result": {"data": {"result.json": json.dumps(RESULT)}},
 }
 
@@ -34,8 +37,8 @@ def settings(**changes: Any) -> Settings:
         "system_namespaces": ["kube-system"],
         "made_images": {IMAGE: DIGEST},
         "probes": {"cp1": GOOD, "w1": {**GOOD, "changed": False, "failed": False}},
-        "training_name": "m",
-        "training_namespace": "trainings",
+        "trainings": [{"name": "m", "namespace": "trainings", "topology": "parameter_server", "accuracy_bound": 0.9}],
+        "left_alone": None,
         "accuracy_bound": 0.9,
         "receipt_path": "",
         "document_path": "",
@@ -56,7 +59,7 @@ def test_healthy_site_passes() -> None:
     site, plan = judge(ApiServer(HEALTHY), started_at=1.0)
     result = site.result()
     assert (result["verdict"], result["problems"], plan.changed) == ("pass", [], False)
-    assert result["receipt"]["training"]["steps"] == 2000
+    assert result["receipt"]["trainings"][0]["steps"] == 2000
     assert result["receipt"]["versions"]["kubelet"] == "1.36.3"
     assert result["receipt"]["measured"]["probes"]["w1"] == GOOD
     assert result["receipt"]["wall_seconds"] > 0
@@ -72,12 +75,17 @@ def test_healthy_site_passes() -> None:
         ("/api/v1/nodes", {"items": [node("cp1")]}, "fail", "nodes_ready"),
         ("/api/v1/nodes", {"items": [node("cp1"), node("w1", kubelet="v1.36.1")]}, "fail", "node_versions"),
         ("/api/v1/namespaces/kube-system/pods", {"items": []}, "fail", "system_pods"),
-        ("/api/v1/namespaces/trainings/pods", {"items": [pod()]}, "fail", "released"),
+        ("/api/v1/namespaces/trainings/pods", {"items": [pod()]}, "fail", "released m"),
         ("/api/v1/namespaces/trainings/pods", 403, "unknown", "images_locked"),
-        ("/apis/networking.k8s.io/v1/namespaces/trainings/networkpolicies", {"items": []}, "fail", "network_policies"),
-        ("/api/v1/namespaces/trainings/configmaps/m-result", 404, "unknown", "training"),
-        ("/api/v1/namespaces/trainings/configmaps/m-result", {"data": {}}, "unknown", "training"),
-        ("/api/v1/namespaces/trainings/configmaps/m-result", {"data": {"result.json": "{"}}, "unknown", "isolation"),
+        (
+            "/apis/networking.k8s.io/v1/namespaces/trainings/networkpolicies",
+            {"items": []},
+            "fail",
+            "network_policies m",
+        ),
+        ("/api/v1/namespaces/trainings/configmaps/m-result", 404, "unknown", "training m"),
+        ("/api/v1/namespaces/trainings/configmaps/m-result", {"data": {}}, "unknown", "training m"),
+        ("/api/v1/namespaces/trainings/configmaps/m-result", {"data": {"result.json": "{"}}, "unknown", "isolation m"),
     ],
 )
 def test_one_thing_wrong(path: str, answer: Any, verdict: str, check: str) -> None:
@@ -106,7 +114,7 @@ def test_no_kubeconfig_is_unknown(planning: bool) -> None:
 
 def test_site_without_training() -> None:
     server = ApiServer({path: answer for path, answer in HEALTHY.items() if "trainings" not in path})
-    site, _ = judge(server, training_name="")
+    site, _ = judge(server, trainings=[])
     assert site.result()["verdict"] == "pass"
     assert not any("trainings" in call for call in server.calls)
 
@@ -169,6 +177,18 @@ def test_a_verdict_without_a_bundle_takes_its_digests_from_the_receipt(tmp_path:
         assert site.result()["verdict"] == verdict
     site, _ = judge(ApiServer(HEALTHY), receipt_path=path, made_images=None, locked_images={IMAGE: DIGEST})
     assert site.result()["verdict"] == "pass"
+
+
+def test_a_run_that_was_left_alone_stays_so_in_a_verdict_by_itself(tmp_path: Path) -> None:
+    live = {"metadata": {"creationTimestamp": "2026-11-21T11:00:00Z", "annotations": {}}}
+    server = ApiServer({**HEALTHY, SETS: live, "/api/v1/namespaces/trainings/pods": {"items": []}})
+    path, found = str(tmp_path / "receipt.json"), []
+    for left, attempt in ((["m"], "first"), (None, "first"), (None, "another"), ([], "first")):
+        server.objects[SETS]["metadata"]["annotations"]["trainyard.dev/attempt"] = attempt
+        site, plan = judge(server, receipt_path=path, left_alone=left)
+        plan.execute()
+        found.append(site.receipt["trainings"][0]["left_alone"])
+    assert found == [True, True, False, False]
 
 
 def test_document_is_written_every_time(tmp_path: Path) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.training.objects import network_policies as real_policies
 from ansible.module_utils.trainyard.verify import training as verify_training
-from ansible.module_utils.trainyard.verify.reading import Observation, Unread
+from ansible.module_utils.trainyard.verify.reading import RunSeen, Unread, Wanted
 from ansible.module_utils.trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
-from tests.unit.training.samples import training
+from tests.unit.verify.test_policies import DENY, OWN
 
 RESULT: dict[str, Any] = {
     "name": "m",
@@ -23,26 +23,21 @@ RESULT: dict[str, Any] = {
     "isolation": {"stranger_blocked": True, "detail": "5 attempts had no connection"},
     "logs": ["/somewhere"],
 }
-LABEL = "trainyard.dev/run"
+NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 
 
-def policy(
-    name: str, labels: dict[str, str], ingress: list[Any] | None, types: list[str] | None = None
-) -> dict[str, Any]:
-    spec: dict[str, Any] = {"podSelector": {"matchLabels": labels} if labels else {}}
-    spec |= {"ingress": ingress} if ingress is not None else {}
-    spec |= {"policyTypes": types} if types else {}
-    return {"metadata": {"name": name}, "spec": spec}
+def wanted(**changes: Any) -> Wanted:
+    return Wanted(**{"name": "m", "namespace": "trainings", "topology": "parameter_server", **changes})
 
 
-def egress(rules: list[Any], types: list[str] | None = None) -> dict[str, Any]:
-    one = policy("away", {LABEL: "m"}, None, types)
-    one["spec"]["egress"] = rules
-    return one
+def seen(result: Any, live: Any = None) -> RunSeen:
+    return RunSeen(result, live, [], [], [DENY, OWN])
 
 
-DENY = policy("deny", {}, None, ["Ingress", "Egress"])
-OWN = policy("own", {LABEL: "m"}, [{"from": [{"podSelector": {"matchLabels": {LABEL: "m"}}}]}])
+def jobset(state: str = "", attempt: str = "a") -> dict[str, Any]:
+    conditions = [{"type": state, "status": "True", "reason": "FailedJobs", "message": "job m-chief-0 failed"}]
+    meta = {"annotations": {"trainyard.dev/attempt": attempt}, "creationTimestamp": "2026-11-21T11:59:00Z"}
+    return {"kind": "JobSet", "metadata": meta, "status": {"conditions": conditions} if state else {}}
 
 
 @pytest.mark.parametrize(
@@ -51,7 +46,6 @@ OWN = policy("own", {LABEL: "m"}, [{"from": [{"podSelector": {"matchLabels": {LA
         ({}, 0.0, PASS, "m ended after 2000 steps, accuracy 0.9366, bound 0.9"),
         ({}, 0.93, PASS, "m ended after 2000 steps, accuracy 0.9366, bound 0.93"),
         ({}, 0.95, FAIL, "the accuracy is 0.9366, the bound 0.95"),
-        ({"result": "running", "roles": {}}, 0.0, UNKNOWN, "the training m goes on"),
         ({"accuracy": 0.9}, 0.0, PASS, "m ended after 2000 steps, accuracy 0.9000, bound 0.9"),
         ({"accuracy": 0.8999}, 0.0, FAIL, "the accuracy is 0.8999, the bound 0.9"),
         ({"accuracy": None}, 0.0, FAIL, "the accuracy is None, the bound 0.9"),
@@ -62,7 +56,11 @@ OWN = policy("own", {LABEL: "m"}, [{"from": [{"podSelector": {"matchLabels": {LA
             PASS,
             "m ended after 2000 steps, no accuracy bound was asked for",
         ),
-        ({"result": "failed"}, 0.0, FAIL, "the run says failed"),
+        ({"result": "failed"}, 0.0, FAIL, "m failed at step 2000 of 2000: for a reason that is not on record"),
+        ({"result": "failed", "steps": 7, "why": "stalled\nmore"}, 0.0, FAIL, "m failed at step 7 of 2000: stalled"),
+        ({"result": "stopped", "steps": 60}, 0.0, FAIL, "m was stopped at step 60 of 2000"),
+        ({"result": "stopped", "steps": 60, "train_steps": 0}, 0.0, FAIL, "m was stopped at step 60"),
+        ({"result": "strange"}, 0.0, FAIL, "the run says strange"),
         ({"steps": 1999}, 0.0, FAIL, "1999 of 2000 steps were done"),
         ({"steps": None}, 0.0, FAIL, "None of 2000 steps were done"),
         ({"roles": {"chief-0": 1}}, 0.0, FAIL, "chief-0 ended with 1"),
@@ -73,13 +71,39 @@ OWN = policy("own", {LABEL: "m"}, [{"from": [{"podSelector": {"matchLabels": {LA
     ],
 )
 def test_training(changes: dict[str, Any], bound: float, result: str, detail: str) -> None:
-    check = verify_training.training("m", bound, {**RESULT, **changes})
+    check = verify_training.training(wanted(accuracy_bound=0.0), seen({**RESULT, **changes}), bound)
     assert (check.result, check.detail) == (result, detail)
 
 
-def test_no_result_is_unknown() -> None:
-    check = verify_training.training("m", 0.9, {})
-    assert (check.result, check.detail) == (UNKNOWN, "no result of the training m is recorded")
+@pytest.mark.parametrize(
+    ("own", "site", "result"), [(0.95, 0.0, FAIL), (0.9, 0.95, FAIL), (None, 0.95, PASS), (0.93, 0.92, PASS)]
+)
+def test_the_highest_bound_counts_for_a_program_that_knows_one(own: float | None, site: float, result: str) -> None:
+    assert verify_training.training(wanted(accuracy_bound=own), seen(RESULT), site).result == result
+
+
+RUNNING = {"result": "running", "attempt": "a", "train_steps": 2000}
+
+
+@pytest.mark.parametrize(
+    ("result", "live", "expected", "detail"),
+    [
+        ({}, None, UNKNOWN, "no result of the training m is recorded"),
+        (RUNNING, None, UNKNOWN, "nothing runs m any more"),
+        (RUNNING, jobset("Completed"), UNKNOWN, "m has ended, and nobody has recorded it"),
+        (RUNNING, jobset("Failed"), FAIL, "m failed while nobody followed it: FailedJobs: job m-chief-0 failed"),
+        ({}, jobset("Failed"), FAIL, "m failed while nobody followed it"),
+        # What is on record is about the attempt before.
+        ({**RESULT, "attempt": "before"}, jobset("Completed"), UNKNOWN, "nobody has recorded it"),
+        ({**RESULT, "attempt": "a"}, jobset("Completed"), PASS, "m ended after 2000 steps"),
+        (Unread("no answer", settles=True), None, UNKNOWN, "no answer"),
+        (RESULT, Unread("no answer"), UNKNOWN, "no answer"),
+    ],
+)
+def test_a_run_whose_end_nobody_has_recorded(result: Any, live: Any, expected: str, detail: str) -> None:
+    check = verify_training.training(wanted(), seen(result, live))
+    assert check.result == expected
+    assert detail in check.detail
 
 
 @pytest.mark.parametrize(
@@ -99,47 +123,6 @@ def test_isolation(evidence: Any, result: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("policies", "wrong"),
-    [
-        ([DENY, OWN], ""),
-        ([OWN], "no policy denies all ingress by default; no policy denies all egress by default"),
-        ([policy("out", {}, None, ["Egress"]), OWN], "no policy denies all ingress by default"),
-        ([policy("in", {}, None, ["Ingress"]), OWN], "no policy denies all egress by default"),
-        ([policy("in", {}, None), OWN], "no policy denies all egress by default"),
-        ([DENY], "no policy is there for the pods of m"),
-        ([DENY, policy("other", {LABEL: "n"}, [])], "no policy is there for the pods of m"),
-        ([DENY, OWN, policy("wide", {}, [{"ports": []}])], "policy wide has ingress open to everybody"),
-        ([DENY, OWN, policy("wide", {"trainyard.dev/role": "ps"}, [{}])], "policy wide has ingress open to everybody"),
-        (
-            [DENY, OWN, policy("net", {}, [{"from": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}])],
-            "policy net has ingress open to everybody",
-        ),
-        (
-            [DENY, OWN, policy("pods", {}, [{"from": [{"namespaceSelector": {}}]}])],
-            "policy pods has ingress open to everybody",
-        ),
-        ([DENY, OWN, policy("other", {LABEL: "n"}, [{}])], ""),
-        ([DENY, OWN, egress([{"ports": [{"port": 443}]}])], "policy away has egress open to everybody"),
-        (
-            [DENY, OWN, egress([{"to": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}])],
-            "policy away has egress open to everybody",
-        ),
-        ([DENY, OWN, egress([{"to": [{"podSelector": {}}]}])], ""),
-        # Rules for a direction that the policy is not about do not count.
-        ([DENY, OWN, egress([{}], types=["Ingress"])], ""),
-    ],
-)
-def test_network_policies(policies: list[Any], wrong: str) -> None:
-    check = verify_training.network_policies("m", policies)
-    assert check.result == (FAIL if wrong else PASS)
-    assert not wrong or check.detail == wrong
-
-
-def test_policies_of_the_training_module_pass() -> None:
-    assert verify_training.network_policies("m", real_policies(training(name="m"))).result == PASS
-
-
-@pytest.mark.parametrize(
     ("phase", "result"), [("Succeeded", PASS), ("Failed", PASS), ("Running", FAIL), ("Pending", FAIL)]
 )
 def test_released(phase: str, result: str) -> None:
@@ -147,13 +130,50 @@ def test_released(phase: str, result: str) -> None:
     assert (check.result, check.settles) == (result, result == FAIL)
 
 
+def names(want: Wanted, run: RunSeen) -> list[str]:
+    return [check.name for check in verify_training.training_checks(want, run, NOW)]
+
+
+def test_which_checks_a_training_has() -> None:
+    assert names(wanted(), seen(RESULT)) == ["training", "isolation", "network_policies", "released"]
+    # Where no port is known to be in use, nothing can be said about it.
+    assert "isolation" not in names(wanted(topology="single"), seen({}))
+    assert "isolation" not in names(wanted(), seen({**RESULT, "topology": "multi_worker"}))
+    # What goes on holds its resources by right.
+    assert names(wanted(), seen(RUNNING, jobset())) == ["training", "network_policies"]
+    assert {check.run for check in verify_training.training_checks(wanted(), seen(RESULT), NOW)} == {"m"}
+
+
+@pytest.mark.parametrize(
+    ("live", "steps", "left_alone", "told"),
+    [
+        (None, 2000, False, ""),
+        (jobset("Completed"), 2000, False, ""),
+        (jobset(), 2000, False, "the run m goes on; its progress was judged"),
+        (jobset(), 0, False, "the run m has no end; its progress was judged"),
+        (jobset(), 2000, True, "another description than the site's, and was left alone; its progress was judged"),
+    ],
+)
+def test_a_run_that_goes_on_is_a_warning(live: Any, steps: int, left_alone: bool, told: str) -> None:
+    run = seen({**RUNNING, "train_steps": steps}, live)
+    found = verify_training.training_warnings(wanted(), run, left_alone=left_alone)
+    assert len(found) == bool(told)
+    assert not told or told in found[0]
+
+
 def test_summary_leaves_the_controllers_paths_out() -> None:
-    assert "logs" not in verify_training.summary(RESULT)
-    assert verify_training.summary(RESULT)["accuracy"] == 0.9366
-    assert verify_training.summary(Unread("x")) == {}
+    found = verify_training.summary(wanted(), seen(RESULT))
+    assert "logs" not in found
+    assert (found["name"], found["namespace"], found["accuracy"]) == ("m", "trainings", 0.9366)
+    assert verify_training.summary(wanted(), seen(Unread("x")))["result"] == "unknown"
+
+
+def test_summary_of_a_run_that_goes_on_does_not_change_with_its_steps() -> None:
+    found = verify_training.summary(wanted(), seen({**RUNNING, "steps": 40}, jobset(attempt="a")), left_alone=True)
+    assert found == {"name": "m", "namespace": "trainings", "attempt": "a", "result": "running", "left_alone": True}
 
 
 def test_what_cannot_be_read_is_unknown() -> None:
     unread = Unread("no answer")
-    checks = verify_training.training_checks("m", 0.9, Observation(unread, unread, unread, unread, unread, unread))
+    checks = verify_training.training_checks(wanted(), RunSeen(*[unread] * 5), NOW)
     assert [(check.result, check.detail) for check in checks] == [(UNKNOWN, "no answer")] * 4

@@ -13,14 +13,28 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.verify import verdict
 from ansible.module_utils.trainyard.verify.verdict import FAIL, PASS, UNKNOWN, Check
 
+PASSED = {
+    "name": "m",
+    "namespace": "trainings",
+    "result": "passed",
+    "steps": 2000,
+    "steps_per_second": 121.987,
+    "accuracy": 0.9366,
+    "accuracy_bound": 0.9,
+    "left_alone": False,
+}
+
 
 def receipt(**changes: Any) -> dict[str, Any]:
     made = verdict.make_receipt(
-        [Check("api_ready", PASS, "the API server is ready"), Check("training", PASS, "m ended after 2000 steps")],
+        [
+            Check("api_ready", PASS, "the API server is ready"),
+            Check("training", PASS, "m ended after 2000 steps", run="m"),
+        ],
         nodes=[{"name": "cp1", "ready": True, "kubelet": "1.36.3", "containerd": "2.3.4"}],
         versions={"kubelet": "1.36.3", "containerd": "2.3.4", "etcd": "3.6.14-0"},
         made_images={},
-        training={"name": "m", "steps": 2000, "steps_per_second": 121.987, "accuracy": 0.9366, "accuracy_bound": 0.9},
+        trainings=[PASSED],
         warnings=[],
         measured={"restarts": {}},
         wall_seconds=300.4,
@@ -58,10 +72,10 @@ def test_receipt_carries_the_verdict_of_its_checks() -> None:
         ({"written_at": "2027-01-01T00:00:00+00:00"}, True),
         ({"measured": {"restarts": {"coredns": 1}}}, True),
         ({"verdict": FAIL}, False),
-        ({"training": {}}, False),
+        ({"trainings": []}, False),
         ({"nodes": []}, False),
         ({"warnings": ["node x is cordoned"]}, False),
-        ({"schema": 2}, False),
+        ({"schema": 3}, False),
     ],
 )
 def test_what_counts_as_a_difference(changes: dict[str, Any], same: bool) -> None:
@@ -89,9 +103,40 @@ def test_table_says_everything_and_ends_with_the_path() -> None:
 
 
 def test_table_without_training_time_and_path() -> None:
-    lines = verdict.table(receipt(training={}, nodes=[], wall_seconds=None), "")
+    lines = verdict.table(receipt(trainings=[], nodes=[], wall_seconds=None), "")
     assert not any(line.startswith(("accuracy", "wall time", "node")) for line in lines)
     assert lines[-1].endswith("(not written)")
+
+
+def test_checks_of_a_training_name_its_run() -> None:
+    assert receipt()["checks"][1] == {
+        "name": "training",
+        "run": "m",
+        "result": "pass",
+        "detail": "m ended after 2000 steps",
+    }
+    assert [verdict.title(check) for check in receipt()["checks"]] == ["api_ready", "training m"]
+
+
+def test_table_has_a_block_for_each_training() -> None:
+    going = {"name": "a-longer-name", "namespace": "trainings", "result": "running", "left_alone": True}
+    checks = [*receipt()["checks"], {"name": "training", "run": going["name"], "result": PASS, "detail": "it goes on"}]
+    lines = verdict.table(receipt(trainings=[PASSED, going], checks=checks), "")
+    assert "training a-longer-name pass     it goes on" in lines
+    assert "training           m passed" in lines
+    assert "training           a-longer-name running, left alone: it has another description" in lines
+
+
+def test_a_receipt_of_schema_1_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "receipt.json"
+    old = {"name": "m", "result": "passed", "steps": 2000}
+    for training, read in ((old, [{**old, "left_alone": False}]), ({}, [])):
+        made = {key: value for key, value in receipt(schema=1, training=training).items() if key != "trainings"}
+        path.write_text(json.dumps({**made, "made_images": {"a": "sha256:1"}}))
+        found = verdict.read_receipt(str(path))
+        assert (found["trainings"], found["made_images"]) == (read, {"a": "sha256:1"})
+        assert "training" not in found
+        assert verdict.stable(found) != verdict.stable(receipt()), "it is written in the shape of today"
 
 
 def test_receipt_is_written_whole_and_readable(tmp_path: Path) -> None:
@@ -117,7 +162,7 @@ def test_missing_directory_names_the_variable(tmp_path: Path) -> None:
         verdict.write_receipt(str(tmp_path / "no" / "receipt.json"), receipt())
 
 
-@pytest.mark.parametrize("text", [None, "", "{", "[1]", "\x00"])
+@pytest.mark.parametrize("text", [None, "", "{", "[1]", "\x00", "{}", '{"schema": 3}'])
 def test_unreadable_receipt_counts_as_none(tmp_path: Path, text: str | None) -> None:
     path = tmp_path / "receipt.json"
     if text is not None:

@@ -1,0 +1,74 @@
+"""The check of the network policies, against small ones and those that the module `training` makes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible.module_utils.trainyard.training.objects import network_policies as real_policies
+from ansible.module_utils.trainyard.verify.policies import network_policies
+from ansible.module_utils.trainyard.verify.verdict import FAIL, PASS
+
+from tests.unit.training.samples import training
+
+LABEL = "trainyard.dev/run"
+
+
+def policy(
+    name: str, labels: dict[str, str], ingress: list[Any] | None, types: list[str] | None = None
+) -> dict[str, Any]:
+    spec: dict[str, Any] = {"podSelector": {"matchLabels": labels} if labels else {}}
+    spec |= {"ingress": ingress} if ingress is not None else {}
+    spec |= {"policyTypes": types} if types else {}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def egress(rules: list[Any], types: list[str] | None = None) -> dict[str, Any]:
+    one = policy("away", {LABEL: "m"}, None, types)
+    one["spec"]["egress"] = rules
+    return one
+
+
+DENY = policy("deny", {}, None, ["Ingress", "Egress"])
+OWN = policy("own", {LABEL: "m"}, [{"from": [{"podSelector": {"matchLabels": {LABEL: "m"}}}]}])
+
+
+@pytest.mark.parametrize(
+    ("policies", "wrong"),
+    [
+        ([DENY, OWN], ""),
+        ([OWN], "no policy denies all ingress by default; no policy denies all egress by default"),
+        ([policy("out", {}, None, ["Egress"]), OWN], "no policy denies all ingress by default"),
+        ([policy("in", {}, None, ["Ingress"]), OWN], "no policy denies all egress by default"),
+        ([policy("in", {}, None), OWN], "no policy denies all egress by default"),
+        ([DENY], "no policy is there for the pods of m"),
+        ([DENY, policy("other", {LABEL: "n"}, [])], "no policy is there for the pods of m"),
+        ([DENY, OWN, policy("wide", {}, [{"ports": []}])], "policy wide has ingress open to everybody"),
+        ([DENY, OWN, policy("wide", {"trainyard.dev/role": "ps"}, [{}])], "policy wide has ingress open to everybody"),
+        (
+            [DENY, OWN, policy("net", {}, [{"from": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}])],
+            "policy net has ingress open to everybody",
+        ),
+        (
+            [DENY, OWN, policy("pods", {}, [{"from": [{"namespaceSelector": {}}]}])],
+            "policy pods has ingress open to everybody",
+        ),
+        ([DENY, OWN, policy("other", {LABEL: "n"}, [{}])], ""),
+        ([DENY, OWN, egress([{"ports": [{"port": 443}]}])], "policy away has egress open to everybody"),
+        (
+            [DENY, OWN, egress([{"to": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}])],
+            "policy away has egress open to everybody",
+        ),
+        ([DENY, OWN, egress([{"to": [{"podSelector": {}}]}])], ""),
+        # Rules for a direction that the policy is not about do not count.
+        ([DENY, OWN, egress([{}], types=["Ingress"])], ""),
+    ],
+)
+def test_network_policies(policies: list[Any], wrong: str) -> None:
+    check = network_policies("m", policies)
+    assert check.result == (FAIL if wrong else PASS)
+    assert not wrong or check.detail == wrong
+
+
+def test_policies_of_the_training_module_pass() -> None:
+    assert network_policies("m", real_policies(training(name="m"))).result == PASS
