@@ -15,9 +15,10 @@ from checkout import ROOT, read_yaml
 
 from plugins.filter.trainings import complete_trainings, training_images, training_runs
 from trainyard.catalogue import read_catalogue
+from trainyard.references import Defaults
 from trainyard.site.model import Setting, Site
 from trainyard.site.rules import check
-from trainyard.trainings import Defaults, complete_all
+from trainyard.trainings import complete_all
 
 OWN = {
     "description": "A stranger's script",
@@ -59,9 +60,15 @@ def test_the_rules_of_a_site_know_it(folder: Path) -> None:
     assert "worker.replicas is 0" in problems(worker=0)[0]
 
 
+NEEDED = {"own": {"command": "python worker.py"}}
+"""What a user has to say of an entry."""
+
+
 @pytest.mark.parametrize("name", sorted(read_catalogue([])))
 def test_every_entry_of_ours_can_be_run(name: str) -> None:
-    (description,) = complete_all([{"workload": name}], read_catalogue([]), Defaults(known=False, logs={"claim": "c"}))
+    (description,) = complete_all(
+        [{"workload": name, **NEEDED.get(name, {})}], read_catalogue([]), Defaults(known=False, logs={"claim": "c"})
+    )
     training = parse_training(description)
     assert run_object(training, "first")["metadata"]["annotations"]["trainyard.dev/workload"] == name
 

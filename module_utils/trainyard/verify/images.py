@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..kube.api import Object
+from ..training.names import NAME_LABEL
 from .verdict import FAIL, PASS, UNKNOWN, Check
 
 
 def images_locked(locked: Mapping[str, str], pods: Sequence[Object]) -> Check:
     """Every image that runs or is mounted has its locked digest; without a digest to compare the answer is open.
 
-    An image that was named by digest, or comes from a registry of the site, is found by its path alone.
+    An image that was named by digest, or comes from a registry of the site, is found by its path alone. What nobody has
+    locked is good where a training names it by digest itself, as it does its own code.
 
     :param locked: image reference to digest (`sha256:` and 64 hexadecimal digits).
     """
@@ -29,11 +31,14 @@ def images_locked(locked: Mapping[str, str], pods: Sequence[Object]) -> Check:
         path, tag = image_version(reference)
         for key in ((path, tag), (path, "")):
             by_image.setdefault(key, set()).add(digest)
+    of_runs = {_name(pod) for pod in pods if NAME_LABEL in (pod["metadata"].get("labels") or {})}
     wrong: dict[str, list[str]] = {}
     unpinned: dict[str, list[str]] = {}
     for pod, image, digest in running(pods):
         wanted = by_image.get(image_version(image), set())
-        if digest in wanted or (not wanted and digest in locked.values()):
+        if digest in wanted or (
+            not wanted and (digest in locked.values() or (pod in of_runs and image.endswith(f"@{digest}")))
+        ):
             continue
         group = wrong if wanted and digest else unpinned
         text = f"{image} is {digest or 'of unknown digest'}"
@@ -49,7 +54,7 @@ def images_locked(locked: Mapping[str, str], pods: Sequence[Object]) -> Check:
 def running(pods: Sequence[Object]) -> Iterator[tuple[str, str, str]]:
     """Pod as `namespace/name`, image as its specification names it, and the digest; empty if the node reports none."""
     for pod in pods:
-        name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        name = _name(pod)
         spec, status = pod.get("spec") or {}, pod.get("status") or {}
         for kind in ("initContainer", "container", "ephemeralContainer"):
             images = {each["name"]: each["image"] for each in spec.get(f"{kind}s") or []}
@@ -60,6 +65,10 @@ def running(pods: Sequence[Object]) -> Iterator[tuple[str, str, str]]:
         for volume in spec.get("volumes") or []:
             if "image" in volume and status.get("containerStatuses"):
                 yield name, volume["image"]["reference"], _digest(volume["image"]["reference"])
+
+
+def _name(pod: Object) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
 def image_version(image: str) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ansible.module_utils.trainyard.training.names import NAME_LABEL
 from ansible.module_utils.trainyard.verify import images
 from ansible.module_utils.trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
@@ -103,3 +104,21 @@ def test_without_digests_nothing_is_known() -> None:
 )
 def test_image_version(image: str, path: str, tag: str) -> None:
     assert images.image_version(image) == (path, tag)
+
+
+def own(**labels: str) -> dict[str, Any]:
+    """A pod with code that nobody has locked, named by its digest."""
+    pod = chief()
+    pod["metadata"]["labels"] = labels
+    pod["spec"]["volumes"][0]["image"]["reference"] = f"mirror.trainyard.internal:5000/trainyard/code@{OTHER}"
+    return pod
+
+
+def test_what_a_training_names_by_digest_is_its_own_lock() -> None:
+    assert images.images_locked(LOCKED, [own(**{NAME_LABEL: "mine"})]).result == PASS
+    check = images.images_locked(LOCKED, [own()])
+    assert (check.result, "nobody has pinned" in check.detail) == (UNKNOWN, True)
+    by_tag = own(**{NAME_LABEL: "mine"})
+    by_tag["spec"]["containers"][0]["image"] = "registry.example.org/mine/script:1"
+    by_tag["status"]["containerStatuses"][0]["imageID"] = f"registry.example.org/mine/script@{OTHER}"
+    assert images.images_locked(LOCKED, [by_tag]).result == UNKNOWN
