@@ -3,9 +3,9 @@ site's defaults round it. Pure functions; the role, the rules of a site and the 
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from ansible.module_utils.trainyard.core.errors import TrainyardError
@@ -14,6 +14,7 @@ from ansible.module_utils.trainyard.training.roles import ROLES, TOPOLOGIES
 from ansible.module_utils.trainyard.training.spec import VARIABLE, parse_training
 
 from .catalogue import Catalogue
+from .references import Defaults
 
 OF_ROLES = tuple(key for key in ROLE if key not in ("name", "replicas"))
 """Keys that hold for all roles where they stand at the top."""
@@ -22,41 +23,6 @@ JOINED = frozenset({"limits", "requests", "env", "node_selector", "flags", "logs
 """Mappings that are joined by key; all else is replaced as a whole."""
 INSTEAD = {"name": "run", "data_image": "data", "strategy": "topology", "ps_replicas": "ps"}
 """Keys that others use -> ours."""
-
-NO_DIGEST = "sha256:" + "0" * 64
-"""Of an image that is not made yet."""
-
-
-@dataclass(frozen=True)
-class Defaults:
-    """What a site says of all its trainings.
-
-    :param registry: registry and path under which the images are; empty where no registry serves them.
-    :param artefacts: artefact -> what the bundle says of it, its digest above all.
-    :param known: whether the bundle is made; before that, images have a digest of zeros.
-    :param logs: where the runs' files lie; in `path` every run has a folder of its name.
-    """
-
-    registry: str = ""
-    artefacts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    logs: Mapping[str, Any] = field(default_factory=dict)
-    known: bool = True
-
-    def reference(self, image: Any) -> Any:
-        """The reference of an image that is one of ours: by digest, so that a changed image is a new run.
-
-        :raises TrainyardError: the bundle has no such image.
-        """
-        if not isinstance(image, Mapping):
-            return image
-        artefact = str(image.get("artefact"))
-        digest = (self.artefacts.get(artefact) or {}).get("digest", "" if self.known else NO_DIGEST)
-        if not digest:
-            raise TrainyardError(
-                f"The image {artefact} is not made.", remedy="Make it by playbooks/supply.yml, or name another image."
-            )
-        # Images that no registry serves have a name that none could have.
-        return f"{self.registry or 'localhost/trainyard'}/{image.get('repository')}@{digest}"
 
 
 def run_name(wanted: Mapping[str, Any]) -> str:
@@ -101,6 +67,7 @@ def complete(wanted: Mapping[str, Any], entry: Mapping[str, Any], site: Defaults
 
     :param wanted: one element of `workloads_trainings`, with keys that are known.
     :param entry: its workload in the catalogue.
+    :raises TrainyardError: an image that is not made, or a command with a quote that does not end.
     """
     both = merged(_with_roles(entry), _with_roles(_with_flags(wanted, entry)))
     both = {key: value for key, value in both.items() if key not in ("description", "kind", "run")}
@@ -144,6 +111,29 @@ def images(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[dict[str
 
     look(merged(entry, wanted))
     return list(found.values())
+
+
+def code_folders(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The folder of code that a training brings along, once for each command that is run in it.
+
+    :return: `run`; `folder` as the training names it, relative to the folder from which Ansible was called; `path`,
+        absolute; `command`.
+    """
+    code = merged(entry, wanted).get("code")
+    folder = code.get("folder") if isinstance(code, Mapping) else None
+    if not folder:
+        return []
+    roles = complete(wanted, entry, Defaults(known=False))["roles"]
+    commands = {tuple(map(str, role.get("command") or ())) for role in roles if role.get("replicas") != 0}
+    return [
+        {
+            "run": run_name(wanted),
+            "folder": str(folder),
+            "path": os.path.abspath(folder),
+            "command": list(command),
+        }
+        for command in sorted(commands)
+    ]
 
 
 def entry_of(wanted: Mapping[str, Any], catalogue: Catalogue) -> Mapping[str, Any]:
@@ -206,7 +196,7 @@ def _with_roles(described: Mapping[str, Any]) -> dict[str, Any]:
 def _role(name: str, described: Mapping[str, Any], site: Defaults) -> dict[str, Any]:
     role = {"name": name, **described}
     if isinstance(role.get("command"), str):
-        role["command"] = shlex.split(role["command"])
+        role["command"] = _words(role["command"])
     if "image" in role:
         role["image"] = site.reference(role["image"])
     if isinstance(role.get("volumes"), list):
@@ -217,6 +207,13 @@ def _role(name: str, described: Mapping[str, Any], site: Defaults) -> dict[str, 
             for each in role["volumes"]
         ]
     return role
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise TrainyardError(f"The command {command!r} cannot be read: {error}.", remedy="Close the quote.") from error
 
 
 def _data(data: Any, site: Defaults) -> Any:

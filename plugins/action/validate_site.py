@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import ansible.module_utils
+from ansible import context
 from ansible.plugins.action import ActionBase
 from ansible.utils.vars import load_extra_vars
 
@@ -37,7 +38,7 @@ from trainyard.catalogue import read_catalogue
 from trainyard.site.collect import Resolver, collect_settings, read, read_versions
 from trainyard.site.model import Option, Problem, Setting, Site
 from trainyard.site.rules import DEFAULTS_READ, check
-from trainyard.site.short_names import VERBS, stop_call, strange, train_call, wrong
+from trainyard.site.short_names import VERBS, stop_call, strange, train_call, with_whole_command, wrong
 
 _LOCKED = re.compile(r"v?\{\{\s*lookup\(\s*['\"](?:[a-z_.]+\.)?locked_version['\"],\s*['\"](\w+)['\"]\s*\)\s*\}\}")
 """A default that is nothing but the locked version of an artefact."""
@@ -78,7 +79,7 @@ class ActionModule(ActionBase):
 
     def _call(self, site: Site, verb: str, task_vars: Any) -> tuple[Site, list[Problem], dict[str, Any]]:
         """The site with the training that the call asks for in the place of its own, and what is wrong with it."""
-        extra = load_extra_vars(self._loader)
+        extra = with_whole_command(load_extra_vars(self._loader), context.CLIARGS.get("extra_vars") or ())
         given = {name: value for name, value in extra.items() if name in VERBS[verb]}
         problems = [*strange(extra, verb, site), *wrong(given, verb)]
         # What the call's own names are for is said better by its own rules.

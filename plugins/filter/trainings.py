@@ -23,6 +23,7 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from trainyard import trainings
 from trainyard.catalogue import read_catalogue
+from trainyard.references import PACKED, Defaults
 from trainyard.site.short_names import train_call
 
 Wanted = Sequence[Mapping[str, Any]]
@@ -32,11 +33,11 @@ def complete_trainings(wanted: Wanted, folders: Sequence[str], site: Mapping[str
     """The complete description of each training, as the module `training` takes it.
 
     :param folders: a site's own catalogues.
-    :param site: fields of `trainings.Defaults`.
+    :param site: fields of `references.Defaults`.
     :raises AnsibleFilterError: an unknown workload or key, or two runs of one name.
     """
     try:
-        return trainings.complete_all(wanted, read_catalogue(folders), trainings.Defaults(**site))
+        return trainings.complete_all(wanted, read_catalogue(folders), Defaults(**site))
     except TrainyardError as error:
         raise AnsibleFilterError(str(error)) from error
 
@@ -60,6 +61,31 @@ def training_images(wanted: Wanted, folders: Sequence[str]) -> list[dict[str, st
     except TrainyardError as error:
         raise AnsibleFilterError(str(error)) from error
     return list({image["artefact"]: image for image in found}.values())
+
+
+def training_code(wanted: Wanted, folders: Sequence[str]) -> list[dict[str, Any]]:
+    """Folders of code that these trainings bring along, with the commands that are run in them."""
+    try:
+        catalogue = read_catalogue(folders)
+        return [code for each in wanted for code in trainings.code_folders(each, trainings.entry_of(each, catalogue))]
+    except TrainyardError as error:
+        raise AnsibleFilterError(str(error)) from error
+
+
+def code_layouts(packed: Sequence[Mapping[str, Any]], registry: str, tagged: bool = False) -> list[dict[str, str]]:
+    """Where the layouts of folders of code lie and what they are to be called; see `image_layouts`.
+
+    :param packed: results of the module `code_image`.
+    :param tagged: under tags that no other code gets, into the path of the registry.
+    """
+    found = {}
+    for each in packed:
+        name = "/".join(filter(None, (registry.partition("/")[2], PACKED)))
+        code = {"folder": PACKED}
+        by_digest = Defaults(registry, code={PACKED: each["digest"]}).reference(code)
+        named = {"reference": f"{name}:{each['tag']}", "digest": each["digest"]} if tagged else {"reference": by_digest}
+        found[each["digest"]] = {**named, "layout": each["layout"]}
+    return list(found.values())
 
 
 def training_runs(wanted: Wanted, folders: Sequence[str]) -> list[dict[str, Any]]:
@@ -93,7 +119,7 @@ def image_layouts(
         made = bundle.get(image["artefact"], {})
         layout = made.get("layout", "")
         if versions is None:
-            found.append({"reference": trainings.Defaults(registry, bundle).reference(image), "layout": layout})
+            found.append({"reference": Defaults(registry, bundle).reference(image), "layout": layout})
         else:
             name = "/".join(filter(None, (registry.partition("/")[2], image["repository"])))
             reference = f"{name}:{versions[index]}"
@@ -103,5 +129,6 @@ def image_layouts(
 
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., object]]:
-        found = (called_training, complete_trainings, image_layouts, training_images, training_runs)
+        found: list[Callable[..., object]] = [called_training, code_layouts, complete_trainings, image_layouts]
+        found += [training_code, training_images, training_runs]
         return {function.__name__: function for function in found}

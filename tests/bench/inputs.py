@@ -34,7 +34,8 @@ from ansible.module_utils.trainyard.training.objects import surroundings  # noqa
 from ansible.module_utils.trainyard.training.spec import parse_training  # noqa: E402
 
 from trainyard.catalogue import read_catalogue  # noqa: E402
-from trainyard.trainings import Defaults, complete, entry_of  # noqa: E402
+from trainyard.references import Defaults  # noqa: E402
+from trainyard.trainings import complete, entry_of  # noqa: E402
 
 CACHE = "/var/cache/trainyard"
 REGISTRY = "mirror.trainyard.internal:5000/trainyard"

@@ -15,9 +15,10 @@ from checkout import ROOT, read_yaml
 
 from plugins.filter.trainings import complete_trainings, training_images, training_runs
 from trainyard.catalogue import read_catalogue
+from trainyard.references import Defaults
 from trainyard.site.model import Setting, Site
 from trainyard.site.rules import check
-from trainyard.trainings import Defaults, complete_all
+from trainyard.trainings import complete_all
 
 OWN = {
     "description": "A stranger's script",
@@ -75,9 +76,15 @@ def test_the_verdict_knows_bounds_of_programs_that_have_them() -> None:
     assert (second["name"], second["accuracy_bound"], second["stall_timeout"]) == ("b", 0, 9)
 
 
+NEEDED = {"own": {"command": "python worker.py"}}
+"""What a user has to say of an entry."""
+
+
 @pytest.mark.parametrize("name", sorted(read_catalogue([])))
 def test_every_entry_of_ours_can_be_run(name: str) -> None:
-    (description,) = complete_all([{"workload": name}], read_catalogue([]), Defaults(known=False, logs={"claim": "c"}))
+    (description,) = complete_all(
+        [{"workload": name, **NEEDED.get(name, {})}], read_catalogue([]), Defaults(known=False, logs={"claim": "c"})
+    )
     training = parse_training(description)
     assert run_object(training, "first")["metadata"]["annotations"]["trainyard.dev/workload"] == name
 

@@ -11,6 +11,7 @@ from ansible.module_utils.common.validation import check_type_bool, check_type_i
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.training.checks import FLAG_CHECKS
 from ansible.module_utils.trainyard.training.roles import ROLES, TOPOLOGIES
+from ansible.parsing.splitter import parse_kv
 
 from ..catalogue import Catalogue
 from ..trainings import INSTEAD, OF_ROLES, OF_RUN, entry_of, merged, run_name
@@ -36,6 +37,9 @@ TRAIN: Mapping[str, str] = {
 STOP: Mapping[str, str] = {"run": "str", "confirm": "str", "delete": "bool"}
 VERBS = {"train": TRAIN, "train_stop": STOP}
 
+RAW = "_raw_params"
+"""Where Ansible puts words behind `-e` that have no `=`."""
+
 NEAR = 0.7
 """Similarity from which another variable of the call is taken for a misspelt short name."""
 
@@ -60,11 +64,32 @@ class Call:
     replace: bool = False
 
 
+def with_whole_command(given: Mapping[str, Any], options: Sequence[str]) -> dict[str, Any]:
+    """The variables of a call with all words of its command.
+
+    A shell takes the quotes off `-e command="python worker.py"`, and Ansible then takes the first word for the value,
+    and the rest for variables of their own. An option that begins with `command=` is the command to its end.
+
+    :param given: variables as Ansible reads them.
+    :param options: what stands behind each `-e`.
+    """
+    found = dict(given)
+    for option in options:
+        name, _, value = option.partition("=")
+        if name == "command" and value[:1] not in ("'", '"'):
+            found = {key: each for key, each in found.items() if key not in parse_kv(value)}
+            found["command"] = value
+    return found
+
+
 def strange(given: Mapping[str, Any], verb: str, site: Site) -> Iterator[Problem]:
     """Variables of the call that were probably meant as short names."""
     names = VERBS[verb]
     prefixes = tuple(f"{role}_" for role in site.roles)
     of_trainings = {*INSTEAD, *OF_RUN, *OF_ROLES, *ROLES, *FLAG_CHECKS}
+    if words := given.get(RAW):
+        remedy = 'Give a value of several words in a -e of its own, as in -e command="python worker.py".'
+        yield _problem(words.split()[0], words, "not a name with a value", remedy)
     for name, value in given.items():
         if name in names or name in site.options or name.startswith(("ansible_", "_", *prefixes)):
             continue
@@ -137,7 +162,9 @@ def _above(given: Mapping[str, Any], entry: Mapping[str, Any]) -> tuple[dict[str
     """What the short names change of an entry."""
     problems = []
     topology = TOPOLOGIES.get(str(entry.get("topology", "parameter_server")))
-    above: dict[str, Any] = {key: given[key] for key in ("code", "command") if key in given}
+    above: dict[str, Any] = {"command": given["command"]} if "command" in given else {}
+    if "code" in given:
+        above["code"] = {"folder": given["code"]}
     for short, role in _COUNTS.items():
         if short in given:
             above[role] = {"replicas": check_type_int(given[short])}

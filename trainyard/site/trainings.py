@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.oci import command, folder
 from ansible.module_utils.trainyard.training.arguments import Fault
 from ansible.module_utils.trainyard.training.spec import check
 
 from lib import compat
 from lib.errors import InputError
 
-from ..trainings import Defaults, complete, entry_of, run_name, strange_keys
+from ..references import Defaults
+from ..trainings import code_folders, complete, entry_of, run_name, strange_keys
 from .model import Problem, Setting, Site, problem
 
 GPU = "nvidia.com/gpu"
@@ -72,7 +74,10 @@ def _described(site: Site, setting: Setting, key: str, wanted: Mapping[str, Any]
         return training
     faults = strange_keys(wanted, entry)
     known = {name: value for name, value in wanted.items() if name not in [fault.key for fault in faults]}
-    description = complete(known, entry, Defaults(logs=_logs(site), known=False))
+    try:
+        description = complete(known, entry, Defaults(logs=_logs(site), known=False))
+    except TrainyardError as error:
+        return replace(training, faults=(*faults, Fault("command", "not a command line", error.message.rstrip("."))))
     return replace(training, description=description, faults=(*faults, *check(description)[1]))
 
 
@@ -115,6 +120,20 @@ def description(site: Site) -> Iterator[Problem]:
             subject = f"variable {training.setting.name}{training.key}.{fault.key}"
             where = training.setting
             yield Problem(subject, fault.shown.removeprefix("is "), fault.want, hint, where.hosts, where.origin)
+
+
+def code_folder(site: Site) -> Iterator[Problem]:
+    """A folder of code that cannot be packed, or without the file that a command starts."""
+    for training in trainings(site):
+        if not training.description:
+            continue
+        for code in code_folders(training.wanted, entry_of(training.wanted, site.catalogue)):
+            path = Path(code["path"])
+            try:
+                command.check(code["command"], path, folder.read(path))
+            except TrainyardError as error:
+                fault, remedy = error.message.rstrip("."), error.remedy.rstrip("?.")
+                yield training.refuse("code", code["folder"], fault, f"{remedy}{error.remedy[len(remedy) :] or '.'}")
 
 
 def gpu_without_driver(site: Site) -> Iterator[Problem]:
@@ -162,6 +181,7 @@ TRAINING_RULES = (
     unknown_workload,
     two_of_one_name,
     description,
+    code_folder,
     gpu_without_driver,
     old_driver,
     reserved_namespace,

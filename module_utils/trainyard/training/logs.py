@@ -21,7 +21,10 @@ IN_USE = ("connected", "step", "evaluate")
 
 
 def events(text: str, key: str = "event") -> list[Event]:
-    """The JSON objects among the lines of a log that have `key`; TensorFlow's own lines lie between them."""
+    """The JSON objects among the lines of a log that have `key`; TensorFlow's own lines lie between them.
+
+    A stranger's program may write JSON, too: an object whose `time` is no number of seconds is none of ours.
+    """
     found = []
     for line in text.splitlines():
         if not line.startswith("{"):
@@ -30,7 +33,7 @@ def events(text: str, key: str = "event") -> list[Event]:
             event = json.loads(line)
         except ValueError:  # cut off by the end of what was read
             continue
-        if isinstance(event, dict) and key in event:
+        if isinstance(event, dict) and key in event and isinstance(event.get("time", 0), int | float):
             found.append(event)
     return found
 

@@ -95,7 +95,7 @@ TOPOLOGIES: Mapping[str, Topology] = {
     "multi_worker": Topology(
         {
             "chief": RoleKind(ONE_OR_NONE, 0, reads_data=True, writes_run=True, decides=True, clean_exits=_KILLED),
-            "ps": RoleKind(MANY_OR_NONE, 0, clean_exits=_KILLED),
+            "ps": RoleKind(MANY_OR_NONE, 0, reads_data=True, writes_run=True, clean_exits=_KILLED),
             "worker": RoleKind(
                 MANY, reads_data=True, writes_run=True, decides=True, clean_exits=_KILLED, computes=True
             ),

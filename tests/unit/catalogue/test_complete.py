@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from ansible.module_utils.trainyard.training.model import Training
 from ansible.module_utils.trainyard.training.spec import parse_training
 
 from trainyard.catalogue import read_catalogue
-from trainyard.trainings import Defaults, complete, complete_all, images, merged, run_name, strange_keys
+from trainyard.references import NO_DIGEST, Defaults
+from trainyard.trainings import code_folders, complete, complete_all, images, merged, run_name, strange_keys
 
 ENTRY: dict[str, Any] = {
     "description": "A training",
@@ -133,3 +135,26 @@ def test_the_training_that_this_project_began_with() -> None:
         "learning_rate": 0.001,
     }
     assert (run.roles["worker"].replicas, run.roles["ps"].replicas) == (2, 1)
+
+
+def test_a_folder_of_code_is_the_image_that_it_was_packed_into() -> None:
+    site = Defaults("registry.example.org/t", BUNDLE, {"claim": "training"}, code={"./mine": "sha256:3"})
+    assert described(site, code={"folder": "./mine"}).code == "registry.example.org/t/code@sha256:3"
+    laid_in = Defaults("", BUNDLE, {"claim": "training"}, code={"./mine": "sha256:3"})
+    assert described(laid_in, code={"folder": "./mine"}).code == "localhost/trainyard/code@sha256:3"
+    assert described(code={"folder": "./other"}).code.endswith(NO_DIGEST)
+    assert described(code="registry.example.org/mine@sha256:4").code == "registry.example.org/mine@sha256:4"
+
+
+def test_a_folder_of_code_is_looked_at_once_for_each_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    wanted = {"workload": "my_ps", "code": {"folder": "mine"}, "ps": {"command": "python serve.py"}}
+    found = code_folders(wanted, ENTRY)
+    assert {(each["run"], each["folder"], each["path"]) for each in found} == {("my-ps", "mine", f"{tmp_path}/mine")}
+    assert [each["command"] for each in found] == [["python", "-m", "train", "--fast"], ["python", "serve.py"]]
+    assert code_folders({"workload": "my_ps"}, ENTRY) == []
+
+
+def test_a_command_with_a_quote_that_does_not_end() -> None:
+    with pytest.raises(TrainyardError, match="No closing quotation"):
+        described(command="python 'worker.py")

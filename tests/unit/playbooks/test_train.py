@@ -34,6 +34,7 @@ TRAINING = (
     *("kubeconfig", "training", "state", "replace", "resume", "wait", "log_dir", "isolation_probe"),
     *("isolation_control", "pull_username", "pull_password", "progress_file"),
 )
+PUSH = ("registry", "ca_file", "client_cert", "client_key", "auth_file", "username", "password", "images", "probe")
 SITE = {
     "supply": "mirror",
     "site_dir": "/tmp/site",
@@ -51,6 +52,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).symlink_to(ROOT / name)
     (folder / "library" / "bundle.py").write_text(BUNDLE, encoding="utf-8")
     (folder / "library" / "training.py").write_text(RECORD % (TRAINING, "training"), encoding="utf-8")
+    (folder / "library" / "oci_push.py").write_text(RECORD % (PUSH, "oci_push"), encoding="utf-8")
+    (folder / "library" / "code_image.py").symlink_to(ROOT / "library" / "code_image.py")
     stop = ("kubeconfig", "run", "confirm", "delete", "progress_file")
     (folder / "library" / "training_stop.py").write_text(RECORD % (stop, "training_stop"), encoding="utf-8")
     return folder
@@ -92,11 +95,31 @@ def test_a_run_that_was_left_alone_is_no_success(
     assert "-e replace=mnist-ps" in output
 
 
+def test_code_of_a_folder_is_packed_pushed_and_named_by_its_digest(checkout: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "worker.py").write_text("print(1)\n", encoding="utf-8")
+    given = {"workload": "own", "code": mine, "command": "python worker.py --rate=1", "ps": 1, "workers": 2}
+    status, done, output = call(checkout, tmp_path, "train", **given, workloads_code_dir=tmp_path / "code")
+    assert status == 0, output
+    training = done["training"]
+    (layout,) = (tmp_path / "code" / "own").glob("[0-9a-f]*")
+    assert training["code"] == f"registry.site.lan/t/code@sha256:{layout.name}"
+    pushed = json.loads((tmp_path / "touched" / "oci_push").read_text(encoding="utf-8"))
+    (image,) = pushed["images"]
+    assert (pushed["registry"], image["reference"]) == ("https://registry.site.lan", f"t/code:{layout.name[:16]}")
+    assert (image["layout"], image["digest"]) == (str(layout), f"sha256:{layout.name}")
+    assert pushed["client_cert"] is None
+    assert [role["command"] for role in training["roles"]] == [["python", "worker.py", "--rate=1"]] * 3
+    assert training["flags"] == {}
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         ({"workload": "mnist_ps", "worker": 4}, "Did you mean workers?"),
         ({"workload": "mnist"}, "Did you mean mnist_ps?"),
+        ({"workload": "own", "command": "python worker.py", "code": "/nonexistent"}, "/nonexistent does not exist"),
         ({"workload": "mnist_ps", "workers": 0}, "worker.replicas (with this call) is 0"),
     ],
 )

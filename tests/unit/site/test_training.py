@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -133,3 +134,28 @@ def test_a_folder_outside_the_one_for_logs_is_refused(path: str) -> None:
 def test_a_folder_inside_it_is_accepted() -> None:
     logs = {"node": "n", "path": "/var/lib/trainyard/trainings/mine"}
     assert refusals({"logs": logs}, workloads_logs_path="/var/lib/trainyard/trainings") == []
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("python main.py", []),
+        ("python mian.py", ['.code is "mine": The command python mian.py starts mian.py', "Did you mean main.py?"]),
+        ("python 'main.py", [".command is not a command line", "No closing quotation"]),
+    ],
+)
+def test_code_without_the_file_of_its_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, said: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "main.py").write_text("print(1)\n", encoding="utf-8")
+    found = refusals({"code": {"folder": "mine"}, "command": command})
+    assert len(found) == bool(said), found
+    assert all(part in found[0] for part in said), found
+
+
+def test_code_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (problem,) = refusals({"code": {"folder": "./mine"}})
+    assert f'.code is "./mine": The code folder {tmp_path}/mine does not exist. Name the folder' in problem

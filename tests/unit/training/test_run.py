@@ -90,6 +90,12 @@ def test_events_are_found_between_other_lines() -> None:
     assert events(text) == [{"event": "step", "step": 20}]
 
 
+def test_json_of_a_stranger_is_none_of_ours() -> None:
+    assert events('{"event": "start", "time": "2026-11-22T15:00:00"}\n{"event": "x", "time": 3}\n') == [
+        {"event": "x", "time": 3}
+    ]
+
+
 @pytest.mark.parametrize(
     ("step", "line"),
     [

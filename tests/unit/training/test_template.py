@@ -66,6 +66,12 @@ def test_a_program_of_others_is_told_by_the_environment_alone() -> None:
     assert list(told).index("JOB_COMPLETION_INDEX") < list(told).index("POD_NAME")
 
 
+def test_programs_of_others_find_the_files_of_their_run_in_every_role() -> None:
+    ps = env("ps", topology="multi_worker", logs={"claim": "training"})
+    assert (ps["DATA_DIR"], ps["LOG_DIR"]) == ("/data", "/logs/mnist")
+    assert "LOG_DIR" not in env("ps", logs={"claim": "training"})
+
+
 def test_one_pod_has_no_cluster_and_listens_to_nobody() -> None:
     assert "TF_CONFIG" not in env("chief", topology="single")
     _, own = network_policies(training(topology="single"))

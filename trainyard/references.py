@@ -1,0 +1,54 @@
+"""What a site says of all its trainings: where their images are served, where their files lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+PACKED = "code"
+"""Repository of the folders of code that were packed."""
+NO_DIGEST = "sha256:" + "0" * 64
+"""Of an image that is not made yet."""
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What a site says of all its trainings.
+
+    :param registry: registry and path under which the images are; empty where no registry serves them.
+    :param artefacts: artefact -> what the bundle says of it, its digest above all.
+    :param known: whether the bundle is made; before that, images have a digest of zeros.
+    :param logs: where the runs' files lie; in `path` every run has a folder of its name.
+    :param code: folder of code, as a training names it -> digest of the image that it was packed into.
+    """
+
+    registry: str = ""
+    artefacts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    logs: Mapping[str, Any] = field(default_factory=dict)
+    known: bool = True
+    code: Mapping[str, str] = field(default_factory=dict)
+
+    def reference(self, image: Any) -> Any:
+        """The reference of an image that the project makes or packs: by digest, so that a changed image is a new run.
+
+        :param image: `{repository, artefact}` of the bundle, `{folder}` of code, or a reference as it is.
+        :raises TrainyardError: the bundle has no such image.
+        """
+        if not isinstance(image, Mapping):
+            return image
+        if folder := image.get("folder"):
+            return self._named(PACKED, self.code.get(str(folder), NO_DIGEST))
+        artefact = str(image.get("artefact"))
+        digest = (self.artefacts.get(artefact) or {}).get("digest", "" if self.known else NO_DIGEST)
+        if not digest:
+            raise TrainyardError(
+                f"The image {artefact} is not made.", remedy="Make it by playbooks/supply.yml, or name another image."
+            )
+        return self._named(str(image.get("repository")), digest)
+
+    def _named(self, repository: str, digest: str) -> str:
+        # Images that no registry serves have a name that none could have.
+        return f"{self.registry or 'localhost/trainyard'}/{repository}@{digest}"
