@@ -31,7 +31,7 @@ class State:
         self._data, self._folder = workload.data, folder
         with strategy.scope():
             self._model = workload.model()
-            adam = Adam(self._model.parameters(), strategy, config.learning_rate)
+            adam = Adam(self._model.parameters(), strategy, config.learning_rate, config.decay_steps)
             self.counters = Counters(lanes)
         self.train_call = make_train_call(workload, self._model, adam, self.counters)
         # Fetched once for a step, it is looked through, and judged batch by batch.
