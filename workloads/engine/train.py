@@ -29,6 +29,9 @@ from lib.watchdog import Watchdog
 
 _LOOK_SECONDS = 0.2
 """Between two looks at whether the process was asked to end, while no call ends."""
+_KEPT: list[_Training] = []
+"""Of this process until it ends. When Python lets go of a function, TensorFlow removes it from all workers, with the
+interpreter locked; a chief did not get out of that after one of them had hung and come back."""
 
 
 def train(
@@ -55,6 +58,7 @@ def train(
     peers.wait_for(servers, workload.config.start_timeout, listener.missing, waiting)
     watchdog.beat("connecting")
     training = _Training(workload, cluster, log, watchdog, folder)
+    _KEPT.append(training)
     # From here to the end the parameter servers' port is in use: the variables lie there.
     log.emit("connected", peers=servers)
     training.restore()
