@@ -85,6 +85,12 @@ class Config:
     accuracy_bound: float = flag(
         0.0, "held-out accuracy to reach, else the exit code is 3; 0: none", lambda x: 0 <= x <= 1, "0 to 1"
     )
+    patience: int = flag(
+        0,
+        "evaluations without a better accuracy after which the run ends before train_steps; 0: never",
+        lambda n: n >= 0,
+        "0 or more",
+    )
     steps_per_dispatch: int = flag(
         10,
         "most steps that a worker does per call from the chief; long steps come in smaller calls",

@@ -41,6 +41,7 @@ def test_the_defaults_are_those_of_the_field():
         ("stall_timeout", 0.0),
         ("start_timeout", float("inf")),
         ("accuracy_bound", 1.5),
+        ("patience", -1),
         ("steps_per_dispatch", 0),
         ("seed", -1),
         ("width", 0),

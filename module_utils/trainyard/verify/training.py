@@ -18,6 +18,7 @@ RECEIPT_FIELDS = (
     "result",
     "steps",
     "train_steps",
+    "stopped_early",
     "steps_per_second",
     "seconds",
     "accuracy",
@@ -49,7 +50,8 @@ def training_checks(run: str, bound: float, seen: Observation) -> list[Check]:
 
 
 def training(run: str, bound: float, result: Mapping[str, Any]) -> Check:
-    """The run ended well: all steps done, accuracy at its bound, every role's exit clean."""
+    """The run ended well: all steps done, or as many as its patience wanted, accuracy at its bound, every role's exit
+    clean."""
     if not result:
         return Check("training", UNKNOWN, f"no result of the training {run} is recorded")
     if result.get("result") == RUNNING:
@@ -58,7 +60,8 @@ def training(run: str, bound: float, result: Mapping[str, Any]) -> Check:
     if result.get("result") not in ("passed", "no_bound"):
         wrong.append(f"the run says {result.get('result', 'nothing')}")
     steps, wanted = result.get("steps"), result.get("train_steps")
-    if not isinstance(steps, int) or (wanted and steps < wanted):
+    short = wanted and isinstance(steps, int) and steps < wanted
+    if not isinstance(steps, int) or (short and not result.get("stopped_early")):
         wrong.append(f"{steps} of {wanted} steps were done")
     asked = max(bound, float(result.get("accuracy_bound") or 0))
     accuracy = result.get("accuracy")
