@@ -14,6 +14,8 @@ from typing import Any, get_type_hints
 from lib.errors import InputError
 from lib.run_folder import AUTO, FRESH
 
+NONE, COSINE = "none", "cosine"
+
 
 def flag(default: object, meaning: str, check: Callable[[Any], bool] = lambda _: True, allowed: str = "") -> Any:
     """A field of a config, which is a flag of the program.
@@ -42,6 +44,12 @@ class Config:
     )
     batch_size: int = flag(20, "examples per step of one worker", lambda n: n >= 1, "1 or more")
     learning_rate: float = flag(0.001, "Adam's step size", lambda x: x > 0, "more than 0")
+    learning_rate_decay: str = flag(
+        NONE,
+        f"{NONE}: the same to the end, {COSINE}: down to 0 at train_steps along half a cosine",
+        lambda text: text in (NONE, COSINE),
+        f"{NONE} or {COSINE}",
+    )
     data_dir: Path = flag(Path("/data"), "the data set, on chief and workers; read only")
     log_dir: Path = flag(
         Path("/logs"), "the run's folder, on the chief: checkpoints, metrics and events by attempt; never emptied"
@@ -77,6 +85,12 @@ class Config:
     accuracy_bound: float = flag(
         0.0, "held-out accuracy to reach, else the exit code is 3; 0: none", lambda x: 0 <= x <= 1, "0 to 1"
     )
+    patience: int = flag(
+        0,
+        "evaluations without a better accuracy after which the run ends before train_steps; 0: never",
+        lambda n: n >= 0,
+        "0 or more",
+    )
     steps_per_dispatch: int = flag(
         10,
         "most steps that a worker does per call from the chief; long steps come in smaller calls",
@@ -91,6 +105,16 @@ class Config:
             finite = not isinstance(value, float) or math.isfinite(value)
             if not finite or not each.metadata["check"](value):
                 raise InputError(f"{each.name} is {value}.", f"Set it to {each.metadata['allowed']}.")
+        if self.learning_rate_decay != NONE and not self.train_steps:
+            raise InputError(
+                f"learning_rate_decay is {self.learning_rate_decay}, and train_steps is 0, so that it has no end.",
+                f"Set train_steps to 1 or more, or learning_rate_decay to {NONE}.",
+            )
+
+    @property
+    def decay_steps(self) -> int:
+        """Steps after which the learning rate is 0; 0 where it stays as it is."""
+        return self.train_steps if self.learning_rate_decay == COSINE else 0
 
 
 def parse_flags(config: type[Config], program: str, arguments: list[str] | None = None) -> dict[str, Any]:

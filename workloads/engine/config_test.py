@@ -33,6 +33,7 @@ def test_the_defaults_are_those_of_the_field():
         ("batch_size", 0),
         ("learning_rate", 0.0),
         ("learning_rate", float("nan")),
+        ("learning_rate_decay", "linear"),
         ("attempt", "../other"),
         ("resume", "never"),
         ("checkpoint_every", -1),
@@ -40,6 +41,7 @@ def test_the_defaults_are_those_of_the_field():
         ("stall_timeout", 0.0),
         ("start_timeout", float("inf")),
         ("accuracy_bound", 1.5),
+        ("patience", -1),
         ("steps_per_dispatch", 0),
         ("seed", -1),
         ("width", 0),
@@ -48,6 +50,12 @@ def test_the_defaults_are_those_of_the_field():
 def test_an_impossible_value_is_refused_by_name(name, value):
     with pytest.raises(InputError, match=rf"^{name} is .*\. Set it to [^.]+"):
         Wide(**{name: value})
+
+
+def test_a_rate_that_falls_needs_an_end():
+    assert (Config().decay_steps, Config(train_steps=60, learning_rate_decay="cosine").decay_steps) == (0, 60)
+    with pytest.raises(InputError, match=r"learning_rate_decay is cosine, and train_steps is 0.*decay to none"):
+        Config(train_steps=0, learning_rate_decay="cosine")
 
 
 def test_every_field_has_a_flag_of_its_type():

@@ -18,7 +18,7 @@ from lib.errors import DivergedError, ExitCode, InputError, StalledError
 from lib.listener import LEAVING, LOST, Listener
 from lib.metrics import MetricsLog
 from lib.preemption import Preemption
-from lib.run_folder import RunFolder
+from lib.run_folder import Attempt, RunFolder
 from lib.watchdog import Watchdog
 
 _DETAIL_CHARACTERS = 600
@@ -48,16 +48,19 @@ def run(
     try:
         config = make_config(**flags)
         cluster = parse(os.environ.get("TF_CONFIG"))
+        if cluster.role == "evaluator":
+            attempt = Attempt(config.log_dir, config.attempt)
+            attempt.announce_evaluator()
+            log = MetricsLog(attempt.folder, name="evaluator.jsonl")
+            _leave(_evaluator(config, make_workload, attempt, log))
         peers.require_free(cluster.address)
         if cluster.role == "chief":
             peers.require_free(cluster.address, control.port(cluster))
             preemption = Preemption()
             folder = RunFolder(config.log_dir, config.attempt, functools.partial(_overtaken, log))
-            log = MetricsLog(folder.events)
+            log = MetricsLog(folder.attempt.folder)
             # TensorFlow's tear-down waits for servers that are being stopped at the same moment.
             _leave(_chief(config, make_workload, cluster, log, preemption, folder, started))
-        if cluster.role == "evaluator":
-            raise InputError("The role evaluator is not used here: the chief evaluates.", "Remove it from TF_CONFIG.")
         _server(config, make_workload, cluster, log)
     except InputError as error:
         _leave(_failed(log, ExitCode.BAD_INPUT, error.message, remedy=error.remedy))
@@ -117,6 +120,25 @@ def _chief(
     finally:
         listener.stop()
         folder.release()
+
+
+def _evaluator(config: Config, make_workload: Callable[[Any], Workload], attempt: Attempt, log: MetricsLog) -> ExitCode:
+    """Nothing has to be saved when it is told to stop: what is judged is written at once."""
+
+    def stalled(known: dict[str, Any]) -> None:
+        log.emit("error", code=int(ExitCode.STALLED), message="No progress.", **known)
+
+    Preemption()
+    watchdog = Watchdog(config.stall_timeout, stalled)
+    watchdog.start()
+    log.emit("start", role="evaluator")
+    watchdog.beat("importing TensorFlow")
+    from engine import evaluator
+
+    _check_versions()
+    code = evaluator.follow(make_workload(config), attempt, log, watchdog)
+    watchdog.stop()
+    return code
 
 
 def _server(config: Config, make_workload: Callable[[Any], Workload], cluster: Cluster, log: MetricsLog) -> None:

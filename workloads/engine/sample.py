@@ -18,12 +18,17 @@ class Linear(tf.Module):
     def __init__(self, inputs: int) -> None:
         super().__init__(name="linear")
         self.kernel = tf.Variable(tf.zeros([inputs, CLASSES]), name="kernel")
+        wanted = tf.TensorSpec([None, inputs], tf.float32, name="inputs")
+        self.serve = tf.function(self._probabilities, input_signature=[wanted])
 
     def parameters(self) -> list[tf.Variable]:
         return [self.kernel]
 
     def loss(self, inputs: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         return tf.reduce_mean(self.judge(inputs, labels)[1])
+
+    def _probabilities(self, inputs: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {"probabilities": tf.nn.softmax(tf.matmul(inputs, self.kernel))}
 
     def judge(self, inputs: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         scores = tf.matmul(inputs, self.kernel)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import tensorflow as tf
 
 from engine.evaluate import Score, evaluate
+from engine.export import export
 from engine.optimizer import Adam
 from engine.step import Counters, make_train_call
 from engine.workload import Workload
@@ -31,7 +33,7 @@ class State:
         self._data, self._folder = workload.data, folder
         with strategy.scope():
             self._model = workload.model()
-            adam = Adam(self._model.parameters(), strategy, config.learning_rate)
+            adam = Adam(self._model.parameters(), strategy, config.learning_rate, config.decay_steps)
             self.counters = Counters(lanes)
         self.train_call = make_train_call(workload, self._model, adam, self.counters)
         # Fetched once for a step, it is looked through, and judged batch by batch.
@@ -76,6 +78,17 @@ class State:
         """
         self._fetch(step)
         return evaluate(self._copy, self._data, alive)
+
+    def export(self, step: int) -> Path:
+        """Write the model for those who use it, and return its folder.
+
+        :raises InputError: the run's folder cannot be written.
+        :raises StalledError: another chief has taken over.
+        """
+        self._fetch(step)
+        self._folder.require_held()
+        export(self._copy, self._folder.export, _CHIEF_DEVICE)
+        return self._folder.export
 
     def _fetch(self, step: int) -> None:
         if self._copied != step:

@@ -64,15 +64,16 @@ def test_a_repeated_call_goes_on_where_it_was():
     assert small.counters.next_step.numpy().tolist() == [10, 0]
 
 
-def test_adam_is_adam():
-    """Against the formula of the paper (algorithm 1), written out for one scalar."""
+@pytest.mark.parametrize(("decay_steps", "rates"), [(0, (0.1, 0.1, 0.1)), (4, (0.1, 0.0853553, 0.05))])
+def test_adam_is_adam(decay_steps, rates):
+    """Against the formula of the paper (algorithm 1), written out for one scalar; the rate falls as (1 + cos) / 2."""
     parameter = tf.Variable([1.0])
-    adam = Adam([parameter], tf.distribute.get_strategy(), 0.1)
+    adam = Adam([parameter], tf.distribute.get_strategy(), 0.1, decay_steps)
     expected, first, second = 1.0, 0.0, 0.0
     for step, gradient in enumerate((0.5, -2.0, 0.25), 1):
         tf.function(lambda g, s: adam.apply([g], s) and None)(tf.constant([gradient]), tf.constant(step))
         first, second = 0.9 * first + 0.1 * gradient, 0.999 * second + 0.001 * gradient**2
-        expected -= 0.1 * (first / (1 - 0.9**step)) / ((second / (1 - 0.999**step)) ** 0.5 + 1e-7)
+        expected -= rates[step - 1] * (first / (1 - 0.9**step)) / ((second / (1 - 0.999**step)) ** 0.5 + 1e-7)
         assert parameter.numpy()[0] == pytest.approx(expected, rel=1e-4)
 
 

@@ -7,6 +7,7 @@ import functools
 import math
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -29,6 +30,11 @@ from lib.watchdog import Watchdog
 
 _LOOK_SECONDS = 0.2
 """Between two looks at whether the process was asked to end, while no call ends."""
+_KEPT: list[_Training] = []
+"""Of this process until it ends. When Python lets go of a function, TensorFlow removes it from all workers, with the
+interpreter locked; a chief did not get out of that after one of them had hung and come back."""
+_EVALUATOR_SECONDS = 10.0
+"""For the evaluator to judge the last checkpoint, before its pod goes with the run."""
 
 
 def train(
@@ -55,6 +61,7 @@ def train(
     peers.wait_for(servers, workload.config.start_timeout, listener.missing, waiting)
     watchdog.beat("connecting")
     training = _Training(workload, cluster, log, watchdog, folder)
+    _KEPT.append(training)
     # From here to the end the parameter servers' port is in use: the variables lie there.
     log.emit("connected", peers=servers)
     training.restore()
@@ -73,7 +80,7 @@ class _Training:
         self, workload: Workload, cluster: Cluster, log: MetricsLog, watchdog: Watchdog, folder: RunFolder
     ) -> None:
         self._config, self._data = workload.config, workload.data
-        self._log, self._watchdog = log, watchdog
+        self._log, self._watchdog, self._folder = log, watchdog, folder
         resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
             cluster.tensorflow_spec(), task_type="chief", task_id=0, rpc_layer="grpc"
         )
@@ -82,41 +89,49 @@ class _Training:
         self._lanes = CALLS_PER_WORKER * len(cluster.addresses["worker"])
         self._state = State(workload, strategy, self._lanes, folder)
         self._repeated = 0
-        self._saved: int | None = None
+        self._saved: tuple[int, str] | None = None
         self._evaluated: tuple[int, float] | None = None
         self._start = self._step = 0
+        self._out_of_patience = False
         self._loop_seconds = 0.0
 
     @property
     def finished(self) -> bool:
-        return bool(self._config.train_steps) and self._step >= self._config.train_steps
+        done = bool(self._config.train_steps) and self._step >= self._config.train_steps
+        return done or self._out_of_patience
 
     def restore(self) -> None:
         """Continue from the newest checkpoint, if there is one."""
         self._watchdog.beat("restoring")
         path = self._state.restore()
         if path is not None:
-            self._start = self._step = self._saved = int(self._state.counters.global_step.numpy())
+            self._start = self._step = int(self._state.counters.global_step.numpy())
+            self._saved = (self._step, path)
             self._log.emit("restore", step=self._step, path=path)
 
     def save(self) -> None:
         """Write a checkpoint of the present step, unless it is the one saved last. No step may be under way."""
-        if self._saved == self._step:
+        if self._saved and self._saved[0] == self._step:
             return
         self._watchdog.beat("saving", self._step)
         path = self._state.save(self._step)
-        self._saved = self._step
+        self._saved = (self._step, path)
         self._log.emit("checkpoint", step=self._step, path=path)
 
     def evaluate(self) -> float:
-        """Held-out accuracy at the present step. No step may be under way."""
+        """Held-out accuracy at the present step, which is saved. No step may be under way.
+
+        Where there is an evaluator, it keeps the account of what was judged, and draws its curve.
+        """
         if self._evaluated is None or self._evaluated[0] != self._step:
             alive = functools.partial(self._watchdog.beat, "evaluating", self._step)
             alive()
             score = self._state.score(self._step, alive)
             self._evaluated = (self._step, score.accuracy)
             self._log.emit("evaluate", step=self._step, **dataclasses.asdict(score))
-            self._log.scalars(self._step, **{"evaluate/accuracy": score.accuracy, "evaluate/loss": score.loss})
+            if not self._folder.attempt.has_evaluator and self._saved:
+                self._folder.evaluations.add(self._step, score.accuracy, Path(self._saved[1]))
+                self._log.scalars("eval", self._step, accuracy=score.accuracy, loss=score.loss)
         return self._evaluated[1]
 
     def loop(self, preemption: Preemption) -> None:
@@ -146,7 +161,12 @@ class _Training:
             if preemption.requested or dispatcher.finished or not dispatcher.at_barrier:
                 break
             self.save()
-            self.evaluate()
+            if not self._folder.attempt.has_evaluator:
+                self.evaluate()
+            patience = config.patience
+            self._out_of_patience = 0 < patience <= self._folder.evaluations.read().without_gain
+            if self._out_of_patience:
+                break
             self._watchdog.beat("training", self._step)
             dispatcher.pass_barrier()
         self._loop_seconds = time.monotonic() - begun
@@ -184,16 +204,29 @@ class _Training:
         accuracy = self.evaluate()
         bound = self._config.accuracy_bound
         code = ExitCode.BOUND_NOT_REACHED if bound and accuracy < bound else ExitCode.TRAINED
+        if code == ExitCode.TRAINED:
+            self._watchdog.beat("exporting", self._step)
+            self._log.emit("export", step=self._step, path=str(self._state.export(self._step)))
+        self._wait_for_evaluator()
         self._log.emit(
             "end",
             step=self._step,
             steps_total=self._config.train_steps,
             steps_repeated=self._repeated,
+            stopped_early=self._out_of_patience,
             seconds=time.time() - started,
             steps_per_second=(self._step - self._start) / self._loop_seconds if self._loop_seconds else 0.0,
             accuracy=accuracy,
             accuracy_bound=bound,
             result="no_bound" if not bound else "passed" if code == ExitCode.TRAINED else "failed",
         )
+        self._folder.attempt.finish()
         self._watchdog.stop()
         return code
+
+    def _wait_for_evaluator(self) -> None:
+        deadline = time.monotonic() + _EVALUATOR_SECONDS
+        while self._folder.attempt.has_evaluator and time.monotonic() < deadline:
+            if self._folder.evaluations.read().step >= self._step:
+                return
+            time.sleep(_LOOK_SECONDS)

@@ -26,6 +26,10 @@ class Model(Protocol):
     def judge(self, *batch: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Which examples are answered rightly, bool [n], and the loss of each, float32 [n]."""
 
+    @property
+    def serve(self) -> Callable[..., Mapping[str, tf.Tensor]]:
+        """What the exported model answers, by name: a `tf.function` with an input signature."""
+
 
 class Data(Protocol):
     """A training set whose examples have numbers, and a held-out set. `engine.memory` has one for what fits into

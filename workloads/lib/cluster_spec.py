@@ -114,6 +114,9 @@ def _task(task: object, addresses: Mapping[str, tuple[str, ...]]) -> tuple[str, 
     if not isinstance(task, dict) or "type" not in task:
         raise InputError("TF_CONFIG has no object 'task' with a 'type'.", _EXAMPLE)
     role, index = task["type"], task.get("index", 0)
+    if role == "evaluator" and role not in addresses:
+        # As TensorFlow has it: nobody connects to an evaluator.
+        addresses = {**addresses, role: ("",)}
     if role not in addresses:
         raise InputError(
             f"TF_CONFIG: this task's type {role!r} is not in the cluster.", f"Use one of {sorted(addresses)}."

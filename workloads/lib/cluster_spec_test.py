@@ -26,6 +26,12 @@ def test_an_index_from_an_environment_variable_is_a_string():
     assert parse(config(task={"type": "ps", "index": "0"})).index == 0
 
 
+def test_an_evaluator_needs_no_place_in_the_cluster():
+    cluster = parse(config(task={"type": "evaluator", "index": "0"}))
+    assert (cluster.role, cluster.index) == ("evaluator", 0)
+    assert "evaluator 0" not in cluster.peers("chief", "ps", "worker", "evaluator")
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -45,7 +51,8 @@ def test_an_index_from_an_environment_variable_is_a_string():
         (config({**CLUSTER, "ps": [2222]}), "2222 is not 'host:port'"),
         (config({**CLUSTER, "ps": ["c:2222"]}), "to both chief and ps"),
         (json.dumps({"cluster": CLUSTER}), "no object 'task'"),
-        (config(task={"type": "evaluator", "index": 0}), "'evaluator' is not in the cluster"),
+        (config(task={"type": "master", "index": 0}), "'master' is not in the cluster"),
+        (config(task={"type": "evaluator", "index": 1}), "index 1 of evaluator is out of range"),
         (config(task={"type": "worker", "index": 2}), "index 2 of worker is out of range"),
         (config(task={"type": "worker", "index": -1}), "out of range"),
         (config(task={"type": "worker", "index": True}), "out of range"),

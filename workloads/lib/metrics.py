@@ -17,26 +17,27 @@ from lib.errors import unwritable
 
 
 class MetricsLog:
-    """One JSON object per line on standard output and, on the chief, appended to `metrics.jsonl` and TensorBoard.
+    """One JSON object per line on standard output and, on chief and evaluator, appended to a file and TensorBoard.
 
     :param log_dir: directory of the logs volume, made if missing and never emptied; None for standard
         output only.
+    :param name: of the file in it, which only this process writes.
     :param stream: stands in for standard output in tests.
     :raises InputError: the directory cannot be written. Later that is said once, on standard error, and ends nothing: a
         volume that is full is the next checkpoint's error, and what reports an error must not fail itself.
     """
 
-    def __init__(self, log_dir: Path | None = None, stream: TextIO | None = None) -> None:
+    def __init__(self, log_dir: Path | None = None, stream: TextIO | None = None, name: str = "metrics.jsonl") -> None:
         self._stream = stream or sys.stdout
         self._lock = threading.Lock()
         self._file: TextIO | None = None
-        self._events: EventFile | None = None
+        self._events: dict[str, EventFile] = {}
         self._log_dir = log_dir
         self._warned = False
         if log_dir is not None:
             try:
                 log_dir.mkdir(parents=True, exist_ok=True)
-                self._file = (log_dir / "metrics.jsonl").open("a", encoding="utf-8")
+                self._file = (log_dir / name).open("a", encoding="utf-8")
             except OSError as error:
                 raise unwritable(log_dir, error) from error
 
@@ -53,14 +54,18 @@ class MetricsLog:
                 except OSError as error:
                     self._warn(error)
 
-    def scalars(self, step: int, **values: float) -> None:
-        """Write TensorBoard scalars; the first call opens the event file (it needs TensorFlow)."""
+    def scalars(self, part: str, step: int, **values: float) -> None:
+        """Write TensorBoard scalars; the first call opens the event file (it needs TensorFlow).
+
+        :param part: folder of the events, such as `train`; TensorBoard draws what has one name in several of them
+            into one picture.
+        """
         if self._log_dir is None:
             return
         try:
-            if self._events is None:
-                self._events = EventFile(self._log_dir / "tensorboard")
-            self._events.scalars(step, values)
+            if part not in self._events:
+                self._events[part] = EventFile(self._log_dir / part, step)
+            self._events[part].scalars(step, values)
         except OSError as error:
             self._warn(error)
 
@@ -77,11 +82,14 @@ class EventFile:
     operations on the cluster.
 
     :param directory: made if missing; every process writes a file of its own.
+    :param first: first step that will be written. What a process before has written of it and later steps, which are
+        done again from a checkpoint, TensorBoard drops then.
     :raises OSError: the file cannot be written, here and in `scalars`.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, first: int) -> None:
         import tensorflow as tf
+        from tensorflow.core.util.event_pb2 import SessionLog
 
         directory.mkdir(parents=True, exist_ok=True)
         name = f"events.out.tfevents.{int(time.time())}.{socket.gethostname()}.{os.getpid()}"
@@ -90,6 +98,7 @@ class EventFile:
         except tf.errors.OpError as error:
             raise os_error(error) from error
         self._write(file_version="brain.Event:2")
+        self._write(step=first, session_log=SessionLog(status=SessionLog.START))
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
         from tensorflow.core.framework.summary_pb2 import Summary

@@ -7,6 +7,7 @@ import pytest
 
 from lib.errors import InputError
 from lib.metrics import MetricsLog
+from lib.tensorboard_events import shown
 
 
 def test_lines_go_to_the_stream_and_are_appended_to_the_file(tmp_path):
@@ -24,7 +25,7 @@ def test_without_a_directory_only_the_stream_is_written():
     stream = io.StringIO()
     log = MetricsLog(stream=stream)
     log.emit("start")
-    log.scalars(1, loss=0.5)
+    log.scalars("train", 1, loss=0.5)
     assert json.loads(stream.getvalue())["event"] == "start"
 
 
@@ -48,26 +49,32 @@ def test_a_full_volume_is_said_once_and_ends_nothing(tmp_path, capsys):
 def test_scalars_on_a_full_volume_end_nothing(tmp_path, capsys):
     tf = pytest.importorskip("tensorflow")
     log = MetricsLog(tmp_path, io.StringIO())
-    log.scalars(20, loss=0.5)
-    log._events._writer = tf.io.TFRecordWriter("/dev/full")
-    log.scalars(40, loss=0.25)
+    log.scalars("train", 20, loss=0.5)
+    log._events["train"]._writer = tf.io.TFRecordWriter("/dev/full")
+    log.scalars("train", 40, loss=0.25)
     said = capsys.readouterr().err
     assert said == f"The folder {tmp_path} cannot be written (No space left on device). Make room on its volume.\n"
     (tmp_path / "other").mkdir()
-    (tmp_path / "other/tensorboard").write_text("")
-    MetricsLog(tmp_path / "other", io.StringIO()).scalars(20, loss=0.5)
+    (tmp_path / "other/train").write_text("")
+    MetricsLog(tmp_path / "other", io.StringIO()).scalars("train", 20, loss=0.5)
     assert "cannot be written" in capsys.readouterr().err
 
 
 def test_scalars_can_be_read_back_as_tensorboard_events(tmp_path):
-    tf = pytest.importorskip("tensorflow")
+    pytest.importorskip("tensorflow")
     log = MetricsLog(tmp_path, io.StringIO())
-    log.scalars(20, loss=0.5)
-    log.scalars(40, loss=0.25)
-    (path,) = (tmp_path / "tensorboard").glob("events.out.tfevents.*")
-    events = list(tf.compat.v1.train.summary_iterator(str(path)))
-    assert events[0].file_version == "brain.Event:2"
-    assert [(e.step, e.summary.value[0].tag, e.summary.value[0].simple_value) for e in events[1:]] == [
-        (20, "loss", 0.5),
-        (40, "loss", 0.25),
-    ]
+    log.scalars("train", 20, loss=0.5)
+    log.scalars("train", 40, loss=0.25)
+    log.scalars("eval", 40, accuracy=0.75)
+    assert shown(tmp_path / "train") == [(20, "loss", 0.5), (40, "loss", 0.25)]
+    assert shown(tmp_path / "eval") == [(40, "accuracy", 0.75)]
+
+
+def test_steps_that_are_done_again_are_shown_once(tmp_path, monkeypatch):
+    pytest.importorskip("tensorflow")
+    for pid, steps in ((1, (20, 40, 60)), (2, (40, 60))):
+        monkeypatch.setattr("os.getpid", lambda pid=pid: pid)
+        log = MetricsLog(tmp_path, io.StringIO())
+        for step in steps:
+            log.scalars("train", step, loss=pid)
+    assert shown(tmp_path / "train") == [(20, "loss", 1), (40, "loss", 2), (60, "loss", 2)]

@@ -35,6 +35,6 @@ class Progress:
         speed = (step - self._reported) / max(now - self._time, 1e-6)
         mean = self._loss / self._steps if self._steps else float("nan")
         self._log.emit("step", step=step, steps_total=self._total, loss=mean, steps_per_second=speed)
-        self._log.scalars(step, **{"train/loss": mean, "train/steps_per_second": speed})
+        self._log.scalars("train", step, loss=mean, steps_per_second=speed)
         self._reported, self._time = step, now
         self._loss, self._steps = 0.0, 0

@@ -3,25 +3,71 @@
 RUN/run.json              what its checkpoints are of, and since which epoch they count
 RUN/lease/EPOCH           who may write (lib.lease)
 RUN/checkpoints/EPOCH/    checkpoints of one chief's life
-RUN/attempts/ATTEMPT/     events of one submission
+RUN/attempts/ATTEMPT/     events of one submission, and the marks of `Attempt`
+RUN/evaluations.json      what has been judged, RUN/best the best of it (lib.evaluations)
+RUN/export/               the model that a successful run ends with, as a SavedModel
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from lib import whole_file
 from lib.errors import InputError, StalledError, unwritable
+from lib.evaluations import Evaluations
 from lib.lease import Lease
 
 AUTO, FRESH = "auto", "fresh"
 
 _CHECKPOINT = re.compile(r"ckpt-(\d+)\.index")
+
+
+class Attempt:
+    """The part of a run's folder that belongs to one submission, and what chief and evaluator tell each other by it.
+
+    :param run: the run's folder.
+    :param name: of the attempt.
+    """
+
+    def __init__(self, run: Path, name: str) -> None:
+        self.name = name
+        self.folder = run / "attempts" / name
+        self._evaluator, self._ended = self.folder / "evaluator", self.folder / "ended"
+
+    @property
+    def has_evaluator(self) -> bool:
+        return self._evaluator.exists()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the chief has given its verdict; there will be no more checkpoints."""
+        return self._ended.exists()
+
+    def begin(self) -> None:
+        """The chief is there; what it finds of a verdict is of a life before."""
+        self._ended.unlink(missing_ok=True)
+
+    def finish(self) -> None:
+        self._mark(self._ended)
+
+    def announce_evaluator(self) -> None:
+        """From now on the chief leaves the evaluations to the evaluator.
+
+        :raises InputError: the folder cannot be written, here and in `finish`.
+        """
+        self._mark(self._evaluator)
+
+    def _mark(self, file: Path) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            file.touch()
+        except OSError as error:
+            raise unwritable(self.folder, error) from error
 
 
 class RunFolder:
@@ -35,23 +81,19 @@ class RunFolder:
 
     def __init__(self, path: Path, attempt: str, lost: Callable[[str], None]) -> None:
         self._path = path
-        self._attempt = attempt
+        self.attempt = Attempt(path, attempt)
         self._lease = Lease(path / "lease", lost)
         try:
             self._lease.acquire()
+            self.attempt.begin()
         except OSError as error:
             raise unwritable(path, error) from error
         self._since = self._lease.epoch
 
     @property
-    def events(self) -> Path:
-        """Where the metrics of this attempt go."""
-        return self._path / "attempts" / self._attempt
-
-    @property
     def save_to(self) -> Path:
         """Where this chief writes checkpoints; nobody else does."""
-        return self._checkpoints(self._lease.epoch)
+        return self._path / "checkpoints" / f"{self._lease.epoch:06d}"
 
     def open(self, kind: Mapping[str, object], target: int, resume: str) -> list[Path]:
         """Decide from what the run goes on.
@@ -66,7 +108,7 @@ class RunFolder:
         """
         known = self._known(resume)
         self._since = known.get("since", 1)
-        if known.get("attempt") != self._attempt:
+        if known.get("attempt") != self.attempt.name:
             newest = max((_newest_step(folder) for folder in self._with_checkpoints()), default=0)
             if resume == FRESH or (target and newest >= target):
                 self._since = self._lease.epoch
@@ -74,8 +116,18 @@ class RunFolder:
         if found and "kind" in known:
             self._compare(known["kind"], kind)
         self.require_held()
-        self._write({"attempt": self._attempt, "since": self._since, "kind": dict(kind)})
+        self._write({"attempt": self.attempt.name, "since": self._since, "kind": dict(kind)})
         return found
+
+    @property
+    def evaluations(self) -> Evaluations:
+        """What was judged of the checkpoints that count."""
+        return Evaluations(self._path, self._since)
+
+    @property
+    def export(self) -> Path:
+        """Where the model of a successful run goes."""
+        return self._path / "export"
 
     def require_held(self) -> None:
         """Asked before `run.json` is written, and before a checkpoint counts as the run's newest.
@@ -122,19 +174,8 @@ class RunFolder:
             ) from error
 
     def _write(self, known: Mapping[str, object]) -> None:
-        """Replace `run.json`; after a power cut it is either the old or the new one."""
-        beside = self._file.with_suffix(".part")
         try:
-            with beside.open("w", encoding="utf-8") as stream:
-                stream.write(json.dumps(known, indent=1) + "\n")
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(beside, self._file)
-            folder = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            whole_file.write(self._file, json.dumps(known, indent=1) + "\n")
         except OSError as error:
             raise unwritable(self._path, error) from error
 
@@ -147,15 +188,40 @@ class RunFolder:
                     "Give the run another name, set it back, or start over with workloads_state=restarted.",
                 )
 
-    def _checkpoints(self, epoch: int) -> Path:
-        return self._path / "checkpoints" / f"{epoch:06d}"
-
     def _all(self) -> list[Path]:
         """Every chief's folder, the newest first."""
         return sorted((each for each in (self._path / "checkpoints").glob("*") if each.name.isdecimal()), reverse=True)
 
     def _with_checkpoints(self) -> list[Path]:
         return [folder for folder in self._all() if int(folder.name) >= self._since and steps(folder)]
+
+
+class Checkpoints:
+    """The checkpoints of a run for one that only reads them, while the chief writes and removes them.
+
+    :param run: the run's folder.
+    :param attempt: whose checkpoints are meant.
+    """
+
+    def __init__(self, run: Path, attempt: Attempt) -> None:
+        self._run, self._attempt = run, attempt
+
+    def since(self) -> int | None:
+        """Epoch since which the run's checkpoints count; None until the attempt's chief has said so."""
+        try:
+            known = json.loads((self._run / "run.json").read_text(encoding="utf-8"))
+            return int(known["since"]) if known["attempt"] == self._attempt.name else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None  # Not there yet; that it is damaged the chief says.
+
+    def newest(self) -> tuple[int, Path] | None:
+        """Step and path of the newest whole checkpoint that counts, None where there is none."""
+        since = self.since()
+        folders = [each for each in (self._run / "checkpoints").glob("*") if each.name.isdecimal()]
+        for folder in sorted(folders, reverse=True):
+            if since is not None and int(folder.name) >= since and (found := steps(folder)):
+                return found[0], folder / f"ckpt-{found[0]}"
+        return None
 
 
 def steps(folder: Path) -> list[int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lib.errors import InputError, StalledError
-from lib.run_folder import AUTO, FRESH, RunFolder
+from lib.run_folder import AUTO, FRESH, Attempt, Checkpoints, RunFolder
 
 KIND = {"model": "mnist", "hidden_units": 100}
 
@@ -176,3 +176,32 @@ def test_a_folder_that_cannot_be_written_is_refused_with_what_to_do(tmp_path: Pa
     (tmp_path / place).touch()
     with pytest.raises(InputError, match=f"/run cannot be written .* Make it writable for user {os.getuid()}"):
         chief(tmp_path / "run")
+
+
+def test_a_reader_finds_the_checkpoints_of_its_attempt(tmp_path: Path) -> None:
+    reader = Checkpoints(tmp_path, Attempt(tmp_path, "one"))
+    assert (reader.since(), reader.newest()) == (None, None)
+    life(tmp_path, 20)
+    life(tmp_path, 60)
+    life(tmp_path, 40)  # It could not read what was there, and fell back.
+    assert (reader.since(), reader.newest()) == (1, (40, tmp_path / "checkpoints/000003/ckpt-40"))
+    life(tmp_path, 10, attempt="two", resume=FRESH)
+    assert (reader.since(), reader.newest()) == (None, None)
+    other = Checkpoints(tmp_path, Attempt(tmp_path, "two"))
+    assert (other.since(), other.newest()) == (4, (10, tmp_path / "checkpoints/000004/ckpt-10"))
+    (tmp_path / "run.json").write_text("{")
+    assert other.newest() is None
+
+
+def test_chief_and_evaluator_see_each_other(tmp_path: Path) -> None:
+    seen = Attempt(tmp_path, "one")
+    first = chief(tmp_path)
+    assert (first.attempt.has_evaluator, seen.ended) == (False, False)
+    seen.announce_evaluator()
+    first.attempt.finish()
+    assert (first.attempt.has_evaluator, seen.ended) == (True, True)
+    assert not Attempt(tmp_path, "two").has_evaluator
+    first.release()
+    again = chief(tmp_path)
+    assert (again.attempt.has_evaluator, seen.ended) == (True, False)
+    again.release()

@@ -1,7 +1,9 @@
 """Progress watchdog: ends a process that makes none.
 
 When a parameter server dies, TensorFlow's coordinator waits for it for ever without an exception, so nothing inside the
-training loop can notice. A thread of its own can, because TensorFlow releases the interpreter lock while it waits.
+training loop can notice. A thread of its own can, as long as TensorFlow releases the interpreter lock while it waits.
+Where it does not, no thread of Python runs any more, nor does a signal's handler: a timer outside of the interpreter
+ends the process then.
 """
 
 from __future__ import annotations
@@ -20,10 +22,15 @@ _TICKS = 20
 """Looks per limit: the process ends at most 5 % late."""
 _REPORT_SECONDS = 5.0
 """For the report; with the 20 s after SIGTERM it is less than the 30 s that Kubernetes grants."""
+_TIMER_SECONDS = _REPORT_SECONDS + 3.0
+"""By how much the timer outlasts the limit: enough for the watchdog to end the process itself, if it can."""
 
 
 class Watchdog(threading.Thread):
     """Calls `on_stall` and ends the process when no `beat` came for `limit` seconds, or at the deadline.
+
+    Where the interpreter itself is held up, `faulthandler`'s timer ends the process a little later, with 1 and the
+    stacks of all threads on standard error. A process has one such timer.
 
     :param limit: seconds without a beat.
     :param on_stall: gets what is known as JSON-serialisable fields; called once, must not block for ever.
@@ -65,8 +72,18 @@ class Watchdog(threading.Thread):
         self._changed.set()
 
     def run(self) -> None:
+        try:
+            self._watch()
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+
+    def _watch(self) -> None:
         while not self._stopped:
             now = time.monotonic()
+            # Set anew at each look, not at each beat: what it finds out is that no thread of Python looks any more.
+            faulthandler.dump_traceback_later(
+                max(0.0, min(self._limit, self._deadline - now)) + _TIMER_SECONDS, exit=True
+            )
             if now > self._deadline or now - self._beaten > self._limit:
                 self._end(
                     {

@@ -1,7 +1,10 @@
 """The watchdog ends what makes no progress, and leaves the rest alone."""
 
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 from lib.errors import ExitCode
 from lib.watchdog import Watchdog
@@ -49,3 +52,28 @@ def test_a_shortened_limit_is_a_deadline_that_beats_do_not_move():
         assert time.monotonic() - begun < 5
     assert time.monotonic() - begun >= 0.5
     assert codes == [ExitCode.STALLED]
+
+
+HELD = """
+import ctypes, time
+from lib import watchdog
+watchdog._TIMER_SECONDS = 1.0
+watched = watchdog.Watchdog(0.5, print)
+watched.start()
+time.sleep(0.2)
+ctypes.PyDLL(None).sleep(60)
+"""
+"""A process whose main thread holds the interpreter lock in a library, as `PyDLL` does, unlike `CDLL`."""
+
+
+def test_a_process_whose_interpreter_is_held_up_ends_too():
+    held = subprocess.run(
+        [sys.executable, "-c", HELD],
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        check=False,
+        timeout=30,
+        text=True,
+    )
+    assert (held.returncode, held.stdout) == (1, "")
+    assert "Timeout" in held.stderr and 'File "<string>", line 8' in held.stderr

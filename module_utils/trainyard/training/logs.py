@@ -154,4 +154,5 @@ def summary(chief: Sequence[Event], flags: Mapping[str, Any]) -> dict[str, Any]:
         "accuracy": measured.get("accuracy"),
         "accuracy_bound": flags.get("accuracy_bound", 0),
         "train_steps": flags.get("train_steps"),
+        **({"stopped_early": True} if end.get("stopped_early") else {}),
     }

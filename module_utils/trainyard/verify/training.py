@@ -27,6 +27,7 @@ RECEIPT_FIELDS = (
     "why",
     "steps",
     "train_steps",
+    "stopped_early",
     "steps_per_second",
     "seconds",
     "accuracy",
@@ -61,7 +62,8 @@ def training_checks(
 
 
 def training(want: Wanted, seen: RunSeen, site_bound: float = 0.0) -> Check:
-    """The run ended well: all steps done, accuracy at its bound, every role's exit clean."""
+    """The run ended well: all steps done, or as many as its patience wanted, accuracy at its bound, every role's exit
+    clean."""
     for part in (seen.result, seen.live):
         if isinstance(part, Unread):
             return Check("training", UNKNOWN, part.reason, part.settles)
@@ -79,7 +81,8 @@ def training(want: Wanted, seen: RunSeen, site_bound: float = 0.0) -> Check:
     if result["result"] not in SUCCESSES:
         wrong.append(f"the run says {result['result']}")
     steps, wanted = result.get("steps"), result.get("train_steps")
-    if not isinstance(steps, int) or (wanted and steps < wanted):
+    short = wanted and isinstance(steps, int) and steps < wanted
+    if not isinstance(steps, int) or (short and not result.get("stopped_early")):
         wrong.append(f"{steps} of {wanted} steps were done")
     asked = float(result.get("accuracy_bound") or 0)
     if want.accuracy_bound is not None:

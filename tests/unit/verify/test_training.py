@@ -62,6 +62,8 @@ def jobset(state: str = "", attempt: str = "a") -> dict[str, Any]:
         ({"result": "stopped", "steps": 60, "train_steps": 0}, 0.0, FAIL, "m was stopped at step 60"),
         ({"result": "strange"}, 0.0, FAIL, "the run says strange"),
         ({"steps": 1999}, 0.0, FAIL, "1999 of 2000 steps were done"),
+        ({"steps": 600, "stopped_early": True}, 0.0, PASS, "m ended after 600 steps, accuracy 0.9366, bound 0.9"),
+        ({"steps": None, "stopped_early": True}, 0.0, FAIL, "None of 2000 steps were done"),
         ({"steps": None}, 0.0, FAIL, "None of 2000 steps were done"),
         ({"roles": {"chief-0": 1}}, 0.0, FAIL, "chief-0 ended with 1"),
         ({"roles": {"chief-0": "stopped"}}, 0.0, FAIL, "chief-0 ended with stopped"),

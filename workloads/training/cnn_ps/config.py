@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import engine.config
-from engine.config import flag, other_default
+from engine.config import COSINE, flag, other_default
 
 
 @dataclass(frozen=True)
@@ -14,4 +14,5 @@ class Config(engine.config.Config):
 
     train_steps: int = other_default("train_steps", 600)
     batch_size: int = other_default("batch_size", 64)
+    learning_rate_decay: str = other_default("learning_rate_decay", COSINE)
     dense_units: int = flag(500, "width of the dense layer", lambda n: 1 <= n <= 65536, "1 to 65536")

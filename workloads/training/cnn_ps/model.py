@@ -54,6 +54,11 @@ class ConvNet(tf.Module):
         hidden = tf.nn.relu(tf.matmul(hidden, self.dense_kernel) + self.dense_bias)
         return tf.matmul(hidden, self.output_kernel) + self.output_bias
 
+    @tf.function(input_signature=[tf.TensorSpec([None, SIDE * SIDE], tf.uint8, name="images")])
+    def serve(self, images: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Probability of each class, float32 [n, 10]."""
+        return {"probabilities": tf.nn.softmax(self.logits(images))}
+
     def loss(self, images: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         """Mean cross entropy in nats, float32 scalar.
 

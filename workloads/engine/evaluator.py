@@ -1,0 +1,85 @@
+"""The evaluator: judges each new checkpoint of the run, while chief and workers go on."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from pathlib import Path
+
+import tensorflow as tf
+
+from engine.evaluate import evaluate
+from engine.workload import Model, Workload
+from lib.errors import ExitCode, InputError
+from lib.evaluations import Evaluations
+from lib.metrics import MetricsLog
+from lib.run_folder import Attempt, Checkpoints
+from lib.watchdog import Watchdog
+
+_LOOK_SECONDS = 0.5
+"""Between two looks into the run's folder."""
+
+
+def follow(workload: Workload, attempt: Attempt, log: MetricsLog, watchdog: Watchdog) -> ExitCode:
+    """Judge checkpoints until the chief has given its verdict and the last one is judged.
+
+    One that comes while another is judged waits; if a second one comes it is passed over for that.
+
+    :param attempt: at the run whose folder the config names.
+    :raises InputError: a checkpoint is of another model, or the run's folder cannot be written.
+    """
+    run = workload.config.log_dir
+    checkpoints = Checkpoints(run, attempt)
+    model = workload.model()
+    passed: Path | None = None
+    while True:
+        watchdog.beat("waiting for a checkpoint")
+        # Before the checkpoints: the last one is there when the chief has ended.
+        ended = attempt.ended
+        found = checkpoints.newest()
+        if found is not None and found[1] != passed:
+            _judge(workload, model, Evaluations(run, checkpoints.since() or 0), log, watchdog, *found)
+            passed = found[1]
+        elif ended:
+            return ExitCode.TRAINED
+        else:
+            time.sleep(_LOOK_SECONDS)
+
+
+def _judge(
+    workload: Workload,
+    model: Model,
+    evaluations: Evaluations,
+    log: MetricsLog,
+    watchdog: Watchdog,
+    step: int,
+    checkpoint: Path,
+) -> None:
+    """Judge one checkpoint and keep it if it is the best, unless the chief removes it meanwhile."""
+    if step <= evaluations.read().step:
+        return
+    alive = functools.partial(watchdog.beat, "evaluating", step)
+    alive()
+    try:
+        _load(model, checkpoint)
+        score = evaluate(model, workload.data, alive)
+        account = evaluations.add(step, score.accuracy, checkpoint)
+    except (FileNotFoundError, tf.errors.NotFoundError, tf.errors.DataLossError, tf.errors.OutOfRangeError) as error:
+        reason = str(error).splitlines()[0]
+        log.emit("passed_over", step=step, path=str(checkpoint), why=reason)
+        return
+    log.emit("evaluate", step=step, **dataclasses.asdict(score), best_step=account.best_step)
+    log.scalars("eval", step, accuracy=score.accuracy, loss=score.loss)
+
+
+def _load(model: Model, checkpoint: Path) -> None:
+    try:
+        status = tf.train.Checkpoint(model=model).read(str(checkpoint))
+        status.assert_existing_objects_matched()
+        status.expect_partial()
+    except (AssertionError, ValueError, tf.errors.InvalidArgumentError) as error:
+        raise InputError(
+            f"{checkpoint} does not fit this training ({str(error).splitlines()[0]}).",
+            "Give evaluator and chief the same flags.",
+        ) from error

@@ -1,0 +1,52 @@
+"""The exported model, in a process that has none of our code."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from lib import idx_files
+from training.mnist_ps.config import Config
+from training.mnist_ps.main import workload
+
+tf = pytest.importorskip("tensorflow")
+from engine.export import export  # noqa: E402
+
+STRANGER = """
+import json, sys
+import tensorflow as tf
+serve = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
+spec = serve.structured_input_signature[1]["images"]
+answer = serve(images=tf.zeros([3, 784], tf.uint8))["probabilities"]
+print(json.dumps([spec.dtype.name, spec.shape.as_list(), answer.numpy().tolist()]))
+"""
+
+
+def stranger_says(folder):
+    return json.loads(
+        subprocess.run(
+            [sys.executable, "-c", STRANGER, str(folder)],
+            cwd=folder,
+            env={"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONSAFEPATH": "1"},
+            capture_output=True,
+            check=True,
+            timeout=120,
+            text=True,
+        ).stdout
+    )
+
+
+@pytest.mark.slow
+def test_a_stranger_can_use_the_model(tmp_path):
+    mnist = workload(Config(data_dir=idx_files.write(tmp_path / "data")))
+    model = mnist.model()
+    folder = tmp_path / "export"
+    export(mnist.model(), folder, "/job:localhost")
+    model.output_bias.assign(tf.range(10.0))
+    export(model, folder, "/job:localhost")
+    kind, shape, answer = stranger_says(folder)
+    assert (kind, shape) == ("uint8", [None, 784])
+    expected = tf.nn.softmax(model.logits(tf.zeros([3, 784], tf.uint8))).numpy()
+    assert answer == pytest.approx(expected, abs=1e-6)
+    assert [each.name for each in tmp_path.iterdir() if "export" in each.name] == ["export"]

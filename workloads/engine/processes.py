@@ -1,0 +1,81 @@
+"""A cluster of processes on the loopback interface, for tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lib import free_ports, idx_files
+
+WORKLOADS = Path(__file__).parents[1]
+START_SECONDS = 120
+"""For importing TensorFlow in four processes on a busy machine."""
+
+
+class Processes:
+    """One chief, one ps and two workers with free ports, and an evaluator if it is started.
+
+    :param folder: for data, logs and what the processes say.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.logs = folder, folder / "logs"
+        self.data = idx_files.write(folder / "data", train=640, test=100)
+        chief, ps, *workers = free_ports.addresses(4)
+        self.cluster = {"chief": [chief], "ps": [ps], "worker": workers}
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, role: str, index: int = 0, *flags: str) -> subprocess.Popen[bytes]:
+        config = {"cluster": self.cluster, "task": {"type": role, "index": index}}
+        places = ["--data_dir", str(self.data), "--log_dir", str(self.logs)]
+        with (self.folder / f"{role}{index}.log").open("a") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "training.mnist_ps.main", *places, *flags],
+                env={**os.environ, "TF_CONFIG": json.dumps(config), "PYTHONPATH": str(WORKLOADS)},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        self.running[f"{role}{index}"] = process
+        return process
+
+    def start_all(self, *flags: str) -> subprocess.Popen[bytes]:
+        """Start every process; the chief's is returned."""
+        self.start("ps")
+        self.start("worker", 0)
+        self.start("worker", 1)
+        return self.start("chief", 0, *flags)
+
+    def codes(self, seconds: float) -> dict[str, int]:
+        """Exit codes of all processes, which have to end within the time."""
+        deadline = time.monotonic() + seconds
+        return {name: each.wait(max(0.1, deadline - time.monotonic())) for name, each in self.running.items()}
+
+    def saved(self) -> int:
+        """The step of the last checkpoint."""
+        return int(self.events("checkpoint")[-1]["step"])
+
+    def events(self, name: str, file: str = "metrics.jsonl") -> list[dict[str, Any]]:
+        path = self.logs / "attempts/first" / file
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [event for event in map(json.loads, lines) if event["event"] == name]
+
+    def wait(self, true: Callable[[], bool], seconds: float = START_SECONDS) -> None:
+        deadline = time.monotonic() + seconds
+        while not true():
+            assert time.monotonic() < deadline, (self.folder / "chief0.log").read_text()[-2000:]
+            time.sleep(0.1)
+
+    def wait_step(self, step: int) -> None:
+        self.wait(lambda: any(event["step"] >= step for event in self.events("step")))
+
+    def kill(self, *names: str) -> None:
+        """End processes, all if none is named, as a power cut does."""
+        for name in names or self.running:
+            self.running[name].kill()
+            self.running[name].wait()
