@@ -9,7 +9,6 @@ import pytest
 from ansible.module_utils.trainyard.kube.api import Api
 from ansible.module_utils.trainyard.training.logs import KeptLogs, events, isolation, progress_line, summary
 from ansible.module_utils.trainyard.training.names import INDEX_LABEL, ROLE_LABEL
-from ansible.module_utils.trainyard.training.places import pod_state
 from ansible.module_utils.trainyard.training.pod_logs import PodLogs
 from ansible.module_utils.trainyard.training.run import decide
 from ansible.module_utils.trainyard.training.watch import RunView
@@ -141,30 +140,6 @@ def pod(name: str, role: str, status: dict, created: str = "2026-11-21T12:00:00Z
 
 def container(state: dict) -> dict:
     return {"containerStatuses": [{"state": state}]}
-
-
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [
-        ({"phase": "Pending"}, ("waiting", "Pending")),
-        (
-            container({"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}),
-            ("waiting", "ImagePullBackOff: not found"),
-        ),
-        (container({"running": {}}), ("running", "")),
-        ({"phase": "Failed"}, ("ended", "")),
-        (
-            {
-                "conditions": [
-                    {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no cpu"}
-                ]
-            },
-            ("waiting", "Unschedulable: no cpu"),
-        ),
-    ],
-)
-def test_pod_state(status: dict, expected: tuple[str, str]) -> None:
-    assert pod_state({"status": status}) == expected
 
 
 def view(tmp_path: Path, pods: list[dict], changes: list[dict], log: str = "") -> RunView:
