@@ -28,6 +28,10 @@ options:
     description: Whether its record and its files are deleted as well.
     type: bool
     default: false
+  log_dir:
+    description: Folder on the controller in which the logs of all its pods are kept, as M(training) does.
+    type: path
+    required: true
   progress_file:
     description: Set by the action plugin; the module appends lines of progress to it.
     type: path
@@ -49,6 +53,7 @@ EXAMPLES = r"""
     kubeconfig: /var/lib/trainyard/kubeconfig
     run: wide
     confirm: wide
+    log_dir: /var/lib/trainyard/logs
 """
 
 RETURN = r"""
@@ -77,6 +82,7 @@ def main() -> None:
             "run": {"type": "str", "required": True},
             "confirm": {"type": "str", "required": True},
             "delete": {"type": "bool", "default": False},
+            "log_dir": {"type": "path", "required": True},
             "progress_file": {"type": "path"},
         },
         supports_check_mode=True,
@@ -90,7 +96,8 @@ def main() -> None:
                 f"The run {params['run']} is not stopped: confirm is {params['confirm']!r}.",
                 remedy="Give the name of the run twice, as run and as confirm.",
             )
-        stops.append(Stop(connect(params["kubeconfig"]), params["run"], Progress(params["progress_file"]).say))
+        say = Progress(params["progress_file"]).say
+        stops.append(Stop(connect(params["kubeconfig"]), params["run"], params["log_dir"], say))
         return stops[0].plan(delete=params["delete"])
 
     def make_result() -> dict[str, Any]:

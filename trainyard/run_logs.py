@@ -47,8 +47,8 @@ def find(api: Api, run: str, role: str, log_dir: str) -> Place:
     places = [*there, *sorted(kept)]
     if not places:
         raise TrainyardError(
-            f"Nothing is left of what the run {run} has said: its pods are gone, and nobody followed it.",
-            remedy="Without wait=false, playbooks/train.yml keeps the logs on the controller.",
+            f"Nothing is left of what the run {run} has said: its pods are gone, and nobody kept their logs.",
+            remedy="playbooks/train.yml without wait=false and playbooks/train_stop.yml keep them on the controller.",
         )
     wanted = role if not role or role[-1].isdigit() else f"{role}-0"
     wanted = wanted or next((each for each in (decider(known.live), *USUAL) if each in places), "")

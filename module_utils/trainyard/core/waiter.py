@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from .clock import CLOCK, Clock
 from .errors import WaitError
 
 State = TypeVar("State")
@@ -19,6 +19,7 @@ def wait_until(
     timeout: float,
     interval: float = 1.0,
     show: Callable[[State], str] = str,
+    clock: Clock = CLOCK,
 ) -> State:
     """Observe until the state is the wanted one, and return it.
 
@@ -30,12 +31,12 @@ def wait_until(
     :param show: what the error says of the last state; never secrets, and names rather than whole objects.
     :raises WaitError: the limit was reached; `facts['last_state']` is the last state as `show` gave it.
     """
-    deadline = time.monotonic() + timeout
+    deadline = clock.monotonic() + timeout
     while True:
         state = observe()
         if done(state):
             return state
-        if time.monotonic() + interval > deadline:
+        if clock.monotonic() + interval > deadline:
             seen = show(state)
             raise WaitError(f"Waited {timeout:.0f} s for {what}; last state: {seen}.", last_state=seen)
-        time.sleep(interval)
+        clock.sleep(interval)

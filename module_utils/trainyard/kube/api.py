@@ -185,14 +185,26 @@ class Api:
             raise
         return True
 
-    def log(self, namespace: str, pod: str, *, tail: int | None = None, previous: bool = False) -> str:
+    def log(
+        self,
+        namespace: str,
+        pod: str,
+        *,
+        tail: int | None = None,
+        previous: bool = False,
+        stamped: bool = False,
+        since: str = "",
+    ) -> str:
         """A pod's log as text; empty when the pod is gone or has not started.
 
         :param tail: number of last lines; None for all of it.
         :param previous: the container's run before its last restart.
+        :param stamped: each line after its time and a space.
+        :param since: time as it stands before a line; the log begins in that second. Empty for its beginning.
         """
         path = self.path("v1", "Pod", namespace, pod) + "/log"
-        query = {"tailLines": tail, "previous": "true" if previous else None}
+        query = {"tailLines": tail, "sinceTime": since or None}
+        query |= {key: "true" for key, wanted in (("previous", previous), ("timestamps", stamped)) if wanted}
         try:
             return self.call("GET", path, query=query, what=f"log of pod {pod}")
         except KubeError as error:

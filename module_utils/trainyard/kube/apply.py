@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
 from ..core.plan import Plan, Step
 from ..core.waiter import wait_until
@@ -123,16 +124,16 @@ def is_met(obj: Mapping[str, Any], condition: str) -> bool:
     return any(each["type"] == condition and each["status"] == "True" for each in status.get("conditions") or [])
 
 
-def retry(call: Callable[[], Any], *, timeout: float) -> Any:
+def retry(call: Callable[[], Any], *, timeout: float, clock: Clock = CLOCK) -> Any:
     """Call until it succeeds, repeating only errors that pass by themselves; the last error when the time is up."""
-    deadline = time.monotonic() + timeout
+    deadline = clock.monotonic() + timeout
     while True:
         try:
             return call()
         except KubeError as error:
-            if not error.transient or time.monotonic() + RETRY_SECONDS > deadline:
+            if not error.transient or clock.monotonic() + RETRY_SECONDS > deadline:
                 raise
-        time.sleep(RETRY_SECONDS)
+        clock.sleep(RETRY_SECONDS)
 
 
 def content_hash(value: Any) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
 from ..kube.api import Api
 from . import record, state
@@ -16,10 +15,10 @@ from .jobset import EXIT_BOUND, EXIT_DIVERGED, EXIT_REFUSED
 from .logs import KeptLogs, last, outcome, progress_line, summary
 from .model import Training
 from .names import API_VERSIONS
+from .pod_logs import PodLogs, log_folder
 from .probe import Stranger
 from .watch import RunView
 
-KEEP_SECONDS = 3.0
 SAY_SECONDS = 2.0
 RELEASE_SECONDS = 120.0
 
@@ -52,11 +51,14 @@ class Follower:
     :param say: shows a line of progress to the user.
     """
 
-    def __init__(self, api: Api, training: Training, settings: Settings, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, api: Api, training: Training, settings: Settings, say: Callable[[str], None], clock: Clock = CLOCK
+    ) -> None:
         self._api = api
         self._training = training
         self._settings = settings
         self._say = say
+        self._clock = clock
 
     def follow(self, attempt: str, *, submitted: bool) -> dict[str, Any]:
         """Follow the run to its end, record it and return its result.
@@ -66,19 +68,19 @@ class Follower:
         :raises TrainyardError: it failed, did not start, or did not end in time; quotes and keeps the logs.
         """
         training, settings = self._training, self._settings
-        kept = KeptLogs(os.path.join(settings.log_dir, f"{training.namespace}-{training.name}", attempt))
-        view = RunView(self._api, training, kept)
-        begin = time.monotonic()
+        logs = PodLogs(self._api, log_folder(settings.log_dir, training.namespace, training.name, attempt))
+        view, kept = RunView(self._api, training, logs, self._clock), logs.kept
+        begin = self._clock.monotonic()
         with Stranger(self._api, training, control=settings.control, enabled=settings.stranger) as stranger:
             self._until_ended(view, attempt, begin, kept, stranger)
-            seconds = round(time.monotonic() - begin, 1) if submitted else view.seconds()
-            view.keep_logs(final=True)
-            evidence = stranger.evidence(view.chief)
+            seconds = round(self._clock.monotonic() - begin, 1) if submitted else view.seconds()
+            view.keep_logs()
+            evidence = stranger.evidence(view.in_place)
         if training.endless and not view.condition("Completed"):
-            return self._record(view, attempt, record.RUNNING)
+            return self._record(view, attempt, record.RUNNING, isolation=evidence)
         self._release(view, kept)
         found = summary(view.chief, training.flags)
-        found["result"], why = outcome(view.chief, training.success)
+        found["result"], why = outcome(view.in_place, training.success)
         if why:
             raise self._failure(view, kept, why)
         more = {"isolation": evidence, "released": True, "apply_to_completion_seconds": seconds, "logs": kept.paths}
@@ -108,9 +110,11 @@ class Follower:
     def _until_ended(self, view: RunView, attempt: str, begin: float, kept: KeptLogs, stranger: Stranger) -> None:
         """Refresh until the run has ended (an endless one: until its first step)."""
         training = self._training
+        while not view.known:
+            view.refresh()
         bounds = Bounds(training.start_timeout, training.total_timeout, begin, view.age())
-        say = _Pace(self._say, f"training {training.name}: ")
-        restarts, kept_at = 0, begin
+        say = _Pace(self._say, f"training {training.name}: ", self._clock)
+        restarts = 0
         while not view.condition("Completed"):
             view.refresh()
             if state.attempt_of(view.live) != attempt:
@@ -118,30 +122,26 @@ class Follower:
                     f"The run {training.name} (attempt {attempt}) was stopped or deleted by somebody else.",
                     remedy="Call this again to go on from its last checkpoint.",
                 )
-            now = time.monotonic()
-            restarted = view.restarts > restarts
-            if restarted or now - kept_at >= KEEP_SECONDS:
-                view.keep_logs()
-                kept_at = now
-            if restarted:
+            if view.restarts > restarts:
                 restarts = view.restarts
                 say(f"restarted, {restarts} of {training.max_restarts}", at_once=True)
             if failed := view.condition("Failed"):
                 raise self._failure(view, kept, f"{failed.get('reason')}: {failed.get('message')}")
             step = last(view.chief, "step")
-            stranger.watch(view.chief)
+            stranger.watch(view.in_place)
             say(progress_line(step) if step and view.all_started() else view.states())
             if training.endless and step:
                 return
+            now = self._clock.monotonic()
             why = bounds.broken(now, all_run=view.all_started(), restarts=restarts, step=step.get("step"))
             if why:
                 raise self._given_up(view, kept, f"{why}: {view.states()}")
 
     def _release(self, view: RunView, kept: KeptLogs) -> None:
         """Wait until nothing of the run holds resources any more."""
-        deadline = time.monotonic() + RELEASE_SECONDS
+        deadline = self._clock.monotonic() + RELEASE_SECONDS
         while view.unreleased():
-            if time.monotonic() > deadline:
+            if self._clock.monotonic() > deadline:
                 raise self._failure(view, kept, f"these pods did not go when it ended: {', '.join(view.unreleased())}")
             view.refresh()
 
@@ -153,7 +153,7 @@ class Follower:
         return error
 
     def _failure(self, view: RunView, kept: KeptLogs, why: str) -> TrainyardError:
-        view.keep_logs(final=True)
+        view.keep_logs()
         roles = view.roles()
         warnings = view.warnings()
         code = roles.get(self._training.deciding)
@@ -173,11 +173,12 @@ class Follower:
 class _Pace:
     """Says a line when it differs from the one before, and not more often than every two seconds."""
 
-    def __init__(self, say: Callable[[str], None], prefix: str) -> None:
+    def __init__(self, say: Callable[[str], None], prefix: str, clock: Clock) -> None:
         self._say, self._prefix, self._last, self._at = say, prefix, "", float("-inf")
+        self._clock = clock
 
     def __call__(self, line: str, *, at_once: bool = False) -> None:
-        now = time.monotonic()
+        now = self._clock.monotonic()
         if line != self._last and (at_once or now - self._at >= SAY_SECONDS):
             self._say(self._prefix + line)
             self._last, self._at = line, now

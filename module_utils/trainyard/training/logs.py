@@ -95,15 +95,19 @@ class KeptLogs:
     def __post_init__(self) -> None:
         self._roles: dict[str, str] = {}
 
-    def keep(self, pod: str, role: str, text: str) -> None:
-        """Replace what was kept of a pod; a shorter reading never replaces a longer one (the pod is going)."""
+    def keep(self, pod: str, role: str, text: str, *, more: bool = False) -> None:
+        """Keep what was read of a pod from its beginning; a shorter reading never replaces a longer one, which somebody
+        else has kept of the same attempt.
+
+        :param more: what comes after that which was kept before.
+        """
         path = os.path.join(self.folder, f"{pod}.log")
         self._roles[path] = role
         try:
             os.makedirs(self.folder, mode=0o700, exist_ok=True)
-            if os.path.exists(path) and os.path.getsize(path) >= len(text.encode()):
+            if not more and os.path.exists(path) and os.path.getsize(path) >= len(text.encode()):
                 return
-            with open(path, "w", encoding="utf-8") as stream:
+            with open(path, "a" if more else "w", encoding="utf-8") as stream:
                 stream.write(text)
         except OSError as error:
             raise TrainyardError(

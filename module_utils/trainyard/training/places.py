@@ -25,10 +25,15 @@ def place_of(pod: Mapping[str, Any]) -> str:
     return f"{role_of(pod)}-{index_of(pod)}"
 
 
+def age_order(pod: Mapping[str, Any]) -> tuple[str, str]:
+    """Key that sorts pods by their age, the oldest first."""
+    return pod["metadata"]["creationTimestamp"], pod["metadata"]["uid"]
+
+
 def newest(pods: Iterable[Object]) -> dict[str, Object]:
     """The pod that is or was last in each place, in the order of the places."""
     by_place: dict[str, Object] = {}
-    for pod in sorted(pods, key=lambda each: (each["metadata"]["creationTimestamp"], each["metadata"]["uid"])):
+    for pod in sorted(pods, key=age_order):
         by_place[place_of(pod)] = pod
     return {place: by_place[place] for place in sorted(by_place, key=_natural)}
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
 from ..core.plan import Plan, Step
 from ..core.progress import Progress
@@ -60,11 +61,14 @@ class Run:
     :param progress: shows lines to the user while the plan is executed.
     """
 
-    def __init__(self, api: Api, training: Training, settings: Settings, progress: Progress) -> None:
+    def __init__(
+        self, api: Api, training: Training, settings: Settings, progress: Progress, clock: Clock = CLOCK
+    ) -> None:
         self._api = api
         self._training = training
         self._settings = settings
         self._say = progress.say
+        self._clock = clock
         self.result: dict[str, Any] = {}
         self.left_alone = ""
         """Why the plan has nothing to do with a run that is there; empty where that is not so."""
@@ -152,14 +156,15 @@ class Run:
         return Plan(steps, {"training": training.name} if there else {}, {})
 
     def _submit(self, live: Object | None, resume: str, *, wait: bool) -> None:
-        attempt = submit(self._api, self._training, live, resume, self._say)
+        log_dir = self._settings.log_dir
+        attempt = submit(self._api, self._training, live, resume, self._say, log_dir=log_dir, clock=self._clock)
         if wait:
             self._follow(attempt, submitted=True)
         else:
             self.result = record.submitted(self._training, attempt)
 
     def _follow(self, attempt: str, *, submitted: bool) -> None:
-        follower = Follower(self._api, self._training, self._settings, self._say)
+        follower = Follower(self._api, self._training, self._settings, self._say, self._clock)
         self.result = follower.follow(attempt, submitted=submitted)
 
     def _probe(self, role: Role, result: dict[str, Any]) -> None:
@@ -202,6 +207,7 @@ class Run:
             timeout=RELEASE_SECONDS,
             interval=0.5,
             show=lambda found: f"{describe(found or {})} is there",
+            clock=self._clock,
         )
 
 

@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
 from ..core.plan import Plan, Step
 from ..core.waiter import wait_until
-from ..kube.api import Api, KubeError, Object, describe
+from ..kube.api import Api, Object, describe
 from ..kube.apply import retry
 from . import record
 from .found import LABELS, Found, find
-from .logs import Event, events, last
+from .logs import last
 from .names import (
-    DECIDING_ANNOTATION,
-    INDEX_LABEL,
     MANAGED,
     NAME_LABEL,
-    ROLE_LABEL,
     TOPOLOGY_ANNOTATION,
 )
+from .places import decider, newest
+from .pod_logs import PodLogs, log_folder
 from .pods import container_security, pod_security
 from .state import attempt_of, workload_of
 
 STOP_SECONDS = 180.0
 """For pods to save and to end: their grace, and what the node takes besides."""
 DELETE_SECONDS = 300.0
-TAIL = 200
 OWN = (
     ("v1", "PersistentVolumeClaim"),
     ("v1", "PersistentVolume"),
@@ -43,13 +42,16 @@ OWN = (
 class Stop:
     """Stops one run.
 
+    :param log_dir: folder on the controller, in which the logs of all its pods are kept.
     :param say: shows a line of progress to the user.
     """
 
-    def __init__(self, api: Api, name: str, say: Callable[[str], None]) -> None:
+    def __init__(self, api: Api, name: str, log_dir: str, say: Callable[[str], None], clock: Clock = CLOCK) -> None:
         self._api = api
         self._found = find(api, name)
+        self._log_dir = log_dir
         self._say = say
+        self._clock = clock
         self.result: dict[str, Any] = record.read(self._found.kept)
 
     def plan(self, *, delete: bool = False) -> Plan:
@@ -75,18 +77,24 @@ class Stop:
         found = self._found
         live = found.live or {}
         self._say(f"training {found.name}: told to save and to stop")
-        said: list[Event] = self._said(self._pods())
-        self._delete_object(live)
+        deciding = decider(live)
+        seen: dict[str, Object] = {}
+        logs = PodLogs(self._api, log_folder(self._log_dir, found.namespace, found.name, attempt_of(live)))
 
         def left() -> list[Object]:
             pods = self._pods()
-            said[:] = self._said(pods) or said
+            seen.update({pod["metadata"]["name"]: pod for pod in pods})
+            logs.read_all(pods)
             return pods
+
+        left()
+        self._delete_object(live)
 
         wait_until(
             left, lambda pods: not pods, what=f"the pods of the run {found.name} to end", timeout=STOP_SECONDS,
-            show=lambda pods: ", ".join(map(describe, pods)),
+            show=lambda pods: ", ".join(map(describe, pods)), clock=self._clock,
         )  # fmt: skip
+        said = logs.said(newest(seen.values()).get(deciding))
         annotations = live["metadata"].get("annotations") or {}
         base = {
             "name": found.name,
@@ -98,7 +106,7 @@ class Stop:
         reached = {"steps": step["step"]} if "step" in step else {}
         measured = last(said, "evaluate")
         learned = {"accuracy": measured["accuracy"]} if "accuracy" in measured else {}
-        self._keep({**base, **self.result, **reached, **learned})
+        self._keep({**base, **self.result, **reached, **learned, "logs": logs.kept.paths})
         self._say(f"training {found.name}: stopped" + (f" at step {step['step']}" if step else ""))
 
     def _keep(self, known: Mapping[str, Any]) -> None:
@@ -157,19 +165,6 @@ class Stop:
     def _pods(self) -> list[Object]:
         found = self._found
         return self._api.list("v1", "Pod", found.namespace, labels=f"{NAME_LABEL}={found.name}")
-
-    def _said(self, pods: Sequence[Object]) -> list[Event]:
-        """What the pod that decides has said; nothing while its node does not answer."""
-        deciding = ((self._found.live or {})["metadata"].get("annotations") or {}).get(DECIDING_ANNOTATION, "")
-        for pod in pods:
-            labels = pod["metadata"]["labels"]
-            if f"{labels.get(ROLE_LABEL)}-{labels.get(INDEX_LABEL)}" == deciding:
-                try:
-                    return events(self._api.log(self._found.namespace, pod["metadata"]["name"], tail=TAIL))
-                except KubeError as error:
-                    if not error.transient and error.status != 500:
-                        raise
-        return []
 
 
 def cleaner(found: Found, files: Mapping[str, str]) -> Object:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 
+from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
 from ..core.waiter import wait_until
 from ..kube.api import Api, KubeError, Object, describe
@@ -16,6 +16,7 @@ from . import record
 from .jobset import run_object
 from .model import Training
 from .names import API_VERSIONS, NAME_LABEL
+from .pod_logs import PodLogs, log_folder
 from .probe import probe_objects
 from .state import attempt_of, ended, live_object, workload_of
 
@@ -90,33 +91,45 @@ def _secret_faults(api: Api, training: Training) -> Iterator[str]:
                 break
 
 
-def submit(api: Api, training: Training, live: Object | None, resume: str, say: Callable[[str], None]) -> str:
+def submit(
+    api: Api,
+    training: Training,
+    live: Object | None,
+    resume: str,
+    say: Callable[[str], None],
+    *,
+    log_dir: str,
+    clock: Clock = CLOCK,
+) -> str:
     """Create the object that runs a run, in the place of one that has ended or may be ended.
 
     :param live: what runs it now; nothing else is deleted.
+    :param log_dir: folder on the controller for the logs of the attempt before, which go with its pods.
     :return: the attempt.
     :raises TrainyardError: somebody else has submitted it meanwhile.
     """
     if live:
         meta = live["metadata"]
+        logs = PodLogs(api, log_folder(log_dir, training.namespace, training.name, attempt_of(live)))
+        logs.read_all(_pods(api, training))
         if not ended(live):
             say(f"training {training.name}: the run before is told to save and to stop")
         try:
             api.delete(live["apiVersion"], live["kind"], meta["name"], meta["namespace"], uid=meta.get("uid", ""))
         except KubeError as error:
             raise _lost(api, training) if error.status == 409 else error from error
-    _wait_until_gone(api, training)
+    _wait_until_gone(api, training, clock)
     for left in probe_objects(training):
         meta = left["metadata"]
         api.delete(left["apiVersion"], left["kind"], meta["name"], meta["namespace"], grace=0)
     attempt = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
-    _create(api, training, attempt, resume)
+    _create(api, training, attempt, resume, clock)
     record.keep(api, training, record.submitted(training, attempt))
     say(f"training {training.name}: submitted")
     return attempt
 
 
-def _wait_until_gone(api: Api, training: Training) -> None:
+def _wait_until_gone(api: Api, training: Training, clock: Clock) -> None:
     """Until nothing of the attempt before is left, unless a new one has come."""
     wait_until(
         partial(_left, api, training),
@@ -125,6 +138,7 @@ def _wait_until_gone(api: Api, training: Training) -> None:
         timeout=RELEASE_SECONDS,
         interval=0.5,
         show=lambda left: ", ".join(map(describe, left)),
+        clock=clock,
     )
 
 
@@ -132,13 +146,16 @@ def _left(api: Api, training: Training) -> list[Object]:
     live = live_object(api, training.namespace, training.name)
     if live and not live["metadata"].get("deletionTimestamp"):
         raise _lost(api, training)
-    pods = api.list("v1", "Pod", training.namespace, labels=f"{NAME_LABEL}={training.name}")
-    return [*([live] if live else []), *pods]
+    return [*([live] if live else []), *_pods(api, training)]
 
 
-def _create(api: Api, training: Training, attempt: str, resume: str) -> None:
+def _pods(api: Api, training: Training) -> list[Object]:
+    return api.list("v1", "Pod", training.namespace, labels=f"{NAME_LABEL}={training.name}")
+
+
+def _create(api: Api, training: Training, attempt: str, resume: str, clock: Clock) -> None:
     """Create it once; an answer that was lost on the way is made good by looking."""
-    deadline = time.monotonic() + CONTROLLER_SECONDS
+    deadline = clock.monotonic() + CONTROLLER_SECONDS
     while True:
         try:
             api.create(run_object(training, attempt, resume))
@@ -148,9 +165,9 @@ def _create(api: Api, training: Training, attempt: str, resume: str) -> None:
                 if attempt_of(live_object(api, training.namespace, training.name)) == attempt:
                     return
                 raise _lost(api, training) from error
-            if not error.transient or time.monotonic() + RETRY_SECONDS > deadline:
+            if not error.transient or clock.monotonic() + RETRY_SECONDS > deadline:
                 raise
-        time.sleep(RETRY_SECONDS)
+        clock.sleep(RETRY_SECONDS)
 
 
 def _lost(api: Api, training: Training) -> TrainyardError:

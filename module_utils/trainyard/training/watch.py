@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
-import time
 from datetime import datetime
 from typing import Any
 
+from ..core.clock import CLOCK, Clock
 from ..kube.api import Api, KubeError, Object
 from . import state
-from .logs import Event, KeptLogs, events
+from .logs import Event
 from .model import Training
 from .names import API_VERSIONS, NAME_LABEL
-from .places import newest, pod_state, role_of, started
+from .places import age_order, newest, place_of, pod_state
+from .pod_logs import PodLogs
 
 WATCH_SECONDS = 1
 """The server ends each watch after this time; it is the pace of the whole wait."""
 SILENCE_SECONDS = 60.0
 """The training goes on while the API server restarts; after this time without an answer the watching ends."""
-CHIEF_TAIL = 400
-OTHERS_TAIL = 2000
-"""Lines of log read at a time. The chief's is read whole when it has ended."""
+OTHERS_SECONDS = 30.0
+"""Between two readings of the logs of pods that do not decide, while they go on."""
+LOOKS_WITHOUT_A_CHANGE = 5
+"""After so many the object that runs the training is read again, although none of its pods has changed."""
 
 
 class RunView:
@@ -29,18 +31,32 @@ class RunView:
     A watch rather than a list: a pod that the end of the run deletes is seen with its exit code.
     """
 
-    def __init__(self, api: Api, training: Training, kept: KeptLogs) -> None:
+    def __init__(self, api: Api, training: Training, logs: PodLogs, clock: Clock = CLOCK) -> None:
         self._api = api
         self._training = training
-        self._kept = kept
+        self._logs = logs
+        self._clock = clock
         self._version: str | None = None
-        self._read: set[str] = set()
-        self._answered = time.monotonic()
+        self._looks = 0
+        self._left: set[str] = set()
+        self._answered = self._all_read = clock.monotonic()
+        self.known = False
+        """Whether the server has said anything yet."""
         self.pods: dict[str, Object] = {}
         self.gone: set[str] = set()
         self.live: Object | None = None
-        self.chief: list[Event] = []
-        """What the pod that decides has said."""
+
+    @property
+    def chief(self) -> list[Event]:
+        """What the pod that decides has said, and those that were in its place before."""
+        place = self._training.deciding
+        mine = [pod for pod in self.pods.values() if place_of(pod) == place]
+        return [event for pod in sorted(mine, key=age_order) for event in self._logs.said(pod)]
+
+    @property
+    def in_place(self) -> list[Event]:
+        """What the pod that decides now has said: between two of them no port is in use."""
+        return self._logs.said(newest(self.pods.values()).get(self._training.deciding))
 
     def refresh(self) -> None:
         """Take in about a second of changes: pods, the state of what runs them, the log of the pod that decides.
@@ -49,44 +65,42 @@ class RunView:
         """
         try:
             self._refresh()
-            self._answered = time.monotonic()
+            self._answered, self.known = self._clock.monotonic(), True
         except KubeError as error:
             if error.status == 410:  # the watch is too old; the next refresh lists
                 self._version = None
-            elif not error.transient or time.monotonic() - self._answered > SILENCE_SECONDS:
+            elif not error.transient or self._clock.monotonic() - self._answered > SILENCE_SECONDS:
                 raise
-            time.sleep(WATCH_SECONDS)
+            self._clock.sleep(WATCH_SECONDS)
 
     def _refresh(self) -> None:
-        self._changes()
-        self.live = self._found()
-        decider = self._training.decider.name
-        chief = self.newest(decider, "0")
-        if chief and started(chief) and chief["metadata"]["name"] not in self._read:
-            text = self._log(chief["metadata"]["name"], CHIEF_TAIL)
-            self.chief = _merge(self.chief, events(text))
-            self._kept.keep(chief["metadata"]["name"], decider, text)
+        changed = self._changes()
+        decider = newest(self.pods.values()).get(self._training.deciding)
+        # What follows from the end of that pod comes a moment after it.
+        if changed or self._looks % LOOKS_WITHOUT_A_CHANGE == 0 or (decider and pod_state(decider)[0] == "ended"):
+            self.live = self._found()
+        self._looks += 1
+        self._read_logs(decider, changed)
 
-    def keep_logs(self, *, final: bool = False) -> None:
-        """Copy the logs of all pods that are still there; an ended pod's log is read whole, once.
-
-        :param final: read ended pods again, and the whole log of the one that decides.
-        """
+    def _read_logs(self, decider: Object | None, changed: set[str]) -> None:
+        """The log of the pod that decides; those of the others when they end or are told to, and now and then."""
+        all_due = self._clock.monotonic() - self._all_read >= OTHERS_SECONDS
+        if all_due:
+            self._all_read = self._clock.monotonic()
         for name, pod in self.pods.items():
-            ended = pod_state(pod)[0] == "ended"
-            if name in self.gone or not started(pod) or (name in self._read and not final):
+            leaves = pod_state(pod)[0] == "ended"
+            if name in self.gone or name in self._left:
                 continue
-            if ended:
-                self._read.add(name)
-            text = self._log(name, None if ended or final else OTHERS_TAIL)
-            role = role_of(pod)
-            self._kept.keep(name, role, text)
-            if ended and pod is self.newest(self._training.decider.name, "0"):
-                self.chief = events(text)
+            # Once for each change: the node of a pod that hangs there may not answer.
+            told = name in changed and (leaves or "deletionTimestamp" in pod["metadata"])
+            if told or all_due or pod is decider:
+                self._logs.read(pod)
+            if leaves:
+                self._left.add(name)
 
-    def newest(self, role: str, index: str) -> Object | None:
-        """The pod that is or was last in a place."""
-        return newest(self.pods.values()).get(f"{role}-{index}")
+    def keep_logs(self) -> None:
+        """Read the logs of all pods that are still there to their present ends."""
+        self._logs.read_all(pod for name, pod in self.pods.items() if name not in self.gone)
 
     def condition(self, kind: str) -> Object:
         """A true condition of the run (Completed, Failed); empty when it does not hold."""
@@ -107,8 +121,8 @@ class RunView:
 
     def age(self) -> float:
         """Seconds since the run was submitted, by this machine's clock; 0 before it is known."""
-        created = state.created(self._found())
-        return max(0.0, time.time() - datetime.fromisoformat(created).timestamp()) if created else 0.0
+        created = state.created(self.live)
+        return max(0.0, self._clock.time() - datetime.fromisoformat(created).timestamp()) if created else 0.0
 
     def present(self) -> dict[str, Object]:
         """The last pod of each place, by `role-index`."""
@@ -164,7 +178,8 @@ class RunView:
                 found.append((when, f"{about}: {event.get('message', '').strip()}"))
         return [text for _, text in sorted(found)[-5:]]
 
-    def _changes(self) -> None:
+    def _changes(self) -> set[str]:
+        """Take in changed pods; their names."""
         path = self._api.path("v1", "Pod", self._training.namespace)
         query: dict[str, Any] = {"labelSelector": f"{NAME_LABEL}={self._training.name}"}
         if self._version is None:
@@ -173,9 +188,10 @@ class RunView:
             listed = {pod["metadata"]["name"]: pod for pod in answer["items"]}
             self.gone |= set(self.pods) - set(listed)
             self.pods |= listed
-            return
+            return set(listed)
         query |= {"watch": "1", "resourceVersion": self._version, "timeoutSeconds": WATCH_SECONDS}
         query |= {"allowWatchBookmarks": "true"}
+        changed = set()
         for line in self._api.call("GET", path, query=query, what="changes of the pods").splitlines():
             event = json.loads(line)
             if event["type"] == "ERROR":
@@ -185,22 +201,7 @@ class RunView:
                 continue
             name = event["object"]["metadata"]["name"]
             self.pods[name] = event["object"]
+            changed.add(name)
             if event["type"] == "DELETED":
                 self.gone.add(name)
-
-    def _log(self, pod: str, tail: int | None) -> str:
-        """A log, or nothing while the node does not answer: the run goes on without being looked at."""
-        try:
-            return self._api.log(self._training.namespace, pod, tail=tail)
-        except KubeError as error:
-            if error.transient or error.status == 500:
-                return ""
-            raise
-
-
-def _merge(known: list[Event], new: list[Event]) -> list[Event]:
-    """Known events, then those of the log's end that are not known yet; a restarted chief begins its log anew."""
-    if not known or not new:
-        return new or known
-    after = known[-1].get("time", 0)
-    return known + [event for event in new if event.get("time", 0) >= after and event not in known[-CHIEF_TAIL:]]
+        return changed

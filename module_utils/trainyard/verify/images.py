@@ -20,8 +20,8 @@ def images_locked(locked: Mapping[str, str], pods: Sequence[Object], own: Mappin
     names by digest, and nobody else has pinned, is its own and may be what it is.
 
     :param locked: image reference to digest (`sha256:` and 64 hexadecimal digits).
-    :param own: pods of trainings as `namespace/name` -> whether the run was left alone, whose images may be older ones
-        than those that are locked now.
+    :param own: pods of trainings as `namespace/name` -> whether the run may have other images of ours than those that
+        are locked, because it is older (it was left alone) or newer than they are.
     """
     if not locked:
         return Check(

@@ -45,6 +45,7 @@ class Site:
     def __init__(self, settings: Settings, open_api: Callable[[str], Api] = connect) -> None:
         # What only a run of site.yml can tell, it has left in the receipt.
         kept = read_receipt(settings.receipt_path)
+        self._bundle_known = settings.made_images is not None
         if settings.made_images is None:
             settings = replace(settings, made_images=kept.get("made_images", {}))
         self._kept = kept.get("trainings", [])
@@ -97,8 +98,9 @@ class Site:
 
     def _judge(self, seen: Observation) -> list[Check]:
         settings, now = self._settings, datetime.now(UTC)
+        # Without a bundle, the digests are those of the last run of site.yml, and a training may be newer than that.
         own = {
-            f"{pod['metadata']['namespace']}/{pod['metadata']['name']}": left
+            f"{pod['metadata']['namespace']}/{pod['metadata']['name']}": left or not self._bundle_known
             for _, run, left in self._runs(seen)
             if not isinstance(run.pods, Unread)
             for pod in run.pods

@@ -9,7 +9,7 @@ import pytest
 from ansible.module_utils.trainyard.kube.api import Api
 from ansible.module_utils.trainyard.training.logs import KeptLogs, events, isolation, progress_line, summary
 from ansible.module_utils.trainyard.training.names import INDEX_LABEL, ROLE_LABEL
-from ansible.module_utils.trainyard.training.places import pod_state
+from ansible.module_utils.trainyard.training.pod_logs import PodLogs
 from ansible.module_utils.trainyard.training.run import decide
 from ansible.module_utils.trainyard.training.watch import RunView
 
@@ -74,9 +74,7 @@ def attempt(target: str, outcome: str, begin: float = 12.0) -> dict:
     ],
 )
 def test_isolation_needs_a_port_in_use_and_a_network_that_works(attempts: list[dict], blocked: bool | None) -> None:
-    found = isolation(attempts, CHIEF)
-    assert found["stranger_blocked"] is blocked
-    assert found["detail"]
+    assert isolation(attempts, CHIEF)["stranger_blocked"] is blocked
 
 
 def test_the_port_is_in_use_as_soon_as_the_chief_has_connected() -> None:
@@ -129,36 +127,19 @@ def test_kept_logs_grow_only(tmp_path: Path) -> None:
 
 def pod(name: str, role: str, status: dict, created: str = "2026-11-21T12:00:00Z") -> dict:
     labels = {ROLE_LABEL: role, INDEX_LABEL: "0"}
-    meta = {"name": name, "uid": name, "labels": labels, "creationTimestamp": created, "resourceVersion": "7"}
+    meta = {
+        "name": name,
+        "namespace": "trainings",
+        "uid": name,
+        "labels": labels,
+        "creationTimestamp": created,
+        "resourceVersion": "7",
+    }
     return {"metadata": meta, "status": status}
 
 
 def container(state: dict) -> dict:
     return {"containerStatuses": [{"state": state}]}
-
-
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [
-        ({"phase": "Pending"}, ("waiting", "Pending")),
-        (
-            container({"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}),
-            ("waiting", "ImagePullBackOff: not found"),
-        ),
-        (container({"running": {}}), ("running", "")),
-        ({"phase": "Failed"}, ("ended", "")),
-        (
-            {
-                "conditions": [
-                    {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no cpu"}
-                ]
-            },
-            ("waiting", "Unschedulable: no cpu"),
-        ),
-    ],
-)
-def test_pod_state(status: dict, expected: tuple[str, str]) -> None:
-    assert pod_state({"status": status}) == expected
 
 
 def view(tmp_path: Path, pods: list[dict], changes: list[dict], log: str = "") -> RunView:
@@ -174,7 +155,7 @@ def view(tmp_path: Path, pods: list[dict], changes: list[dict], log: str = "") -
     logs = {f"{space}/{each['metadata']['name']}/log": lambda _: log for each in pods}
     sets = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets"
     server = ApiServer({space: listed, f"{sets}/mnist": jobset, **logs})
-    return RunView(Api(server), TRAINING, KeptLogs(str(tmp_path)))
+    return RunView(Api(server), TRAINING, PodLogs(Api(server), str(tmp_path)))
 
 
 def test_exit_codes_of_deleted_pods_are_seen(tmp_path: Path) -> None:
@@ -191,9 +172,9 @@ def test_exit_codes_of_deleted_pods_are_seen(tmp_path: Path) -> None:
 def test_a_restarted_role_is_its_newest_pod_and_old_logs_stay(tmp_path: Path) -> None:
     old = pod("chief-a", "chief", {"phase": "Failed", **container({"terminated": {"exitCode": 75}})})
     new = pod("chief-b", "chief", {"phase": "Running", **container({"running": {}})}, created="2026-11-21T12:01:00Z")
-    seen = view(tmp_path, [old, new], [], log='{"event": "step", "step": 20, "time": 1}\n')
+    seen = view(tmp_path, [old, new], [], log='2026-11-21T12:00:01.5Z {"event": "step", "step": 20, "time": 1}\n')
     seen.refresh()
     seen.keep_logs()
     assert seen.roles() == {"chief-0": "running"}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["chief-a.log", "chief-b.log"]
-    assert [event["step"] for event in seen.chief] == [20]
+    assert ([event["step"] for event in seen.chief], len(seen.in_place)) == ([20, 20], 1)

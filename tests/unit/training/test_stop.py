@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +23,8 @@ SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets"
 RECORD = f"{SPACE}/configmaps/mnist-result"
 CLEANER = f"{SPACE}/pods/mnist-cleaner"
 TRAINING = training(logs={"claim": "training"})
-LOG = '{"event": "step", "step": 40}\n{"event": "evaluate", "accuracy": 0.5}\n{"event": "step", "step": 60}\n'
+EVENTS = ('{"event": "step", "step": 40}', '{"event": "evaluate", "accuracy": 0.5}', '{"event": "step", "step": 60}')
+LOG = "".join(f"2026-11-21T12:00:0{number}.5Z {line}\n" for number, line in enumerate(EVENTS))
 
 
 RAW = {"name": "raw", "mount": "/raw", "path": "/srv/raw"}
@@ -44,7 +46,9 @@ class Cluster(ApiServer):
         made["metadata"]["uid"] = "u"
         labels = {"trainyard.dev/run": "mnist", "trainyard.dev/role": "chief"}
         labels["batch.kubernetes.io/job-completion-index"] = "0"
-        pod = {"metadata": {"name": "mnist-chief", "namespace": "trainings", "labels": labels}}
+        meta = {"name": "mnist-chief", "namespace": "trainings", "labels": labels, "uid": "p"}
+        meta["creationTimestamp"] = "2026-11-21T12:00:00Z"
+        pod = {"metadata": meta, "status": {"phase": "Running", "containerStatuses": [{"state": {"running": {}}}]}}
         record = result_record(TRAINING, {**submitted(TRAINING, "first"), "result": result})
         objects: dict[str, Any] = {RECORD: record, f"{SPACE}/pods/mnist-chief/log": lambda _: LOG}
         if live:
@@ -68,19 +72,22 @@ class Cluster(ApiServer):
         return json.loads(self.objects[RECORD]["data"]["result.json"])
 
 
-def stop(server: ApiServer, name: str = "mnist", **arguments: bool) -> list[str]:
-    plan = Stop(Api(server), name, print).plan(**arguments)
+def stop(server: ApiServer, name: str = "mnist", log_dir: object = "/nonexistent", **arguments: bool) -> list[str]:
+    plan = Stop(Api(server), name, str(log_dir), print).plan(**arguments)
     plan.execute()
     return plan.done
 
 
-def test_a_run_is_stopped_and_remembered_with_what_it_has_reached() -> None:
+def test_a_run_is_stopped_and_remembered_with_what_it_has_reached(tmp_path: Path) -> None:
     server = Cluster()
-    assert stop(server) == ["Stop the run mnist after it has saved"]
+    assert stop(server, log_dir=tmp_path) == ["Stop the run mnist after it has saved"]
     assert f"{SETS}/mnist" not in server.objects
     found = server.result
     assert (found["result"], found["steps"], found["accuracy"]) == ("stopped", 60, 0.5)
     assert found["ended_at"]
+    # Nobody may have followed it, and its pods are gone.
+    assert found["logs"] == [str(tmp_path / "trainings-mnist" / "first" / "mnist-chief.log")]
+    assert Path(found["logs"][0]).read_text() == "".join(f"{line}\n" for line in EVENTS)
     assert server.objects[RECORD]["metadata"]["annotations"]["trainyard.dev/workload"] == "mnist_ps"
     assert stop(server) == []
 
@@ -101,9 +108,9 @@ def test_a_run_that_has_ended_keeps_its_result(live: bool, state: str, result: s
 
 
 @pytest.mark.parametrize("live", [True, False])
-def test_record_and_files_go_where_that_is_asked_for(live: bool) -> None:
+def test_record_and_files_go_where_that_is_asked_for(tmp_path: Path, live: bool) -> None:
     server = Cluster(live=live, result="running" if live else "stopped")
-    assert stop(server, delete=True)[-1] == "Delete the files and the record of the run mnist"
+    assert stop(server, log_dir=tmp_path, delete=True)[-1] == "Delete the files and the record of the run mnist"
     left = {key for key in server.objects if not key.endswith("/log")}
     # The namespace, what its runs share, and what is another run's.
     assert {key.rpartition("/")[2] for key in left} == {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +13,12 @@ from ansible.module_utils.trainyard.kube.api import Api
 from ansible.module_utils.trainyard.training.jobset import run_object
 from ansible.module_utils.trainyard.training.objects import result_record
 from ansible.module_utils.trainyard.training.run import Run, Settings
+from ansible.module_utils.trainyard.training.state import live_object
 from ansible.module_utils.trainyard.training.submit import submit
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.training.samples import training
+from tests.unit.training.scripted import Cluster
 
 TRAINING = training(logs={"claim": "training"})
 SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets"
@@ -39,7 +42,7 @@ def run(server: ApiServer, **changes: Any) -> Run:
 
 def test_a_run_is_created_and_remembered_as_running() -> None:
     server = ApiServer()
-    attempt = submit(Api(server), TRAINING, None, "fresh", print)
+    attempt = submit(Api(server), TRAINING, None, "fresh", print, log_dir="/nonexistent")
     made = server.objects[f"{SETS}/mnist"]
     assert made["metadata"]["annotations"]["trainyard.dev/attempt"] == attempt
     assert made["metadata"]["annotations"]["trainyard.dev/deciding"] == "chief-0"
@@ -50,23 +53,27 @@ def test_a_run_is_created_and_remembered_as_running() -> None:
 
 def test_the_second_of_two_submissions_says_whose_run_goes_on() -> None:
     server = ApiServer()
-    first = submit(Api(server), TRAINING, None, "auto", print)
+    first = submit(Api(server), TRAINING, None, "auto", print, log_dir="/nonexistent")
     with pytest.raises(TrainyardError, match=f"attempt {first}"):
-        submit(Api(server), TRAINING, None, "auto", print)
+        submit(Api(server), TRAINING, None, "auto", print, log_dir="/nonexistent")
     assert json.loads(server.objects[RECORD]["data"]["result.json"])["attempt"] == first
 
 
 def test_a_run_that_has_taken_the_place_of_the_one_to_be_ended_is_not_ended() -> None:
     server = ApiServer({f"{SETS}/mnist": live("theirs", uid="new")})
     with pytest.raises(TrainyardError, match="attempt theirs"):
-        submit(Api(server), TRAINING, live(uid="old"), "auto", print)
+        submit(Api(server), TRAINING, live(uid="old"), "auto", print, log_dir="/nonexistent")
     assert f"{SETS}/mnist" in server.objects
 
 
-def test_the_run_before_is_deleted_first() -> None:
-    before = live(uid="old", state="Failed")
-    server = ApiServer({f"{SETS}/mnist": before})
-    attempt = submit(Api(server), TRAINING, before, "auto", print)
+def test_the_run_before_is_deleted_first_and_its_logs_are_kept(tmp_path: Path) -> None:
+    script = [(0, "start"), (0, "say", "chief-0", {"event": "x"}), (0, "exit", "chief-0", 3), (0, "end", "Failed")]
+    server = Cluster(TRAINING, script)
+    before = live_object(Api(server), "trainings", "mnist")
+    arguments = {"log_dir": str(tmp_path), "clock": server.clock}
+    attempt = submit(Api(server), TRAINING, before, "auto", print, **arguments)
+    logs = [path.read_text() for path in (tmp_path / "trainings-mnist" / "first").glob("mnist-chief-0-0-*.log")]
+    assert len(logs) == 1 and '"event": "x"' in logs[0]
     assert server.objects[f"{SETS}/mnist"]["metadata"]["annotations"]["trainyard.dev/attempt"] == attempt
 
 
@@ -82,7 +89,7 @@ def test_a_lost_answer_to_the_creation_is_made_good() -> None:
             return answer
 
     server = Lossy()
-    attempt = submit(Api(server), TRAINING, None, "auto", print)
+    attempt = submit(Api(server), TRAINING, None, "auto", print, log_dir="/nonexistent")
     assert json.loads(server.objects[RECORD]["data"]["result.json"])["attempt"] == attempt
 
 

@@ -27,6 +27,8 @@ HEALTHY: dict[str, Any] = {
     "/api/v1/namespaces/trainings/configmaps/m-result": {"data": {"result.json": json.dumps(RESULT)}},
 }
 
+UP = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+
 
 def settings(**changes: Any) -> Settings:
     values = {
@@ -101,6 +103,21 @@ def test_silent_server_is_asked_one_thing_only() -> None:
     assert server.calls == ["GET /readyz"]
 
 
+@pytest.mark.parametrize(("made", "verdict"), [({IMAGE: "sha256:1"}, "fail"), (None, "pass")])
+def test_a_verdict_without_a_bundle_knows_no_newer_images_of_trainings(tmp_path: Path, made: Any, verdict: str) -> None:
+    one = {
+        **pod("Succeeded"),
+        "metadata": {"name": "m-0", "namespace": "trainings"},
+        "spec": {"containers": [{"name": "main", "image": f"mirror:5000/v2/calico/node@{DIGEST}"}]},
+    }
+    server = ApiServer({**HEALTHY, "/api/v1/namespaces/trainings/pods": {"items": [one]}})
+    server.objects["/api/v1/namespaces/kube-system/pods"] = {"items": [{"metadata": pod()["metadata"], "status": UP}]}
+    path = tmp_path / "receipt.json"
+    path.write_text(json.dumps({"schema": 2, "made_images": {IMAGE: "sha256:1"}}))
+    site, _ = judge(server, receipt_path=str(path), made_images=made)
+    assert site.result()["verdict"] == verdict
+
+
 @pytest.mark.parametrize("planning", [True, False])
 def test_no_kubeconfig_is_unknown(planning: bool) -> None:
     def missing(path: str) -> Api:
@@ -147,54 +164,3 @@ def test_no_waiting_in_check_mode_or_for_what_cannot_settle(
     monkeypatch.setattr(verify_site.time, "sleep", lambda _: pytest.fail("slept"))
     site, _ = judge(ApiServer({**HEALTHY, **changes}), settle_timeout=60.0, **options)
     assert site.result()["verdict"] == "fail"
-
-
-def test_receipt_is_written_once_and_again_only_for_a_difference(tmp_path: Path) -> None:
-    path = tmp_path / "receipt.json"
-    server = ApiServer(HEALTHY)
-    _, plan = judge(server, receipt_path=str(path), started_at=1.0)
-    assert [step.what for step in plan.steps] == [f"Write the receipt {path}."]
-    plan.execute()
-    assert json.loads(path.read_text())["verdict"] == "pass"
-
-    server.objects["/api/v1/namespaces/kube-system/pods"] = {"items": [pod(restarts=1, ended="2026-11-21T11:00:00Z")]}
-    slower = {"cp1": {**GOOD, "dns": {"ok": True, "milliseconds": 9}}, "w1": GOOD}
-    _, plan = judge(server, receipt_path=str(path), started_at=99.0, probes=slower)
-    assert not plan.changed
-
-    server.objects["/api/v1/nodes"] = {"items": [node("cp1")]}
-    site, plan = judge(server, receipt_path=str(path))
-    assert plan.changed and plan.before["verdict"] == "pass" and plan.after["verdict"] == "fail"
-    plan.execute()
-    assert json.loads(path.read_text()) == site.receipt
-
-
-def test_a_verdict_without_a_bundle_takes_its_digests_from_the_receipt(tmp_path: Path) -> None:
-    path = str(tmp_path / "receipt.json")
-    for made, verdict in ((None, "unknown"), ({IMAGE: DIGEST}, "pass"), (None, "pass"), ({IMAGE: "x"}, "fail")):
-        site, plan = judge(ApiServer(HEALTHY), receipt_path=path, made_images=made)
-        plan.execute()
-        assert site.result()["verdict"] == verdict
-    site, _ = judge(ApiServer(HEALTHY), receipt_path=path, made_images=None, locked_images={IMAGE: DIGEST})
-    assert site.result()["verdict"] == "pass"
-
-
-def test_a_run_that_was_left_alone_stays_so_in_a_verdict_by_itself(tmp_path: Path) -> None:
-    live = {"metadata": {"creationTimestamp": "2026-11-21T11:00:00Z", "annotations": {}}}
-    server = ApiServer({**HEALTHY, SETS: live, "/api/v1/namespaces/trainings/pods": {"items": []}})
-    path, found = str(tmp_path / "receipt.json"), []
-    for left, attempt in ((["m"], "first"), (None, "first"), (None, "another"), ([], "first")):
-        server.objects[SETS]["metadata"]["annotations"]["trainyard.dev/attempt"] = attempt
-        site, plan = judge(server, receipt_path=path, left_alone=left)
-        plan.execute()
-        found.append(site.receipt["trainings"][0]["left_alone"])
-    assert found == [True, True, False, False]
-
-
-def test_document_is_written_every_time(tmp_path: Path) -> None:
-    document = tmp_path / "document.json"
-    for _ in range(2):
-        site, plan = judge(ApiServer(HEALTHY), document_path=str(document))
-        assert plan.changed
-        plan.execute()
-        assert json.loads(document.read_text()) == site.receipt

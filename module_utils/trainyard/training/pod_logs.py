@@ -1,0 +1,68 @@
+"""Reading the logs of a run's pods, each from where the last reading ended, and keeping them on the controller."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from ..kube.api import Api, KubeError, Object
+from .logs import Event, KeptLogs, events
+from .places import role_of, started
+
+TAIL = 1_000
+"""Lines that are asked for at a time: a node finds the end of a log at once, and a time in it by reading all."""
+
+
+def log_folder(log_dir: str, namespace: str, run: str, attempt: str) -> str:
+    """Where the logs of an attempt at a run are kept."""
+    return os.path.join(log_dir, f"{namespace}-{run}", attempt)
+
+
+class PodLogs:
+    """The logs of one attempt.
+
+    :param folder: on the controller.
+    """
+
+    def __init__(self, api: Api, folder: str) -> None:
+        self._api = api
+        self._until: dict[str, str] = {}
+        self._said: dict[str, list[Event]] = {}
+        self.kept = KeptLogs(folder)
+
+    def read(self, pod: Object) -> None:
+        """Keep what a pod has said since the last reading; nothing while it, or its node, does not answer."""
+        name = pod["metadata"]["name"]
+        if not started(pod):
+            return
+        since = self._until.get(name, "")
+        lines = self._lines(pod, since, TAIL if since else None)
+        if since and len(lines) >= TAIL and lines[0][0] > since:
+            # There is more than that, and some of it would be missed.
+            lines = self._lines(pod, since, None)
+        # The server knows whole seconds only, so lines of the last one come again.
+        new = [(stamp, text) for stamp, text in lines if stamp > since]
+        text = "".join(f"{text}\n" for _, text in new)
+        if not since or text:
+            self.kept.keep(name, role_of(pod), text, more=bool(since))
+        if new:
+            self._until[name] = new[-1][0]
+            self._said.setdefault(name, []).extend(events(text))
+
+    def read_all(self, pods: Iterable[Object]) -> None:
+        for pod in pods:
+            self.read(pod)
+
+    def said(self, pod: Object | None) -> list[Event]:
+        """All events that a pod has written."""
+        return self._said.get(pod["metadata"]["name"], []) if pod else []
+
+    def _lines(self, pod: Object, since: str, tail: int | None) -> list[tuple[str, str]]:
+        meta = pod["metadata"]
+        try:
+            text = self._api.log(meta["namespace"], meta["name"], tail=tail, stamped=True, since=since)
+        except KubeError as error:
+            if error.transient or error.status == 500:
+                return []
+            raise
+        return [(stamp, line) for stamp, _, line in (each.partition(" ") for each in text.splitlines())]

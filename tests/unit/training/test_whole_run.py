@@ -1,0 +1,82 @@
+"""From the plan to the end: submission, what it replaces, and removal, on a cluster that follows a script."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ansible.module_utils.trainyard.core.errors import TrainyardError, WaitError
+from ansible.module_utils.trainyard.core.progress import Progress
+from ansible.module_utils.trainyard.kube.api import Api
+from ansible.module_utils.trainyard.training.follow import Settings
+from ansible.module_utils.trainyard.training.run import Run
+
+from tests.unit.training.samples import training
+from tests.unit.training.scripted import SETS, SPACE, Cluster
+from tests.unit.training.test_follow import ENDS, STARTS
+
+TRAINING = training(logs={"claim": "training"})
+OTHER = training(logs={"claim": "training"}, train_steps=400)
+
+
+def run(cluster: Cluster, tmp_path: Path) -> Run:
+    settings = Settings(str(tmp_path), stranger=False)
+    return Run(Api(cluster), TRAINING, settings, Progress(None), cluster.clock)
+
+
+def test_a_run_is_submitted_followed_and_on_record(tmp_path: Path) -> None:
+    cluster = Cluster(TRAINING, [*STARTS, *ENDS], there=False)
+    one = run(cluster, tmp_path)
+    one.plan().execute()
+    assert (one.result["result"], cluster.record["result"]) == ("passed", "passed")
+    assert one.result["attempt"] == cluster.record["attempt"] != "first"
+    assert run(cluster, tmp_path).plan().steps == [], "its success is on record"
+
+
+def test_a_run_that_goes_on_is_followed_and_not_submitted(tmp_path: Path) -> None:
+    cluster = Cluster(TRAINING, [*STARTS, *ENDS])
+    one = run(cluster, tmp_path)
+    one.plan().execute()
+    assert (one.result["result"], one.result["attempt"]) == ("passed", "first")
+    assert not any(call.startswith("POST") for call in cluster.calls)
+
+
+def test_a_run_of_another_description_is_ended_only_when_that_is_said(tmp_path: Path) -> None:
+    cluster = Cluster(OTHER, [*STARTS, (500, "vanish")], grace=20.0)
+    one = run(cluster, tmp_path)
+    one.plan().execute()
+    assert "goes on with another description" in one.left_alone
+    assert f"DELETE {SETS}/mnist" not in cluster.calls
+    one = run(cluster, tmp_path)
+    one.plan(may_end=True, wait=False).execute()
+    assert cluster.clock.now >= 20.0, "it had its time to save"
+    assert cluster.record["attempt"] != "first"
+
+
+def test_a_run_that_does_not_end_for_another_is_named(tmp_path: Path) -> None:
+    cluster = Cluster(OTHER, STARTS, grace=1000.0)
+    with pytest.raises(WaitError, match="what is left of the run mnist to be gone; last state: JobSet trainings/mnist"):
+        run(cluster, tmp_path).plan(may_end=True).execute()
+    assert 115 < cluster.clock.now < 125
+
+
+def test_a_run_that_failed_goes_on_from_its_files(tmp_path: Path) -> None:
+    cluster = Cluster(TRAINING, [*STARTS, (6, "exit", "chief-0", 3), (7, "end", "Failed", "FailedJobs", "no")])
+    with pytest.raises(TrainyardError, match="FailedJobs"):
+        run(cluster, tmp_path).plan().execute()
+    assert cluster.record["result"] == "failed"
+    again = run(cluster, tmp_path).plan(wait=False)
+    assert again.steps[-1].what.startswith("Submit training mnist")
+    again.execute()
+    assert cluster.record["result"] == "running"
+
+
+def test_a_removal_waits_until_everything_is_gone(tmp_path: Path) -> None:
+    cluster = Cluster(TRAINING, STARTS, grace=15.0)
+    plan = run(cluster, tmp_path).remove_plan()
+    plan.execute()
+    assert f"Delete JobSet {TRAINING.name}" in plan.done
+    assert cluster.clock.now >= 15.0
+    assert cluster.pods == [] and f"{SETS}/mnist" not in cluster.objects
+    assert f"{SPACE}/configmaps/mnist-result" not in cluster.objects
+    assert run(cluster, tmp_path).remove_plan().steps == []
