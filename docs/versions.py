@@ -23,6 +23,7 @@ MADE_FROM = {
     "npm_files": "npm, hash in the lock",
     "image": "the artefacts above",
     "code": "code of this repository",
+    "archive": "the artefacts above",
     "vendor_files": "nothing: only the vendor has it",
     "vendor_image": "nothing: only the vendor has it",
 }

@@ -71,6 +71,12 @@ options:
         suboptions:
           image: {description: Reference of an image., type: str}
           claim: {description: Name of a claim in the namespace., type: str}
+          folder: {description: Folder of the claim; without it all of it., type: str}
+          url: {description: An archive that is brought into this folder before the run is submitted., type: str}
+          sha256: {description: Of the archive., type: str}
+          runtime: {description: Image with Python in which it is fetched., type: str}
+          code: {description: Image with the program that fetches it., type: str}
+          authority: {description: 'Certificate authority of its server, PEM.', type: str}
       code: {description: Reference of an image with code that comes first in Python's path., type: str}
       logs:
         description: Where the run's files lie.

@@ -22,6 +22,8 @@ class Defaults:
     :param artefacts: artefact -> what the bundle says of it, its digest above all.
     :param known: whether the bundle is made; before that, images have a digest of zeros.
     :param logs: where the runs' files lie; in `path` every run has a folder of its name.
+    :param archives: address below which the site serves archives of data; empty where it serves none.
+    :param authority: certificate authority of that server, as PEM.
     :param code: folder of code, as a training names it -> digest of the image that it was packed into.
     """
 
@@ -29,6 +31,8 @@ class Defaults:
     artefacts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     logs: Mapping[str, Any] = field(default_factory=dict)
     known: bool = True
+    archives: str = ""
+    authority: str = ""
     code: Mapping[str, str] = field(default_factory=dict)
 
     def reference(self, image: Any) -> Any:
@@ -48,6 +52,13 @@ class Defaults:
                 f"The image {artefact} is not made.", remedy="Make it by playbooks/supply.yml, or name another image."
             )
         return self._named(str(image.get("repository")), digest)
+
+    def archive(self, url: str) -> dict[str, str]:
+        """Address and authority of an archive: without a server of its own it is one that the site serves."""
+        if "://" not in url and url and self.archives:
+            url = f"{self.archives}/{url}"
+        ours = bool(self.archives) and url.startswith(f"{self.archives}/")
+        return {"url": url, "authority": self.authority if ours else ""}
 
     def _named(self, repository: str, digest: str) -> str:
         # Images that no registry serves have a name that none could have.

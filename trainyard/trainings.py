@@ -14,12 +14,13 @@ from ansible.module_utils.trainyard.training.roles import ROLES, TOPOLOGIES
 from ansible.module_utils.trainyard.training.spec import VARIABLE, parse_training
 
 from .catalogue import Catalogue
+from .datasets import IMPORTER, completed, with_source
 from .references import Defaults
 
 OF_ROLES = tuple(key for key in ROLE if key not in ("name", "replicas"))
 """Keys that hold for all roles where they stand at the top."""
 OF_RUN = ("run", "workload", *(key for key in TRAINING if key not in ("name", "workload", "roles", "flags")))
-JOINED = frozenset({"limits", "requests", "env", "node_selector", "flags", "logs", *ROLES})
+JOINED = frozenset({"limits", "requests", "env", "node_selector", "flags", "logs", "data", *ROLES})
 """Mappings that are joined by key; all else is replaced as a whole."""
 INSTEAD = {"name": "run", "data_image": "data", "strategy": "topology", "ps_replicas": "ps"}
 """Keys that others use -> ours."""
@@ -69,7 +70,7 @@ def complete(wanted: Mapping[str, Any], entry: Mapping[str, Any], site: Defaults
     :param entry: its workload in the catalogue.
     :raises TrainyardError: an image that is not made, or a command with a quote that does not end.
     """
-    both = merged(_with_roles(entry), _with_roles(_with_flags(wanted, entry)))
+    both = _merged(_with_flags(wanted, entry), entry)
     both = {key: value for key, value in both.items() if key not in ("description", "kind", "run")}
     flags = dict(both.get("flags") or {})
     for key in flags.keys() & TRAINING.keys():
@@ -90,7 +91,7 @@ def complete(wanted: Mapping[str, Any], entry: Mapping[str, Any], site: Defaults
         "flags": flags,
         "roles": roles,
         "logs": {**logs, **(both.get("logs") or {})},
-        **({"data": _data(both["data"], site)} if both.get("data") else {}),
+        **({"data": completed(both["data"], site)} if both.get("data") else {}),
         **({"code": site.reference(both["code"])} if both.get("code") else {}),
     }
 
@@ -109,7 +110,13 @@ def images(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[dict[str
             for inner in value:
                 look(inner)
 
-    look(merged(entry, wanted))
+    both = _merged(wanted, entry)
+    data = both.get("data")
+    if isinstance(data, Mapping) and data.get("source") == "import":
+        both["data"] = IMPORTER
+    elif isinstance(data, Mapping) and data.get("source") == "claim":
+        both["data"] = {}
+    look(both)
     return list(found.values())
 
 
@@ -119,7 +126,7 @@ def code_folders(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[di
     :return: `run`; `folder` as the training names it, relative to the folder from which Ansible was called; `path`,
         absolute; `command`.
     """
-    code = merged(entry, wanted).get("code")
+    code = _merged(wanted, entry).get("code")
     folder = code.get("folder") if isinstance(code, Mapping) else None
     if not folder:
         return []
@@ -176,6 +183,11 @@ def twice(wanted: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     return (name for name in dict.fromkeys(names) if names.count(name) > 1)
 
 
+def _merged(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry and what is said of one run above it."""
+    return merged(with_source(_with_roles(entry)), with_source(_with_roles(wanted)))
+
+
 def _with_flags(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
     """With the keys that are flags of the workload where flags stand."""
     known = entry.get("flags") or {}
@@ -214,9 +226,3 @@ def _words(command: str) -> list[str]:
         return shlex.split(command)
     except ValueError as error:
         raise TrainyardError(f"The command {command!r} cannot be read: {error}.", remedy="Close the quote.") from error
-
-
-def _data(data: Any, site: Defaults) -> Any:
-    if isinstance(data, Mapping) and "image" in data:
-        return {**data, "image": site.reference(data["image"])}
-    return data

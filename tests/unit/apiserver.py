@@ -10,7 +10,16 @@ from typing import Any
 
 CLUSTER_WIDE = ("Namespace", "Node", "PersistentVolume", "ValidatingWebhookConfiguration")
 KINDS = {
-    "/api/v1": ("ConfigMap", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod", "Secret"),
+    "/api/v1": (
+        "ConfigMap",
+        "Event",
+        "Namespace",
+        "Node",
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "Pod",
+        "Secret",
+    ),
     "/apis/apps/v1": ("Deployment",),
     "/apis/admissionregistration.k8s.io/v1": ("ValidatingWebhookConfiguration",),
     "/apis/batch/v1": ("Job",),

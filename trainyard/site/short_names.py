@@ -14,6 +14,7 @@ from ansible.module_utils.trainyard.training.roles import ROLES, TOPOLOGIES
 from ansible.parsing.splitter import parse_kv
 
 from ..catalogue import Catalogue
+from ..datasets import SOURCES
 from ..trainings import INSTEAD, OF_ROLES, OF_RUN, entry_of, merged, run_name
 from .model import Problem, Site, quoted
 from .variables import fits
@@ -181,8 +182,10 @@ def _above(given: Mapping[str, Any], entry: Mapping[str, Any]) -> tuple[dict[str
         else:
             problems.append(_problem(short, given[short], "this workload's program has no such flag", "Leave it out."))
     if "data" in given:
-        image = "/" in str(given["data"]) or ":" in str(given["data"])
-        above["data"] = {"image" if image else "claim": given["data"]}
+        data = str(given["data"])
+        source = data if data in SOURCES else "image" if "/" in data or ":" in data else "claim"
+        named = {"image": {"image": data}, "claim": {"claim": data, "folder": ""}}
+        above["data"] = {"source": source, **(named[source] if source != data else {})}
     return above, problems
 
 

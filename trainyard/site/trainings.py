@@ -75,7 +75,7 @@ def _described(site: Site, setting: Setting, key: str, wanted: Mapping[str, Any]
     faults = strange_keys(wanted, entry)
     known = {name: value for name, value in wanted.items() if name not in [fault.key for fault in faults]}
     try:
-        description = complete(known, entry, Defaults(logs=_logs(site), known=False))
+        description = complete(known, entry, Defaults(logs=_logs(site), known=False, archives=_archives(site)))
     except TrainyardError as error:
         return replace(training, faults=(*faults, Fault("command", "not a command line", error.message.rstrip("."))))
     return replace(training, description=description, faults=(*faults, *check(description)[1]))
@@ -87,6 +87,13 @@ def _logs(site: Site) -> dict[str, str]:
     if claims or any(setting.value for setting in site.values("storage_backend")):
         return {"claim": claims[0] if claims else "training"}
     return {"node": "node", "path": "/"}
+
+
+def _archives(site: Site) -> str:
+    """Where the site serves archives, as the role finds it."""
+    named = [str(setting.value) for setting in site.values("workloads_archives") if setting.value]
+    served = any(setting.value == "mirror" for setting in site.values("supply"))
+    return named[0] if named else "https://mirror/files" if served else ""
 
 
 def unknown_workload(site: Site) -> Iterator[Problem]:

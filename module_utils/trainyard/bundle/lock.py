@@ -35,6 +35,7 @@ REQUIRED = {
     "disk": ("rootfs",),
     "image": ("reference", "containerfile"),
     "code": ("reference", "folder"),
+    "archive": ("file", "files"),
     "vendor_image": ("reference", "upstream"),
     "vendor_files": ("upstream",),
 }

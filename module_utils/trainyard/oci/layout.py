@@ -53,7 +53,7 @@ def pack(folder: Path, entries: Iterable[Entry]) -> Layout:
 
     :raises TrainyardError: a file is gone or cannot be read any more.
     """
-    layer = _layer(folder, entries)
+    layer = tar(folder, entries)
     config = {
         "architecture": ARCHITECTURE,
         "os": "linux",
@@ -74,23 +74,11 @@ def pack(folder: Path, entries: Iterable[Entry]) -> Layout:
     return Layout(_digest(content), {**blobs, **fixed})
 
 
-def files_in(folder: Path) -> int:
-    """How many files the layer of a layout holds that `pack` has made; 0 for anything that is not such a layout."""
-    try:
-        index = json.loads((folder / "index.json").read_bytes())
-        manifest = json.loads(_blob(folder, index["manifests"][0]["digest"]).read_bytes())
-        with tarfile.open(_blob(folder, manifest["layers"][0]["digest"]), "r:") as stream:
-            return sum(member.isfile() for member in stream)
-    except (OSError, ValueError, LookupError, TypeError, tarfile.TarError):
-        return 0
+def tar(folder: Path, entries: Iterable[Entry]) -> bytes:
+    """A tar of root's files from 1970, in the order given: the same bytes from the same files.
 
-
-def _blob(folder: Path, digest: str) -> Path:
-    return folder / "blobs" / digest.replace(":", "/")
-
-
-def _layer(folder: Path, entries: Iterable[Entry]) -> bytes:
-    """A tar of root's files from 1970, in the order given."""
+    :raises TrainyardError: a file is gone or cannot be read any more.
+    """
     target = io.BytesIO()
     with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as stream:
         for entry in entries:
@@ -106,6 +94,21 @@ def _layer(folder: Path, entries: Iterable[Entry]) -> bytes:
                 member.size = len(content)
             stream.addfile(member, io.BytesIO(content))
     return target.getvalue()
+
+
+def files_in(folder: Path) -> int:
+    """How many files the layer of a layout holds that `pack` has made; 0 for anything that is not such a layout."""
+    try:
+        index = json.loads((folder / "index.json").read_bytes())
+        manifest = json.loads(_blob(folder, index["manifests"][0]["digest"]).read_bytes())
+        with tarfile.open(_blob(folder, manifest["layers"][0]["digest"]), "r:") as stream:
+            return sum(member.isfile() for member in stream)
+    except (OSError, ValueError, LookupError, TypeError, tarfile.TarError):
+        return 0
+
+
+def _blob(folder: Path, digest: str) -> Path:
+    return folder / "blobs" / digest.replace(":", "/")
 
 
 def _content(path: Path) -> bytes:

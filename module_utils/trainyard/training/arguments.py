@@ -42,6 +42,17 @@ ROLE: dict[str, Any] = {
     "grace": {"type": "int"},
 }
 
+DATA: dict[str, Any] = {
+    "image": {"type": "str"},
+    "claim": {"type": "str"},
+    "folder": {"type": "str"},
+    "url": {"type": "str"},
+    "sha256": {"type": "str"},
+    "runtime": {"type": "str"},
+    "code": {"type": "str"},
+    "authority": {"type": "str"},
+}
+
 TRAINING: dict[str, Any] = {
     "name": {"type": "str", "required": True},
     "workload": {"type": "str", "required": True},
@@ -49,10 +60,7 @@ TRAINING: dict[str, Any] = {
     "namespace": {"type": "str", "default": "trainings"},
     "roles": {"type": "list", "elements": "dict", "required": True, "options": ROLE},
     "flags": {"type": "dict", "default": {}},
-    "data": {
-        "type": "dict",
-        "options": {"image": {"type": "str"}, "claim": {"type": "str"}},
-    },
+    "data": {"type": "dict", "options": DATA},
     "code": {"type": "str"},
     "logs": {
         "type": "dict",

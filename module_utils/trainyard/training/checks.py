@@ -157,6 +157,22 @@ def _volume_faults(role: str, volumes: list[Mapping[str, Any]]) -> Iterator[Faul
         mounts.add(str(mount))
 
 
+def data_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
+    """What is wrong with the source of a training's data."""
+    if data and bool(data.get("image")) == bool(data.get("claim")):
+        yield Fault("data", "has no source, or several", "image, claim or import is needed")
+    folder = PurePosixPath(data.get("folder") or "x")
+    if folder.is_absolute() or ".." in folder.parts:
+        yield fault("data.folder", data["folder"], "it must be a folder of the claim")
+    url = data.get("url")
+    if url and not re.fullmatch(r"https?://[^/\s]+/\S*", url):
+        yield fault("data.url", url, "it must be the http or https address of an archive; this site serves none itself")
+    if url and not re.fullmatch(r"[0-9a-fA-F]{64}", data.get("sha256") or ""):
+        yield fault("data.sha256", data.get("sha256"), "an import needs that of the archive, 64 hexadecimal digits")
+    if url and not data.get("folder"):
+        yield fault("data.folder", None, "an import needs a folder of its own on the claim")
+
+
 def training_faults(known: Mapping[str, Any], flags: Mapping[str, Any], roles: Mapping[str, Any]) -> list[Fault]:
     """What is wrong with a training as a whole, whose roles are good.
 

@@ -59,7 +59,8 @@ def run_object(training: Training, attempt: str, resume: str = "auto") -> Object
 def spec_hash(training: Training) -> str:
     """SHA-256 of everything that decides what a run does; equal for every attempt at the same run."""
     success = [training.success.metric, training.success.at_least] if training.success.metric else []
-    return content_hash([_spec(training, "", "auto"), *success])
+    data = [training.data_import.sha256] if training.data_import else []
+    return content_hash([_spec(training, "", "auto"), *success, *data])
 
 
 def _spec(training: Training, attempt: str, resume: str) -> Object:

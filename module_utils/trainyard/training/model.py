@@ -81,6 +81,24 @@ class Login:
 
 
 @dataclass(frozen=True)
+class Import:
+    """An archive that is brought onto the claim of a training's data before it is submitted.
+
+    :param url: where it is, http or https.
+    :param sha256: of the archive, without which it is not believed.
+    :param image: Python, in which it is fetched and unpacked.
+    :param code: image with the program that does it.
+    :param authority: certificate authority of its server, as PEM; empty for those that everybody trusts.
+    """
+
+    url: str
+    sha256: str
+    image: str
+    code: str
+    authority: str = ""
+
+
+@dataclass(frozen=True)
 class Success:
     """When a run has succeeded: by the exit code alone (no metric), or when a metric has reached a bound as well."""
 
@@ -98,6 +116,8 @@ class Training:
         what it has to know by the environment alone.
     :param data_image: OCI image mounted read-only at /data.
     :param data_claim: claim mounted read-only at /data, instead of an image; both empty for none.
+    :param data_folder: folder of that claim which is mounted; empty for all of it.
+    :param data_import: what has to be in that folder before the training starts; None for what is there.
     :param code: OCI image mounted read-only, first in Python's path; empty for none.
     :param timeout: seconds for one attempt, after which the run is failed; 0 = unlimited.
     :param total_timeout: seconds for all attempts together; 0 = unlimited. Kept while somebody follows the run.
@@ -115,6 +135,8 @@ class Training:
     logs: Logs
     data_image: str = ""
     data_claim: str = ""
+    data_folder: str = ""
+    data_import: Import | None = None
     code: str = ""
     success: Success = Success()
     image_pull_policy: str = "IfNotPresent"
@@ -153,7 +175,8 @@ class Training:
     def images(self) -> tuple[str, ...]:
         """References of everything that its pods pull."""
         volumes = [volume.image for role in self.roles.values() for volume in role.volumes]
-        found = [*(role.image for role in self.roles.values()), self.data_image, self.code, *volumes]
+        imports = [self.data_import.image, self.data_import.code] if self.data_import else []
+        found = [*(role.image for role in self.roles.values()), self.data_image, self.code, *volumes, *imports]
         return tuple(dict.fromkeys(filter(None, found)))
 
     @property

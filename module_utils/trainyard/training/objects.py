@@ -64,13 +64,9 @@ def of_run(training: Training) -> dict[str, str]:
     return {**MANAGED, NAME_LABEL: training.name}
 
 
-def network_policies(training: Training) -> list[Object]:
-    """Nothing passes in the namespace, except between the pods of one run on its ports, and to the cluster's DNS."""
-    own = {"matchLabels": {NAME_LABEL: training.name}}
-    # A rule without ports would admit all of them.
-    between = [{"podSelector": own}] if training.ports else []
-    ports = [{"port": port, "protocol": "TCP"} for port in training.ports]
-    dns = {
+def dns_egress() -> Object:
+    """The rule that admits questions to the cluster's DNS."""
+    return {
         "to": [
             {
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
@@ -79,6 +75,14 @@ def network_policies(training: Training) -> list[Object]:
         ],
         "ports": [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}],
     }
+
+
+def network_policies(training: Training) -> list[Object]:
+    """Nothing passes in the namespace, except between the pods of one run on its ports, and to the cluster's DNS."""
+    own = {"matchLabels": {NAME_LABEL: training.name}}
+    # A rule without ports would admit all of them.
+    between = [{"podSelector": own}] if training.ports else []
+    ports = [{"port": port, "protocol": "TCP"} for port in training.ports]
     return [
         policy(training, DEFAULT_DENY, {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}),
         policy(
@@ -88,7 +92,7 @@ def network_policies(training: Training) -> list[Object]:
                 "podSelector": own,
                 "policyTypes": ["Ingress", "Egress"],
                 "ingress": [{"from": between, "ports": ports}] if between else [],
-                "egress": [*([{"to": between, "ports": ports}] if between else []), dns],
+                "egress": [*([{"to": between, "ports": ports}] if between else []), dns_egress()],
             },
         ),
     ]

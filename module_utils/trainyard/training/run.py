@@ -14,6 +14,7 @@ from ..core.waiter import wait_until
 from ..kube.api import Api, Object, describe
 from ..kube.apply import plan_objects
 from . import record
+from .data_import import DataImport
 from .follow import Follower, Settings
 from .jobset import spec_hash
 from .model import Logs, Role, Training
@@ -121,8 +122,13 @@ class Run:
             do = partial(self._submit, live, "fresh" if restart else resume, wait=wait)
             step = Step(f"{'Run' if wait else 'Submit'} training {training.name}: {training.size}", do)
         end = "Completed" if wait and not training.endless else None
+        steps = [step]
+        if choice == SUBMIT and training.data_import:
+            bring = DataImport(self._api, training, training.data_import, self._say).bring
+            what = f"Have {training.data_import.url} on the claim {training.data_claim}"
+            steps.insert(0, Step(f"{what} as {training.data_folder}", bring))
         return Plan(
-            [*around.steps, step],
+            [*around.steps, *steps],
             {**around.before, "training": {"hash": hash_of(found), "ended": ended(live)}},
             {
                 **around.after,

@@ -10,8 +10,8 @@ from typing import Any
 
 from ..core.errors import TrainyardError
 from .arguments import FLAGS, ROLE, TRAINING, Fault, fault, nearest, validated
-from .checks import flag_faults, role_faults, training_faults
-from .model import Login, Logs, Role, Success, Training, Volume
+from .checks import data_faults, flag_faults, role_faults, training_faults
+from .model import Import, Login, Logs, Role, Success, Training, Volume
 from .roles import TOPOLOGIES, Topology
 
 VARIABLE = "workloads_trainings"
@@ -58,7 +58,7 @@ def check(data: Mapping[str, Any], login: Login | None = None) -> tuple[Training
     present = {name: roles[name] for name in (shape.roles if shape else ()) if name in roles and roles[name].replicas}
     success = known["success"]
     source = known.get("data") or {}
-    faults = training_faults(known, flags, present)
+    faults = [*training_faults(known, flags, present), *data_faults(source)]
     if faults:
         return None, faults
     training = Training(
@@ -67,12 +67,22 @@ def check(data: Mapping[str, Any], login: Login | None = None) -> tuple[Training
         logs=Logs(**known["logs"]),
         data_image=source.get("image") or "",
         data_claim=source.get("claim") or "",
+        data_folder=source.get("folder") or "",
+        data_import=_import(source),
         code=known.get("code") or "",
         success=Success(success["metric"], float(success["at_least"])) if isinstance(success, Mapping) else Success(),
         login=login,
         **{key: known[key] for key in _PLAIN},
     )
     return training, []
+
+
+def _import(source: Mapping[str, Any]) -> Import | None:
+    """What has to be brought onto the claim first."""
+    if not source.get("url"):
+        return None
+    texts = {key: str(source.get(key) or "") for key in ("url", "code", "authority")}
+    return Import(sha256=str(source["sha256"]).lower(), image=str(source.get("runtime") or ""), **texts)
 
 
 _PLAIN = (

@@ -49,11 +49,11 @@ def refuse_another_workload(training: Training, *there: Object | None) -> None:
 
 
 def refuse_what_has_no_place(api: Api, training: Training) -> None:
-    """What would wait for ever: more GPUs in a pod than any node has, a Secret that is not there.
+    """What would wait for ever: more GPUs in a pod than any node has, a Secret or a claim that is not there.
 
     :raises TrainyardError: names all of them.
     """
-    faults = [*_gpu_faults(api, training), *_secret_faults(api, training)]
+    faults = [*_gpu_faults(api, training), *_secret_faults(api, training), *_claim_faults(api, training)]
     if faults:
         raise TrainyardError(
             f"The training {training.name} cannot start: {'; '.join(faults)}.", remedy="Nothing was changed."
@@ -89,6 +89,13 @@ def _secret_faults(api: Api, training: Training) -> Iterator[str]:
                 missing = "there is no Secret" if found is None else f"the key {key} is missing in the Secret"
                 yield f"{missing} {training.namespace}/{name}"
                 break
+
+
+def _claim_faults(api: Api, training: Training) -> Iterator[str]:
+    named = {volume.claim for role in training.roles.values() for volume in role.volumes} | {training.data_claim}
+    for name in sorted(filter(None, named)):
+        if api.get("v1", "PersistentVolumeClaim", name, training.namespace) is None:
+            yield f"there is no claim {training.namespace}/{name}"
 
 
 def submit(

@@ -167,6 +167,8 @@ def _volumes(training: Training, role: Role) -> tuple[list[Object], list[Object]
         )
         found.append((volume.name, volume.mount, volume.read_only, source))
     mounts = [{"name": n, "mountPath": path, **({"readOnly": True} if fixed else {})} for n, path, fixed, _ in found]
+    if training.data_folder:
+        mounts = [{**each, "subPath": training.data_folder} if each["name"] == "data" else each for each in mounts]
     return [{"name": name, **source} for name, _, _, source in found], mounts
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tarfile
 from pathlib import Path
@@ -110,3 +111,23 @@ def test_the_code_of_this_repository_is_trainings_and_nothing_else(root) -> None
     names = [str(path.relative_to(root / folder.path)) for path in lock.tree_files(root / folder.path)]
     assert "training/mnist_ps/main.py" in names
     assert [name for name in names if not name.endswith(".py") or name.startswith(("images/", "catalogue"))] == []
+
+
+def test_an_archive_is_the_same_bytes_from_the_same_files(project, tmp_path) -> None:
+    recipe = {"kind": "archive", "version": "1", "file": "set.tar", "files": {"a/main.py": "project:code/main.py"}}
+    (project / "lock.yml").write_text(yaml.safe_dump({"schema": 1, "artefacts": {"set": recipe}}))
+    digests = []
+    for name in ("first", "second"):
+        needed = Assembly(
+            lock.load(project / "lock.yml"), ["set"], Store(tmp_path / name), Context(project, tmp_path / name, ""),
+            "source", delivered=None,
+        )  # fmt: skip
+        needed.build_missing(Progress(None))
+        facts = needed.result()["set"]
+        content = (Path(facts["path"]) / facts["file"]).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == facts["sha256"]
+        with tarfile.open(Path(facts["path"]) / "set.tar") as stream:
+            assert [member.name for member in stream] == ["a", "a/main.py"]
+        digests.append(facts["sha256"])
+        (project / "code/main.py").touch()
+    assert digests[0] == digests[1]

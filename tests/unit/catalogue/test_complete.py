@@ -117,10 +117,10 @@ def test_a_run_has_its_own_name_or_that_of_its_workload() -> None:
     assert run_name({"workload": "mnist_ps", "run": "wide"}) == "wide"
 
 
-def test_lists_and_sources_are_replaced_and_mappings_joined() -> None:
+def test_lists_are_replaced_and_mappings_joined() -> None:
     below = {"command": ["a"], "data": {"image": "i"}, "worker": {"env": {"A": 1}}}
     above = {"command": ["b"], "data": {"claim": "c"}, "worker": {"env": {"B": 2}}}
-    expected = {"command": ["b"], "data": {"claim": "c"}, "worker": {"env": {"A": 1, "B": 2}}}
+    expected = {"command": ["b"], "data": {"image": "i", "claim": "c"}, "worker": {"env": {"A": 1, "B": 2}}}
     assert merged(below, above) == expected
 
 

@@ -56,9 +56,15 @@ def test_gpus_are_for_the_role_that_computes(workload: str, role: str) -> None:
 
 @pytest.mark.parametrize(
     ("data", "source"),
-    [("mine", {"claim": "mine"}), ("reg/set:1", {"image": "reg/set:1"}), ("set@sha256:1", {"image": "set@sha256:1"})],
+    [
+        ("mine", {"source": "claim", "claim": "mine", "folder": ""}),
+        ("reg/set:1", {"source": "image", "image": "reg/set:1"}),
+        ("set@sha256:1", {"source": "image", "image": "set@sha256:1"}),
+        ("import", {"source": "import"}),
+        ("image", {"source": "image"}),
+    ],
 )
-def test_data_is_a_claim_or_an_image(data: str, source: dict[str, str]) -> None:
+def test_data_is_a_source_of_the_entry_or_a_claim_or_an_image(data: str, source: dict[str, str]) -> None:
     assert called(workload="script", data=data).wanted["data"] == source
 
 

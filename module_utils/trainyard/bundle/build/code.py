@@ -1,7 +1,9 @@
-"""The project's own code as an image, without podman: an edit makes anew what takes no time, and no runtime."""
+"""What is packed without podman: the project's own code as an image, whose edit makes no runtime anew, and data as an
+archive that sites serve."""
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from pathlib import Path
 from typing import Any
@@ -27,3 +29,19 @@ def code(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     shutil.rmtree(work, ignore_errors=True)
     reference = artefact.recipe["reference"].format(version=artefact.version)
     return {"reference": reference, "digest": image.digest, "layout": LAYOUT}
+
+
+def archive(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
+    """Pack files into a plain tar (kind `archive`), the same bytes on every machine.
+
+    Recipe: `file`, its name, `files` (path in the archive -> reference).
+    Facts: `file`, and its `sha256`.
+    """
+    work = context.cache / "work" / f"archive-{artefact.name}"
+    shutil.rmtree(work, ignore_errors=True)
+    context.copy(artefact.recipe["files"], work)
+    name = artefact.recipe["file"]
+    content = layout.tar(work, folder.read(work))
+    (out / name).write_bytes(content)
+    shutil.rmtree(work, ignore_errors=True)
+    return {"file": name, "sha256": hashlib.sha256(content).hexdigest()}

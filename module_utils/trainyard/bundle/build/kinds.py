@@ -25,6 +25,7 @@ BUILDERS: dict[str, tuple[int, Builder]] = {
     "disk": (1, disk.disk),
     "image": (1, image.image),
     "code": (1, code.code),
+    "archive": (1, code.archive),
 }
 
 REVISIONS = {kind: revision for kind, (revision, _) in BUILDERS.items()}

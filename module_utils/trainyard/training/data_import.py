@@ -1,0 +1,159 @@
+"""Bringing a run's data onto its claim before it is submitted, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ..core.errors import TrainyardError
+from ..core.waiter import wait_until
+from ..kube.api import Api, KubeError, Object, describe
+from ..kube.apply import retry
+from .import_job import IMPORT_SECONDS, around, job, name_of, pod_labels
+from .logs import Event, events, last
+from .model import Import, Training
+from .names import HASH_ANNOTATION, JOB_API
+from .places import pod_state
+from .state import ended
+
+GONE_SECONDS = 60.0
+RETRY_SECONDS = 60.0
+
+
+class DataImport:
+    """One import.
+
+    :param say: shows a line of progress to the user.
+    """
+
+    def __init__(self, api: Api, training: Training, wanted: Import, say: Callable[[str], None]) -> None:
+        self._api, self._training, self._wanted = api, training, wanted
+        self._say = lambda line: say(f"data of {training.name}: {line}")
+        self._job = job(training, wanted)
+
+    def bring(self) -> None:
+        """Have the data on the claim, or find that it is there; what was broken off is taken up.
+
+        :raises TrainyardError: it cannot be had, with the program's own words, or its pod does not start in time.
+        """
+        self._give_way_to_none()
+        for obj in around(self._training, self._wanted):
+            retry(partial(self._api.apply, obj), timeout=RETRY_SECONDS)
+        try:
+            self._create()
+            self._follow()
+        finally:
+            self._remove()
+
+    def _give_way_to_none(self) -> None:
+        """Remove a Job that has ended or brings something else; one that is under way is followed."""
+        live = self._find()
+        if live and (ended(live) or _hash(live) != _hash(self._job)):
+            self._delete(live)
+
+    def _create(self) -> None:
+        try:
+            self._api.create(self._job)
+        except KubeError as error:
+            # There is one already, or the answer to this very call was lost: either is the one to follow.
+            if error.status != 409:
+                raise
+
+    def _follow(self) -> None:
+        said: dict[str, Any] = {"line": "", "waiting": self._training.start_timeout}
+
+        def look() -> Object | None:
+            live, pods = self._find(), self._pods()
+            line, found = self._line(pods)
+            if line != said["line"]:
+                said["line"] = line
+                self._say(line)
+            said["waiting"] -= 0 if found or ended(live) else 1
+            return live
+
+        live = wait_until(
+            look,
+            lambda live: live is None or bool(ended(live)) or said["waiting"] < 0,
+            what=f"the data of the run {self._training.name}",
+            timeout=IMPORT_SECONDS,
+            show=lambda _: said["line"],
+        )
+        if ended(live) != "Completed":
+            raise self._failure(said["line"])
+
+    def _line(self, pods: list[Object]) -> tuple[str, list[Event]]:
+        """What the newest pod says, and what it is in while it says nothing."""
+        if not pods:
+            return "its pod is not there yet", []
+        pod = pods[-1]
+        found = events(self._log(pod))
+        if not found:
+            return f"its pod is {': '.join(filter(None, pod_state(pod)))}", []
+        event = found[-1]
+        shown = {"end": event.get("result"), "error": event.get("message")}
+        bytes_ = f"{event['bytes'] / 1e6:.0f} MB" if isinstance(event.get("bytes"), int | float) else ""
+        return ", ".join(str(part) for part in (shown.get(event["event"], event["event"]), bytes_) if part), found
+
+    def _failure(self, line: str) -> TrainyardError:
+        pods = self._pods()
+        text = self._log(pods[-1]) if pods else ""
+        error = last(events(text), "error")
+        line = "; ".join([line, *self._warnings()])
+        return TrainyardError(
+            f"The data of the run {self._training.name} cannot be imported from {self._wanted.url} onto the claim "
+            f"{self._training.data_claim}: {error.get('message') or text.strip()[-500:] or line}",
+            remedy=str(error.get("remedy", "The same call takes it up where it was.")),
+        )
+
+    def _warnings(self) -> list[str]:
+        """The last thing that the cluster says about the Job's pods, which have not started."""
+        found = [
+            (str(event.get("lastTimestamp") or event["metadata"].get("creationTimestamp")), event.get("message", ""))
+            for event in self._api.list("v1", "Event", self._training.namespace)
+            if event.get("type") == "Warning"
+            and str(event["involvedObject"].get("name", "")).startswith(name_of(self._training))
+        ]
+        return [message for _, message in sorted(found)[-1:]]
+
+    def _remove(self) -> None:
+        """The way out goes with the Job."""
+        for obj in around(self._training, self._wanted):
+            self._api.delete(obj["apiVersion"], obj["kind"], obj["metadata"]["name"], self._training.namespace)
+        if live := self._find():
+            self._delete(live)
+
+    def _delete(self, live: Object) -> None:
+        meta = live["metadata"]
+        self._api.delete(JOB_API, "Job", meta["name"], self._training.namespace, uid=meta.get("uid", ""))
+        wait_until(
+            self._find,
+            lambda found: found is None,
+            what=f"the Job {meta['name']} to be gone",
+            timeout=GONE_SECONDS,
+            interval=0.5,
+            show=lambda found: f"{describe(found or {})} is there",
+        )
+
+    def _find(self) -> Object | None:
+        found = self._api.get(JOB_API, "Job", name_of(self._training), self._training.namespace)
+        return {"apiVersion": JOB_API, "kind": "Job", **found} if found else None
+
+    def _pods(self) -> list[Object]:
+        labels = ",".join(f"{key}={value}" for key, value in pod_labels(self._training).items())
+        found = self._api.list("v1", "Pod", self._training.namespace, labels=labels)
+        return sorted(found, key=lambda pod: str(pod["metadata"].get("creationTimestamp")))
+
+    def _log(self, pod: Object) -> str:
+        if pod_state(pod)[0] == "waiting":
+            return ""
+        try:
+            return self._api.log(self._training.namespace, pod["metadata"]["name"], tail=50)
+        except KubeError as error:
+            if error.transient or error.status == 500:
+                return ""
+            raise
+
+
+def _hash(obj: Object) -> str:
+    return str((obj["metadata"].get("annotations") or {}).get(HASH_ANNOTATION))

@@ -1,0 +1,116 @@
+"""The Job that brings data onto a claim: the only pod of a run that may reach a server outside of the cluster."""
+
+from __future__ import annotations
+
+import ipaddress
+import urllib.parse
+
+from ..kube.api import Object
+from ..kube.apply import content_hash
+from .model import Import, Training
+from .names import HASH_ANNOTATION, JOB_API, MANAGED, NAME_LABEL
+from .objects import dns_egress, of_run, policy
+from .pods import container_security, pod_security, pull_secrets
+from .template import CODE
+
+EXIT_REFUSED = 2
+IMPORT_SECONDS = 6 * 3600
+"""For the whole import, whose server may be slow."""
+RETRIES = 3
+"""Each goes on where the one before was."""
+MOUNT = "/datasets"
+AUTHORITY = "/authority"
+
+
+def name_of(training: Training) -> str:
+    """Name of the Job, and of what stands round it."""
+    return f"{training.name}-import"
+
+
+def pod_labels(training: Training) -> dict[str, str]:
+    """Its pod is none of the run's, which may not reach what this one may; no run has such a name."""
+    return {**MANAGED, NAME_LABEL: f"{training.name}.import"}
+
+
+def job(training: Training, wanted: Import) -> Object:
+    """The Job that runs `workloads/data_import` on the training's claim."""
+    said = {"url": wanted.url, "sha256": wanted.sha256, "destination": f"{MOUNT}/{training.data_folder}"}
+    volumes: list[Object] = [
+        {"name": "datasets", "persistentVolumeClaim": {"claimName": training.data_claim}},
+        {"name": "code", "image": {"reference": wanted.code, "pullPolicy": training.image_pull_policy}},
+    ]
+    mounts: list[Object] = [
+        {"name": "datasets", "mountPath": MOUNT},
+        {"name": "code", "mountPath": CODE, "readOnly": True},
+    ]
+    env = [{"name": "PYTHONPATH", "value": CODE}]
+    if wanted.authority:
+        volumes.append({"name": "authority", "configMap": {"name": name_of(training)}})
+        mounts.append({"name": "authority", "mountPath": AUTHORITY, "readOnly": True})
+        env.append({"name": "SSL_CERT_FILE", "value": f"{AUTHORITY}/ca.crt"})
+    container = {
+        "name": "import",
+        "image": wanted.image,
+        "imagePullPolicy": training.image_pull_policy,
+        "command": ["/opt/venv/bin/python", "-m", "data_import.main", *(f"--{key}={it}" for key, it in said.items())],
+        "env": env,
+        "resources": {"limits": {"cpu": "1", "memory": "512Mi"}, "requests": {"cpu": "100m", "memory": "128Mi"}},
+        "securityContext": container_security(),
+        "volumeMounts": mounts,
+    }
+    refused = {"containerName": "import", "operator": "In", "values": [EXIT_REFUSED]}
+    return {
+        "apiVersion": JOB_API,
+        "kind": "Job",
+        "metadata": {
+            "name": name_of(training),
+            "namespace": training.namespace,
+            "labels": MANAGED,
+            "annotations": {HASH_ANNOTATION: content_hash([said, wanted.image, wanted.code])},
+        },
+        "spec": {
+            "backoffLimit": RETRIES,
+            "activeDeadlineSeconds": IMPORT_SECONDS,
+            # Where whoever waits for it does not live to delete it.
+            "ttlSecondsAfterFinished": 600,
+            "podFailurePolicy": {"rules": [{"action": "FailJob", "onExitCodes": refused}]},
+            "template": {
+                "metadata": {"labels": pod_labels(training)},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "automountServiceAccountToken": False,
+                    "enableServiceLinks": False,
+                    **pull_secrets(training),
+                    "securityContext": pod_security(),
+                    "containers": [container],
+                    "volumes": volumes,
+                },
+            },
+        },
+    }
+
+
+def around(training: Training, wanted: Import) -> list[Object]:
+    """What the Job needs: a way to the server of the URL and no other port, and the authority of its certificate."""
+    parts = urllib.parse.urlsplit(wanted.url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    egress = {"to": _peers(parts.hostname or ""), "ports": [{"port": port, "protocol": "TCP"}]}
+    spec = {
+        "podSelector": {"matchLabels": pod_labels(training)},
+        "policyTypes": ["Egress"],
+        "egress": [egress, dns_egress()],
+    }
+    found = [policy(training, name_of(training), spec)]
+    if wanted.authority:
+        meta = {"name": name_of(training), "namespace": training.namespace, "labels": of_run(training)}
+        found.append({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"ca.crt": wanted.authority}})
+    return found
+
+
+def _peers(host: str) -> list[Object]:
+    """A policy knows addresses and no names: what a name leads to is not known here, so it opens the port to all."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return [{"ipBlock": {"cidr": "0.0.0.0/0"}}, {"ipBlock": {"cidr": "::/0"}}]
+    return [{"ipBlock": {"cidr": f"{address}/{address.max_prefixlen}"}}]

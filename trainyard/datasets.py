@@ -1,0 +1,47 @@
+"""Where a training's data comes from: an image, a claim, or an archive that is imported onto a claim."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .references import Defaults
+
+SOURCES = {"image": "image", "import": "url", "claim": "claim"}
+"""Source of data -> the key that tells it."""
+DATASETS = "datasets"
+"""Claim onto which data is imported where nobody names another."""
+IMPORTER = {
+    "runtime": {"repository": "tensorflow", "artefact": "image_tensorflow"},
+    "code": {"repository": "workloads", "artefact": "image_workloads"},
+}
+"""What an import runs in, and what it runs."""
+
+
+def with_source(described: Mapping[str, Any]) -> dict[str, Any]:
+    """With the source of its data named: a name alone, or the one that is given."""
+    data = described.get("data")
+    if isinstance(data, str) and data:
+        data = {"source": data}
+    elif isinstance(data, Mapping) and data and "source" not in data:
+        source = next((name for name, key in SOURCES.items() if data.get(key)), None)
+        # A claim is as its owner has filled it, whatever folder an import of the entry has.
+        data = {**({"folder": ""} if source == "claim" else {}), **data, **({"source": source} if source else {})}
+    return {**described, **({"data": data} if data else {})}
+
+
+def completed(data: Any, site: Defaults) -> Any:
+    """What a run's source of data has, and nothing of the others that its entry offers."""
+    if not isinstance(data, Mapping):
+        return data
+    known = {key: data.get(key) for key in ("image", "claim", "folder", "url", "sha256")}
+    strange = {key: value for key, value in data.items() if key not in (*known, "source")}
+    if data.get("source") == "image":
+        return {**strange, "image": site.reference(known["image"])}
+    if data.get("source") == "claim":
+        return {**strange, "claim": known["claim"], "folder": known["folder"]}
+    if data.get("source") == "import":
+        programs = {key: site.reference(image) for key, image in IMPORTER.items()}
+        found = {**strange, **known, **programs, **site.archive(str(known["url"] or ""))}
+        return {**found, "image": None, "claim": known["claim"] or DATASETS}
+    return dict(data)
