@@ -28,8 +28,10 @@ class InMemory:
         """The whole training set, for ever; read once."""
         return tf.data.Dataset.from_tensors(0).map(lambda _: self.load()).cache().repeat()
 
-    def batch(self, element: Any, numbers: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return tuple(tf.gather(part, numbers) for part in element)
+    def batches(
+        self, element: Any, first: tf.Tensor, end: tf.Tensor, numbers: Callable[[tf.Tensor], tf.Tensor]
+    ) -> Callable[[tf.Tensor], tuple[tf.Tensor, ...]]:
+        return lambda step: tuple(tf.gather(part, numbers(step)) for part in element)
 
     def held_out(self, size: int) -> Iterator[tuple[np.ndarray, ...]]:
         arrays = self.load_held_out()

@@ -40,8 +40,10 @@ def make_train_call(workload: Workload, model: Model, adam: Adam, counters: Coun
     config, data = workload.config, workload.data
     parameters = pieces(model.parameters())
 
-    def one_step(element: Any, step: tf.Tensor, lane: tf.Tensor) -> tf.Tensor:
-        batch = data.batch(element, example_numbers(step, config.batch_size, data.count, config.seed))
+    def numbers(step: tf.Tensor) -> tf.Tensor:
+        return example_numbers(step, config.batch_size, data.count, config.seed)
+
+    def one_step(batch: tuple[tf.Tensor, ...], step: tf.Tensor, lane: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
             loss = model.loss(*batch)
         updates = adam.apply(tape.gradient(loss, parameters), step + 1)
@@ -59,9 +61,10 @@ def make_train_call(workload: Workload, model: Model, adam: Adam, counters: Coun
     ) -> tuple[tf.Tensor, tf.Tensor]:
         element = next(source)
         start = tf.maximum(first, tf.gather(counters.next_step, lane))
+        batches = data.batches(element, start, first + count, numbers)
         total = tf.constant(0.0)
         for step in tf.range(start, first + count):
-            total += one_step(element, step, lane)
+            total += one_step(batches(step), step, lane)
         return total, tf.maximum(first + count - start, 0)
 
     return train_call

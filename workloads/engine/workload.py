@@ -33,7 +33,7 @@ class Model(Protocol):
 
 class Data(Protocol):
     """A training set whose examples have numbers, and a held-out set. `engine.memory` has one for what fits into
-    memory."""
+    memory, `engine.records` one for what does not."""
 
     @property
     def count(self) -> int:
@@ -42,10 +42,17 @@ class Data(Protocol):
     def source(self) -> tf.data.Dataset:
         """Made once on every worker; each call of the chief takes one element of it."""
 
-    def batch(self, element: Any, numbers: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """The training examples with these numbers, int64 [n], as the model's `loss` wants them.
+    def batches(
+        self, element: Any, first: tf.Tensor, end: tf.Tensor, numbers: Callable[[tf.Tensor], tf.Tensor]
+    ) -> Callable[[tf.Tensor], tuple[tf.Tensor, ...]]:
+        """What the steps of one call train on, as the model's `loss` wants it. Called on a worker, inside of a
+        `tf.function`.
 
         :param element: of the source.
+        :param first: the call's first step, int64 scalar.
+        :param end: the step after its last.
+        :param numbers: those of a step's examples, int64 [n].
+        :returns: the examples of a step; it is asked for each step once, in order.
         """
 
     def held_out(self, size: int) -> Iterator[tuple[np.ndarray, ...]]:

@@ -1,0 +1,90 @@
+"""Records give the same examples for the same step as the set in memory."""
+
+import pytest
+
+from lib import idx_files
+from lib.errors import InputError
+
+np = pytest.importorskip("numpy")
+tf = pytest.importorskip("tensorflow")
+from engine.order import example_numbers  # noqa: E402
+from engine.records import Records  # noqa: E402
+from lib import record_files  # noqa: E402
+from training.cnn_ps.data import mnist  # noqa: E402
+from training.cnn_ps.write_records import SHARDS, write  # noqa: E402
+
+TRAIN, TEST, BATCH = 70, 16, 16
+"""No multiple of the shards' number, nor of the batch size."""
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """The same set, each image another, as idx files and as records."""
+    files = idx_files.write(tmp_path / "idx", TRAIN, TEST)
+    images = files / "train-images-idx3-ubyte"
+    noise = np.random.default_rng(1).integers(0, 256, TRAIN * 784, np.uint8)
+    images.write_bytes(images.read_bytes()[:16] + noise.tobytes())
+    write(files, tmp_path / "records/data")
+    return files, tmp_path / "records"
+
+
+def batches(data, first, end):
+    """What a call that does these steps sees."""
+
+    @tf.function
+    def call(element, first, end):
+        feed = data.batches(element, first, end, lambda step: example_numbers(step, BATCH, data.count, 1))
+        seen = tf.TensorArray(tf.uint8, tf.cast(end - first, tf.int32), element_shape=[BATCH, 785])
+        for step in tf.range(first, end):
+            images, labels = feed(step)
+            seen = seen.write(tf.cast(step - first, tf.int32), tf.concat([images, labels[:, tf.newaxis]], 1))
+        return seen.stack()
+
+    element = next(iter(data.source()))
+    return call(element, *(tf.constant(number, tf.int64) for number in (first, end))).numpy()
+
+
+def test_steps_see_the_same_examples(folders):
+    in_memory, records = map(mnist, folders)
+    assert isinstance(records, Records) and not isinstance(in_memory, Records)
+    assert records.count == in_memory.count == TRAIN
+    # Over the end of an epoch, of which there are four steps.
+    whole = batches(records, 0, 10)
+    assert len({example.tobytes() for example in whole[:4].reshape(-1, 785)}) == 4 * BATCH
+    np.testing.assert_array_equal(whole, batches(in_memory, 0, 10))
+    # A call that goes on in the middle.
+    np.testing.assert_array_equal(batches(records, 3, 7), whole[3:7])
+    assert batches(records, 5, 5).shape == (0, BATCH, 785)
+
+
+def test_the_held_out_set_is_the_same(folders):
+    for one, other in zip(*(data.held_out(10) for data in map(mnist, folders)), strict=True):
+        for mine, theirs in zip(one, other, strict=True):
+            assert mine.dtype == theirs.dtype
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_shards_share_the_records(folders):
+    training = record_files.RecordSet.open(folders[1] / "data", "training")
+    table = training.table().numpy()
+    assert (len(training.shards), table.shape) == (SHARDS, (TRAIN, 2))
+    assert {*np.bincount(table[:, 0])} == {8, 9}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("records.json", "{", r"records\.json does not describe the set training \(JSON"),
+        ("records.json", '{"held_out": {}}', r"does not describe the set training \(KeyError"),
+        ("training.places", "short", r"training\.places is missing or has not 1120 bytes"),
+        (
+            "held_out-00003-of-00008.tfrecord",
+            "cut",
+            r"held_out-00003-of-00008\.tfrecord is missing or has not \d+ bytes",
+        ),
+    ],
+)
+def test_damaged_files_are_named(folders, name, content, words):
+    (folders[1] / "data" / name).write_text(content)
+    with pytest.raises(InputError, match=words):
+        mnist(folders[1])
