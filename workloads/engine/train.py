@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -145,8 +144,9 @@ class _Training:
         progress = Progress(self._log, config.report_every, config.train_steps, self._start)
         begun = time.monotonic()
         self._watchdog.beat("training", self._step)
-        examples = iter(self._coordinator.create_per_worker_dataset(self._data.source))
-        calls = Calls(dispatcher, pace, functools.partial(self._schedule, examples), config.stall_timeout)
+        # Not a local variable: see `_KEPT`.
+        self._examples = iter(self._coordinator.create_per_worker_dataset(self._data.source))
+        calls = Calls(dispatcher, pace, self._schedule, config.stall_timeout)
         while True:
             if not preemption.requested:
                 calls.hand_out()
@@ -171,9 +171,9 @@ class _Training:
             dispatcher.pass_barrier()
         self._loop_seconds = time.monotonic() - begun
 
-    def _schedule(self, examples: Iterator[Any], call: Call) -> Any:
+    def _schedule(self, call: Call) -> Any:
         numbers = [tf.constant(number, tf.int64) for number in (call.lane, call.first, call.count)]
-        return self._coordinator.schedule(self._state.train_call, args=(examples, *numbers))
+        return self._coordinator.schedule(self._state.train_call, args=(self._examples, *numbers))
 
     def _result(self, ended: Ended) -> tuple[float, int]:
         """What a call returned: the sum of its losses, and of how many steps."""
