@@ -1,18 +1,20 @@
 #!/usr/bin/python
-"""Run a distributed training on a cluster and wait for its verdict."""
+"""Run a training or a service on a cluster. Longer than usual: it documents every key of a description."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: training
-short_description: Run a distributed training and wait for its end
+short_description: Run a distributed training and wait for its end, or a service until it answers
 description:
   - Submits a training as a JobSet with everything that it needs round it, shows its progress, waits a bounded time for
     its end, keeps the logs of all roles on the controller and records the result in the cluster.
   - A training whose success is on record is not run again until its description changes.
   - A training that goes on is never ended, unless O(replace) or O(state=restarted) says so.
   - Fails, with the last lines of every role's log, when the training does not succeed.
+  - A description of the topology C(service) becomes a Deployment that goes on until it is stopped, with a Service and
+    a token, which is made once, kept in a Secret and written to O(token_dir). The token is never shown.
 options:
   kubeconfig:
     description: Path of the kubeconfig.
@@ -28,7 +30,7 @@ options:
       topology:
         description: Which roles it has.
         type: str
-        choices: [parameter_server, multi_worker, single]
+        choices: [parameter_server, multi_worker, single, service]
         default: parameter_server
       namespace: {description: Namespace of its pods., type: str, default: trainings}
       roles:
@@ -78,6 +80,7 @@ options:
           code: {description: Image with the program that fetches it., type: str}
           authority: {description: 'Certificate authority of its server, PEM.', type: str}
       code: {description: Reference of an image with code that comes first in Python's path., type: str}
+      token: {description: Variable in which a service gets the token that it asks for., type: str}
       logs:
         description: Where the run's files lie.
         type: dict
@@ -127,6 +130,10 @@ options:
     description: Folder on the controller for the logs of all roles.
     type: path
     required: true
+  token_dir:
+    description: Folder on the controller for the tokens of services; needed for those.
+    type: path
+    default: ''
   isolation_probe:
     description: Whether a pod outside the run tries the run's ps port while it trains.
     type: bool
@@ -228,6 +235,7 @@ from ansible.module_utils.trainyard.training.jobset import run_object
 from ansible.module_utils.trainyard.training.model import Login
 from ansible.module_utils.trainyard.training.objects import surroundings
 from ansible.module_utils.trainyard.training.run import Run, Settings
+from ansible.module_utils.trainyard.training.service import Service
 from ansible.module_utils.trainyard.training.spec import parse_training
 
 ARGUMENT_SPEC = {
@@ -238,6 +246,7 @@ ARGUMENT_SPEC = {
     "resume": {"type": "str", "choices": ["auto", "fresh"], "default": "auto"},
     "wait": {"type": "bool", "default": True},
     "log_dir": {"type": "path", "required": True},
+    "token_dir": {"type": "path", "default": ""},
     "isolation_probe": {"type": "bool", "default": True},
     "isolation_control": {"type": "str", "default": "kubernetes.default.svc,443"},
     "pull_username": {"type": "str"},
@@ -257,7 +266,8 @@ def main() -> None:
     try:
         login = Login(params["pull_username"], params["pull_password"]) if params["pull_username"] else None
         training = parse_training(params["training"], login)
-        settings = Settings(params["log_dir"], params["isolation_probe"], params["isolation_control"])
+        names = ("log_dir", "isolation_probe", "isolation_control", "token_dir")
+        settings = Settings(*(params[name] for name in names))
     except TrainyardError as error:
         fail(module, error)
         return
@@ -265,7 +275,8 @@ def main() -> None:
 
     def make_plan() -> Plan:
         try:
-            run = Run(connect(params["kubeconfig"]), training, settings, Progress(params["progress_file"]))
+            kind = Service if training.shape.back_end == "Deployment" else Run
+            run = kind(connect(params["kubeconfig"]), training, settings, Progress(params["progress_file"]))
             runs.append(run)
             if params["state"] == "absent":
                 return run.remove_plan()

@@ -57,6 +57,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+namespace:
+  description: Where the run is, or was.
+  type: str
+  returned: success
 training:
   description: The record of the run; empty where it was deleted.
   type: dict
@@ -101,7 +105,7 @@ def main() -> None:
         return stops[0].plan(delete=params["delete"])
 
     def make_result() -> dict[str, Any]:
-        return {"training": stops[0].result}
+        return {"training": stops[0].result, "namespace": stops[0].namespace}
 
     run_plan(module, make_plan, make_result)
 

@@ -74,7 +74,7 @@ options:
       topology:
         description: Which roles it has.
         type: str
-        choices: [parameter_server, multi_worker, single]
+        choices: [parameter_server, multi_worker, single, service]
         default: parameter_server
       accuracy_bound:
         description: Held-out accuracy that it must have reached; left out for a program that knows no bound.

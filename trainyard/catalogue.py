@@ -12,7 +12,7 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 FOLDER = Path(__file__).resolve().parents[1] / "workloads" / "catalogue"
 """The project's own entries."""
 
-KINDS = ("training",)
+KINDS = ("training", "service")
 """What an entry may be."""
 
 Catalogue = Mapping[str, Mapping[str, Any]]
@@ -53,4 +53,9 @@ def _entry(path: Path) -> dict[str, Any]:
         raise TrainyardError(f"{path} is no entry of a catalogue.", remedy="It needs a description.")
     if entry.get("kind") not in KINDS:
         raise TrainyardError(f"{path}: the kind is {entry.get('kind')!r}.", remedy=f"Use one of: {', '.join(KINDS)}.")
+    if (entry["kind"] == "service") != (entry.get("topology") == "service"):
+        raise TrainyardError(
+            f"{path}: the kind is {entry['kind']}, and the topology {entry.get('topology')}.",
+            remedy="A service has the kind and the topology service.",
+        )
     return entry

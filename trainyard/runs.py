@@ -121,6 +121,8 @@ def _state(
 def _wanted(live: Object) -> int:
     if live["kind"] == "Job":
         return int(live["spec"].get("parallelism", 1))
+    if live["kind"] == "Deployment":
+        return int(live["spec"].get("replicas", 1))
     jobs = live["spec"]["replicatedJobs"]
     return sum(int(job.get("replicas", 1)) * int(job["template"]["spec"].get("parallelism", 1)) for job in jobs)
 

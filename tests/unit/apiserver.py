@@ -19,11 +19,13 @@ KINDS = {
         "PersistentVolumeClaim",
         "Pod",
         "Secret",
+        "Service",
     ),
     "/apis/apps/v1": ("Deployment",),
     "/apis/admissionregistration.k8s.io/v1": ("ValidatingWebhookConfiguration",),
     "/apis/batch/v1": ("Job",),
     "/apis/jobset.x-k8s.io/v1alpha2": ("JobSet",),
+    "/apis/discovery.k8s.io/v1": ("EndpointSlice",),
     "/apis/networking.k8s.io/v1": ("NetworkPolicy",),
     "/apis/rbac.authorization.k8s.io/v1": ("RoleBinding",),
 }

@@ -62,6 +62,7 @@ TRAINING: dict[str, Any] = {
     "flags": {"type": "dict", "default": {}},
     "data": {"type": "dict", "options": DATA},
     "code": {"type": "str"},
+    "token": {"type": "str"},
     "logs": {
         "type": "dict",
         "required": True,

@@ -190,6 +190,13 @@ def training_faults(known: Mapping[str, Any], flags: Mapping[str, Any], roles: M
         if role.kind.shares and not logs["claim"]:
             want = "it reads what others write, which needs storage that all nodes share (storage_backend)"
             found.append(fault(f"{name}.replicas", role.replicas, want))
+    token, service = known.get("token"), "server" in roles
+    if service and not (token and _ENV_NAME.fullmatch(token)):
+        found.append(
+            Fault("token", "is no name" if token else "is missing", "a service gets its token in this variable")
+        )
+    if token and not service:
+        found.append(Fault("token", "is set", "only a service has a token"))
     success = known["success"]
     if success != "exit_code" and not (
         isinstance(success, Mapping)

@@ -38,11 +38,13 @@ class Settings:
     :param log_dir: folder on the controller for logs; a folder per run and attempt is made in it.
     :param stranger: probe from a pod outside the run while it trains.
     :param control: `host,port` that the stranger must reach.
+    :param token_dir: folder on the controller for the tokens of services, a file for each that its owner alone reads.
     """
 
     log_dir: str
     stranger: bool = True
     control: str = "kubernetes.default.svc,443"
+    token_dir: str = ""
 
 
 class Follower:

@@ -1,5 +1,5 @@
-"""From a training to the object that runs it: a JobSet (jobset.x-k8s.io/v1alpha2, v0.12), or a Job for a single pod.
-Pure data, no cluster.
+"""From a training to the object that runs it: a JobSet (jobset.x-k8s.io/v1alpha2, v0.12), a Job for a single pod, or a
+Deployment for a service. Pure data, no cluster.
 
 How failures travel: a pod failure policy turns an exit code into the reason `PodFailurePolicy` and the message
 "... failed with exit code N matching FailJob rule ..." of its Job; the JobSet's failure policy reads both.
@@ -26,7 +26,7 @@ from .names import (
     WORKLOAD_ANNOTATION,
 )
 from .roles import EXIT_STOPPED
-from .template import pod_template
+from .template import pod_labels, pod_template
 
 EXIT_REFUSED = 2
 EXIT_BOUND = 3
@@ -64,6 +64,15 @@ def spec_hash(training: Training) -> str:
 
 
 def _spec(training: Training, attempt: str, resume: str) -> Object:
+    if training.shape.back_end == "Deployment":
+        name = training.decider.name
+        return {
+            "replicas": 1,
+            # Two at once would write the same files.
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": pod_labels(training, name)},
+            "template": pod_template(training, name, attempt, resume),
+        }
     if training.shape.back_end == "Job":
         (role,) = training.roles.values()
         return {**_job(training, role, attempt, resume), "backoffLimit": training.max_restarts}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 JOBSET_API = "jobset.x-k8s.io/v1alpha2"
 JOB_API = "batch/v1"
-API_VERSIONS = {"JobSet": JOBSET_API, "Job": JOB_API}
-"""Kind of the object that runs a training -> its API version."""
+API_VERSIONS = {"JobSet": JOBSET_API, "Job": JOB_API, "Deployment": "apps/v1"}
+"""Kind of the object that runs a training or a service -> its API version."""
 
 CONTAINER = "tensorflow"
 

@@ -20,7 +20,7 @@ from .names import (
     WORKLOAD_ANNOTATION,
     result_name,
 )
-from .template import logs_claim, volume_claim
+from .template import logs_claim, pod_labels, volume_claim
 
 POLICY_API = "networking.k8s.io/v1"
 DEFAULT_DENY = "default-deny"
@@ -206,11 +206,29 @@ def pull_secret(training: Training) -> list[Object]:
     return [secret]
 
 
+def front(training: Training) -> list[Object]:
+    """The Service of a service, by which `kubectl port-forward` finds its pod. No policy admits anybody else to it."""
+    if training.shape.back_end != "Deployment":
+        return []
+    role = training.decider
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": training.name, "namespace": training.namespace, "labels": of_run(training)},
+            "spec": {
+                "selector": pod_labels(training, role.name),
+                "ports": [{"name": "http", "port": role.port, "targetPort": role.port, "protocol": "TCP"}],
+            },
+        }
+    ]
+
+
 def surroundings(training: Training) -> list[Object]:
     """Everything that has to stand before the run is submitted, in order."""
     shared = [namespace(training), collector_binding(training)]
     around = [*network_policies(training), *pull_secret(training), *volume(training), *node_folders(training)]
-    return [*shared, *around]
+    return [*shared, *around, *front(training)]
 
 
 def result_record(training: Training, result: Mapping[str, Any]) -> Object:

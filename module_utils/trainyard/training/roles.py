@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 STOPPED = "stopped"
 """Stands for the exit code of a pod that was deleted before its exit was seen."""
@@ -62,7 +62,7 @@ class Topology:
     """Roles that make up a training.
 
     :param roles: by their names, in the order in which errors and pages list them.
-    :param back_end: kind of the object that runs them: JobSet, or Job for a single pod.
+    :param back_end: kind of the object that runs them: JobSet, Job for a single pod, or Deployment for a service.
     :param probed: role whose port a pod outside the run must not reach; empty where none listens for certain.
     """
 
@@ -102,6 +102,8 @@ TOPOLOGIES: Mapping[str, Topology] = {
         }
     ),
     "single": Topology({"chief": _ALONE}, back_end="Job"),
+    # Goes on until it is stopped, and may not listen to being told so.
+    "service": Topology({"server": replace(_ALONE, clean_exits=_KILLED)}, back_end="Deployment"),
 }
 
 ROLES = tuple(dict.fromkeys(name for topology in TOPOLOGIES.values() for name in topology.roles))

@@ -70,6 +70,7 @@ def check(data: Mapping[str, Any], login: Login | None = None) -> tuple[Training
         data_folder=source.get("folder") or "",
         data_import=_import(source),
         code=known.get("code") or "",
+        token=known.get("token") or "",
         success=Success(success["metric"], float(success["at_least"])) if isinstance(success, Mapping) else Success(),
         login=login,
         **{key: known[key] for key in _PLAIN},

@@ -29,6 +29,7 @@ STOP_SECONDS = 180.0
 """For pods to save and to end: their grace, and what the node takes besides."""
 DELETE_SECONDS = 300.0
 OWN = (
+    ("v1", "Service"),
     ("v1", "PersistentVolumeClaim"),
     ("v1", "PersistentVolume"),
     ("v1", "Secret"),
@@ -53,6 +54,10 @@ class Stop:
         self._say = say
         self._clock = clock
         self.result: dict[str, Any] = record.read(self._found.kept)
+
+    @property
+    def namespace(self) -> str:
+        return self._found.namespace
 
     def plan(self, *, delete: bool = False) -> Plan:
         """Steps to a run that has stopped.

@@ -26,6 +26,11 @@ CONTROLLER_SECONDS = 120.0
 RELEASE_SECONDS = 120.0
 
 
+def new_attempt() -> str:
+    """Name of a submission: its time, and what tells two at once apart."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+
+
 def runners(training: Training) -> list[Object]:
     """The objects that may run the run of this name: another topology is of another kind."""
     meta = {"name": training.name, "namespace": training.namespace}
@@ -129,7 +134,7 @@ def submit(
     for left in probe_objects(training):
         meta = left["metadata"]
         api.delete(left["apiVersion"], left["kind"], meta["name"], meta["namespace"], grace=0)
-    attempt = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+    attempt = new_attempt()
     _create(api, training, attempt, resume, clock)
     record.keep(api, training, record.submitted(training, attempt))
     say(f"training {training.name}: submitted")

@@ -13,6 +13,8 @@ from .pods import container_security, lost_node_tolerations, pod_security, pull_
 
 CODE = "/opt/trainyard/code"
 """Where code that is not in the image is mounted."""
+TOKEN_KEY = "token"
+"""Key of the Secret that `token_secret` names."""
 THREADS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
 """TensorFlow would take the cores of the node, and be throttled by the limit of the pod."""
 
@@ -50,9 +52,19 @@ def run_folder(training: Training) -> str:
     return f"/logs/{training.name}" if training.logs.claim else "/logs"
 
 
+def token_secret(training: Training) -> str:
+    """Name of the Secret with the token that a service asks for."""
+    return f"{training.name}-token"
+
+
 def volume_claim(training: Training, volume: Volume) -> str:
     """The claim of a volume, which the run makes itself for a folder of the nodes."""
     return volume.claim or f"{training.name}-{volume.name}"
+
+
+def pod_labels(training: Training, role: str) -> dict[str, str]:
+    """Labels by which the pods of a role are found."""
+    return {NAME_LABEL: training.name, ROLE_LABEL: role}
 
 
 def pod_template(training: Training, name: str, attempt: str, resume: str = "auto") -> Object:
@@ -64,6 +76,7 @@ def pod_template(training: Training, name: str, attempt: str, resume: str = "aut
     """
     role = training.roles[name]
     volumes, mounts = _volumes(training, role)
+    service = training.shape.back_end == "Deployment"
     container = {
         "name": CONTAINER,
         "image": role.image,
@@ -72,15 +85,17 @@ def pod_template(training: Training, name: str, attempt: str, resume: str = "aut
         "args": [f"--{key}={value}" for key, value in _flags(training, role, attempt, resume).items()],
         "env": _environment(training, role, resume),
         **({"workingDir": CODE} if training.code else {}),
-        "ports": _ports(role),
+        "ports": _ports(training, role),
         "resources": {"limits": dict(role.limits), "requests": dict(role.requests)},
         "securityContext": container_security(),
         "volumeMounts": mounts,
+        **({"readinessProbe": {"tcpSocket": {"port": role.port}, "periodSeconds": 2}} if service else {}),
     }
     return {
-        "metadata": {"labels": {NAME_LABEL: training.name, ROLE_LABEL: name}},
+        # A Job counts its pods itself.
+        "metadata": {"labels": {**pod_labels(training, name), **({INDEX_LABEL: "0"} if service else {})}},
         "spec": {
-            "restartPolicy": "Never",
+            "restartPolicy": "Always" if service else "Never",
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "terminationGracePeriodSeconds": role.grace,
@@ -127,6 +142,8 @@ def _environment(training: Training, role: Role, resume: str) -> list[Object]:
         *({"name": name, "value": value} for name, value in told.items()),
         *({"name": name, "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}} for name in THREADS),
     ]
+    if training.token:
+        env.append(_variable(training.token, {"secret": token_secret(training), "key": TOKEN_KEY}))
     # The API server refuses a name twice; what the description says has the last word.
     env = [each for each in env if each["name"] not in role.env]
     return env + [_variable(str(name), value) for name, value in role.env.items()]
@@ -139,7 +156,9 @@ def _variable(name: str, value: Any) -> Object:
     return {"name": name, "value": "" if value is None else str(value)}
 
 
-def _ports(role: Role) -> list[Object]:
+def _ports(training: Training, role: Role) -> list[Object]:
+    if training.shape.back_end == "Deployment":
+        return [{"name": "http", "containerPort": role.port, "protocol": "TCP"}]
     if not role.kind.member:
         return []
     named = zip(("tensorflow", "control"), role.ports, strict=False)

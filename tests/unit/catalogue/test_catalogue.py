@@ -36,7 +36,9 @@ def test_one_name_in_two_folders_names_both_files(tmp_path: Path) -> None:
     [
         ("kind: training\n", "needs a description"),
         ("[1]", "is no entry"),
-        ("description: One\nkind: service\n", "the kind is 'service'"),
+        ("description: One\nkind: ritual\n", "the kind is 'ritual'"),
+        ("description: One\nkind: service\n", "the kind is service, and the topology None"),
+        ("description: One\nkind: training\ntopology: service\n", "the kind is training, and the topology service"),
         ("description: One\n", "Use one of: training"),
         ("a: [", "cannot be read"),
     ],

@@ -28,10 +28,10 @@ OPTIONS = %r
 module = AnsibleModule({name: {"type": "raw"} for name in OPTIONS})
 Path(os.environ["TOUCHED"], %r).write_text(module.jsonify(module.params))
 left_alone = os.environ.get("LEFT_ALONE", "")
-module.exit_json(changed=True, training={"result": "running"}, left_alone=left_alone)
+module.exit_json(changed=True, training={"result": "running"}, namespace="trainings", left_alone=left_alone)
 """
 TRAINING = (
-    *("kubeconfig", "training", "state", "replace", "resume", "wait", "log_dir", "isolation_probe"),
+    *("kubeconfig", "training", "state", "replace", "resume", "wait", "log_dir", "token_dir", "isolation_probe"),
     *("isolation_control", "pull_username", "pull_password", "progress_file"),
 )
 PUSH = ("registry", "ca_file", "client_cert", "client_key", "auth_file", "username", "password", "images", "probe")
@@ -54,7 +54,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "library" / "training.py").write_text(RECORD % (TRAINING, "training"), encoding="utf-8")
     (folder / "library" / "oci_push.py").write_text(RECORD % (PUSH, "oci_push"), encoding="utf-8")
     (folder / "library" / "code_image.py").symlink_to(ROOT / "library" / "code_image.py")
-    stop = ("kubeconfig", "run", "confirm", "delete", "progress_file")
+    stop = ("kubeconfig", "run", "log_dir", "confirm", "delete", "progress_file")
     (folder / "library" / "training_stop.py").write_text(RECORD % (stop, "training_stop"), encoding="utf-8")
     return folder
 

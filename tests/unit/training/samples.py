@@ -27,12 +27,15 @@ REPLICAS: dict[str, dict[str, int]] = {
     "parameter_server": {"chief": 1, "ps": 1, "worker": 2},
     "multi_worker": {"ps": 1, "worker": 2},
     "single": {"chief": 1},
+    "service": {"server": 1},
 }
 
 
 def described(**changes: Any) -> dict[str, Any]:
     """The complete description with changes: of flags, of one role, of all roles, or of the training."""
     data = {**DESCRIBED, "flags": dict(DESCRIBED["flags"])}
+    if changes.get("topology") == "service":
+        data |= {"token": "TOKEN", "flags": {}}
     common: dict[str, Any] = {**COMMON}
     own: dict[str, dict[str, Any]] = {"worker": {"requests": {"cpu": "250m"}}}
     for key, value in changes.items():

@@ -36,7 +36,8 @@ def test_every_topology_becomes_an_object(topology: str) -> None:
     assert found["kind"] == TOPOLOGIES[topology].back_end
     jobs = found["spec"].get("replicatedJobs") or [{"template": {"spec": found["spec"]}}]
     for job in jobs:
-        labels = job["template"]["spec"]["template"]["metadata"]["labels"]
+        pods = job["template"]["spec"]["template"] if topology != "service" else found["spec"]["template"]
+        labels = pods["metadata"]["labels"]
         assert labels["trainyard.dev/run"] == "mnist"
         assert labels["trainyard.dev/role"] in TOPOLOGIES[topology].roles
 

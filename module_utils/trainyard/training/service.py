@@ -1,0 +1,155 @@
+"""A service on a cluster: a Deployment that goes on until it is stopped, behind a token that is made once."""
+
+from __future__ import annotations
+
+import base64
+import os
+import secrets
+from functools import partial
+from typing import Any
+
+from ..core.errors import TrainyardError, WaitError
+from ..core.plan import Plan, Step
+from ..kube.api import Object
+from ..kube.apply import Wait, is_met, plan_objects, retry, wait_for
+from . import record
+from .jobset import run_object, spec_hash
+from .names import NAME_LABEL
+from .objects import collector_binding, of_run, surroundings
+from .places import newest, pod_state
+from .run import Run
+from .state import attempt_of, hash_of, live_object
+from .submit import new_attempt, refuse_another_workload, refuse_what_has_no_place
+from .template import TOKEN_KEY, token_secret
+
+TOKEN_BYTES = 32
+RETRY_SECONDS = 60.0
+LAST_LINES = 12
+
+
+class Service(Run):
+    """One service on one cluster."""
+
+    def plan(self, *, restart: bool = False, may_end: bool = False, resume: str = "auto", wait: bool = True) -> Plan:
+        """Steps to a service that answers; none if it does, or if it runs by another description.
+
+        :param restart: a new pod, whatever is there.
+        :param may_end: change one that runs by another description, which ends what goes on in it.
+        :param resume: has no meaning: its files are as it left them.
+        :param wait: until it answers.
+        :raises TrainyardError: the name is that of another workload's run, or its pod could never start.
+        """
+        training = self._training
+        found = record.find(self._api, training.namespace, training.name)
+        live = live_object(self._api, training.namespace, training.name)
+        refuse_another_workload(training, live, found)
+        known = {"name": training.name, **record.read(found)}
+        if live and hash_of(live) != spec_hash(training) and not (may_end or restart):
+            self.left_alone = f"{training.name} runs by another description than this one, and was left alone"
+            self.result = known
+            return plan_objects(self._api, [collector_binding(training)])
+        self._training = training = self._where_the_files_are(needed=True)
+        refuse_what_has_no_place(self._api, training)
+        same = live is not None and hash_of(live) == spec_hash(training) and not restart
+        attempt = attempt_of(live) if same else new_attempt()
+        around = plan_objects(self._api, [*surroundings(training), run_object(training, attempt)])
+        steps = list(around.steps)
+        # The pod would wait for it.
+        first = next((index for index, step in enumerate(steps) if "Deployment" in step.what), len(steps))
+        if self._token() is None:
+            steps.insert(first, Step(f"Make a token for {training.name}", self._make_token))
+        if wait and (steps or not (live and is_met(live, "RolledOut"))):
+            steps.append(Step(f"Wait until {training.name} answers", self._wait))
+        if not self._token_is_kept():
+            steps.append(Step(f"Write the token of {training.name} to {self._token_file}", self._keep_token))
+        told = {**record.submitted(training, attempt), "reach": self._reach()}
+        if known.get("attempt") == attempt and known.get("result") == record.RUNNING:
+            self.result = known
+        else:
+            self.result = told
+            keep = partial(record.keep, self._api, training, told)
+            steps.append(Step(f"Record that {training.name} runs", keep))
+        return Plan(steps, around.before, around.after)
+
+    def remove_plan(self) -> Plan:
+        """Steps that delete the service and what was made for it, its token too; its files stay."""
+        plan, training = super().remove_plan(), self._training
+        name = token_secret(training)
+        if self._token() is None:
+            return plan
+        delete = partial(self._api.delete, "v1", "Secret", name, training.namespace)
+        return Plan([*plan.steps, Step(f"Delete Secret {name}", delete)], plan.before, plan.after)
+
+    @property
+    def _token_file(self) -> str:
+        return os.path.join(self._settings.token_dir, f"{self._training.namespace}-{self._training.name}")
+
+    def _reach(self) -> str:
+        training = self._training
+        port = training.decider.port
+        return (
+            f"kubectl --namespace {training.namespace} port-forward service/{training.name} {port}, then "
+            f"http://127.0.0.1:{port}/ with the token in {self._token_file}"
+        )
+
+    def _token(self) -> str | None:
+        training = self._training
+        found = self._api.get("v1", "Secret", token_secret(training), training.namespace)
+        value = ((found or {}).get("data") or {}).get(TOKEN_KEY)
+        return base64.b64decode(value).decode() if value else None
+
+    def _make_token(self) -> None:
+        training = self._training
+        meta = {"name": token_secret(training), "namespace": training.namespace, "labels": of_run(training)}
+        value = base64.b64encode(secrets.token_urlsafe(TOKEN_BYTES).encode()).decode()
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": {TOKEN_KEY: value}}
+        retry(partial(self._api.apply, secret), timeout=RETRY_SECONDS)
+
+    def _token_is_kept(self) -> bool:
+        try:
+            with open(self._token_file, encoding="utf-8") as stream:
+                kept = stream.read()
+        except OSError:
+            return False
+        return kept == f"{self._token()}\n" and os.stat(self._token_file).st_mode & 0o077 == 0
+
+    def _keep_token(self) -> None:
+        """On the controller, for its owner alone: the folder first, so that nobody reads what was there before."""
+        try:
+            os.makedirs(self._settings.token_dir, mode=0o700, exist_ok=True)
+            file = os.open(self._token_file, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+            with open(file, "w", encoding="utf-8") as stream:
+                os.fchmod(stream.fileno(), 0o600)
+                stream.write(f"{self._token()}\n")
+        except OSError as error:
+            raise TrainyardError(
+                f"The token cannot be kept in {self._token_file}: {error.strerror}.",
+                remedy="Choose another workloads_token_dir.",
+            ) from error
+
+    def _wait(self) -> None:
+        training = self._training
+        place = {"name": training.name, "namespace": training.namespace}
+        waits = [Wait("Deployment", "RolledOut", **place), Wait("Service", "Serving", **place)]
+        try:
+            wait_for(self._api, waits, timeout=training.start_timeout)
+        except WaitError as error:
+            told = [part for pod in self._pods() for part in self._told(pod)]
+            raise TrainyardError(
+                "\n".join([f"The service {training.name} does not answer. {error.message}", *told]),
+                remedy="It is left as it is: what it says may help, and train_stop.yml ends it.",
+            ) from error
+        self._say(f"service {training.name}: {self._reach()}")
+
+    def _pods(self) -> list[Object]:
+        labels = f"{NAME_LABEL}={self._training.name}"
+        return list(newest(self._api.list("v1", "Pod", self._training.namespace, labels=labels)).values())
+
+    def _told(self, pod: Object) -> list[str]:
+        """What a pod is in, and its last lines."""
+        state, why = pod_state(pod)
+        name = pod["metadata"]["name"]
+        lines: list[Any] = []
+        if state != "waiting":
+            lines = self._api.log(self._training.namespace, name, tail=LAST_LINES).splitlines()
+        return [f"--- {name} is {state} {why}".rstrip(), *lines]
