@@ -154,6 +154,10 @@ def test_a_silent_server_is_lost_and_may_come_back(cluster, monkeypatch):
     process = cluster.start("worker")
     process.send_signal(signal.SIGSTOP)
     assert cluster.news() == ("worker 0", LOST)
+    # Its machine still accepts connections for it, and nobody would answer on them.
+    host, _, number = cluster.members["worker"][0].rpartition(":")
+    with socket.create_connection((host, int(number)), 5) as late:
+        assert late.recv(1) == b""
     process.send_signal(signal.SIGCONT)
     assert cluster.news() == ("worker 0", HERE)
 

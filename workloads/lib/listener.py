@@ -162,9 +162,12 @@ class Listener(threading.Thread):
                 self._hang_up(peer.connection)
         for peer, why in self._gone(now):
             peer.lost = True
-            if peer.worker:
-                cut(peer.host, peer.port)
             self._tell(peer.name, LOST, why)
+        for peer in self._peers.values():
+            if peer.worker and peer.lost:
+                # At each look: where only the process hangs, its machine still accepts connections, and TensorFlow
+                # would wait 20 s for an answer on each new one before it gives the work to another worker.
+                cut(peer.host, peer.port)
         self._looked = time.monotonic()
 
     def _gone(self, now: float) -> list[tuple[_Peer, str]]:
