@@ -142,6 +142,9 @@ options:
     description: Address as C(host,port) that this pod must be able to reach.
     type: str
     default: kubernetes.default.svc,443
+  pull_registry:
+    description: Registry, host and port, that gets to see O(pull_username) and O(pull_password).
+    type: str
   pull_username:
     description: Name with which the nodes pull the images; without it they pull without a login.
     type: str
@@ -238,6 +241,8 @@ from ansible.module_utils.trainyard.training.run import Run, Settings
 from ansible.module_utils.trainyard.training.service import Service
 from ansible.module_utils.trainyard.training.spec import parse_training
 
+LOGIN = ("pull_registry", "pull_username", "pull_password")
+
 ARGUMENT_SPEC = {
     "kubeconfig": {"type": "path", "required": True},
     "training": {"type": "dict", "required": True, "options": TRAINING},
@@ -249,6 +254,7 @@ ARGUMENT_SPEC = {
     "token_dir": {"type": "path", "default": ""},
     "isolation_probe": {"type": "bool", "default": True},
     "isolation_control": {"type": "str", "default": "kubernetes.default.svc,443"},
+    "pull_registry": {"type": "str"},
     "pull_username": {"type": "str"},
     "pull_password": {"type": "str", "no_log": True},
     "progress_file": {"type": "path"},
@@ -258,13 +264,13 @@ ARGUMENT_SPEC = {
 def main() -> None:
     module = AnsibleModule(
         argument_spec=ARGUMENT_SPEC,
-        required_together=[("pull_username", "pull_password")],
+        required_together=[LOGIN],
         supports_check_mode=True,
     )
     params = module.params
     result: dict[str, Any] = {"planned": True, "left_alone": ""}
     try:
-        login = Login(params["pull_username"], params["pull_password"]) if params["pull_username"] else None
+        login = Login(*(params[name] for name in LOGIN)) if params["pull_username"] else None
         training = parse_training(params["training"], login)
         names = ("log_dir", "isolation_probe", "isolation_control", "token_dir")
         settings = Settings(*(params[name] for name in names))

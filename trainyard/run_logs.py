@@ -6,10 +6,12 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.kube.api import Api, KubeError, Object
+from ansible.module_utils.trainyard.kube.apply import retry
 from ansible.module_utils.trainyard.training import found
 from ansible.module_utils.trainyard.training.names import NAME_LABEL
 from ansible.module_utils.trainyard.training.places import decider, newest, pod_state
@@ -17,6 +19,8 @@ from ansible.module_utils.trainyard.training.state import ended, live_object
 
 LOOK_SECONDS = 1.0
 """Between two looks for the next pod of a place."""
+OUTAGE_SECONDS = 60.0
+"""The training goes on while the API server restarts."""
 
 USUAL = ("chief-0", "worker-0")
 """Whose end decides a run, where nothing of it is left to ask; the first of them that it had."""
@@ -82,7 +86,7 @@ def follow(
         name = pod["metadata"]["name"] if pod else ""
         if pod and name != followed and pod_state(pod)[0] != "waiting":
             followed = name
-            yield from _lines(api, place.namespace, name)
+            yield from _lines(api, place.namespace, name, sleep)
             continue
         if _ended(api, place):
             return
@@ -93,7 +97,7 @@ def follow(
         sleep(LOOK_SECONDS)
 
 
-def _lines(api: Api, namespace: str, pod: str) -> Iterator[str]:
+def _lines(api: Api, namespace: str, pod: str, sleep: Callable[[float], None]) -> Iterator[str]:
     """Every line of a pod's log until it ends; a connection that breaks is made again, and no line comes twice."""
     last = ""
     while True:
@@ -105,21 +109,25 @@ def _lines(api: Api, namespace: str, pod: str) -> Iterator[str]:
                     yield text
                     last = stamp
         except KubeError as error:
-            if not error.transient:
+            if error.status == 404:  # The pod is gone.
+                return
+            if not error.transient and error.status != 500:  # 500: its node does not answer.
                 raise
+            sleep(LOOK_SECONDS)
             continue
-        now = api.get("v1", "Pod", pod, namespace)
+        now = retry(partial(api.get, "v1", "Pod", pod, namespace), timeout=OUTAGE_SECONDS)
         if now is None or pod_state(now)[0] == "ended":
             return
 
 
 def _ended(api: Api, place: Place) -> bool:
-    live = live_object(api, place.namespace, place.run)
+    live = retry(partial(live_object, api, place.namespace, place.run), timeout=OUTAGE_SECONDS)
     return live is None or ended(live) is not None
 
 
 def _newest_pod(api: Api, place: Place) -> Object | None:
-    return newest(_pods(api, place.run, place.namespace)).get(place.place)
+    pods = retry(partial(_pods, api, place.run, place.namespace), timeout=OUTAGE_SECONDS)
+    return newest(pods).get(place.place)
 
 
 def _pods(api: Api, run: str, namespace: str | None = None) -> list[Object]:

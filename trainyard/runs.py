@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from ansible.module_utils.trainyard.kube.api import Api, Object
+from ansible.module_utils.trainyard.kube.api import Api, KubeError, Object
 from ansible.module_utils.trainyard.training import found, record
 from ansible.module_utils.trainyard.training.logs import SUCCESSES, Event, events, last
 from ansible.module_utils.trainyard.training.names import NAME_LABEL, ROLE_LABEL
@@ -97,7 +97,13 @@ def _said(api: Api, run: found.Found, pods: Mapping[str, Object]) -> list[Event]
     pod = pods.get(decider(run.live))
     if pod is None or pod_state(pod)[0] == "waiting":
         return []
-    return events(api.log(pod["metadata"]["namespace"], pod["metadata"]["name"], tail=TAIL))
+    try:
+        return events(api.log(pod["metadata"]["namespace"], pod["metadata"]["name"], tail=TAIL))
+    except KubeError as error:
+        # Its node does not answer; the other runs are to be seen all the same.
+        if error.transient or error.status == 500:
+            return []
+        raise
 
 
 def _state(

@@ -89,9 +89,17 @@ def code_layouts(packed: Sequence[Mapping[str, Any]], registry: str, tagged: boo
 
 
 def training_runs(wanted: Wanted, folders: Sequence[str]) -> list[dict[str, Any]]:
-    """Every run as the module `verify_site` has to know it."""
-    site = {"known": False, "logs": {"claim": "-"}}
-    return [_run(each) for each in complete_trainings(wanted, folders, site)]
+    """Every run as the module `verify_site` has to know it.
+
+    :raises AnsibleFilterError: an unknown workload. Nothing else is judged here: where images, archives and files are
+        is not known, and no matter to the verdict.
+    """
+    try:
+        catalogue = read_catalogue(folders)
+        site = Defaults(known=False)
+        return [_run(trainings.complete(each, trainings.entry_of(each, catalogue), site)) for each in wanted]
+    except TrainyardError as error:
+        raise AnsibleFilterError(str(error)) from error
 
 
 def _run(described: Mapping[str, Any]) -> dict[str, Any]:

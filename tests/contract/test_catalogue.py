@@ -76,6 +76,19 @@ def test_the_verdict_knows_bounds_of_programs_that_have_them() -> None:
     assert (second["name"], second["accuracy_bound"], second["stall_timeout"]) == ("b", 0, 9)
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"data": "import"},
+        {"logs": {"path": "/srv/runs", "node": "worker1"}},
+        {"logs": {"claim": "", "storage_class": "fast"}},
+    ],
+)
+def test_the_verdict_asks_for_nothing_that_only_a_run_needs(more: dict[str, Any]) -> None:
+    (run,) = training_runs([{"workload": "mnist_ps", **more}], [])
+    assert run["name"] == "mnist-ps"
+
+
 NEEDED = {"own": {"command": "python worker.py"}}
 """What a user has to say of an entry."""
 

@@ -6,7 +6,7 @@ import copy
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -58,13 +58,16 @@ class Wait:
         return f"{self.kind} {place}{self.name or '*'} to be {self.condition}"
 
 
-def plan_objects(api: Api, objects: Sequence[Mapping[str, Any]], *, timeout: float = 120.0) -> Plan:
+def plan_objects(
+    api: Api, objects: Sequence[Mapping[str, Any]], *, timeout: float = 120.0, hidden: Collection[str] = ("Secret",)
+) -> Plan:
     """Compare objects with the cluster by server-side dry run; the steps apply only those that differ.
 
     A new object whose kind or namespace this plan makes cannot be tried before; its step then says so.
 
     :param objects: whole manifests; the order inside a rank is kept, definitions and namespaces go first.
     :param timeout: seconds that one object's apply may be retried while the server or a webhook starts.
+    :param hidden: kinds of which a diff shows the hash alone.
     :raises KubeError: the server refuses an object that could be tried; nothing was changed then.
     """
     ordered = sorted((_clean(obj) for obj in objects), key=_rank)
@@ -85,8 +88,8 @@ def plan_objects(api: Api, objects: Sequence[Mapping[str, Any]], *, timeout: flo
         verb = "Create" if live is None else "Update"
         note = f" (not validated: {untried})" if untried else ""
         steps.append(Step(f"{verb} {describe(obj)}{note}", partial(_apply, api, obj, timeout)))
-        before[describe(obj)] = _shown(live)
-        after[describe(obj)] = _shown(wanted)
+        before[describe(obj)] = _shown(live, hidden)
+        after[describe(obj)] = _shown(wanted, hidden)
     return Plan(steps, before, after)
 
 
@@ -236,10 +239,10 @@ def _wait(api: Api, waits: Sequence[Wait], timeout: float) -> None:
     wait_for(api, waits, timeout=timeout)
 
 
-def _shown(obj: Object | None) -> Any:
+def _shown(obj: Object | None, hidden: Collection[str]) -> Any:
     """What a diff shows of an object: no secret's data, and no walls of schema."""
     if obj is None:
         return "absent"
-    if obj["kind"] == "Secret":
+    if obj["kind"] in hidden or len(json.dumps(obj)) > DIFF_BYTES:
         return {"sha256": content_hash(obj)}
-    return obj if len(json.dumps(obj)) <= DIFF_BYTES else {"sha256": content_hash(obj)}
+    return obj

@@ -74,8 +74,12 @@ class Logs:
 
 @dataclass(frozen=True)
 class Login:
-    """With which the nodes pull the images of a training."""
+    """With which the nodes pull from one registry.
 
+    :param registry: host, and port if it has one, as image references begin. No other registry gets to see the login.
+    """
+
+    registry: str
     username: str
     password: str = field(repr=False)
 

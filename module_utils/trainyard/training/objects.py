@@ -195,7 +195,7 @@ def pull_secret(training: Training) -> list[Object]:
         return []
     plain = f"{login.username}:{login.password}".encode()
     entry = {"auth": base64.b64encode(plain).decode()}
-    config = {"auths": {image.partition("/")[0]: entry for image in training.images}}
+    config = {"auths": {login.registry: entry}}
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",

@@ -52,7 +52,9 @@ class Service(Run):
         refuse_what_has_no_place(self._api, training)
         same = live is not None and hash_of(live) == spec_hash(training) and not restart
         attempt = attempt_of(live) if same else new_attempt()
-        around = plan_objects(self._api, [*surroundings(training), run_object(training, attempt)])
+        # Its pod has an environment, which is nobody's to see.
+        hidden = ("Secret", "Deployment")
+        around = plan_objects(self._api, [*surroundings(training), run_object(training, attempt)], hidden=hidden)
         steps = list(around.steps)
         # The pod would wait for it.
         first = next((index for index, step in enumerate(steps) if "Deployment" in step.what), len(steps))

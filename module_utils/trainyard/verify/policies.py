@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ..kube.api import Object
 from ..training.names import NAME_LABEL
+from ..training.probe_pods import PROBE_LABEL
 from .verdict import FAIL, PASS, Check
 
 RULES = {"Ingress": ("ingress", "from"), "Egress": ("egress", "to")}
@@ -43,8 +44,9 @@ def _denies_all(policy: Object, direction: str) -> bool:
 
 def _selects(policy: Object, run: str) -> bool:
     """Does the policy hold for pods of the run; label expressions are read as holding, which is the careful side."""
-    selector = policy["spec"].get("podSelector") or {}
-    return (selector.get("matchLabels") or {}).get(NAME_LABEL, run) == run
+    labels = (policy["spec"].get("podSelector") or {}).get("matchLabels") or {}
+    # The pods that probe a run from outside have this label, and those of runs have it not.
+    return PROBE_LABEL not in labels and labels.get(NAME_LABEL, run) == run
 
 
 def _open(policy: Object, direction: str) -> bool:

@@ -32,7 +32,7 @@ module.exit_json(changed=True, training={"result": "running"}, namespace="traini
 """
 TRAINING = (
     *("kubeconfig", "training", "state", "replace", "resume", "wait", "log_dir", "token_dir", "isolation_probe"),
-    *("isolation_control", "pull_username", "pull_password", "progress_file"),
+    *("isolation_control", "pull_registry", "pull_username", "pull_password", "progress_file"),
 )
 PUSH = ("registry", "ca_file", "client_cert", "client_key", "auth_file", "username", "password", "images", "probe")
 SITE = {
@@ -84,6 +84,16 @@ def test_a_training_in_one_line(checkout: Path, tmp_path: Path) -> None:
     assert training["roles"][0]["image"] == "registry.site.lan/t/tensorflow@sha256:" + "1" * 64
     assert (given["wait"], given["resume"], given["replace"]) == (False, "auto", False)
     assert "s3cret" not in output
+
+
+@pytest.mark.parametrize(("verb", "given"), [("train", "workload=mnist_ps"), ("train_stop", "run=a confirm=a")])
+def test_a_limit_without_the_controller_is_no_success(checkout: Path, tmp_path: Path, verb: str, given: str) -> None:
+    """Every play that acts is the controller's: such a call would do nothing and end with 0."""
+    extra = [part for each in given.split() for part in ("-e", each)]
+    arguments = [*extra, "-i", str(site(tmp_path)), "--limit=w1"]
+    status, touched, output = play(checkout, tmp_path, f"playbooks/{verb}.yml", *arguments)
+    assert (status, touched) == (2, set()), output
+    assert "--limit w1 leaves out localhost" in output
 
 
 def test_a_run_that_was_left_alone_is_no_success(

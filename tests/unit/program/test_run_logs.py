@@ -101,8 +101,12 @@ def test_following_goes_on_after_a_broken_connection_and_with_the_next_pod(tmp_p
 
     waits: list[str] = []
 
-    def sleep(_: float) -> None:
-        there.objects[f"{PATH}wide-worker-0-1-9"] = second
+    naps: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        naps.append(seconds)
+        if waits:
+            there.objects[f"{PATH}wide-worker-0-1-9"] = second
 
     found = list(follow(Api(there, stream), Place("wide", "trainings", "worker-1"), waits.append, sleep))
     assert found == ["one", "two", "three"]
@@ -112,6 +116,27 @@ def test_following_goes_on_after_a_broken_connection_and_with_the_next_pod(tmp_p
         ("wide-worker-0-1-9", ""),
     ]
     assert waits == ["waiting for worker-1"]
+    # Neither a connection that is refused nor a place that is empty is asked for without a pause.
+    assert len(naps) == 2
+
+
+@pytest.mark.parametrize("status", [404, 500])
+def test_a_pod_that_goes_while_its_connection_breaks_ends_nothing(status: int) -> None:
+    there = server(PODS[0])
+    calls: list[str] = []
+
+    def stream(path: str, query: list[tuple[str, str]]) -> Iterator[str]:
+        calls.append(path)
+        if len(calls) == 1:
+            raise KubeError("gone", status=status)
+        yield line(1, "one")
+        there.objects[f"{PATH}wide-chief-0-0-0"]["status"]["phase"] = "Succeeded"
+
+    def sleep(_: float) -> None:
+        there.objects[JOBSET] = jobset("Completed")
+
+    found = list(follow(Api(there, stream), Place("wide", "trainings", "chief-0"), lambda _: None, sleep))
+    assert found == {404: [], 500: ["one"]}[status]
 
 
 def test_a_refusal_ends_the_following(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import Api
+from ansible.module_utils.trainyard.kube.api import Api, KubeError
 from ansible.module_utils.trainyard.training.found import Found
 from rich.console import Console
 
@@ -130,6 +130,22 @@ def test_runs_of_all_namespaces_with_what_the_chief_says() -> None:
         ("old", "passed", 2000),
     ]
     assert not server.writes
+
+
+@pytest.mark.parametrize(("status", "rows"), [(500, 1), (403, None)])
+def test_a_node_that_does_not_answer_hides_no_run(status: int, rows: int | None) -> None:
+    server = ApiServer(
+        {
+            "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets/wide": jobset(),
+            **{f"/api/v1/namespaces/trainings/pods/{each['metadata']['name']}": each for each in PODS},
+            "/api/v1/namespaces/trainings/pods/wide-chief-0-0-0/log": status,
+        }
+    )
+    if rows is None:
+        with pytest.raises(KubeError):
+            runs(Api(server), NOW)
+    else:
+        assert [(each.state, each.step) for each in runs(Api(server), NOW)] == [("running", None)]
 
 
 def test_table() -> None:

@@ -40,8 +40,9 @@ def test_volume_on_a_node_or_of_a_class() -> None:
 
 
 def test_the_login_reaches_every_pod_and_stands_in_a_secret_only() -> None:
-    mine = replace(training(), login=Login("reader", "s3cret"))
-    (secret,) = [each for each in surroundings(mine) if each["kind"] == "Secret"]
+    mine = replace(training(), login=Login("registry.example.com", "reader", "s3cret"))
+    assert any(not image.startswith("registry.example.com/") for image in replace(mine, code="other.org/x").images)
+    (secret,) = [each for each in surroundings(replace(mine, code="other.org/x")) if each["kind"] == "Secret"]
     config = json.loads(base64.b64decode(secret["data"][".dockerconfigjson"]))
     assert config == {"auths": {"registry.example.com": {"auth": base64.b64encode(b"reader:s3cret").decode()}}}
     named = [{"name": secret["metadata"]["name"]}]

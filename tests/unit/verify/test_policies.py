@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from ansible.module_utils.trainyard.training.objects import network_policies as real_policies
+from ansible.module_utils.trainyard.training.probe_pods import probe
 from ansible.module_utils.trainyard.verify.policies import network_policies
 from ansible.module_utils.trainyard.verify.verdict import FAIL, PASS
 
@@ -71,4 +72,9 @@ def test_network_policies(policies: list[Any], wrong: str) -> None:
 
 
 def test_policies_of_the_training_module_pass() -> None:
-    assert network_policies("m", real_policies(training(name="m"))).result == PASS
+    one = training(name="m")
+    assert network_policies("m", real_policies(one)).result == PASS
+    # While a run is followed, a pod that is not of it probes it, by a policy of its own that is open to everywhere.
+    prober = [each for each in probe(one, one.roles["ps"], "a,1", seconds=1) if each["kind"] == "NetworkPolicy"]
+    assert prober[0]["spec"]["egress"] == [{}]
+    assert network_policies("m", [*real_policies(one), *prober]).result == PASS
