@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +16,7 @@ CODE = "/opt/trainyard/code"
 """Where code that is not in the image is mounted."""
 TOKEN_KEY = "token"
 """Key of the Secret that `token_secret` names."""
-THREADS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
+THREADS = ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS")
 """TensorFlow would take the cores of the node, and be throttled by the limit of the pod."""
 
 
@@ -120,6 +121,11 @@ def _flags(training: Training, role: Role, attempt: str, resume: str) -> Mapping
     return flags
 
 
+def _cpus(quantity: str) -> float:
+    """CPUs of a quantity such as `500m` or `2`."""
+    return float(quantity.removesuffix("m")) / 1000 if quantity.endswith("m") else float(quantity)
+
+
 def _environment(training: Training, role: Role, resume: str) -> list[Object]:
     told = {"RUN": training.name, "RESUME": resume, "HOME": "/tmp", "PYTHONUNBUFFERED": "1"}
     if cluster(training):
@@ -135,6 +141,9 @@ def _environment(training: Training, role: Role, resume: str) -> list[Object]:
         told |= {"LOG_DIR": run_folder(training), "CHECKPOINT_DIR": f"{run_folder(training)}/checkpoints"}
     if training.code:
         told["PYTHONPATH"] = CODE
+    # At least two: with a limit of one CPU no step was ever done, because an operation that waits for another process had
+    # the only thread.
+    told["TF_NUM_INTEROP_THREADS"] = str(max(2, math.ceil(_cpus(role.limits["cpu"]))))
     index = {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX_LABEL}']"}}
     env: list[Object] = [
         # Must come before its users: the kubelet expands $(NAME) only from variables above.

@@ -103,11 +103,17 @@ def test_every_role_has_time_to_save(role: str) -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_threads_follow_the_limit_and_env_has_the_last_word(role: str) -> None:
-    names = ["TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"]
+    names = ["TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS"]
     env = {each["name"]: each for each in container(role)["env"]}
-    assert [env[name]["valueFrom"] for name in names] == [{"resourceFieldRef": {"resource": "limits.cpu"}}] * 3
+    assert [env[name]["valueFrom"] for name in names] == [{"resourceFieldRef": {"resource": "limits.cpu"}}] * 2
     own = [each for each in container(role, env={"OMP_NUM_THREADS": 1})["env"] if each["name"] == "OMP_NUM_THREADS"]
     assert own == [{"name": "OMP_NUM_THREADS", "value": "1"}]
+
+
+@pytest.mark.parametrize(("cpu", "threads"), [("500m", "2"), ("1", "2"), ("2", "2"), ("2500m", "3"), ("8", "8")])
+def test_operations_that_wait_for_another_process_are_never_alone(cpu: str, threads: str) -> None:
+    env = container("worker", limits={"cpu": cpu, "memory": "1Gi"})["env"]
+    assert [each["value"] for each in env if each["name"] == "TF_NUM_INTEROP_THREADS"] == [threads]
 
 
 @pytest.mark.parametrize(("role", "ports"), [("chief", [8000, 8001]), ("ps", [8000]), ("worker", [8000])])
