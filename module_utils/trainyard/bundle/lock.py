@@ -170,9 +170,13 @@ def _ordered(artefacts: Mapping[str, Artefact]) -> list[str]:
 
 
 def results(artefacts: Mapping[str, Artefact]) -> list[str]:
-    """Names of the artefacts that nothing else in the lock is made from, and that every site needs."""
-    used = {needed for artefact in artefacts.values() for needed in artefact.inputs()}
-    return [name for name, artefact in artefacts.items() if name not in used and not artefact.kind.startswith(BY_NAME)]
+    """Names of the artefacts that nothing else in the lock is made from, and that every site needs.
+
+    What has `on_demand` is made only where it is asked for, and what it is made from counts as if it were not there.
+    """
+    usual = {name: artefact for name, artefact in artefacts.items() if not artefact.recipe.get("on_demand")}
+    used = {needed for artefact in usual.values() for needed in artefact.inputs()}
+    return [name for name, artefact in usual.items() if name not in used and not artefact.kind.startswith(BY_NAME)]
 
 
 def closure(artefacts: Mapping[str, Artefact], wanted: Iterable[str]) -> dict[str, Artefact]:

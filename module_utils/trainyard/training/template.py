@@ -141,8 +141,8 @@ def _environment(training: Training, role: Role, resume: str) -> list[Object]:
         told |= {"LOG_DIR": run_folder(training), "CHECKPOINT_DIR": f"{run_folder(training)}/checkpoints"}
     if training.code:
         told["PYTHONPATH"] = CODE
-    # At least two: with a limit of one CPU no step was ever done, because an operation that waits for another process had
-    # the only thread.
+    # At least two: with one CPU no step was ever done, because an operation that waits for another process had the only
+    # thread.
     told["TF_NUM_INTEROP_THREADS"] = str(max(2, math.ceil(_cpus(role.limits["cpu"]))))
     index = {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX_LABEL}']"}}
     env: list[Object] = [

@@ -43,6 +43,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("kubernetes", "endpoint"),
         ("network", "ready"),
         ("storage", "claims"),
+        ("workloads", "code"),
         ("workloads", "deliver"),
     ):
         (folder / "roles" / role / "tasks" / f"{entry_point}.yml").write_text(TOUCH % "", encoding="utf-8")
