@@ -55,6 +55,9 @@ def test_results_and_closure(tmp_path) -> None:
     machine = {"kind": "disk", "version": "1", "rootfs": "artefact:bottom/a"}
     more = lock.load(write(tmp_path, {**ENTRIES, "machine": machine}))
     assert lock.results(more) == ["top"], "made only where it is asked for by name"
+    larger = {**IMAGE, "context": {}, "on_demand": True, "base": "artefact:top/oci"}
+    more = lock.load(write(tmp_path, {**ENTRIES, "larger": larger}))
+    assert lock.results(more) == ["top"], "made from a result, which is one all the same"
     with pytest.raises(TrainyardError, match=r"has no artefact other\. It has: bottom, middle, side, top"):
         lock.closure(artefacts, ["other"])
 
