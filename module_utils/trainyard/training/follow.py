@@ -21,6 +21,8 @@ from .watch import RunView
 
 SAY_SECONDS = 2.0
 RELEASE_SECONDS = 120.0
+READ_SECONDS = 90.0
+"""For a log that cannot be read at the end: an API server that restarts takes up to a minute."""
 
 REMEDIES = {
     EXIT_REFUSED: "The training refused its input; its last line says what. Change workloads_trainings.",
@@ -81,6 +83,8 @@ class Follower:
         if training.endless and not view.condition("Completed"):
             return self._record(view, attempt, record.RUNNING, isolation=evidence)
         self._release(view, kept)
+        if missing := self._unread(view):
+            raise self._unproven(view, attempt, missing, isolation=evidence, logs=kept.paths)
         found = summary(view.chief, training.flags)
         found["result"], why = outcome(view.in_place, training.success)
         if why:
@@ -146,6 +150,23 @@ class Follower:
             if self._clock.monotonic() > deadline:
                 raise self._failure(view, kept, f"these pods did not go when it ended: {', '.join(view.unreleased())}")
             view.refresh()
+
+    def _unread(self, view: RunView) -> str:
+        """What cannot be read of a run's own account of its end; its node, or the API server, may come back soon."""
+        deadline = self._clock.monotonic() + READ_SECONDS
+        while self._training.says_its_end and view.unread and self._clock.monotonic() < deadline:
+            self._clock.sleep(SAY_SECONDS)
+            view.read_decider()
+        return view.unread if self._training.says_its_end else ""
+
+    def _unproven(self, view: RunView, attempt: str, missing: str, **more: Any) -> TrainyardError:
+        """The error for a run that has ended without an account of its end: neither a success nor a failure."""
+        self._record(view, attempt, record.UNKNOWN, why=missing, **more)
+        return TrainyardError(
+            f"Training {self._training.name} has ended, and how is not known: {missing}.",
+            remedy="Call this again when that node answers, and the log is read then. Once the pod is gone for good, the "
+            "same call goes on from the last checkpoint, which says it anew.",
+        )
 
     def _given_up(self, view: RunView, kept: KeptLogs, why: str) -> TrainyardError:
         """The error for a run that would go on for ever; what runs it is deleted, so that it holds nothing."""

@@ -114,6 +114,14 @@ class KeptLogs:
                 f"The log {path} cannot be kept: {error.strerror}.", remedy="Choose another log_dir."
             ) from error
 
+    def text(self, pod: str) -> str:
+        """What is kept of a pod; empty where nothing is."""
+        try:
+            with open(os.path.join(self.folder, f"{pod}.log"), encoding="utf-8") as stream:
+                return stream.read()
+        except OSError:
+            return ""
+
     @property
     def paths(self) -> list[str]:
         return sorted(path for path in self._roles if os.path.exists(path))

@@ -186,6 +186,12 @@ class Training:
         return tuple(dict.fromkeys(filter(None, found)))
 
     @property
+    def says_its_end(self) -> bool:
+        """Whether its exit code alone does not say that it succeeded: what a metric judges, and programs of ours, which
+        say how many steps they did and how well they learned."""
+        return bool(self.success.metric) or "train_steps" in self.flags
+
+    @property
     def endless(self) -> bool:
         return self.flags.get("train_steps") == 0
 

@@ -18,8 +18,8 @@ from .template import logs_claim, run_folder
 
 RECORD_SECONDS = 60.0
 
-RUNNING, FAILED, STOPPED = "running", "failed", "stopped"
-"""Results of a run beside `SUCCESSES`."""
+RUNNING, FAILED, STOPPED, UNKNOWN = "running", "failed", "stopped", "unknown"
+"""Results of a run beside `SUCCESSES`. Unknown: it has ended, and what it said of its end was not to be read."""
 
 
 def now() -> str:

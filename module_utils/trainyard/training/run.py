@@ -18,7 +18,9 @@ from .data_import import DataImport
 from .follow import Follower, Settings
 from .jobset import spec_hash
 from .model import Logs, Role, Training
+from .names import NAME_LABEL
 from .objects import COLLECTOR, DEFAULT_DENY, collector_binding, logs_volume, node_of, result_record, surroundings
+from .places import newest
 from .probe import probe_objects, repeat
 from .state import attempt_of, ended, hash_of, live_object
 from .submit import RELEASE_SECONDS, refuse_another_workload, refuse_what_has_no_place, runners, submit
@@ -98,6 +100,8 @@ class Run:
         )  # fmt: skip
         if choice == ADOPT and goes_on and not wait:
             choice = KEEP
+        if choice == ADOPT and self._is_beyond_proof(result, live):
+            choice = SUBMIT
         if choice == LEAVE:
             # What stands round it is its own, too; but it shall survive the loss of a node.
             self.left_alone = f"{training.name} goes on with another description than this one, and was left alone"
@@ -135,6 +139,15 @@ class Run:
                 "training": {"hash": wanted, "ended": end},
             },
         )
+
+    def _is_beyond_proof(self, result: dict[str, Any], live: Object | None) -> bool:
+        """Whether a run has ended without an account of its end and the pod that had it is gone: run again, it goes on
+        from its last checkpoint."""
+        if result.get("result") != record.UNKNOWN or result.get("attempt") != attempt_of(live):
+            return False
+        labels = f"{NAME_LABEL}={self._training.name}"
+        pods = self._api.list("v1", "Pod", self._training.namespace, labels=labels)
+        return self._training.deciding not in newest(pods)
 
     def _kept_running(self, around: Plan, result: dict[str, Any], attempt: str) -> Plan:
         """The plan for a run that goes on by itself; who submitted it may not have lived to remember it."""

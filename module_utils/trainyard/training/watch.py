@@ -9,7 +9,7 @@ from typing import Any
 from ..core.clock import CLOCK, Clock
 from ..kube.api import Api, KubeError, Object
 from . import state
-from .logs import Event
+from .logs import Event, last
 from .model import Training
 from .names import API_VERSIONS, NAME_LABEL
 from .places import age_order, newest, place_of, pod_state
@@ -101,6 +101,27 @@ class RunView:
     def keep_logs(self) -> None:
         """Read the logs of all pods that are still there to their present ends."""
         self._logs.read_all(pod for name, pod in self.pods.items() if name not in self.gone)
+
+    def read_decider(self) -> None:
+        """Read the log of the pod that decides to its present end."""
+        pod = self.present().get(self._training.deciding)
+        if pod and not self._is_gone(pod):
+            self._logs.read(pod)
+
+    @property
+    def unread(self) -> str:
+        """Which last words of the pod that decides are missing, and where they are; empty where they are known."""
+        place = self._training.deciding
+        pod = self.present().get(place)
+        if pod is None:
+            return f"its pod {place}, whose log says so, is not in the cluster any more"
+        if self._logs.is_whole(pod) or last(self._logs.said(pod), "end"):
+            return ""
+        where = f"{pod['metadata']['name']} on the node {(pod.get('spec') or {}).get('nodeName', '?')}"
+        return f"its pod {where} was deleted unread" if self._is_gone(pod) else f"the log of its pod {where} is not read"
+
+    def _is_gone(self, pod: Object) -> bool:
+        return pod["metadata"]["name"] in self.gone
 
     def condition(self, kind: str) -> Object:
         """A true condition of the run (Completed, Failed); empty when it does not hold."""

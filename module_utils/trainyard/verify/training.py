@@ -11,6 +11,7 @@ from typing import Any
 from ..kube.api import Object
 from ..training.logs import SUCCESSES
 from ..training.record import FAILED, RUNNING, STOPPED
+from ..training.record import UNKNOWN as UNPROVEN
 from ..training.roles import TOPOLOGIES, clean_exits
 from ..training.state import attempt_of, condition
 from ..training.state import ended as ended_as
@@ -74,6 +75,8 @@ def training(want: Wanted, seen: RunSeen, site_bound: float = 0.0) -> Check:
         return _unrecorded(run, live)
     if result["result"] == STOPPED:
         return Check("training", FAIL, f"{run} was stopped{_how_far(result)}")
+    if result["result"] == UNPROVEN:
+        return Check("training", UNKNOWN, f"{run} has ended, and how is not known: {result.get('why')}")
     if result["result"] == FAILED:
         why = str(result.get("why") or "for a reason that is not on record")
         return Check("training", FAIL, f"{run} failed{_how_far(result)}: {why.splitlines()[0]}")

@@ -56,7 +56,7 @@ class Cluster(ApiServer):
         self._path = f"{SETS}/{training.name}"
         self._changes: list[dict[str, Any]] = []
         self._logs: dict[str, list[tuple[float, str]]] = {}
-        self._away_until = self._begun = 0.0
+        self._away_until = self._mute_until = self._begun = 0.0
         self._made = 0
         if there:
             self._create(self._path, run_object(training, "first"))
@@ -83,7 +83,7 @@ class Cluster(ApiServer):
                 unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why}
                 if place in waiting:
                     state = {"phase": "Pending", "conditions": [unschedulable]}
-                self._change("ADDED", {"metadata": meta, "status": state})
+                self._change("ADDED", {"metadata": meta, "spec": {"nodeName": "worker1"}, "status": state})
 
     def say(self, place: str, **event: Any) -> None:
         """A line of ours in the log of the pod that is in a place now."""
@@ -125,6 +125,10 @@ class Cluster(ApiServer):
     def away(self, seconds: float) -> None:
         """The API server does not answer."""
         self._away_until = self.clock.now + seconds
+
+    def mute(self, seconds: float) -> None:
+        """The nodes do not answer, so that no log can be read."""
+        self._mute_until = self.clock.now + seconds
 
     # The server.
 
@@ -183,6 +187,8 @@ class Cluster(ApiServer):
     def _log(self, path: str, asked: dict[str, str]) -> tuple[int, str]:
         if path.removesuffix("/log") not in self.objects:
             return 404, "{}"
+        if self.clock.now < self._mute_until:
+            return 500, json.dumps({"message": "Get https://10.0.0.2:10250: dial tcp: i/o timeout"})
         lines = self._logs.get(path.split("/")[-2], [])
         if "sinceTime" in asked:
             since = int(datetime.fromisoformat(asked["sinceTime"]).timestamp() - BEGIN)
