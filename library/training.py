@@ -27,6 +27,10 @@ options:
     suboptions:
       name: {description: Name of the run., type: str, required: true}
       workload: {description: Its entry of the catalogue., type: str, required: true}
+      description_hash:
+        description: SHA-256 of what the site says of it, kept on record so that a verdict can compare.
+        type: str
+        default: ''
       topology:
         description: Which roles it has.
         type: str

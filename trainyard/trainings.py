@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.kube.apply import content_hash
 from ansible.module_utils.trainyard.training.arguments import ROLE, TRAINING, Fault, fault, nearest
 from ansible.module_utils.trainyard.training.roles import ROLES, TOPOLOGIES
 from ansible.module_utils.trainyard.training.spec import VARIABLE, parse_training
@@ -19,7 +20,7 @@ from .references import Defaults
 
 OF_ROLES = tuple(key for key in ROLE if key not in ("name", "replicas"))
 """Keys that hold for all roles where they stand at the top."""
-OF_RUN = ("run", "workload", *(key for key in TRAINING if key not in ("name", "workload", "roles", "flags")))
+OF_RUN = ("run", *(key for key in TRAINING if key not in ("name", "description_hash", "roles", "flags")))
 JOINED = frozenset({"limits", "requests", "env", "node_selector", "flags", "logs", "data", *ROLES})
 """Mappings that are joined by key; all else is replaced as a whole."""
 INSTEAD = {"name": "run", "data_image": "data", "strategy": "topology", "ps_replicas": "ps"}
@@ -169,12 +170,27 @@ def complete_all(wanted: Sequence[Mapping[str, Any]], catalogue: Catalogue, site
         entry = entry_of(each, catalogue)
         if faults := strange_keys(each, entry):
             raise TrainyardError(f"{VARIABLE}: {run_name(each)}: {'; '.join(map(str, faults))}")
-        found.append(complete(each, entry, site))
+        found.append({**complete(each, entry, site), "description_hash": description_hash(each, entry)})
     for each in found:
         parse_training(each)
     for name in twice(wanted):
         raise TrainyardError(f"{VARIABLE}: two runs have the name {name}.", remedy="Give one of them another: run.")
     return found
+
+
+def description_hash(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
+    """SHA-256 of what a site and the catalogue say of a run: the same whatever images are made, so that a verdict that
+    knows of none can compare it with what is on record."""
+    return content_hash(_plain(complete(wanted, entry, Defaults(known=False))))
+
+
+def _plain(value: Any) -> Any:
+    """In words: `2` of a call and `"2"` of an inventory are one, and what is not given is not there."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items() if each is not None}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def twice(wanted: Sequence[Mapping[str, Any]]) -> Iterator[str]:

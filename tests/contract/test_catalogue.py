@@ -47,9 +47,9 @@ def test_a_workload_is_one_file(folder: Path) -> None:
     assert [(job["name"], job["template"]["spec"]["completions"]) for job in jobs] == [("ps", 1), ("worker", 3)]
     assert {each["kind"] for each in surroundings(training)} >= {"Namespace", "NetworkPolicy"}
     assert training_images(wanted, [str(folder)]) == []
-    assert training_runs(wanted, [str(folder)]) == [
-        {"name": "mine", "namespace": "trainings", "topology": "multi_worker"}
-    ]
+    (run,) = training_runs(wanted, [str(folder)])
+    assert run.pop("description_hash") == description["description_hash"] != ""
+    assert run == {"name": "mine", "namespace": "trainings", "topology": "multi_worker"}
 
 
 def test_the_rules_of_a_site_know_it(folder: Path) -> None:
@@ -65,10 +65,12 @@ def test_the_rules_of_a_site_know_it(folder: Path) -> None:
 def test_the_verdict_knows_bounds_of_programs_that_have_them() -> None:
     wanted = [{"workload": "mnist_ps", "accuracy_bound": 0.9}, {"workload": "mnist_ps", "run": "b", "stall_timeout": 9}]
     first, second = training_runs(wanted, [])
+    assert first.pop("description_hash") != second["description_hash"]
     assert first == {
         "name": "mnist-ps",
         "namespace": "trainings",
         "topology": "parameter_server",
+        "train_steps": 200,
         "accuracy_bound": 0.9,
         "start_timeout": 300,
         "stall_timeout": 120,

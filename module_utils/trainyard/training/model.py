@@ -115,6 +115,8 @@ class Training:
     """One run of a training.
 
     :param workload: its entry of the catalogue.
+    :param description_hash: of what a site says of it, with which a verdict compares what is on record; empty where
+        nobody says.
     :param roles: those that have pods, in the order of the topology.
     :param flags: passed to every role as `--key=value`, in the order of the mapping. A program without flags is told
         what it has to know by the environment alone.
@@ -138,6 +140,7 @@ class Training:
     roles: Mapping[str, Role]
     flags: Mapping[str, Any]
     logs: Logs
+    description_hash: str = ""
     data_image: str = ""
     data_claim: str = ""
     data_folder: str = ""

@@ -36,6 +36,7 @@ def submitted(training: Training, attempt: str) -> dict[str, Any]:
         "name": training.name,
         "workload": training.workload,
         "topology": training.topology,
+        "description_hash": training.description_hash,
         "attempt": attempt,
         "result": RUNNING,
         "train_steps": training.flags.get("train_steps"),

@@ -112,8 +112,7 @@ class Run:
             refuse_what_has_no_place(self._api, training)
         around = plan_objects(self._api, surroundings(training))
         if choice == KEEP and not goes_on:
-            self.result = result
-            return around
+            return self._kept(around, result)
         if choice == KEEP:
             return self._kept_running(around, result, attempt_of(live))
         if choice == PROBE and training.probed:
@@ -148,6 +147,17 @@ class Run:
         labels = f"{NAME_LABEL}={self._training.name}"
         pods = self._api.list("v1", "Pod", self._training.namespace, labels=labels)
         return self._training.deciding not in newest(pods)
+
+    def _kept(self, around: Plan, result: dict[str, Any]) -> Plan:
+        """The plan for a success on record; what the site says of it may have changed in words that change no run."""
+        told = self._training.description_hash
+        if not told or result.get("description_hash") == told:
+            self.result = result
+            return around
+        self.result = {**result, "description_hash": told}
+        keep = partial(record.keep, self._api, self._training, self.result)
+        step = Step(f"Record the description of the training {self._training.name}", keep)
+        return Plan([*around.steps, step], around.before, around.after)
 
     def _kept_running(self, around: Plan, result: dict[str, Any], attempt: str) -> Plan:
         """The plan for a run that goes on by itself; who submitted it may not have lived to remember it."""

@@ -12,7 +12,16 @@ from ansible.module_utils.trainyard.training.spec import parse_training
 
 from trainyard.catalogue import read_catalogue
 from trainyard.references import NO_DIGEST, Defaults
-from trainyard.trainings import code_folders, complete, complete_all, images, merged, run_name, strange_keys
+from trainyard.trainings import (
+    code_folders,
+    complete,
+    complete_all,
+    description_hash,
+    images,
+    merged,
+    run_name,
+    strange_keys,
+)
 
 ENTRY: dict[str, Any] = {
     "description": "A training",
@@ -115,6 +124,26 @@ def test_lists_that_cannot_be(listed: list[dict], said: str) -> None:
 def test_a_run_has_its_own_name_or_that_of_its_workload() -> None:
     assert run_name({"workload": "mnist_ps"}) == "mnist-ps"
     assert run_name({"workload": "mnist_ps", "run": "wide"}) == "wide"
+
+
+def test_a_description_has_a_hash_whatever_images_are_made() -> None:
+    def hashed(site: Defaults = SITE, **wanted: Any) -> str:
+        (found,) = complete_all([{"workload": "my_ps", **wanted}], {"my_ps": ENTRY}, site)
+        assert parse_training(found).description_hash == found["description_hash"]
+        return str(found["description_hash"])
+
+    first = hashed()
+    assert first == description_hash({"workload": "my_ps"}, ENTRY)
+    assert first == hashed(Defaults("", BUNDLE, {"node": "w1", "path": "/srv"}))
+    # The same in other words: a call of train.yml and an inventory say it differently.
+    assert first == hashed(run="my-ps", worker={"replicas": "3"}, flags={"train_steps": "10"}, priority=None)
+    others = [{"train_steps": 11}, {"ps": 2}, {"total_timeout": 9}, {"image": "r/mine:1"}, {"env": {"MODE": "b"}}]
+    assert len({first, *(hashed(**each) for each in others)}) == 6
+
+
+def test_nobody_gives_the_hash_of_a_description_himself() -> None:
+    (fault,) = strange_keys({"workload": "my_ps", "description_hash": "x"}, ENTRY)
+    assert "no such key" in str(fault)
 
 
 def test_lists_are_replaced_and_mappings_joined() -> None:

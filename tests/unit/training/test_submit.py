@@ -10,6 +10,7 @@ import pytest
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.progress import Progress
 from ansible.module_utils.trainyard.kube.api import Api
+from ansible.module_utils.trainyard.training import record
 from ansible.module_utils.trainyard.training.jobset import run_object
 from ansible.module_utils.trainyard.training.objects import result_record
 from ansible.module_utils.trainyard.training.run import Run, Settings
@@ -128,6 +129,22 @@ def test_what_is_done_about_a_run_of_which_something_is_there(
     steps = [step.what for step in run(ApiServer(objects)).plan(**arguments).steps]
     mine = [step for step in steps if "training mnist" in step]
     assert [step for step in mine if step.startswith(last)] == mine and bool(mine) == bool(last), steps
+
+
+def test_a_success_is_on_record_under_the_description_that_the_site_has_now() -> None:
+    server = ApiServer({RECORD: recorded("passed")})
+    one = run(server, description_hash="new")
+    plan = one.plan()
+    assert [step.what for step in plan.steps if "training mnist" in step.what] == [
+        "Record the description of the training mnist"
+    ]
+    plan.execute()
+    kept = json.loads(server.objects[RECORD]["data"]["result.json"])
+    assert (kept["result"], kept["attempt"], kept["description_hash"]) == ("passed", "before", "new")
+    assert one.result["description_hash"] == "new"
+    again = run(server, description_hash="new").plan()
+    assert not [step.what for step in again.steps if "training mnist" in step.what]
+    assert record.submitted(training(description_hash="new"), "a")["description_hash"] == "new"
 
 
 @pytest.mark.parametrize(
