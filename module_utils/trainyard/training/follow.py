@@ -16,11 +16,11 @@ from .logs import KeptLogs, last, outcome, progress_line, summary
 from .model import Training
 from .names import API_VERSIONS
 from .pod_logs import PodLogs, log_folder
+from .pods import RELEASE_SECONDS
 from .probe import Stranger
 from .watch import RunView
 
 SAY_SECONDS = 2.0
-RELEASE_SECONDS = 120.0
 READ_SECONDS = 90.0
 """For a log that cannot be read at the end: an API server that restarts takes up to a minute."""
 
@@ -145,7 +145,7 @@ class Follower:
 
     def _release(self, view: RunView, kept: KeptLogs) -> None:
         """Wait until nothing of the run holds resources any more."""
-        deadline = self._clock.monotonic() + RELEASE_SECONDS
+        deadline = self._clock.monotonic() + state.grace(view.live) + RELEASE_SECONDS
         while view.unreleased():
             if self._clock.monotonic() > deadline:
                 raise self._failure(view, kept, f"these pods did not go when it ended: {', '.join(view.unreleased())}")

@@ -18,12 +18,13 @@ from .data_import import DataImport
 from .follow import Follower, Settings
 from .jobset import spec_hash
 from .model import Logs, Role, Training
-from .names import NAME_LABEL
+from .names import API_VERSIONS, NAME_LABEL
 from .objects import COLLECTOR, DEFAULT_DENY, collector_binding, logs_volume, node_of, result_record, surroundings
 from .places import newest
+from .pods import RELEASE_SECONDS
 from .probe import probe_objects, repeat
-from .state import attempt_of, ended, hash_of, live_object
-from .submit import RELEASE_SECONDS, refuse_another_workload, refuse_what_has_no_place, runners, submit
+from .state import attempt_of, ended, grace, hash_of, live_object
+from .submit import refuse_another_workload, refuse_what_has_no_place, runners, submit
 
 KEEP, ADOPT, SUBMIT, LEAVE, PROBE = "keep", "adopt", "submit", "leave", "probe"
 
@@ -226,14 +227,15 @@ class Run:
     def _delete(self, obj: Object) -> None:
         """Delete an object and wait until it and what it owns are gone."""
         meta = obj["metadata"]
-        if self._find(obj) is None:
+        live = self._find(obj)
+        if live is None:
             return
         self._api.delete(obj["apiVersion"], obj["kind"], meta["name"], meta.get("namespace"))
         wait_until(
             partial(self._find, obj),
             lambda found: found is None,
             what=f"{obj['kind']} {meta['name']} to be gone",
-            timeout=RELEASE_SECONDS,
+            timeout=(grace(live) if obj["kind"] in API_VERSIONS else 0) + RELEASE_SECONDS,
             interval=0.5,
             show=lambda found: f"{describe(found or {})} is there",
             clock=self._clock,

@@ -23,10 +23,10 @@ from .names import (
 from .places import decider, newest
 from .pod_logs import PodLogs, log_folder
 from .pods import container_security, pod_security
-from .state import attempt_of, workload_of
+from .state import attempt_of, grace, workload_of
 
-STOP_SECONDS = 180.0
-"""For pods to save and to end: their grace, and what the node takes besides."""
+STOP_SECONDS = 150.0
+"""For pods to end, besides the grace in which they save."""
 DELETE_SECONDS = 300.0
 OWN = (
     ("v1", "Service"),
@@ -96,7 +96,8 @@ class Stop:
         self._delete_object(live)
 
         wait_until(
-            left, lambda pods: not pods, what=f"the pods of the run {found.name} to end", timeout=STOP_SECONDS,
+            left, lambda pods: not pods, what=f"the pods of the run {found.name} to end",
+            timeout=grace(live) + STOP_SECONDS,
             show=lambda pods: ", ".join(map(describe, pods)), clock=self._clock,
         )  # fmt: skip
         said = logs.said(newest(seen.values()).get(deciding))

@@ -17,13 +17,13 @@ from .jobset import run_object
 from .model import Training
 from .names import API_VERSIONS, NAME_LABEL
 from .pod_logs import PodLogs, log_folder
+from .pods import RELEASE_SECONDS
 from .probe import probe_objects
-from .state import attempt_of, ended, live_object, workload_of
+from .state import attempt_of, ended, grace, live_object, workload_of
 
 GPU = "nvidia.com/gpu"
 CONTROLLER_SECONDS = 120.0
 """How long the JobSet controller's webhook may take to answer after its installation."""
-RELEASE_SECONDS = 120.0
 
 
 def new_attempt() -> str:
@@ -130,7 +130,7 @@ def submit(
             api.delete(live["apiVersion"], live["kind"], meta["name"], meta["namespace"], uid=meta.get("uid", ""))
         except KubeError as error:
             raise _lost(api, training) if error.status == 409 else error from error
-    _wait_until_gone(api, training, clock)
+    _wait_until_gone(api, training, grace(live) + RELEASE_SECONDS, clock)
     for left in probe_objects(training):
         meta = left["metadata"]
         api.delete(left["apiVersion"], left["kind"], meta["name"], meta["namespace"], grace=0)
@@ -141,13 +141,13 @@ def submit(
     return attempt
 
 
-def _wait_until_gone(api: Api, training: Training, clock: Clock) -> None:
+def _wait_until_gone(api: Api, training: Training, timeout: float, clock: Clock) -> None:
     """Until nothing of the attempt before is left, unless a new one has come."""
     wait_until(
         partial(_left, api, training),
         lambda left: not left,
         what=f"what is left of the run {training.name} to be gone",
-        timeout=RELEASE_SECONDS,
+        timeout=timeout,
         interval=0.5,
         show=lambda left: ", ".join(map(describe, left)),
         clock=clock,

@@ -172,6 +172,14 @@ def test_a_run_whose_pods_go_late(tmp_path: Path, after: int, passes: bool) -> N
         assert cluster.record["result"] == "failed"
 
 
+def test_pods_may_take_as_long_as_their_grace_to_go(tmp_path: Path) -> None:
+    late = [(500, "delete", place) for place in ("ps-0", "worker-0", "worker-1")]
+    run = training(logs={"claim": "training"}, ps={"grace": 600})
+    result, cluster, _ = follow(tmp_path, [*STARTS, *ENDS[:3], *late], run)
+    assert (result["result"], result["released"]) == ("passed", True)
+    assert cluster.clock.now >= 500
+
+
 def test_a_run_that_ended_before_anybody_followed_keeps_its_logs(tmp_path: Path) -> None:
     ended = [(0, *each[1:]) for each in (*STARTS, *ENDS[:3])]
     run = [*ended, *((0, "exit", place, 143) for place in ("ps-0", "worker-0", "worker-1"))]

@@ -10,6 +10,7 @@ from ansible.module_utils.trainyard.core.progress import Progress
 from ansible.module_utils.trainyard.kube.api import Api
 from ansible.module_utils.trainyard.training.follow import Settings
 from ansible.module_utils.trainyard.training.run import Run
+from ansible.module_utils.trainyard.training.stop import Stop
 
 from tests.unit.training.samples import training
 from tests.unit.training.scripted import SETS, SPACE, Cluster
@@ -58,6 +59,19 @@ def test_a_run_that_does_not_end_for_another_is_named(tmp_path: Path) -> None:
     with pytest.raises(WaitError, match="what is left of the run mnist to be gone; last state: JobSet trainings/mnist"):
         run(cluster, tmp_path).plan(may_end=True).execute()
     assert 115 < cluster.clock.now < 125
+
+
+def test_a_run_whose_pods_may_take_ten_minutes_to_save_has_them(tmp_path: Path) -> None:
+    patient = training(logs={"claim": "training"}, train_steps=400, grace=600)
+    cluster = Cluster(patient, STARTS, grace=500.0)
+    run(cluster, tmp_path).plan(may_end=True, wait=False).execute()
+    assert cluster.clock.now >= 500.0
+    stopped = Cluster(patient, STARTS, grace=500.0)
+    Stop(Api(stopped), "mnist", str(tmp_path), lambda _: None, stopped.clock).plan().execute()
+    assert stopped.clock.now >= 500.0
+    removed = Cluster(patient, STARTS, grace=500.0)
+    run(removed, tmp_path).remove_plan().execute()
+    assert f"{SETS}/mnist" not in removed.objects
 
 
 def test_a_run_that_failed_goes_on_from_its_files(tmp_path: Path) -> None:
