@@ -12,6 +12,7 @@ from pathlib import Path
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.kube.api import Api, KubeError, Object
 from ansible.module_utils.trainyard.kube.apply import retry
+from ansible.module_utils.trainyard.kube.patient import OUTAGE_SECONDS
 from ansible.module_utils.trainyard.training import found
 from ansible.module_utils.trainyard.training.names import NAME_LABEL
 from ansible.module_utils.trainyard.training.places import decider, newest, pod_state
@@ -19,8 +20,6 @@ from ansible.module_utils.trainyard.training.state import ended, live_object
 
 LOOK_SECONDS = 1.0
 """Between two looks for the next pod of a place."""
-OUTAGE_SECONDS = 60.0
-"""The training goes on while the API server restarts."""
 
 USUAL = ("chief-0", "worker-0")
 """Whose end decides a run, where nothing of it is left to ask; the first of them that it had."""

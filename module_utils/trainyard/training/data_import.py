@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
+from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
 from ..core.waiter import wait_until
 from ..kube.api import Api, KubeError, Object, describe
-from ..kube.apply import retry
+from ..kube.patient import PatientApi
 from .import_job import IMPORT_SECONDS, around, job, name_of, pod_labels
 from .logs import Event, events, last
 from .model import Import, Training
@@ -18,7 +18,6 @@ from .places import pod_state
 from .state import ended
 
 GONE_SECONDS = 60.0
-RETRY_SECONDS = 60.0
 
 
 class DataImport:
@@ -27,8 +26,11 @@ class DataImport:
     :param say: shows a line of progress to the user.
     """
 
-    def __init__(self, api: Api, training: Training, wanted: Import, say: Callable[[str], None]) -> None:
-        self._api, self._training, self._wanted = api, training, wanted
+    def __init__(
+        self, api: Api, training: Training, wanted: Import, say: Callable[[str], None], clock: Clock = CLOCK
+    ) -> None:
+        self._api, self._training, self._wanted = PatientApi(api, clock), training, wanted
+        self._clock = clock
         self._say = lambda line: say(f"data of {training.name}: {line}")
         self._job = job(training, wanted)
 
@@ -39,7 +41,7 @@ class DataImport:
         """
         self._give_way_to_none()
         for obj in around(self._training, self._wanted):
-            retry(partial(self._api.apply, obj), timeout=RETRY_SECONDS)
+            self._api.apply(obj)
         try:
             self._create()
             self._follow()
@@ -78,6 +80,7 @@ class DataImport:
             what=f"the data of the run {self._training.name}",
             timeout=IMPORT_SECONDS,
             show=lambda _: said["line"],
+            clock=self._clock,
         )
         if ended(live) != "Completed":
             raise self._failure(said["line"])
@@ -133,6 +136,7 @@ class DataImport:
             timeout=GONE_SECONDS,
             interval=0.5,
             show=lambda found: f"{describe(found or {})} is there",
+            clock=self._clock,
         )
 
     def _find(self) -> Object | None:

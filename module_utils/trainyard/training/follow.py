@@ -9,6 +9,7 @@ from typing import Any
 from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
 from ..kube.api import Api
+from ..kube.patient import OUTAGE_SECONDS, PatientApi
 from . import record, state
 from .bounds import Bounds
 from .jobset import EXIT_BOUND, EXIT_DIVERGED, EXIT_REFUSED
@@ -21,8 +22,6 @@ from .probe import Stranger
 from .watch import RunView
 
 SAY_SECONDS = 2.0
-READ_SECONDS = 90.0
-"""For a log that cannot be read at the end: an API server that restarts takes up to a minute."""
 
 REMEDIES = {
     EXIT_REFUSED: "The training refused its input; its last line says what. Change workloads_trainings.",
@@ -75,7 +74,9 @@ class Follower:
         logs = PodLogs(self._api, log_folder(settings.log_dir, training.namespace, training.name, attempt))
         view, kept = RunView(self._api, training, logs, self._clock), logs.kept
         begin = self._clock.monotonic()
-        with Stranger(self._api, training, control=settings.control, enabled=settings.stranger) as stranger:
+        with Stranger(
+            self._api, training, control=settings.control, enabled=settings.stranger, clock=self._clock
+        ) as stranger:
             self._until_ended(view, attempt, begin, kept, stranger)
             seconds = round(self._clock.monotonic() - begin, 1) if submitted else view.seconds()
             view.keep_logs()
@@ -110,7 +111,7 @@ class Follower:
             known["submitted_at"] = begun
         if result != record.RUNNING:
             known["ended_at"] = record.now()
-        record.keep(self._api, training, known)
+        record.keep(self._api, training, known, self._clock)
         return known
 
     def _until_ended(self, view: RunView, attempt: str, begin: float, kept: KeptLogs, stranger: Stranger) -> None:
@@ -153,7 +154,7 @@ class Follower:
 
     def _unread(self, view: RunView) -> str:
         """What cannot be read of a run's own account of its end; its node, or the API server, may come back soon."""
-        deadline = self._clock.monotonic() + READ_SECONDS
+        deadline = self._clock.monotonic() + OUTAGE_SECONDS
         while self._training.says_its_end and view.unread and self._clock.monotonic() < deadline:
             self._clock.sleep(SAY_SECONDS)
             view.read_decider()
@@ -172,7 +173,8 @@ class Follower:
         """The error for a run that would go on for ever; what runs it is deleted, so that it holds nothing."""
         error = self._failure(view, kept, why)
         kind = self._training.shape.back_end
-        self._api.delete(API_VERSIONS[kind], kind, self._training.name, self._training.namespace)
+        patient = PatientApi(self._api, self._clock)
+        patient.delete(API_VERSIONS[kind], kind, self._training.name, self._training.namespace)
         return error
 
     def _failure(self, view: RunView, kept: KeptLogs, why: str) -> TrainyardError:

@@ -13,6 +13,7 @@ from ..core.progress import Progress
 from ..core.waiter import wait_until
 from ..kube.api import Api, Object, describe
 from ..kube.apply import plan_objects
+from ..kube.patient import PatientApi
 from . import record
 from .data_import import DataImport
 from .follow import Follower, Settings
@@ -128,7 +129,7 @@ class Run:
         end = "Completed" if wait and not training.endless else None
         steps = [step]
         if choice == SUBMIT and training.data_import:
-            bring = DataImport(self._api, training, training.data_import, self._say).bring
+            bring = DataImport(self._api, training, training.data_import, self._say, self._clock).bring
             what = f"Have {training.data_import.url} on the claim {training.data_claim}"
             steps.insert(0, Step(f"{what} as {training.data_folder}", bring))
         return Plan(
@@ -198,8 +199,9 @@ class Run:
         self.result = follower.follow(attempt, submitted=submitted)
 
     def _probe(self, role: Role, result: dict[str, Any]) -> None:
-        self.result = {**result, "isolation": repeat(self._api, self._training, role, self._settings.control)}
-        record.keep(self._api, self._training, self.result)
+        found = repeat(self._api, self._training, role, self._settings.control, self._clock)
+        self.result = {**result, "isolation": found}
+        record.keep(self._api, self._training, self.result, self._clock)
 
     def _where_the_files_are(self, *, needed: bool) -> Training:
         """The training with the node on which its files lie, which is chosen once: a volume cannot be moved.
@@ -230,9 +232,10 @@ class Run:
         live = self._find(obj)
         if live is None:
             return
-        self._api.delete(obj["apiVersion"], obj["kind"], meta["name"], meta.get("namespace"))
+        patient = PatientApi(self._api, self._clock)
+        patient.delete(obj["apiVersion"], obj["kind"], meta["name"], meta.get("namespace"))
         wait_until(
-            partial(self._find, obj),
+            partial(patient.get, obj["apiVersion"], obj["kind"], meta["name"], meta.get("namespace")),
             lambda found: found is None,
             what=f"{obj['kind']} {meta['name']} to be gone",
             timeout=(grace(live) if obj["kind"] in API_VERSIONS else 0) + RELEASE_SECONDS,

@@ -11,7 +11,7 @@ from ..core.errors import TrainyardError
 from ..core.plan import Plan, Step
 from ..core.waiter import wait_until
 from ..kube.api import Api, Object, describe
-from ..kube.apply import retry
+from ..kube.patient import PatientApi
 from . import record
 from .found import LABELS, Found, find
 from .logs import last
@@ -48,7 +48,7 @@ class Stop:
     """
 
     def __init__(self, api: Api, name: str, log_dir: str, say: Callable[[str], None], clock: Clock = CLOCK) -> None:
-        self._api = api
+        self._api = PatientApi(api, clock)
         self._found = find(api, name)
         self._log_dir = log_dir
         self._say = say
@@ -118,7 +118,7 @@ class Stop:
     def _keep(self, known: Mapping[str, Any]) -> None:
         self.result = {**self.result, **known, "result": record.STOPPED, "ended_at": record.now()}
         if self._found.kept:
-            record.change(self._api, self._found.kept, self.result)
+            record.change(self._api, self._found.kept, self.result, self._clock)
 
     def _delete(self) -> None:
         """Everything that bears the run's name, and its files on the claim; the namespace stays."""
@@ -144,12 +144,13 @@ class Stop:
         pod = cleaner(self._found, files)
         meta = pod["metadata"]
         self._api.delete("v1", "Pod", meta["name"], meta["namespace"], grace=0)
-        retry(partial(self._api.apply, pod), timeout=DELETE_SECONDS)
+        self._api.apply(pod)
         self._say(f"training {self._found.name}: deleting its files")
         try:
             phase = wait_until(
                 partial(self._phase, meta), lambda phase: phase in ("Succeeded", "Failed"),
                 what=f"the files of the run {self._found.name} to be deleted", timeout=DELETE_SECONDS,
+                clock=self._clock,
             )  # fmt: skip
             if phase == "Failed":
                 log = self._api.log(meta["namespace"], meta["name"]).strip()

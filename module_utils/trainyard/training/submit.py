@@ -12,6 +12,7 @@ from ..core.errors import TrainyardError
 from ..core.waiter import wait_until
 from ..kube.api import Api, KubeError, Object, describe
 from ..kube.apply import RETRY_SECONDS
+from ..kube.patient import PatientApi
 from . import record
 from .jobset import run_object
 from .model import Training
@@ -120,6 +121,7 @@ def submit(
     :return: the attempt.
     :raises TrainyardError: somebody else has submitted it meanwhile.
     """
+    api = PatientApi(api, clock)
     if live:
         meta = live["metadata"]
         logs = PodLogs(api, log_folder(log_dir, training.namespace, training.name, attempt_of(live)))
@@ -136,7 +138,7 @@ def submit(
         api.delete(left["apiVersion"], left["kind"], meta["name"], meta["namespace"], grace=0)
     attempt = new_attempt()
     _create(api, training, attempt, resume, clock)
-    record.keep(api, training, record.submitted(training, attempt))
+    record.keep(api, training, record.submitted(training, attempt), clock)
     say(f"training {training.name}: submitted")
     return attempt
 

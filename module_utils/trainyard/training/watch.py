@@ -8,6 +8,7 @@ from typing import Any
 
 from ..core.clock import CLOCK, Clock
 from ..kube.api import Api, KubeError, Object
+from ..kube.patient import OUTAGE_SECONDS, PatientApi
 from . import state
 from .logs import Event, last
 from .model import Training
@@ -17,8 +18,6 @@ from .pod_logs import PodLogs
 
 WATCH_SECONDS = 1
 """The server ends each watch after this time; it is the pace of the whole wait."""
-SILENCE_SECONDS = 60.0
-"""The training goes on while the API server restarts; after this time without an answer the watching ends."""
 OTHERS_SECONDS = 30.0
 """Between two readings of the logs of pods that do not decide, while they go on."""
 LOOKS_WITHOUT_A_CHANGE = 5
@@ -61,7 +60,7 @@ class RunView:
     def refresh(self) -> None:
         """Take in about a second of changes: pods, the state of what runs them, the log of the pod that decides.
 
-        :raises KubeError: the server has not answered for a minute, or refuses.
+        :raises KubeError: the server has not answered for `OUTAGE_SECONDS`, or refuses. The training goes on without it.
         """
         try:
             self._refresh()
@@ -69,7 +68,7 @@ class RunView:
         except KubeError as error:
             if error.status == 410:  # the watch is too old; the next refresh lists
                 self._version = None
-            elif not error.transient or self._clock.monotonic() - self._answered > SILENCE_SECONDS:
+            elif not error.transient or self._clock.monotonic() - self._answered > OUTAGE_SECONDS:
                 raise
             self._clock.sleep(WATCH_SECONDS)
 
@@ -188,7 +187,7 @@ class RunView:
     def warnings(self) -> list[str]:
         """The last warnings that the cluster has about this attempt's objects, for an error message."""
         found = []
-        for event in self._api.list("v1", "Event", self._training.namespace):
+        for event in PatientApi(self._api, self._clock).list("v1", "Event", self._training.namespace):
             about = event["involvedObject"].get("name", "")
             when = str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"])
             if (
