@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
-from ..kube.api import Api
+from ..kube.api import Api, KubeError
 from ..kube.patient import OUTAGE_SECONDS, PatientApi
 from . import record, state
 from .bounds import Bounds
@@ -172,9 +172,14 @@ class Follower:
     def _given_up(self, view: RunView, kept: KeptLogs, why: str) -> TrainyardError:
         """The error for a run that would go on for ever; what runs it is deleted, so that it holds nothing."""
         error = self._failure(view, kept, why)
-        kind = self._training.shape.back_end
-        patient = PatientApi(self._api, self._clock)
-        patient.delete(API_VERSIONS[kind], kind, self._training.name, self._training.namespace)
+        kind, uid = self._training.shape.back_end, (view.live or {}).get("metadata", {}).get("uid", "")
+        place = (API_VERSIONS[kind], kind, self._training.name, self._training.namespace)
+        try:
+            PatientApi(self._api, self._clock).delete(*place, uid=uid)
+        except KubeError as refused:
+            # Somebody has put another run in its place, which is not this one's to end.
+            if refused.status != 409:
+                raise
         return error
 
     def _failure(self, view: RunView, kept: KeptLogs, why: str) -> TrainyardError:

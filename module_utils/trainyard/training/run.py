@@ -18,7 +18,7 @@ from . import record
 from .data_import import DataImport
 from .follow import Follower, Settings
 from .jobset import spec_hash
-from .model import Logs, Role, Training
+from .model import Logs, Training
 from .names import API_VERSIONS, NAME_LABEL
 from .objects import COLLECTOR, DEFAULT_DENY, collector_binding, logs_volume, node_of, result_record, surroundings
 from .places import newest
@@ -98,7 +98,7 @@ class Run:
         choice = SUBMIT if restart or (resume == "fresh" and not goes_on) else decide(
             wanted, done, hash_of(live),
             ended=ended(live), endless=training.endless, replace=may_end,
-            proven=not (self._settings.stranger and training.probed) or _answered(result),
+            proven=self._proven(result),
         )  # fmt: skip
         if choice == ADOPT and goes_on and not wait:
             choice = KEEP
@@ -117,8 +117,8 @@ class Run:
             return self._kept(around, result)
         if choice == KEEP:
             return self._kept_running(around, result, attempt_of(live))
-        if choice == PROBE and training.probed:
-            probe = partial(self._probe, training.probed, result)
+        if choice == PROBE:
+            probe = partial(self._probe, result)
             step = Step(f"Repeat the isolation probe of the training {training.name}", probe)
         elif choice == ADOPT:
             adopt = partial(self._follow, attempt_of(live), submitted=False)
@@ -197,8 +197,20 @@ class Run:
     def _follow(self, attempt: str, *, submitted: bool) -> None:
         follower = Follower(self._api, self._training, self._settings, self._say, self._clock)
         self.result = follower.follow(attempt, submitted=submitted)
+        if record.succeeded(self.result) and not self._proven(self.result):
+            self._say(f"training {self._training.name}: the isolation probe is repeated")
+            self._probe(self.result)
 
-    def _probe(self, role: Role, result: dict[str, Any]) -> None:
+    def _proven(self, result: dict[str, Any]) -> bool:
+        """Whether a run found out if a stranger is kept away, where that is asked; one that was too short for it, or that
+        nobody followed, is worth another probe."""
+        if not self._settings.stranger or self._training.probed is None:
+            return True
+        return (result.get("isolation") or {}).get("stranger_blocked") is not None
+
+    def _probe(self, result: dict[str, Any]) -> None:
+        role = self._training.probed
+        assert role is not None, "a training without a port to try is proven"
         found = repeat(self._api, self._training, role, self._settings.control, self._clock)
         self.result = {**result, "isolation": found}
         record.keep(self._api, self._training, self.result, self._clock)
@@ -243,8 +255,3 @@ class Run:
             show=lambda found: f"{describe(found or {})} is there",
             clock=self._clock,
         )
-
-
-def _answered(result: dict[str, Any]) -> bool:
-    """Whether the run found out if a stranger is kept away; one that was too short for that is worth another."""
-    return (result.get("isolation") or {}).get("stranger_blocked") is not None

@@ -133,6 +133,23 @@ def test_a_pod_that_cannot_start_is_given_up_with_the_schedulers_reason(tmp_path
     assert cluster.record["result"] == "failed"
 
 
+def test_a_run_that_took_the_place_of_the_one_to_be_given_up_is_not_ended(tmp_path: Path) -> None:
+    class Raced(Cluster):
+        """Somebody submits it anew between the last look and the deletion."""
+
+        def __call__(self, method: str, path: str, query: Any, body: Any, kind: str) -> tuple[int, str]:
+            if method == "DELETE" and path == f"{SETS}/mnist":
+                self.replace()
+            return super().__call__(method, path, query, body, kind)
+
+    cluster = Raced(TRAINING, [(1, "start", "worker-1")])
+    with pytest.raises(TrainyardError, match="not all pods ran within start_timeout"):
+        Follower(Api(cluster), TRAINING, Settings(str(tmp_path), stranger=False), print, cluster.clock).follow(
+            "first", submitted=True
+        )
+    assert cluster.objects[f"{SETS}/mnist"]["metadata"]["annotations"]["trainyard.dev/attempt"] == "theirs"
+
+
 @pytest.mark.parametrize(("begin", "seconds"), [(0, 19), (10, 19), (10, 60), (29, 60)])
 def test_an_api_server_that_restarts(tmp_path: Path, begin: int, seconds: int) -> None:
     result, _, _ = follow(tmp_path, sorted([*STARTS, *ENDS, (begin, "away", seconds)], key=lambda each: each[0]))
