@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from .arguments import Fault, fault
-from .roles import RoleKind
+from .roles import ROLES, RoleKind
 
 NAME_LENGTH = 40
 """A pod is called NAME-worker-0-NNN-xxxxx and has to fit into the 63 characters of a DNS label."""
@@ -21,6 +21,7 @@ Check = tuple[Callable[[Any], bool], str]
 """Whether a value is good, and what a good one is."""
 
 _DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_TAKEN = re.compile(rf"default-deny|.+-(import|stranger|({'|'.join(ROLES)})-[0-9]+)")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUANTITY = re.compile(r"[0-9]+(\.[0-9]+)?(m|[KMGT]i?|k)?")
 _BYTES = re.compile(r"[0-9]+(\.[0-9]+)?([KMGT]i?)?")
@@ -58,6 +59,12 @@ _TRAINING: Mapping[str, Check] = {
     "name": (
         lambda value: _label(value) and len(value) <= NAME_LENGTH,
         f"a lower-case DNS label of at most {NAME_LENGTH} characters that begins with a letter",
+    ),
+    # The objects of another run have these names: its import, its stranger, the Jobs of its roles, the namespace's policy.
+    "run": (
+        lambda value: not _TAKEN.fullmatch(value),
+        "another name: default-deny, and those that end with -import, -stranger or a role and a number, are "
+        "given to objects of other runs",
     ),
     "namespace": (_label, "a lower-case DNS label"),
     "max_restarts": (_from(0), "a whole number from 0"),
@@ -178,7 +185,7 @@ def training_faults(known: Mapping[str, Any], flags: Mapping[str, Any], roles: M
 
     :param roles: those that have pods.
     """
-    found = list(_refused(known, _TRAINING))
+    found = list(_refused({**known, "run": known["name"]}, _TRAINING))
     logs = known["logs"]
     if logs["claim"] and (logs["node"] or logs["path"] or logs["storage_class"]):
         found.append(fault("logs.claim", logs["claim"], "node, path and storage_class must be empty beside it"))

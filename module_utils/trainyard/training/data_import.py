@@ -33,6 +33,8 @@ class DataImport:
         self._clock = clock
         self._say = lambda line: say(f"data of {training.name}: {line}")
         self._job = job(training, wanted)
+        self._uid = ""
+        """Of the Job that is followed."""
 
     def bring(self) -> None:
         """Have the data on the claim, or find that it is there; what was broken off is taken up.
@@ -55,18 +57,24 @@ class DataImport:
             self._delete(live)
 
     def _create(self) -> None:
+        """Make the Job, or take up the one that is there: somebody has died over it, or the answer to this was lost."""
         try:
-            self._api.create(self._job)
+            made: Object | None = self._api.create(self._job)
         except KubeError as error:
-            # There is one already, or the answer to this very call was lost: either is the one to follow.
             if error.status != 409:
                 raise
+            made = self._find()
+        if made is None or _hash(made) != _hash(self._job):
+            raise self._lost()
+        self._uid = _uid(made)
 
     def _follow(self) -> None:
         said: dict[str, Any] = {"line": "", "waiting": self._training.start_timeout}
 
-        def look() -> Object | None:
+        def look() -> Object:
             live, pods = self._find(), self._pods()
+            if live is None or _uid(live) != self._uid:
+                raise self._lost()
             line, found = self._line(pods)
             if line != said["line"]:
                 said["line"] = line
@@ -76,7 +84,7 @@ class DataImport:
 
         live = wait_until(
             look,
-            lambda live: live is None or bool(ended(live)) or said["waiting"] < 0,
+            lambda live: bool(ended(live)) or said["waiting"] < 0,
             what=f"the data of the run {self._training.name}",
             timeout=IMPORT_SECONDS,
             show=lambda _: said["line"],
@@ -119,11 +127,21 @@ class DataImport:
         ]
         return [message for _, message in sorted(found)[-1:]]
 
+    def _lost(self) -> TrainyardError:
+        return TrainyardError(
+            f"The data of the run {self._training.name} is being imported by somebody else at this moment, and theirs goes "
+            "on.",
+            remedy="Call this again when it has ended: what is on the claim by then is not fetched again.",
+        )
+
     def _remove(self) -> None:
-        """The way out goes with the Job."""
+        """The way out goes with the Job; it stays where somebody else has put, or is about to put, a Job of theirs."""
+        live = self._find()
+        if (_uid(live) if live else "") != self._uid:
+            return
         for obj in around(self._training, self._wanted):
             self._api.delete(obj["apiVersion"], obj["kind"], obj["metadata"]["name"], self._training.namespace)
-        if live := self._find():
+        if live:
             self._delete(live)
 
     def _delete(self, live: Object) -> None:
@@ -157,6 +175,10 @@ class DataImport:
             if error.transient or error.status == 500:
                 return ""
             raise
+
+
+def _uid(obj: Object) -> str:
+    return str(obj["metadata"].get("uid", ""))
 
 
 def _hash(obj: Object) -> str:

@@ -85,6 +85,18 @@ def test_volumes_that_cannot_be(volume: dict, said: str) -> None:
     assert said in "; ".join(map(str, faults))
 
 
+@pytest.mark.parametrize("name", ["x-import", "x-stranger", "default-deny", "x-worker-0", "a-b-ps-12", "x-chief-0"])
+def test_names_that_objects_of_other_runs_have(name: str) -> None:
+    _, faults = check(described(name=name))
+    assert [fault.key for fault in faults] == ["run"]
+    assert f"run is '{name}': it must be another name" in str(faults[0])
+
+
+@pytest.mark.parametrize("name", ["import", "stranger", "importer", "x-imports", "worker-0x", "mnist-ps", "x-worker"])
+def test_names_that_only_look_like_it(name: str) -> None:
+    assert training(name=name).name == name
+
+
 def test_everything_that_is_wrong_is_said_at_once() -> None:
     wrong = described(port=80, train_steps=-1, worker={"replicas": -1, "limits": {}}, nmae="x")
     _, faults = check(wrong)
