@@ -277,7 +277,7 @@ def main() -> None:
         login = Login(*(params[name] for name in LOGIN)) if params["pull_username"] else None
         training = parse_training(params["training"], login)
         names = ("log_dir", "isolation_probe", "isolation_control", "token_dir")
-        settings = Settings(*(params[name] for name in names))
+        settings = Settings(*(params[name] for name in names), planning=module.check_mode)
     except TrainyardError as error:
         fail(module, error)
         return

@@ -81,7 +81,7 @@ options:
         type: str
         default: ""
       train_steps:
-        description: Steps that the site asks for, which the run on record must have been told; left out compares nothing.
+        description: Steps that the site asks for, and the run on record has to have; left out compares nothing.
         type: int
       accuracy_bound:
         description: Held-out accuracy that it must have reached; left out for a program that knows no bound.

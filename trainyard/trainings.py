@@ -16,13 +16,12 @@ from ansible.module_utils.trainyard.training.spec import VARIABLE, parse_trainin
 
 from .catalogue import Catalogue
 from .datasets import IMPORTER, completed, with_source
+from .mappings import merged, no_mappings
 from .references import Defaults
 
 OF_ROLES = tuple(key for key in ROLE if key not in ("name", "replicas"))
 """Keys that hold for all roles where they stand at the top."""
 OF_RUN = ("run", *(key for key in TRAINING if key not in ("name", "description_hash", "roles", "flags")))
-JOINED = frozenset({"limits", "requests", "env", "node_selector", "flags", "logs", "data", *ROLES})
-"""Mappings that are joined by key; all else is replaced as a whole."""
 INSTEAD = {"name": "run", "data_image": "data", "strategy": "topology", "ps_replicas": "ps"}
 """Keys that others use -> ours."""
 
@@ -32,21 +31,8 @@ def run_name(wanted: Mapping[str, Any]) -> str:
     return str(wanted.get("run") or str(wanted.get("workload", "")).replace("_", "-"))
 
 
-def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Two descriptions of which `above` has the last word; volumes are joined by their names."""
-    both = {**below, **above}
-    for key in below.keys() & above.keys():
-        one, other = below[key], above[key]
-        if key in JOINED and isinstance(one, Mapping) and isinstance(other, Mapping):
-            both[key] = merged(one, other)
-        elif key == "volumes" and isinstance(one, list) and isinstance(other, list):
-            named = {each.get("name"): each for each in [*one, *other] if isinstance(each, Mapping)}
-            both[key] = list(named.values())
-    return both
-
-
 def strange_keys(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Fault]:
-    """Keys that no training of this workload has, with what may have been meant."""
+    """Keys that no training of this workload has, with what may have been meant, and those that have to be mappings."""
     flags = list(entry.get("flags") or {})
     known = [*OF_RUN, *OF_ROLES, *ROLES, *flags, "flags"]
     found = []
@@ -61,7 +47,7 @@ def strange_keys(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Fa
             if isinstance(value, Mapping | list)
             else fault(key, value, want, near)
         )
-    return found
+    return [*found, *no_mappings(wanted)]
 
 
 def complete(wanted: Mapping[str, Any], entry: Mapping[str, Any], site: Defaults) -> dict[str, Any]:
@@ -201,11 +187,18 @@ def twice(wanted: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _merged(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
     """An entry and what is said of one run above it."""
+    _refuse_no_mappings(wanted)
     return merged(with_source(_with_roles(entry)), with_source(_with_roles(wanted)))
+
+
+def _refuse_no_mappings(wanted: Mapping[str, Any]) -> None:
+    if faults := list(no_mappings(wanted)):
+        raise TrainyardError(f"{VARIABLE}: {run_name(wanted)}: {'; '.join(map(str, faults))}")
 
 
 def _with_flags(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
     """With the keys that are flags of the workload where flags stand."""
+    _refuse_no_mappings(wanted)
     known = entry.get("flags") or {}
     given = {key: wanted[key] for key in wanted if key in known and key not in TRAINING}
     rest = {key: value for key, value in wanted.items() if key not in given}

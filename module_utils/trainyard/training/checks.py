@@ -26,6 +26,7 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUANTITY = re.compile(r"[0-9]+(\.[0-9]+)?(m|[KMGT]i?|k)?")
 _BYTES = re.compile(r"[0-9]+(\.[0-9]+)?([KMGT]i?)?")
 _CPUS = re.compile(r"[0-9]+m|[0-9]+(\.[0-9]+)?")
+_WHOLE = re.compile(r"[0-9]+")
 QUANTITIES = {"cpu": _CPUS, "memory": _BYTES}
 
 
@@ -60,7 +61,7 @@ _TRAINING: Mapping[str, Check] = {
         lambda value: _label(value) and len(value) <= NAME_LENGTH,
         f"a lower-case DNS label of at most {NAME_LENGTH} characters that begins with a letter",
     ),
-    # The objects of another run have these names: its import, its stranger, the Jobs of its roles, the namespace's policy.
+    # Objects of another run have these names: its import, its stranger, its roles' Jobs; or the namespace's policy.
     "run": (
         lambda value: not _TAKEN.fullmatch(value),
         "another name: default-deny, and those that end with -import, -stranger or a role and a number, are "
@@ -119,8 +120,12 @@ def role_faults(
         found.append(fault(f"{name}.replicas", replicas, f"it must be {span}"))
     for part, values in (("limits", limits), ("requests", known["requests"])):
         for resource, value in values.items():
-            if value in (None, "", "None") or not QUANTITIES.get(resource, _QUANTITY).fullmatch(str(value)):
-                found.append(fault(f"{name}.{part}.{resource}", value, "it must be a quantity such as 500m, 2 or 1Gi"))
+            # Extended resources, GPUs among them, come whole.
+            extended = "/" in resource
+            form = _WHOLE if extended else QUANTITIES.get(resource, _QUANTITY)
+            if value in (None, "", "None") or not form.fullmatch(str(value)):
+                want = "a whole number" if extended else "a quantity such as 500m, 2 or 1Gi"
+                found.append(fault(f"{name}.{part}.{resource}", value, f"it must be {want}"))
     found += [
         fault(f"{name}.limits.{resource}", None, "a quantity such as 500m, 2 or 1Gi is needed")
         for resource in QUANTITIES
@@ -172,11 +177,16 @@ def data_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     if folder.is_absolute() or ".." in folder.parts:
         yield fault("data.folder", data["folder"], "it must be a folder of the claim")
     url = data.get("url")
+    # What an import runs in is there only for one.
+    imported = bool(url or data.get("runtime"))
+    if imported and not url:
+        want = "an import needs the http or https address of an archive, beside its sha256 and a folder"
+        yield fault("data.url", None, want)
     if url and not re.fullmatch(r"https?://[^/\s]+/\S*", url):
         yield fault("data.url", url, "it must be the http or https address of an archive; this site serves none itself")
-    if url and not re.fullmatch(r"[0-9a-fA-F]{64}", data.get("sha256") or ""):
+    if imported and not re.fullmatch(r"[0-9a-fA-F]{64}", data.get("sha256") or ""):
         yield fault("data.sha256", data.get("sha256"), "an import needs that of the archive, 64 hexadecimal digits")
-    if url and not data.get("folder"):
+    if imported and not data.get("folder"):
         yield fault("data.folder", None, "an import needs a folder of its own on the claim")
 
 

@@ -129,8 +129,7 @@ class DataImport:
 
     def _lost(self) -> TrainyardError:
         return TrainyardError(
-            f"The data of the run {self._training.name} is being imported by somebody else at this moment, and theirs goes "
-            "on.",
+            f"The data of the run {self._training.name} is imported by somebody else now, and theirs goes on.",
             remedy="Call this again when it has ended: what is on the claim by then is not fetched again.",
         )
 

@@ -40,12 +40,14 @@ class Settings:
     :param stranger: probe from a pod outside the run while it trains.
     :param control: `host,port` that the stranger must reach.
     :param token_dir: folder on the controller for the tokens of services, a file for each that its owner alone reads.
+    :param planning: check mode.
     """
 
     log_dir: str
     stranger: bool = True
     control: str = "kubernetes.default.svc,443"
     token_dir: str = ""
+    planning: bool = False
 
 
 class Follower:
@@ -165,7 +167,7 @@ class Follower:
         self._record(view, attempt, record.UNKNOWN, why=missing, **more)
         return TrainyardError(
             f"Training {self._training.name} has ended, and how is not known: {missing}.",
-            remedy="Call this again when that node answers, and the log is read then. Once the pod is gone for good, the "
+            remedy="Call this again when that node answers: the log is read then. Once the pod is gone for good, the "
             "same call goes on from the last checkpoint, which says it anew.",
         )
 

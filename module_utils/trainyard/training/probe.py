@@ -43,9 +43,7 @@ class Stranger:
     :param control: `host,port` that it must reach, to show that its network works.
     """
 
-    def __init__(
-        self, api: Api, training: Training, *, control: str, enabled: bool, clock: Clock = CLOCK
-    ) -> None:
+    def __init__(self, api: Api, training: Training, *, control: str, enabled: bool, clock: Clock = CLOCK) -> None:
         self._api = PatientApi(api, clock)
         self._clock = clock
         self._training = training

@@ -111,7 +111,7 @@ class Run:
             return plan_objects(self._api, [collector_binding(training)])
         self._training = training = self._where_the_files_are(needed=choice in (ADOPT, SUBMIT))
         if choice == SUBMIT:
-            refuse_what_has_no_place(self._api, training)
+            refuse_what_has_no_place(self._api, training, planning=self._settings.planning)
         around = plan_objects(self._api, surroundings(training))
         if choice == KEEP and not goes_on:
             return self._kept(around, result)
@@ -202,8 +202,8 @@ class Run:
             self._probe(self.result)
 
     def _proven(self, result: dict[str, Any]) -> bool:
-        """Whether a run found out if a stranger is kept away, where that is asked; one that was too short for it, or that
-        nobody followed, is worth another probe."""
+        """Whether a run found out if a stranger is kept away, where that is asked; one that was too short for it, or
+        that nobody followed, is worth another probe."""
         if not self._settings.stranger or self._training.probed is None:
             return True
         return (result.get("isolation") or {}).get("stranger_blocked") is not None

@@ -50,7 +50,7 @@ class Service(Run):
             self.result = known
             return plan_objects(self._api, [collector_binding(training)])
         self._training = training = self._where_the_files_are(needed=True)
-        refuse_what_has_no_place(self._api, training)
+        refuse_what_has_no_place(self._api, training, planning=self._settings.planning)
         same = live is not None and hash_of(live) == spec_hash(training) and not restart
         attempt = attempt_of(live) if same else new_attempt()
         # Its pod has an environment, which is nobody's to see.

@@ -113,7 +113,7 @@ class Stop:
         measured = last(said, "evaluate")
         learned = {"accuracy": measured["accuracy"]} if "accuracy" in measured else {}
         self._keep({**base, **self.result, **reached, **learned, "logs": logs.kept.paths})
-        self._say(f"training {found.name}: stopped" + (f" at step {step['step']}" if step else ""))
+        self._say(f"training {found.name}: stopped" + (f" at step {step['step']}" if reached else ""))
 
     def _keep(self, known: Mapping[str, Any]) -> None:
         self.result = {**self.result, **known, "result": record.STOPPED, "ended_at": record.now()}

@@ -54,12 +54,15 @@ def refuse_another_workload(training: Training, *there: Object | None) -> None:
             )
 
 
-def refuse_what_has_no_place(api: Api, training: Training) -> None:
+def refuse_what_has_no_place(api: Api, training: Training, *, planning: bool = False) -> None:
     """What would wait for ever: more GPUs in a pod than any node has, a Secret or a claim that is not there.
 
+    :param planning: in check mode, in which nobody has made the claims that the site's storage will have.
     :raises TrainyardError: names all of them.
     """
-    faults = [*_gpu_faults(api, training), *_secret_faults(api, training), *_claim_faults(api, training)]
+    faults = [*_gpu_faults(api, training), *_secret_faults(api, training)]
+    if not planning:
+        faults += _claim_faults(api, training)
     if faults:
         raise TrainyardError(
             f"The training {training.name} cannot start: {'; '.join(faults)}.", remedy="Nothing was changed."
@@ -102,6 +105,12 @@ def _claim_faults(api: Api, training: Training) -> Iterator[str]:
     for name in sorted(filter(None, named)):
         if api.get("v1", "PersistentVolumeClaim", name, training.namespace) is None:
             yield f"there is no claim {training.namespace}/{name}"
+    files = training.logs.claim
+    if files and api.get("v1", "PersistentVolumeClaim", files, training.namespace) is None:
+        yield (
+            f"there is no claim {training.namespace}/{files} for its files (workloads_logs_claim); make it, name one "
+            "that is there, or leave it empty for files on one node"
+        )
 
 
 def submit(

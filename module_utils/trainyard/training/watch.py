@@ -60,7 +60,7 @@ class RunView:
     def refresh(self) -> None:
         """Take in about a second of changes: pods, the state of what runs them, the log of the pod that decides.
 
-        :raises KubeError: the server has not answered for `OUTAGE_SECONDS`, or refuses. The training goes on without it.
+        :raises KubeError: the server has not answered for `OUTAGE_SECONDS`, while the training goes on, or refuses.
         """
         try:
             self._refresh()
@@ -117,7 +117,9 @@ class RunView:
         if self._logs.is_whole(pod) or last(self._logs.said(pod), "end"):
             return ""
         where = f"{pod['metadata']['name']} on the node {(pod.get('spec') or {}).get('nodeName', '?')}"
-        return f"its pod {where} was deleted unread" if self._is_gone(pod) else f"the log of its pod {where} is not read"
+        return (
+            f"its pod {where} was deleted unread" if self._is_gone(pod) else f"the log of its pod {where} is not read"
+        )
 
     def _is_gone(self, pod: Object) -> bool:
         return pod["metadata"]["name"] in self.gone

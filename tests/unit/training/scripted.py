@@ -50,7 +50,7 @@ class Cluster(ApiServer):
     """
 
     def __init__(self, training: Training, script: Script, *, there: bool = True, grace: float = 0.0) -> None:
-        super().__init__()
+        super().__init__({f"{SPACE}/persistentvolumeclaims/training": {"metadata": {"name": "training"}}})
         self.clock = Ticking()
         self._training, self._script, self._grace = training, list(script), grace
         self._path = f"{SETS}/{training.name}"

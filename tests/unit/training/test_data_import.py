@@ -25,6 +25,7 @@ SPACE = "/namespaces/trainings"
 JOB = f"/apis/batch/v1{SPACE}/jobs/mnist-import"
 POLICY = f"/apis/networking.k8s.io/v1{SPACE}/networkpolicies/mnist-import"
 CLAIM = f"/api/v1{SPACE}/persistentvolumeclaims/datasets"
+FILES = f"/api/v1{SPACE}/persistentvolumeclaims/training"
 POD = f"/api/v1{SPACE}/pods/mnist-import-abcde"
 DATA = {
     "claim": "datasets",
@@ -129,7 +130,7 @@ def test_one_of_two_imports_at_once_wins_and_the_other_says_so(theirs: dict[str,
             return super().__call__(method, path, query, body, kind)
 
     server = Raced()
-    with pytest.raises(TrainyardError, match="imported by somebody else at this moment, and theirs goes on") as lost:
+    with pytest.raises(TrainyardError, match="imported by somebody else now, and theirs goes on") as lost:
         bring(server)
     assert "Call this again" in lost.value.remedy
     assert POLICY in server.objects, "the other one needs it"
@@ -180,11 +181,11 @@ def test_it_comes_before_the_submission_and_needs_its_claim() -> None:
         run = Run(Api(server), described()[0], Settings(log_dir="/tmp", stranger=False), Progress(None))
         return [step.what for step in run.plan(wait=False).steps]
 
-    steps = plan(ApiServer({CLAIM: {"metadata": {"name": "datasets"}}}))
+    steps = plan(ApiServer({CLAIM: {"metadata": {"name": "datasets"}}, FILES: {"metadata": {"name": "training"}}}))
     assert steps[-2] == "Have https://10.0.0.1:8443/files/mnist.tar on the claim datasets as mnist"
     assert steps[-1].startswith("Submit training mnist")
     with pytest.raises(TrainyardError, match="there is no claim trainings/datasets"):
-        plan(ApiServer())
+        plan(ApiServer({FILES: {"metadata": {"name": "training"}}}))
 
 
 def test_the_wait_has_a_limit() -> None:

@@ -189,6 +189,15 @@ def test_a_run_whose_pods_go_late(tmp_path: Path, after: int, passes: bool) -> N
         assert cluster.record["result"] == "failed"
 
 
+def test_what_a_stranger_writes_does_not_stop_the_follower(tmp_path: Path) -> None:
+    run = training(logs={"claim": "training"}, topology="multi_worker", flags={})
+    odd = ({"event": "step", "step": "7 of 9", "loss": []}, {"event": "end", "time": "late"}, {"event": {"a": 1}})
+    script = [(1, "start"), *((3 + n, "say", "worker-0", each) for n, each in enumerate(odd))]
+    script += [(9, "exit", "worker-0", 0), (10, "end", "Completed"), (10, "delete", "ps-0"), (10, "delete", "worker-1")]
+    result, _, _ = follow(tmp_path, script, run)
+    assert (result["result"], result["steps"]) == ("passed", 0)
+
+
 def test_pods_may_take_as_long_as_their_grace_to_go(tmp_path: Path) -> None:
     late = [(500, "delete", place) for place in ("ps-0", "worker-0", "worker-1")]
     run = training(logs={"claim": "training"}, ps={"grace": 600})

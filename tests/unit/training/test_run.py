@@ -88,6 +88,29 @@ def test_events_are_found_between_other_lines() -> None:
     assert events(text) == [{"event": "step", "step": 20}]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"event": ["step"]}',
+        '{"event": 5}',
+        '{"event": null}',
+        '{"event": "step", "step": "ten"}',
+        '{"event": "step", "step": 1.5}',
+        '{"event": "step", "step": true}',
+        '{"event": "step", "step": 1, "loss": "low"}',
+        '{"event": "step", "step": 1, "steps_per_second": [3]}',
+        '{"event": "step", "step": 1, "time": null}',
+        '{"event": "evaluate", "accuracy": {"top1": 0.9}}',
+        '{"event": "end", "result": {"passed": true}}',
+        '{"event": "step", "loss": 1' + "0" * 400 + "}",
+        '{"event": ' + '{"a": ' * 100_000,
+    ],
+)
+def test_lines_of_other_types_are_ignored(line: str) -> None:
+    good = '{"event": "step", "step": 1, "loss": null, "mine": {"any": ["thing"]}}'
+    assert [event["step"] for event in events(f"{line}\n{good}\n")] == [1]
+
+
 def test_json_of_a_stranger_is_none_of_ours() -> None:
     assert events('{"event": "start", "time": "2026-11-22T15:00:00"}\n{"event": "x", "time": 3}\n') == [
         {"event": "x", "time": 3}

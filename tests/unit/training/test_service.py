@@ -24,6 +24,7 @@ from tests.unit.training.samples import training
 SPACE = "namespaces/trainings"
 DEPLOYMENT = f"/apis/apps/v1/{SPACE}/deployments/mnist"
 SECRET = f"/api/v1/{SPACE}/secrets/mnist-token"
+CLAIM = f"/api/v1/{SPACE}/persistentvolumeclaims/training"
 RECORD = f"/api/v1/{SPACE}/configmaps/mnist-result"
 
 
@@ -53,6 +54,7 @@ def notebook(**changes: Any) -> Training:
 
 
 def service(server: ApiServer, folder: Path, **changes: Any) -> Service:
+    server.objects.setdefault(CLAIM, {"metadata": {"name": "training"}})
     settings = Settings(str(folder), token_dir=str(folder / "tokens"))
     return Service(Api(server), notebook(**changes), settings, Progress(None))
 
@@ -135,9 +137,7 @@ def test_a_restart_makes_a_new_pod_and_keeps_what_the_old_one_has_said(tmp_path:
     assert service(server, tmp_path).plan().steps == []
 
 
-def test_one_that_never_answers_is_on_record_with_what_it_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_never_answers_is_on_record_with_what_it_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
     crashed = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 1}}}
     path = f"/api/v1/{SPACE}/pods/mnist-6b7f5c4d8b-x7k2p"
@@ -145,7 +145,7 @@ def test_one_that_never_answers_is_on_record_with_what_it_said(
     server.objects[f"{path}/log"] = lambda query: (
         "2026-11-21T12:00:00.5Z no module named x\n" if ("timestamps", "true") in query else "no module named x\n"
     )
-    with pytest.raises(TrainyardError, match="does not answer(.|\n)*no module named x"):
+    with pytest.raises(TrainyardError, match=r"does not answer(.|\n)*no module named x"):
         service(server, tmp_path, start_timeout=1).plan().execute()
     found = json.loads(server.objects[RECORD]["data"]["result.json"])
     assert found["result"] == "running" and "it does not answer" in found["why"]

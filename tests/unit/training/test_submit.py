@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from tests.unit.training.scripted import Cluster
 TRAINING = training(logs={"claim": "training"})
 SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets"
 RECORD = "/api/v1/namespaces/trainings/configmaps/mnist-result"
+CLAIM = "/api/v1/namespaces/trainings/persistentvolumeclaims/training"
 SETTINGS = Settings(log_dir="/tmp", stranger=False)
 
 
@@ -38,6 +40,7 @@ def recorded(result: str, **changes: Any) -> dict[str, Any]:
 
 
 def run(server: ApiServer, **changes: Any) -> Run:
+    server.objects.setdefault(CLAIM, {"metadata": {"name": "training"}})
     return Run(Api(server), training(logs={"claim": "training"}, **changes), SETTINGS, Progress(None))
 
 
@@ -169,6 +172,16 @@ def test_more_gpus_than_any_node_has_are_refused_with_the_largest() -> None:
     assert run(server, worker={"gpus": 4}).plan().changed
     with pytest.raises(TrainyardError, match="no node has any"):
         run(ApiServer(), worker={"gpus": 1}).plan()
+
+
+def test_a_claim_for_its_files_that_is_not_there_is_named_with_its_variable() -> None:
+    server = ApiServer()
+    one = Run(Api(server), TRAINING, SETTINGS, Progress(None))
+    with pytest.raises(TrainyardError, match=r"no claim trainings/training for its files \(workloads_logs_claim\)"):
+        one.plan()
+    assert server.writes == []
+    # A check run comes before the role that makes it.
+    assert Run(Api(server), TRAINING, replace(SETTINGS, planning=True), Progress(None)).plan().changed
 
 
 def test_a_secret_that_is_not_there_is_named() -> None:

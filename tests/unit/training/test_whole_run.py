@@ -105,8 +105,9 @@ def test_a_run_whose_pods_may_take_ten_minutes_to_save_has_them(tmp_path: Path) 
     run(cluster, tmp_path).plan(may_end=True, wait=False).execute()
     assert cluster.clock.now >= 500.0
     stopped = Cluster(patient, STARTS, grace=500.0)
+    stopped.clock.sleep(6)
     Stop(Api(stopped), "mnist", str(tmp_path), lambda _: None, stopped.clock).plan().execute()
-    assert stopped.clock.now >= 500.0
+    assert stopped.clock.now >= 506.0
     removed = Cluster(patient, STARTS, grace=500.0)
     run(removed, tmp_path).remove_plan().execute()
     assert f"{SETS}/mnist" not in removed.objects
