@@ -188,7 +188,7 @@ def twice(wanted: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _merged(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
     """An entry and what is said of one run above it."""
     _refuse_no_mappings(wanted)
-    return merged(with_source(_with_roles(entry)), with_source(_with_roles(wanted)))
+    return merged(with_source(with_roles(entry)), with_source(with_roles(wanted)))
 
 
 def _refuse_no_mappings(wanted: Mapping[str, Any]) -> None:
@@ -206,7 +206,7 @@ def _with_flags(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str
     return {**rest, **({"flags": flags} if flags else {})}
 
 
-def _with_roles(described: Mapping[str, Any]) -> dict[str, Any]:
+def with_roles(described: Mapping[str, Any]) -> dict[str, Any]:
     """With a number in the place of a role read as its replicas."""
     return {
         key: {"replicas": value} if key in ROLES and isinstance(value, int | str) else value

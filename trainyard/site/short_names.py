@@ -16,7 +16,7 @@ from ansible.parsing.splitter import parse_kv
 from ..catalogue import Catalogue
 from ..datasets import SOURCES
 from ..mappings import merged, no_mappings
-from ..trainings import INSTEAD, OF_ROLES, OF_RUN, entry_of, run_name
+from ..trainings import INSTEAD, OF_ROLES, OF_RUN, entry_of, run_name, with_roles
 from .model import Problem, Site, quoted
 from .variables import fits
 
@@ -150,15 +150,12 @@ def train_call(
     if faults := list(no_mappings(base)):
         return None, [
             Problem(
-                f"variable workloads_trainings, {name}.{each.key}",
-                each.shown.removeprefix("is "),
-                each.want,
-                "Change it.",
+                f"{each.key} of {name} in workloads_trainings", each.shown.removeprefix("is "), each.want, "Change it."
             )
             for each in faults
         ]
     above, problems = _above(given, entry)
-    wanted = merged({**base, "workload": workload, "run": name}, above)
+    wanted = merged(with_roles({**base, "workload": workload, "run": name}), above)
     wait = check_type_bool(given.get("wait", True))
     flags = {**(entry.get("flags") or {}), **(wanted.get("flags") or {}), **wanted}
     if wait and "wait" in given and str(flags.get("train_steps")) == "0":

@@ -147,7 +147,8 @@ def test_a_run_that_took_the_place_of_the_one_to_be_given_up_is_not_ended(tmp_pa
         Follower(Api(cluster), TRAINING, Settings(str(tmp_path), stranger=False), print, cluster.clock).follow(
             "first", submitted=True
         )
-    assert cluster.objects[f"{SETS}/mnist"]["metadata"]["annotations"]["trainyard.dev/attempt"] == "theirs"
+    there = cluster.objects[f"{SETS}/mnist"]["metadata"]
+    assert there["annotations"]["trainyard.dev/attempt"] == "theirs" and "deletionTimestamp" not in there
 
 
 @pytest.mark.parametrize(("begin", "seconds"), [(0, 19), (10, 19), (10, 60), (29, 60)])
