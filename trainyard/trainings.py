@@ -79,8 +79,13 @@ def complete(wanted: Mapping[str, Any], entry: Mapping[str, Any], site: Defaults
         "roles": roles,
         "logs": {**logs, **(both.get("logs") or {})},
         **({"data": completed(both["data"], site)} if both.get("data") else {}),
-        **({"code": site.reference(both["code"])} if both.get("code") else {}),
+        **({"code": _code(both["code"], name, site)} if both.get("code") else {}),
     }
+
+
+def _code(code: Any, run: str, site: Defaults) -> Any:
+    folder = code.get("folder") if isinstance(code, Mapping) else None
+    return site.packed(str(folder), run) if folder else site.reference(code)
 
 
 def images(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -81,10 +81,9 @@ def code_layouts(packed: Sequence[Mapping[str, Any]], registry: str, tagged: boo
     found = {}
     for each in packed:
         name = "/".join(filter(None, (registry.partition("/")[2], PACKED)))
-        code = {"folder": PACKED}
-        by_digest = Defaults(registry, code={PACKED: each["digest"]}).reference(code)
+        by_digest = Defaults(registry, code={PACKED: each["digest"]}).packed(PACKED, each["item"]["run"])
         named = {"reference": f"{name}:{each['tag']}", "digest": each["digest"]} if tagged else {"reference": by_digest}
-        found[each["digest"]] = {**named, "layout": each["layout"]}
+        found[by_digest] = {**named, "layout": each["layout"]}
     return list(found.values())
 
 

@@ -11,6 +11,8 @@ from ansible.module_utils.trainyard.bundle.lock import load, tree_files
 from ansible.module_utils.trainyard.training.jobset import run_object
 from ansible.module_utils.trainyard.training.objects import surroundings
 from ansible.module_utils.trainyard.training.spec import parse_training
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
 from checkout import ROOT, read_yaml
 
 from plugins.filter.trainings import complete_trainings, training_images, training_runs
@@ -117,13 +119,33 @@ def test_artefacts_of_the_catalogue_are_in_the_lock() -> None:
 
 
 def test_artefacts_of_trainings_are_made_for_every_site() -> None:
-    """And those of services by the call that starts one: few sites have them, and they are large."""
+    """And those of services for sites that list one, and by the call that starts one: they are large."""
     catalogue = read_catalogue([])
     trainings = [{"workload": name} for name, entry in catalogue.items() if entry.get("kind") == "training"]
     needed = {image["artefact"] for image in training_images(trainings, [])}
     made = set(read_yaml(ROOT / "roles/bundle/vars/main.yml")["__bundle_artefacts_wanted"]["vendors"])
     assert needed <= made
     assert "image_notebook" not in made
+
+
+@pytest.mark.parametrize(
+    ("variables", "also"),
+    [
+        ({}, []),
+        ({"workloads_trainings": [{"workload": "notebook"}]}, ["image_notebook"]),
+        (
+            {"workloads_trainings": [{"workload": "cnn_ps"}, {"workload": "notebook", "run": "nb"}]},
+            ["image_tensorflow", "image_workloads", "image_mnist", "image_notebook"],
+        ),
+    ],
+)
+def test_what_a_site_lists_is_made_with_the_rest_of_it(variables: dict[str, Any], also: list[str]) -> None:
+    loader = DataLoader()
+    role: dict[str, Any] = {"groups": {}, "hostvars": {}}
+    for file in ("vars/main.yml", "defaults/main.yml"):
+        role |= loader.load_from_file(str(ROOT / "roles/bundle" / file), trusted_as_template=True)
+    found = Templar(loader=loader, variables={**role, **variables}).template(role["bundle_artefacts_also"])
+    assert sorted(found) == sorted(also)
 
 
 def test_artefacts_of_the_catalogue_are_made_before_they_are_pushed() -> None:
