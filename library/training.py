@@ -276,8 +276,13 @@ def main() -> None:
     try:
         login = Login(*(params[name] for name in LOGIN)) if params["pull_username"] else None
         training = parse_training(params["training"], login)
-        names = ("log_dir", "isolation_probe", "isolation_control", "token_dir")
-        settings = Settings(*(params[name] for name in names), planning=module.check_mode)
+        settings = Settings(
+            log_dir=params["log_dir"],
+            stranger=params["isolation_probe"],
+            control=params["isolation_control"],
+            token_dir=params["token_dir"],
+            planning=module.check_mode,
+        )
     except TrainyardError as error:
         fail(module, error)
         return

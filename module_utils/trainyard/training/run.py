@@ -16,6 +16,7 @@ from ..kube.apply import plan_objects
 from ..kube.patient import PatientApi
 from . import record
 from .data_import import DataImport
+from .decide import ADOPT, KEEP, LEAVE, PROBE, SUBMIT, decide
 from .follow import Follower, Settings
 from .jobset import spec_hash
 from .model import Logs, Training
@@ -26,38 +27,6 @@ from .pods import RELEASE_SECONDS
 from .probe import probe_objects, repeat
 from .state import attempt_of, ended, grace, hash_of, live_object
 from .submit import refuse_another_workload, refuse_what_has_no_place, runners, submit
-
-KEEP, ADOPT, SUBMIT, LEAVE, PROBE = "keep", "adopt", "submit", "leave", "probe"
-
-
-def decide(
-    wanted: str,
-    recorded: str | None,
-    live: str | None,
-    *,
-    ended: str | None,
-    endless: bool,
-    proven: bool = True,
-    replace: bool = False,
-) -> str:
-    """What has to be done for a run with the hash `wanted`.
-
-    :param recorded: hash of the run whose success is on record.
-    :param live: hash of the JobSet or Job that exists.
-    :param ended: `Completed`, `Failed` or None for the one that exists.
-    :param proven: whether the record answers everything that the run was to answer.
-    :param replace: end a run of another description that goes on. Without it, that one is left alone.
-    """
-    goes_on = live is not None and ended is None
-    if goes_on and live != wanted:
-        return SUBMIT if replace else LEAVE
-    if goes_on:
-        return KEEP if endless else ADOPT
-    if recorded == wanted:
-        return KEEP if proven else PROBE
-    if live == wanted and ended == "Completed":
-        return ADOPT  # completed while nobody watched: record it
-    return SUBMIT
 
 
 class Run:
@@ -157,7 +126,7 @@ class Run:
             self.result = result
             return around
         self.result = {**result, "description_hash": told}
-        keep = partial(record.keep, self._api, self._training, self.result)
+        keep = partial(record.keep, self._api, self._training, self.result, self._clock)
         step = Step(f"Record the description of the training {self._training.name}", keep)
         return Plan([*around.steps, step], around.before, around.after)
 
@@ -197,7 +166,8 @@ class Run:
     def _follow(self, attempt: str, *, submitted: bool) -> None:
         follower = Follower(self._api, self._training, self._settings, self._say, self._clock)
         self.result = follower.follow(attempt, submitted=submitted)
-        if record.succeeded(self.result) and not self._proven(self.result):
+        # A run that was followed from its beginning and too short for the stranger is asked by the next call.
+        if not submitted and record.succeeded(self.result) and not self._proven(self.result):
             self._say(f"training {self._training.name}: the isolation probe is repeated")
             self._probe(self.result)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.kube.api import Api, KubeError
+from ansible.module_utils.trainyard.kube.api import Api
 from ansible.module_utils.trainyard.training.follow import Follower, Settings
 from ansible.module_utils.trainyard.training.model import Training
 
@@ -149,19 +149,6 @@ def test_a_run_that_took_the_place_of_the_one_to_be_given_up_is_not_ended(tmp_pa
         )
     there = cluster.objects[f"{SETS}/mnist"]["metadata"]
     assert there["annotations"]["trainyard.dev/attempt"] == "theirs" and "deletionTimestamp" not in there
-
-
-@pytest.mark.parametrize(("begin", "seconds"), [(0, 19), (10, 19), (10, 60), (29, 60)])
-def test_an_api_server_that_restarts(tmp_path: Path, begin: int, seconds: int) -> None:
-    result, _, _ = follow(tmp_path, sorted([*STARTS, *ENDS, (begin, "away", seconds)], key=lambda each: each[0]))
-    assert result["result"] == "passed"
-
-
-def test_an_api_server_that_is_away_for_longer_than_it_takes_to_restart(tmp_path: Path) -> None:
-    error, cluster, _ = follow(tmp_path, [*STARTS, (10, "away", 100), *ENDS])
-    assert isinstance(error, KubeError) and "does not answer" in error.message
-    assert 100 <= cluster.clock.now <= 105
-    assert cluster.writes == [], "the run goes on, and nobody has said otherwise"
 
 
 @pytest.mark.parametrize("what", ["vanish", "replace"])

@@ -18,7 +18,7 @@ from tests.unit.apiserver import ApiServer
 from tests.unit.training.samples import training
 from tests.unit.training.scripted import SETS, SPACE, Cluster, Ticking
 from tests.unit.training.test_data_import import JOB, POLICY, described
-from tests.unit.training.test_follow import STARTS
+from tests.unit.training.test_follow import ENDS, STARTS, follow
 from tests.unit.training.test_stranger import BLOCKED, POD, USED, Found
 
 TRAINING = training(logs={"claim": "training"})
@@ -136,3 +136,16 @@ def test_a_stranger_whose_node_does_not_answer_leaves_the_question_open(status: 
     assert found["stranger_blocked"] is None and "its log cannot be read" in found["detail"]
     assert json.dumps(found)
     assert not server.there
+
+
+@pytest.mark.parametrize(("begin", "seconds"), [(0, 19), (10, 19), (10, 60), (29, 60)])
+def test_an_api_server_that_restarts(tmp_path: Path, begin: int, seconds: int) -> None:
+    result, _, _ = follow(tmp_path, sorted([*STARTS, *ENDS, (begin, "away", seconds)], key=lambda each: each[0]))
+    assert result["result"] == "passed"
+
+
+def test_an_api_server_that_is_away_for_longer_than_it_takes_to_restart(tmp_path: Path) -> None:
+    error, cluster, _ = follow(tmp_path, [*STARTS, (10, "away", 100), *ENDS])
+    assert isinstance(error, KubeError) and "does not answer" in error.message
+    assert 100 <= cluster.clock.now <= 105
+    assert cluster.writes == [], "the run goes on, and nobody has said otherwise"

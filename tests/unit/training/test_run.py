@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from ansible.module_utils.trainyard.kube.api import Api
+from ansible.module_utils.trainyard.training.decide import decide
 from ansible.module_utils.trainyard.training.logs import KeptLogs, events, isolation, progress_line, summary
 from ansible.module_utils.trainyard.training.names import INDEX_LABEL, ROLE_LABEL
 from ansible.module_utils.trainyard.training.pod_logs import PodLogs
-from ansible.module_utils.trainyard.training.run import decide
 from ansible.module_utils.trainyard.training.watch import RunView
 
 from tests.unit.apiserver import ApiServer
