@@ -151,8 +151,7 @@ class Cluster(ApiServer):
             return self._log(path, asked)
         if method == "DELETE" and path == self._path and path in self.objects:
             self.calls.append(f"{method} {path}")
-            uid = (body or {}).get("preconditions", {}).get("uid")
-            if uid not in (None, self.objects[path]["metadata"]["uid"]):
+            if (body or {}).get("preconditions", {}).get("uid") not in (None, self.objects[path]["metadata"]["uid"]):
                 return 409, json.dumps({"message": "the UID in the precondition is another"})
             self.objects[path]["metadata"]["deletionTimestamp"] = stamp(self.clock.now)
             self._script = [(self.clock.now - self._begun + self._grace, "vanish")]

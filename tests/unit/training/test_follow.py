@@ -133,32 +133,6 @@ def test_a_pod_that_cannot_start_is_given_up_with_the_schedulers_reason(tmp_path
     assert cluster.record["result"] == "failed"
 
 
-def test_a_run_that_took_the_place_of_the_one_to_be_given_up_is_not_ended(tmp_path: Path) -> None:
-    class Raced(Cluster):
-        """Somebody submits it anew between the last look and the deletion."""
-
-        def __call__(self, method: str, path: str, query: Any, body: Any, kind: str) -> tuple[int, str]:
-            if method == "DELETE" and path == f"{SETS}/mnist":
-                self.replace()
-            return super().__call__(method, path, query, body, kind)
-
-    cluster = Raced(TRAINING, [(1, "start", "worker-1")])
-    with pytest.raises(TrainyardError, match="not all pods ran within start_timeout"):
-        Follower(Api(cluster), TRAINING, Settings(str(tmp_path), stranger=False), print, cluster.clock).follow(
-            "first", submitted=True
-        )
-    there = cluster.objects[f"{SETS}/mnist"]["metadata"]
-    assert there["annotations"]["trainyard.dev/attempt"] == "theirs" and "deletionTimestamp" not in there
-
-
-@pytest.mark.parametrize("what", ["vanish", "replace"])
-def test_a_run_that_somebody_else_stops(tmp_path: Path, what: str) -> None:
-    error, cluster, _ = follow(tmp_path, [*STARTS, (10, what)])
-    assert "mnist (attempt first) was stopped or deleted by somebody else" in error.message
-    assert "go on from its last checkpoint" in error.remedy
-    assert cluster.writes == [], "what has become of it is for the other to say"
-
-
 @pytest.mark.parametrize(("after", "passes"), [(120, True), (200, False)])
 def test_a_run_whose_pods_go_late(tmp_path: Path, after: int, passes: bool) -> None:
     script = [
