@@ -156,11 +156,12 @@ class Follower:
 
     def _unread(self, view: RunView) -> str:
         """What cannot be read of a run's own account of its end; its node, or the API server, may come back soon."""
+        if not self._training.says_its_end:
+            return ""
         deadline = self._clock.monotonic() + OUTAGE_SECONDS
-        while self._training.says_its_end and view.unread and self._clock.monotonic() < deadline:
+        while view.unread and self._clock.monotonic() < deadline and view.read_decider():
             self._clock.sleep(SAY_SECONDS)
-            view.read_decider()
-        return view.unread if self._training.says_its_end else ""
+        return view.unread
 
     def _unproven(self, view: RunView, attempt: str, missing: str, **more: Any) -> TrainyardError:
         """The error for a run that has ended without an account of its end: neither a success nor a failure."""

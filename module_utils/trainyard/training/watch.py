@@ -101,11 +101,13 @@ class RunView:
         """Read the logs of all pods that are still there to their present ends."""
         self._logs.read_all(pod for name, pod in self.pods.items() if name not in self.gone)
 
-    def read_decider(self) -> None:
-        """Read the log of the pod that decides to its present end."""
+    def read_decider(self) -> bool:
+        """Read the log of the pod that decides to its present end; False when that pod is gone."""
         pod = self.present().get(self._training.deciding)
-        if pod and not self._is_gone(pod):
-            self._logs.read(pod)
+        if pod is None or self._is_gone(pod):
+            return False
+        self._logs.read(pod)
+        return True
 
     @property
     def unread(self) -> str:
