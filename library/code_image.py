@@ -61,7 +61,7 @@ EXAMPLES = r"""
 - name: Lay it into the node
   containerd_images:
     images:
-      - reference: localhost/trainyard/code@{{ code.digest }}
+      - reference: localhost/trainyard/code/wide@{{ code.digest }}
         layout: "{{ code.layout }}"
 """
 

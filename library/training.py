@@ -27,6 +27,10 @@ options:
     suboptions:
       name: {description: Name of the run., type: str, required: true}
       workload: {description: Its entry of the catalogue., type: str, required: true}
+      description_hash:
+        description: SHA-256 of what the site says of it, kept on record so that a verdict can compare.
+        type: str
+        default: ''
       topology:
         description: Which roles it has.
         type: str
@@ -272,8 +276,13 @@ def main() -> None:
     try:
         login = Login(*(params[name] for name in LOGIN)) if params["pull_username"] else None
         training = parse_training(params["training"], login)
-        names = ("log_dir", "isolation_probe", "isolation_control", "token_dir")
-        settings = Settings(*(params[name] for name in names))
+        settings = Settings(
+            log_dir=params["log_dir"],
+            stranger=params["isolation_probe"],
+            control=params["isolation_control"],
+            token_dir=params["token_dir"],
+            planning=module.check_mode,
+        )
     except TrainyardError as error:
         fail(module, error)
         return

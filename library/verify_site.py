@@ -76,6 +76,13 @@ options:
         type: str
         choices: [parameter_server, multi_worker, single, service]
         default: parameter_server
+      description_hash:
+        description: SHA-256 of what the site says of it; a run by another description fails. Empty compares nothing.
+        type: str
+        default: ""
+      train_steps:
+        description: Steps that the site asks for, and the run on record has to have; left out compares nothing.
+        type: int
       accuracy_bound:
         description: Held-out accuracy that it must have reached; left out for a program that knows no bound.
         type: float
@@ -163,6 +170,8 @@ TRAINING = {
     "name": {"type": "str", "required": True},
     "namespace": {"type": "str", "default": "trainings"},
     "topology": {"type": "str", "choices": list(TOPOLOGIES), "default": "parameter_server"},
+    "description_hash": {"type": "str", "default": ""},
+    "train_steps": {"type": "int"},
     "accuracy_bound": {"type": "float"},
     "start_timeout": {"type": "float", "default": 300.0},
     "stall_timeout": {"type": "float", "default": 120.0},

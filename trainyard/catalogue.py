@@ -9,6 +9,8 @@ from typing import Any
 import yaml
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
+from .mappings import no_mappings
+
 FOLDER = Path(__file__).resolve().parents[1] / "workloads" / "catalogue"
 """The project's own entries."""
 
@@ -58,4 +60,6 @@ def _entry(path: Path) -> dict[str, Any]:
             f"{path}: the kind is {entry['kind']}, and the topology {entry.get('topology')}.",
             remedy="A service has the kind and the topology service.",
         )
+    if faults := list(no_mappings(entry)):
+        raise TrainyardError(f"{path}: {'; '.join(map(str, faults))}", remedy="Mend the file.")
     return entry

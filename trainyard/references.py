@@ -38,13 +38,11 @@ class Defaults:
     def reference(self, image: Any) -> Any:
         """The reference of an image that the project makes or packs: by digest, so that a changed image is a new run.
 
-        :param image: `{repository, artefact}` of the bundle, `{folder}` of code, or a reference as it is.
+        :param image: `{repository, artefact}` of the bundle, or a reference as it is.
         :raises TrainyardError: the bundle has no such image.
         """
         if not isinstance(image, Mapping):
             return image
-        if folder := image.get("folder"):
-            return self._named(PACKED, self.code.get(str(folder), NO_DIGEST))
         artefact = str(image.get("artefact"))
         digest = (self.artefacts.get(artefact) or {}).get("digest", "" if self.known else NO_DIGEST)
         if not digest:
@@ -52,6 +50,15 @@ class Defaults:
                 f"The image {artefact} is not made.", remedy="Make it by playbooks/supply.yml, or name another image."
             )
         return self._named(str(image.get("repository")), digest)
+
+    def packed(self, folder: str, run: str) -> str:
+        """The reference of a folder of code that was packed.
+
+        Where it is laid into the nodes, each run has a repository of its own: of one repository a node keeps the newest
+        image alone, and another run's code must not go for it.
+        """
+        repository = PACKED if self.registry else f"{PACKED}/{run}"
+        return self._named(repository, self.code.get(folder, NO_DIGEST))
 
     def archive(self, url: str) -> dict[str, str]:
         """Address and authority of an archive: without a server of its own it is one that the site serves."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.kube.api import Api, KubeError, Object
 from ansible.module_utils.trainyard.kube.apply import retry
+from ansible.module_utils.trainyard.kube.patient import OUTAGE_SECONDS
 from ansible.module_utils.trainyard.training import found
 from ansible.module_utils.trainyard.training.names import NAME_LABEL
 from ansible.module_utils.trainyard.training.places import decider, newest, pod_state
@@ -19,10 +20,8 @@ from ansible.module_utils.trainyard.training.state import ended, live_object
 
 LOOK_SECONDS = 1.0
 """Between two looks for the next pod of a place."""
-OUTAGE_SECONDS = 60.0
-"""The training goes on while the API server restarts."""
 
-USUAL = ("chief-0", "worker-0")
+USUAL = ("chief-0", "worker-0", "server-0")
 """Whose end decides a run, where nothing of it is left to ask; the first of them that it had."""
 
 
@@ -141,6 +140,9 @@ def _newest_attempt(log_dir: Path, namespace: str, run: str) -> list[Path]:
 
 
 def _place(run: str, path: Path) -> str:
-    """`worker-1` of `mnist-worker-0-1-x7k2p.log`, `chief-0` of `mnist-0-x7k2p.log`, whose Job is alone; else empty."""
-    match = re.fullmatch(rf"{re.escape(run)}(?:-([a-z]+)-0)?-([0-9]+)-[a-z0-9]+\.log", path.name)
-    return f"{match[1] or 'chief'}-{match[2]}" if match else ""
+    """`worker-1` of `mnist-worker-0-1-x7k2p.log`, `chief-0` of `mnist-0-x7k2p.log`, whose Job is alone, `server-0` of
+    `notebook-6b7f5c4d8b-x7k2p.log`, which a Deployment has named; else empty."""
+    name = path.name.removeprefix(run)
+    if match := re.fullmatch(r"(?:-([a-z]+)-0)?-([0-9]{1,3})-[a-z0-9]+\.log", name):
+        return f"{match[1] or 'chief'}-{match[2]}"
+    return "server-0" if re.fullmatch(r"-[a-z0-9]{4,10}-[a-z0-9]{5}\.log", name) else ""

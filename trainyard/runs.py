@@ -26,7 +26,7 @@ class Row:
 
     :param state: `waiting` (a pod has no place or no image), `starting`, `running`, `restarting`, or how it ended:
         `passed`, `no_bound`, `failed`, `stopped`; `ended` where no record says more.
-    :param why: what a run in `waiting` waits for, or why one failed; else empty.
+    :param why: what a run in `waiting` waits for, why one failed, or why nobody knows how it ended; else empty.
     :param step: last step that was reported; None before the first, and for a program that reports none.
     :param steps: how many it is to do; 0 for one without end.
     :param accuracy: on held-out data, 0 to 1.
@@ -114,7 +114,7 @@ def _state(
     if live is None or over:
         # Nobody was there to record how it ended.
         unseen = record.FAILED if over == "Failed" else "ended"
-        return (unseen if result in ("", record.RUNNING) else result), str(known.get("why", ""))
+        return (unseen if result in ("", record.RUNNING, record.UNKNOWN) else result), str(known.get("why", ""))
     waiting = [(pod, why) for pod in pods for state, why in [pod_state(pod)] if state == "waiting"]
     for pod, why in waiting:
         if why.partition(":")[0] in STUCK:

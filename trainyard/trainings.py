@@ -9,19 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.kube.apply import content_hash
 from ansible.module_utils.trainyard.training.arguments import ROLE, TRAINING, Fault, fault, nearest
 from ansible.module_utils.trainyard.training.roles import ROLES, TOPOLOGIES
 from ansible.module_utils.trainyard.training.spec import VARIABLE, parse_training
 
 from .catalogue import Catalogue
 from .datasets import IMPORTER, completed, with_source
+from .mappings import merged, no_mappings
 from .references import Defaults
 
 OF_ROLES = tuple(key for key in ROLE if key not in ("name", "replicas"))
 """Keys that hold for all roles where they stand at the top."""
-OF_RUN = ("run", "workload", *(key for key in TRAINING if key not in ("name", "workload", "roles", "flags")))
-JOINED = frozenset({"limits", "requests", "env", "node_selector", "flags", "logs", "data", *ROLES})
-"""Mappings that are joined by key; all else is replaced as a whole."""
+OF_RUN = ("run", *(key for key in TRAINING if key not in ("name", "description_hash", "roles", "flags")))
 INSTEAD = {"name": "run", "data_image": "data", "strategy": "topology", "ps_replicas": "ps"}
 """Keys that others use -> ours."""
 
@@ -31,21 +31,8 @@ def run_name(wanted: Mapping[str, Any]) -> str:
     return str(wanted.get("run") or str(wanted.get("workload", "")).replace("_", "-"))
 
 
-def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Two descriptions of which `above` has the last word; volumes are joined by their names."""
-    both = {**below, **above}
-    for key in below.keys() & above.keys():
-        one, other = below[key], above[key]
-        if key in JOINED and isinstance(one, Mapping) and isinstance(other, Mapping):
-            both[key] = merged(one, other)
-        elif key == "volumes" and isinstance(one, list) and isinstance(other, list):
-            named = {each.get("name"): each for each in [*one, *other] if isinstance(each, Mapping)}
-            both[key] = list(named.values())
-    return both
-
-
 def strange_keys(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Fault]:
-    """Keys that no training of this workload has, with what may have been meant."""
+    """Keys that no training of this workload has, with what may have been meant, and those that have to be mappings."""
     flags = list(entry.get("flags") or {})
     known = [*OF_RUN, *OF_ROLES, *ROLES, *flags, "flags"]
     found = []
@@ -60,7 +47,7 @@ def strange_keys(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Fa
             if isinstance(value, Mapping | list)
             else fault(key, value, want, near)
         )
-    return found
+    return [*found, *no_mappings(wanted)]
 
 
 def complete(wanted: Mapping[str, Any], entry: Mapping[str, Any], site: Defaults) -> dict[str, Any]:
@@ -92,8 +79,13 @@ def complete(wanted: Mapping[str, Any], entry: Mapping[str, Any], site: Defaults
         "roles": roles,
         "logs": {**logs, **(both.get("logs") or {})},
         **({"data": completed(both["data"], site)} if both.get("data") else {}),
-        **({"code": site.reference(both["code"])} if both.get("code") else {}),
+        **({"code": _code(both["code"], name, site)} if both.get("code") else {}),
     }
+
+
+def _code(code: Any, run: str, site: Defaults) -> Any:
+    folder = code.get("folder") if isinstance(code, Mapping) else None
+    return site.packed(str(folder), run) if folder else site.reference(code)
 
 
 def images(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -169,12 +161,27 @@ def complete_all(wanted: Sequence[Mapping[str, Any]], catalogue: Catalogue, site
         entry = entry_of(each, catalogue)
         if faults := strange_keys(each, entry):
             raise TrainyardError(f"{VARIABLE}: {run_name(each)}: {'; '.join(map(str, faults))}")
-        found.append(complete(each, entry, site))
+        found.append({**complete(each, entry, site), "description_hash": description_hash(each, entry)})
     for each in found:
         parse_training(each)
     for name in twice(wanted):
         raise TrainyardError(f"{VARIABLE}: two runs have the name {name}.", remedy="Give one of them another: run.")
     return found
+
+
+def description_hash(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
+    """SHA-256 of what a site and the catalogue say of a run: the same whatever images are made, so that a verdict that
+    knows of none can compare it with what is on record."""
+    return content_hash(_plain(complete(wanted, entry, Defaults(known=False))))
+
+
+def _plain(value: Any) -> Any:
+    """In words: `2` of a call and `"2"` of an inventory are one, and what is not given is not there."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items() if each is not None}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def twice(wanted: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -185,11 +192,18 @@ def twice(wanted: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _merged(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
     """An entry and what is said of one run above it."""
-    return merged(with_source(_with_roles(entry)), with_source(_with_roles(wanted)))
+    _refuse_no_mappings(wanted)
+    return merged(with_source(with_roles(entry)), with_source(with_roles(wanted)))
+
+
+def _refuse_no_mappings(wanted: Mapping[str, Any]) -> None:
+    if faults := list(no_mappings(wanted)):
+        raise TrainyardError(f"{VARIABLE}: {run_name(wanted)}: {'; '.join(map(str, faults))}")
 
 
 def _with_flags(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
     """With the keys that are flags of the workload where flags stand."""
+    _refuse_no_mappings(wanted)
     known = entry.get("flags") or {}
     given = {key: wanted[key] for key in wanted if key in known and key not in TRAINING}
     rest = {key: value for key, value in wanted.items() if key not in given}
@@ -197,7 +211,7 @@ def _with_flags(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str
     return {**rest, **({"flags": flags} if flags else {})}
 
 
-def _with_roles(described: Mapping[str, Any]) -> dict[str, Any]:
+def with_roles(described: Mapping[str, Any]) -> dict[str, Any]:
     """With a number in the place of a role read as its replicas."""
     return {
         key: {"replicas": value} if key in ROLES and isinstance(value, int | str) else value

@@ -81,10 +81,9 @@ def code_layouts(packed: Sequence[Mapping[str, Any]], registry: str, tagged: boo
     found = {}
     for each in packed:
         name = "/".join(filter(None, (registry.partition("/")[2], PACKED)))
-        code = {"folder": PACKED}
-        by_digest = Defaults(registry, code={PACKED: each["digest"]}).reference(code)
+        by_digest = Defaults(registry, code={PACKED: each["digest"]}).packed(PACKED, each["item"]["run"])
         named = {"reference": f"{name}:{each['tag']}", "digest": each["digest"]} if tagged else {"reference": by_digest}
-        found[each["digest"]] = {**named, "layout": each["layout"]}
+        found[by_digest] = {**named, "layout": each["layout"]}
     return list(found.values())
 
 
@@ -97,7 +96,11 @@ def training_runs(wanted: Wanted, folders: Sequence[str]) -> list[dict[str, Any]
     try:
         catalogue = read_catalogue(folders)
         site = Defaults(known=False)
-        return [_run(trainings.complete(each, trainings.entry_of(each, catalogue), site)) for each in wanted]
+        pairs = [(each, trainings.entry_of(each, catalogue)) for each in wanted]
+        return [
+            {**_run(trainings.complete(*pair, site)), "description_hash": trainings.description_hash(*pair)}
+            for pair in pairs
+        ]
     except TrainyardError as error:
         raise AnsibleFilterError(str(error)) from error
 
@@ -106,7 +109,8 @@ def _run(described: Mapping[str, Any]) -> dict[str, Any]:
     flags = described["flags"]
     run = {key: described[key] for key in ("name", "namespace", "topology", "start_timeout") if key in described}
     # A program without such a flag knows no bound, and no limit of its own for a step.
-    return run | {key: flags[key] for key in ("accuracy_bound", "stall_timeout") if flags.get(key) is not None}
+    told = ("train_steps", "accuracy_bound", "stall_timeout")
+    return run | {key: flags[key] for key in told if flags.get(key) is not None}
 
 
 def image_layouts(

@@ -11,6 +11,8 @@ from ansible.module_utils.trainyard.bundle.lock import load, tree_files
 from ansible.module_utils.trainyard.training.jobset import run_object
 from ansible.module_utils.trainyard.training.objects import surroundings
 from ansible.module_utils.trainyard.training.spec import parse_training
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
 from checkout import ROOT, read_yaml
 
 from plugins.filter.trainings import complete_trainings, training_images, training_runs
@@ -47,9 +49,9 @@ def test_a_workload_is_one_file(folder: Path) -> None:
     assert [(job["name"], job["template"]["spec"]["completions"]) for job in jobs] == [("ps", 1), ("worker", 3)]
     assert {each["kind"] for each in surroundings(training)} >= {"Namespace", "NetworkPolicy"}
     assert training_images(wanted, [str(folder)]) == []
-    assert training_runs(wanted, [str(folder)]) == [
-        {"name": "mine", "namespace": "trainings", "topology": "multi_worker"}
-    ]
+    (run,) = training_runs(wanted, [str(folder)])
+    assert run.pop("description_hash") == description["description_hash"] != ""
+    assert run == {"name": "mine", "namespace": "trainings", "topology": "multi_worker"}
 
 
 def test_the_rules_of_a_site_know_it(folder: Path) -> None:
@@ -65,10 +67,12 @@ def test_the_rules_of_a_site_know_it(folder: Path) -> None:
 def test_the_verdict_knows_bounds_of_programs_that_have_them() -> None:
     wanted = [{"workload": "mnist_ps", "accuracy_bound": 0.9}, {"workload": "mnist_ps", "run": "b", "stall_timeout": 9}]
     first, second = training_runs(wanted, [])
+    assert first.pop("description_hash") != second["description_hash"]
     assert first == {
         "name": "mnist-ps",
         "namespace": "trainings",
         "topology": "parameter_server",
+        "train_steps": 200,
         "accuracy_bound": 0.9,
         "start_timeout": 300,
         "stall_timeout": 120,
@@ -115,13 +119,33 @@ def test_artefacts_of_the_catalogue_are_in_the_lock() -> None:
 
 
 def test_artefacts_of_trainings_are_made_for_every_site() -> None:
-    """And those of services by the call that starts one: few sites have them, and they are large."""
+    """And those of services for sites that list one, and by the call that starts one: they are large."""
     catalogue = read_catalogue([])
     trainings = [{"workload": name} for name, entry in catalogue.items() if entry.get("kind") == "training"]
     needed = {image["artefact"] for image in training_images(trainings, [])}
     made = set(read_yaml(ROOT / "roles/bundle/vars/main.yml")["__bundle_artefacts_wanted"]["vendors"])
     assert needed <= made
     assert "image_notebook" not in made
+
+
+@pytest.mark.parametrize(
+    ("variables", "also"),
+    [
+        ({}, []),
+        ({"workloads_trainings": [{"workload": "notebook"}]}, ["image_notebook"]),
+        (
+            {"workloads_trainings": [{"workload": "cnn_ps"}, {"workload": "notebook", "run": "nb"}]},
+            ["image_tensorflow", "image_workloads", "image_mnist", "image_notebook"],
+        ),
+    ],
+)
+def test_what_a_site_lists_is_made_with_the_rest_of_it(variables: dict[str, Any], also: list[str]) -> None:
+    loader = DataLoader()
+    role: dict[str, Any] = {"groups": {}, "hostvars": {}}
+    for file in ("vars/main.yml", "defaults/main.yml"):
+        role |= loader.load_from_file(str(ROOT / "roles/bundle" / file), trusted_as_template=True)
+    found = Templar(loader=loader, variables={**role, **variables}).template(role["bundle_artefacts_also"])
+    assert sorted(found) == sorted(also)
 
 
 def test_artefacts_of_the_catalogue_are_made_before_they_are_pushed() -> None:

@@ -15,7 +15,8 @@ from ansible.parsing.splitter import parse_kv
 
 from ..catalogue import Catalogue
 from ..datasets import SOURCES
-from ..trainings import INSTEAD, OF_ROLES, OF_RUN, entry_of, merged, run_name
+from ..mappings import merged, no_mappings
+from ..trainings import INSTEAD, OF_ROLES, OF_RUN, entry_of, run_name, with_roles
 from .model import Problem, Site, quoted
 from .variables import fits
 
@@ -146,8 +147,15 @@ def train_call(
         entry = entry_of({"workload": workload}, catalogue)
     except TrainyardError as error:
         return None, [_problem("workload", workload, "not in the catalogue of workloads", error.remedy)]
+    if faults := list(no_mappings(base)):
+        return None, [
+            Problem(
+                f"{each.key} of {name} in workloads_trainings", each.shown.removeprefix("is "), each.want, "Change it."
+            )
+            for each in faults
+        ]
     above, problems = _above(given, entry)
-    wanted = merged({**base, "workload": workload, "run": name}, above)
+    wanted = merged(with_roles({**base, "workload": workload, "run": name}), above)
     wait = check_type_bool(given.get("wait", True))
     flags = {**(entry.get("flags") or {}), **(wanted.get("flags") or {}), **wanted}
     if wait and "wait" in given and str(flags.get("train_steps")) == "0":

@@ -18,6 +18,7 @@ from ansible.module_utils.trainyard.training.spec import check
 from lib import compat
 from lib.errors import InputError
 
+from ..mappings import no_mappings
 from ..references import Defaults
 from ..trainings import code_folders, complete, entry_of, run_name, strange_keys
 from .model import Problem, Setting, Site, problem
@@ -73,7 +74,8 @@ def _described(site: Site, setting: Setting, key: str, wanted: Mapping[str, Any]
     except TrainyardError:
         return training
     faults = strange_keys(wanted, entry)
-    known = {name: value for name, value in wanted.items() if name not in [fault.key for fault in faults]}
+    wrong = {fault.key.partition(".")[0] for fault in faults}
+    known = {name: value for name, value in wanted.items() if name not in wrong}
     try:
         description = complete(known, entry, Defaults(logs=_logs(site), known=False, archives=_archives(site)))
     except TrainyardError as error:
@@ -132,7 +134,7 @@ def description(site: Site) -> Iterator[Problem]:
 def code_folder(site: Site) -> Iterator[Problem]:
     """A folder of code that cannot be packed, or without the file that a command starts."""
     for training in trainings(site):
-        if not training.description:
+        if not training.description or any(no_mappings(training.wanted)):
             continue
         for code in code_folders(training.wanted, entry_of(training.wanted, site.catalogue)):
             path = Path(code["path"])

@@ -45,7 +45,7 @@ class Assembly:
         also: Sequence[str] = (),
         delivered: Path | None = None,
     ) -> None:
-        self.wanted = [*(lock.results(artefacts) if wanted is None else wanted), *also]
+        self.wanted = list(dict.fromkeys([*(lock.results(artefacts) if wanted is None else wanted), *also]))
         closure = lock.closure(artefacts, self.wanted)
         self.choices = Chooser(closure, context.project, REVISIONS, store, source).choose(self.wanted)
         self.artefacts = {name: artefact for name, artefact in closure.items() if name in self.choices}

@@ -42,9 +42,12 @@ class KubeError(TrainyardError):
 
     @property
     def transient(self) -> bool:
-        """May the same call succeed a moment later? No answer, overload, or a webhook that starts (status 500)."""
-        busy = self.status in (429, 502, 503, 504) or (self.status == 500 and "webhook" in self.message)
-        return self.no_answer or busy
+        """May the same call succeed a moment later? No answer, overload, a webhook or an etcd that starts (status 500),
+        or a server that has not read its own roles yet (403)."""
+        busy = self.status in (429, 502, 503, 504)
+        starts = self.status == 500 and any(word in self.message for word in ("webhook", "etcdserver: ", "rpc error: "))
+        roles_unread = self.status == 403 and "RBAC: " in self.message and "not found" in self.message
+        return self.no_answer or busy or starts or roles_unread
 
 
 def describe(obj: Mapping[str, Any]) -> str:

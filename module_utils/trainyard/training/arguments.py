@@ -56,6 +56,7 @@ DATA: dict[str, Any] = {
 TRAINING: dict[str, Any] = {
     "name": {"type": "str", "required": True},
     "workload": {"type": "str", "required": True},
+    "description_hash": {"type": "str", "default": ""},
     "topology": {"type": "str", "choices": list(TOPOLOGIES), "default": "parameter_server"},
     "namespace": {"type": "str", "default": "trainings"},
     "roles": {"type": "list", "elements": "dict", "required": True, "options": ROLE},

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from .arguments import Fault, fault
-from .roles import RoleKind
+from .roles import ROLES, RoleKind
 
 NAME_LENGTH = 40
 """A pod is called NAME-worker-0-NNN-xxxxx and has to fit into the 63 characters of a DNS label."""
@@ -21,10 +21,12 @@ Check = tuple[Callable[[Any], bool], str]
 """Whether a value is good, and what a good one is."""
 
 _DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_TAKEN = re.compile(rf"default-deny|.+-(import|stranger|({'|'.join(ROLES)})-[0-9]+)")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUANTITY = re.compile(r"[0-9]+(\.[0-9]+)?(m|[KMGT]i?|k)?")
 _BYTES = re.compile(r"[0-9]+(\.[0-9]+)?([KMGT]i?)?")
 _CPUS = re.compile(r"[0-9]+m|[0-9]+(\.[0-9]+)?")
+_WHOLE = re.compile(r"[0-9]+")
 QUANTITIES = {"cpu": _CPUS, "memory": _BYTES}
 
 
@@ -58,6 +60,12 @@ _TRAINING: Mapping[str, Check] = {
     "name": (
         lambda value: _label(value) and len(value) <= NAME_LENGTH,
         f"a lower-case DNS label of at most {NAME_LENGTH} characters that begins with a letter",
+    ),
+    # Objects of another run have these names: its import, its stranger, its roles' Jobs; or the namespace's policy.
+    "run": (
+        lambda value: not _TAKEN.fullmatch(value),
+        "another name: default-deny, and those that end with -import, -stranger or a role and a number, are "
+        "given to objects of other runs",
     ),
     "namespace": (_label, "a lower-case DNS label"),
     "max_restarts": (_from(0), "a whole number from 0"),
@@ -112,8 +120,12 @@ def role_faults(
         found.append(fault(f"{name}.replicas", replicas, f"it must be {span}"))
     for part, values in (("limits", limits), ("requests", known["requests"])):
         for resource, value in values.items():
-            if value in (None, "", "None") or not QUANTITIES.get(resource, _QUANTITY).fullmatch(str(value)):
-                found.append(fault(f"{name}.{part}.{resource}", value, "it must be a quantity such as 500m, 2 or 1Gi"))
+            # Extended resources, GPUs among them, come whole.
+            extended = "/" in resource
+            form = _WHOLE if extended else QUANTITIES.get(resource, _QUANTITY)
+            if value in (None, "", "None") or not form.fullmatch(str(value)):
+                want = "a whole number" if extended else "a quantity such as 500m, 2 or 1Gi"
+                found.append(fault(f"{name}.{part}.{resource}", value, f"it must be {want}"))
     found += [
         fault(f"{name}.limits.{resource}", None, "a quantity such as 500m, 2 or 1Gi is needed")
         for resource in QUANTITIES
@@ -165,11 +177,16 @@ def data_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     if folder.is_absolute() or ".." in folder.parts:
         yield fault("data.folder", data["folder"], "it must be a folder of the claim")
     url = data.get("url")
+    # What an import runs in is there only for one.
+    imported = bool(url or data.get("runtime"))
+    if imported and not url:
+        want = "an import needs the http or https address of an archive, beside its sha256 and a folder"
+        yield fault("data.url", None, want)
     if url and not re.fullmatch(r"https?://[^/\s]+/\S*", url):
         yield fault("data.url", url, "it must be the http or https address of an archive; this site serves none itself")
-    if url and not re.fullmatch(r"[0-9a-fA-F]{64}", data.get("sha256") or ""):
+    if imported and not re.fullmatch(r"[0-9a-fA-F]{64}", data.get("sha256") or ""):
         yield fault("data.sha256", data.get("sha256"), "an import needs that of the archive, 64 hexadecimal digits")
-    if url and not data.get("folder"):
+    if imported and not data.get("folder"):
         yield fault("data.folder", None, "an import needs a folder of its own on the claim")
 
 
@@ -178,7 +195,7 @@ def training_faults(known: Mapping[str, Any], flags: Mapping[str, Any], roles: M
 
     :param roles: those that have pods.
     """
-    found = list(_refused(known, _TRAINING))
+    found = list(_refused({**known, "run": known["name"]}, _TRAINING))
     logs = known["logs"]
     if logs["claim"] and (logs["node"] or logs["path"] or logs["storage_class"]):
         found.append(fault("logs.claim", logs["claim"], "node, path and storage_class must be empty beside it"))

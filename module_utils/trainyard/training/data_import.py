@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
+from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
 from ..core.waiter import wait_until
 from ..kube.api import Api, KubeError, Object, describe
-from ..kube.apply import retry
+from ..kube.patient import PatientApi
 from .import_job import IMPORT_SECONDS, around, job, name_of, pod_labels
 from .logs import Event, events, last
 from .model import Import, Training
@@ -18,7 +18,6 @@ from .places import pod_state
 from .state import ended
 
 GONE_SECONDS = 60.0
-RETRY_SECONDS = 60.0
 
 
 class DataImport:
@@ -27,10 +26,15 @@ class DataImport:
     :param say: shows a line of progress to the user.
     """
 
-    def __init__(self, api: Api, training: Training, wanted: Import, say: Callable[[str], None]) -> None:
-        self._api, self._training, self._wanted = api, training, wanted
+    def __init__(
+        self, api: Api, training: Training, wanted: Import, say: Callable[[str], None], clock: Clock = CLOCK
+    ) -> None:
+        self._api, self._training, self._wanted = PatientApi(api, clock), training, wanted
+        self._clock = clock
         self._say = lambda line: say(f"data of {training.name}: {line}")
         self._job = job(training, wanted)
+        self._uid = ""
+        """Of the Job that is followed."""
 
     def bring(self) -> None:
         """Have the data on the claim, or find that it is there; what was broken off is taken up.
@@ -39,7 +43,7 @@ class DataImport:
         """
         self._give_way_to_none()
         for obj in around(self._training, self._wanted):
-            retry(partial(self._api.apply, obj), timeout=RETRY_SECONDS)
+            self._api.apply(obj)
         try:
             self._create()
             self._follow()
@@ -53,18 +57,24 @@ class DataImport:
             self._delete(live)
 
     def _create(self) -> None:
+        """Make the Job, or take up the one that is there: somebody has died over it, or the answer to this was lost."""
         try:
-            self._api.create(self._job)
+            made: Object | None = self._api.create(self._job)
         except KubeError as error:
-            # There is one already, or the answer to this very call was lost: either is the one to follow.
             if error.status != 409:
                 raise
+            made = self._find()
+        if made is None or _hash(made) != _hash(self._job):
+            raise self._lost()
+        self._uid = _uid(made)
 
     def _follow(self) -> None:
         said: dict[str, Any] = {"line": "", "waiting": self._training.start_timeout}
 
-        def look() -> Object | None:
+        def look() -> Object:
             live, pods = self._find(), self._pods()
+            if live is None or _uid(live) != self._uid:
+                raise self._lost()
             line, found = self._line(pods)
             if line != said["line"]:
                 said["line"] = line
@@ -74,10 +84,11 @@ class DataImport:
 
         live = wait_until(
             look,
-            lambda live: live is None or bool(ended(live)) or said["waiting"] < 0,
+            lambda live: bool(ended(live)) or said["waiting"] < 0,
             what=f"the data of the run {self._training.name}",
             timeout=IMPORT_SECONDS,
             show=lambda _: said["line"],
+            clock=self._clock,
         )
         if ended(live) != "Completed":
             raise self._failure(said["line"])
@@ -116,11 +127,20 @@ class DataImport:
         ]
         return [message for _, message in sorted(found)[-1:]]
 
+    def _lost(self) -> TrainyardError:
+        return TrainyardError(
+            f"The data of the run {self._training.name} is imported by somebody else now, and theirs goes on.",
+            remedy="Call this again when it has ended: what is on the claim by then is not fetched again.",
+        )
+
     def _remove(self) -> None:
-        """The way out goes with the Job."""
+        """The way out goes with the Job; it stays where somebody else has put, or is about to put, a Job of theirs."""
+        live = self._find()
+        if (_uid(live) if live else "") != self._uid:
+            return
         for obj in around(self._training, self._wanted):
             self._api.delete(obj["apiVersion"], obj["kind"], obj["metadata"]["name"], self._training.namespace)
-        if live := self._find():
+        if live:
             self._delete(live)
 
     def _delete(self, live: Object) -> None:
@@ -133,6 +153,7 @@ class DataImport:
             timeout=GONE_SECONDS,
             interval=0.5,
             show=lambda found: f"{describe(found or {})} is there",
+            clock=self._clock,
         )
 
     def _find(self) -> Object | None:
@@ -153,6 +174,10 @@ class DataImport:
             if error.transient or error.status == 500:
                 return ""
             raise
+
+
+def _uid(obj: Object) -> str:
+    return str(obj["metadata"].get("uid", ""))
 
 
 def _hash(obj: Object) -> str:

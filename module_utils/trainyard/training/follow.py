@@ -8,7 +8,8 @@ from typing import Any
 
 from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
-from ..kube.api import Api
+from ..kube.api import Api, KubeError
+from ..kube.patient import OUTAGE_SECONDS, PatientApi
 from . import record, state
 from .bounds import Bounds
 from .jobset import EXIT_BOUND, EXIT_DIVERGED, EXIT_REFUSED
@@ -16,11 +17,11 @@ from .logs import KeptLogs, last, outcome, progress_line, summary
 from .model import Training
 from .names import API_VERSIONS
 from .pod_logs import PodLogs, log_folder
+from .pods import RELEASE_SECONDS
 from .probe import Stranger
 from .watch import RunView
 
 SAY_SECONDS = 2.0
-RELEASE_SECONDS = 120.0
 
 REMEDIES = {
     EXIT_REFUSED: "The training refused its input; its last line says what. Change workloads_trainings.",
@@ -39,12 +40,14 @@ class Settings:
     :param stranger: probe from a pod outside the run while it trains.
     :param control: `host,port` that the stranger must reach.
     :param token_dir: folder on the controller for the tokens of services, a file for each that its owner alone reads.
+    :param planning: check mode.
     """
 
     log_dir: str
     stranger: bool = True
     control: str = "kubernetes.default.svc,443"
     token_dir: str = ""
+    planning: bool = False
 
 
 class Follower:
@@ -73,7 +76,9 @@ class Follower:
         logs = PodLogs(self._api, log_folder(settings.log_dir, training.namespace, training.name, attempt))
         view, kept = RunView(self._api, training, logs, self._clock), logs.kept
         begin = self._clock.monotonic()
-        with Stranger(self._api, training, control=settings.control, enabled=settings.stranger) as stranger:
+        with Stranger(
+            self._api, training, control=settings.control, enabled=settings.stranger, clock=self._clock
+        ) as stranger:
             self._until_ended(view, attempt, begin, kept, stranger)
             seconds = round(self._clock.monotonic() - begin, 1) if submitted else view.seconds()
             view.keep_logs()
@@ -81,6 +86,8 @@ class Follower:
         if training.endless and not view.condition("Completed"):
             return self._record(view, attempt, record.RUNNING, isolation=evidence)
         self._release(view, kept)
+        if missing := self._unread(view):
+            raise self._unproven(view, attempt, missing, isolation=evidence, logs=kept.paths)
         found = summary(view.chief, training.flags)
         found["result"], why = outcome(view.in_place, training.success)
         if why:
@@ -106,7 +113,7 @@ class Follower:
             known["submitted_at"] = begun
         if result != record.RUNNING:
             known["ended_at"] = record.now()
-        record.keep(self._api, training, known)
+        record.keep(self._api, training, known, self._clock)
         return known
 
     def _until_ended(self, view: RunView, attempt: str, begin: float, kept: KeptLogs, stranger: Stranger) -> None:
@@ -141,17 +148,41 @@ class Follower:
 
     def _release(self, view: RunView, kept: KeptLogs) -> None:
         """Wait until nothing of the run holds resources any more."""
-        deadline = self._clock.monotonic() + RELEASE_SECONDS
+        deadline = self._clock.monotonic() + state.grace(view.live) + RELEASE_SECONDS
         while view.unreleased():
             if self._clock.monotonic() > deadline:
                 raise self._failure(view, kept, f"these pods did not go when it ended: {', '.join(view.unreleased())}")
             view.refresh()
 
+    def _unread(self, view: RunView) -> str:
+        """What cannot be read of a run's own account of its end; its node, or the API server, may come back soon."""
+        if not self._training.says_its_end:
+            return ""
+        deadline = self._clock.monotonic() + OUTAGE_SECONDS
+        while view.unread and self._clock.monotonic() < deadline and view.read_decider():
+            self._clock.sleep(SAY_SECONDS)
+        return view.unread
+
+    def _unproven(self, view: RunView, attempt: str, missing: str, **more: Any) -> TrainyardError:
+        """The error for a run that has ended without an account of its end: neither a success nor a failure."""
+        self._record(view, attempt, record.UNKNOWN, why=missing, **more)
+        return TrainyardError(
+            f"Training {self._training.name} has ended, and how is not known: {missing}.",
+            remedy="Call this again when that node answers: the log is read then. Once the pod is gone for good, the "
+            "same call goes on from the last checkpoint, which says it anew.",
+        )
+
     def _given_up(self, view: RunView, kept: KeptLogs, why: str) -> TrainyardError:
         """The error for a run that would go on for ever; what runs it is deleted, so that it holds nothing."""
         error = self._failure(view, kept, why)
-        kind = self._training.shape.back_end
-        self._api.delete(API_VERSIONS[kind], kind, self._training.name, self._training.namespace)
+        kind, uid = self._training.shape.back_end, (view.live or {}).get("metadata", {}).get("uid", "")
+        place = (API_VERSIONS[kind], kind, self._training.name, self._training.namespace)
+        try:
+            PatientApi(self._api, self._clock).delete(*place, uid=uid)
+        except KubeError as refused:
+            # Somebody has put another run in its place, which is not this one's to end.
+            if refused.status != 409:
+                raise
         return error
 
     def _failure(self, view: RunView, kept: KeptLogs, why: str) -> TrainyardError:

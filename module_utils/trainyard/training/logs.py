@@ -16,6 +16,12 @@ LAST_LINES = 12
 """Lines of each role's log that an error quotes."""
 SUCCESSES = ("passed", "no_bound")
 """Results of a run that need nothing more."""
+_TEXTS = ("event", "result")
+_WHOLE = ("step", "steps_total")
+_NUMBERS = ("time", "loss", "steps_per_second", "seconds", "accuracy")
+"""Types of the fields that we look at, by name. None stands for what is not known."""
+_LARGEST = 1e300
+"""Whole numbers of JSON have no limit, and none beyond this can be shown as a fraction."""
 IN_USE = ("connected", "step", "evaluate")
 """Events of the chief that show that the parameter servers answer it at that moment."""
 
@@ -23,7 +29,7 @@ IN_USE = ("connected", "step", "evaluate")
 def events(text: str, key: str = "event") -> list[Event]:
     """The JSON objects among the lines of a log that have `key`; TensorFlow's own lines lie between them.
 
-    A stranger's program may write JSON, too: an object whose `time` is no number of seconds is none of ours.
+    A stranger's program may write JSON, too: an object in which one of our fields is of another type is none of ours.
     """
     found = []
     for line in text.splitlines():
@@ -31,11 +37,22 @@ def events(text: str, key: str = "event") -> list[Event]:
             continue
         try:
             event = json.loads(line)
-        except ValueError:  # cut off by the end of what was read
+        except (ValueError, RecursionError):  # cut off by the end of what was read, or nested without end
             continue
-        if isinstance(event, dict) and key in event and isinstance(event.get("time", 0), int | float):
+        if isinstance(event, dict) and key in event and all(_is_ours(name, event[name]) for name in event):
             found.append(event)
     return found
+
+
+def _is_ours(name: str, value: Any) -> bool:
+    """Whether a field is what our programs write, so that it can be compared and shown; others may be anything."""
+    if name in _TEXTS:
+        return isinstance(value, str) or (value is None and name != "event")
+    if name in _WHOLE or name in _NUMBERS:
+        kinds = int if name in _WHOLE else (int, float)
+        number = isinstance(value, kinds) and not isinstance(value, bool) and not abs(value) > _LARGEST
+        return number or (value is None and name != "time")
+    return True
 
 
 def last(found: Sequence[Event], kind: str) -> Event:
@@ -113,6 +130,14 @@ class KeptLogs:
             raise TrainyardError(
                 f"The log {path} cannot be kept: {error.strerror}.", remedy="Choose another log_dir."
             ) from error
+
+    def text(self, pod: str) -> str:
+        """What is kept of a pod; empty where nothing is."""
+        try:
+            with open(os.path.join(self.folder, f"{pod}.log"), encoding="utf-8") as stream:
+                return stream.read()
+        except OSError:
+            return ""
 
     @property
     def paths(self) -> list[str]:

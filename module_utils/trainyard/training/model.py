@@ -115,6 +115,8 @@ class Training:
     """One run of a training.
 
     :param workload: its entry of the catalogue.
+    :param description_hash: of what a site says of it, with which a verdict compares what is on record; empty where
+        nobody says.
     :param roles: those that have pods, in the order of the topology.
     :param flags: passed to every role as `--key=value`, in the order of the mapping. A program without flags is told
         what it has to know by the environment alone.
@@ -138,6 +140,7 @@ class Training:
     roles: Mapping[str, Role]
     flags: Mapping[str, Any]
     logs: Logs
+    description_hash: str = ""
     data_image: str = ""
     data_claim: str = ""
     data_folder: str = ""
@@ -184,6 +187,12 @@ class Training:
         imports = [self.data_import.image, self.data_import.code] if self.data_import else []
         found = [*(role.image for role in self.roles.values()), self.data_image, self.code, *volumes, *imports]
         return tuple(dict.fromkeys(filter(None, found)))
+
+    @property
+    def says_its_end(self) -> bool:
+        """Whether its exit code alone does not say that it succeeded: what a metric judges, and programs of ours, which
+        say how many steps they did and how well they learned."""
+        return bool(self.success.metric) or "train_steps" in self.flags
 
     @property
     def endless(self) -> bool:

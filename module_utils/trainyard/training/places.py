@@ -64,7 +64,9 @@ def pod_state(pod: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def started(pod: Mapping[str, Any]) -> bool:
-    return pod_state(pod)[0] != "waiting"
+    """Whether a pod has a log: it runs, has ended, or waits to be started again after it ended."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or []
+    return pod_state(pod)[0] != "waiting" or any("terminated" in each.get("lastState", {}) for each in statuses)
 
 
 def _natural(place: str) -> list[int | str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ..kube.api import Api, KubeError, Object
 from .logs import Event, KeptLogs, events
-from .places import role_of, started
+from .places import pod_state, role_of, started
 
 TAIL = 1_000
 """Lines that are asked for at a time: a node finds the end of a log at once, and a time in it by reading all."""
@@ -28,6 +28,7 @@ class PodLogs:
         self._api = api
         self._until: dict[str, str] = {}
         self._said: dict[str, list[Event]] = {}
+        self._whole: set[str] = set()
         self.kept = KeptLogs(folder)
 
     def read(self, pod: Object) -> None:
@@ -37,9 +38,11 @@ class PodLogs:
             return
         since = self._until.get(name, "")
         lines = self._lines(pod, since, TAIL if since else None)
-        if since and len(lines) >= TAIL and lines[0][0] > since:
+        if lines and since and len(lines) >= TAIL and lines[0][0] > since:
             # There is more than that, and some of it would be missed.
             lines = self._lines(pod, since, None)
+        if lines is None:
+            return
         # The server knows whole seconds only, so lines of the last one come again.
         new = [(stamp, text) for stamp, text in lines if stamp > since]
         text = "".join(f"{text}\n" for _, text in new)
@@ -48,21 +51,39 @@ class PodLogs:
         if new:
             self._until[name] = new[-1][0]
             self._said.setdefault(name, []).extend(events(text))
+        # A pod that is gone has an empty log, too, so what seems to say nothing is looked for.
+        if pod_state(pod)[0] == "ended" and (lines or self._is_there(pod)):
+            self._whole.add(name)
 
     def read_all(self, pods: Iterable[Object]) -> None:
         for pod in pods:
             self.read(pod)
 
     def said(self, pod: Object | None) -> list[Event]:
-        """All events that a pod has written."""
-        return self._said.get(pod["metadata"]["name"], []) if pod else []
+        """All events that a pod has written; where its log cannot be read, those that somebody has kept before."""
+        if not pod:
+            return []
+        name = pod["metadata"]["name"]
+        return self._said.get(name, []) if name in self._until else events(self.kept.text(name))
 
-    def _lines(self, pod: Object, since: str, tail: int | None) -> list[tuple[str, str]]:
+    def is_whole(self, pod: Object) -> bool:
+        """Whether a pod has ended and all that it has said was read."""
+        return pod["metadata"]["name"] in self._whole
+
+    def _is_there(self, pod: Object) -> bool:
+        meta = pod["metadata"]
+        try:
+            return self._api.get("v1", "Pod", meta["name"], meta["namespace"]) is not None
+        except KubeError:
+            return False
+
+    def _lines(self, pod: Object, since: str, tail: int | None) -> list[tuple[str, str]] | None:
+        """Lines with their times; None while the pod, or its node, does not answer."""
         meta = pod["metadata"]
         try:
             text = self._api.log(meta["namespace"], meta["name"], tail=tail, stamped=True, since=since)
         except KubeError as error:
             if error.transient or error.status == 500:
-                return []
+                return None
             raise
         return [(stamp, line) for stamp, _, line in (each.partition(" ") for each in text.splitlines())]

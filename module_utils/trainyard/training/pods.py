@@ -13,6 +13,10 @@ LOST_NODE_SECONDS = 10
 default of 300 s is for programs that a restart costs more than waiting."""
 
 
+RELEASE_SECONDS = 90.0
+"""What pods may take to end, besides their grace: those on a lost node are ended from outside by then."""
+
+
 def container_security() -> Object:
     """What the `restricted` Pod Security level asks of a container, and a root file system that cannot be written."""
     return {

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any
 
+from ..core.clock import CLOCK, Clock
 from ..core.waiter import wait_until
 from ..kube.api import Api, KubeError, Object
 from ..kube.apply import retry
+from ..kube.patient import OUTAGE_SECONDS, PatientApi
 from .logs import IN_USE, Event, events, isolation
 from .model import Role, Training
 from .probe_pods import probe, probe_name, target, target_name
 
 SECONDS = 600
 """How long the stranger goes on trying if nobody deletes it."""
-APPLY_SECONDS = 30.0
 REPEAT_SECONDS = 120
 """Limit of a repetition: pods that start, and an attempt."""
 
@@ -42,8 +43,9 @@ class Stranger:
     :param control: `host,port` that it must reach, to show that its network works.
     """
 
-    def __init__(self, api: Api, training: Training, *, control: str, enabled: bool) -> None:
-        self._api = api
+    def __init__(self, api: Api, training: Training, *, control: str, enabled: bool, clock: Clock = CLOCK) -> None:
+        self._api = PatientApi(api, clock)
+        self._clock = clock
         self._training = training
         self._objects = stranger_objects(training, control)
         self._why_not = "" if enabled else "isolation_probe is off"
@@ -55,7 +57,7 @@ class Stranger:
     def __enter__(self) -> Stranger:
         if not self._why_not:
             for obj in self._objects:
-                retry(partial(self._api.apply, obj), timeout=APPLY_SECONDS)
+                self._api.apply(obj)
             self._running = True
         return self
 
@@ -68,52 +70,66 @@ class Stranger:
     def watch(self, chief: Sequence[Event]) -> None:
         """Look at its attempts once the training uses the port; let it go when they answer the question."""
         if self._running and any(event["event"] in IN_USE for event in chief):
-            self.evidence(chief)
+            self._compare(chief, self._log)
 
     def evidence(self, chief: Sequence[Event]) -> dict[str, Any]:
         """What is known by now, as `training_logs.isolation` says it."""
         if self._why_not:
             return {"stranger_blocked": None, "detail": self._why_not}
         if self._running:
-            text = self._api.log(self._training.namespace, probe_name(self._training))
-            self._evidence = isolation(events(text, "target"), chief)
-            if self._evidence["stranger_blocked"] is not None:
-                self._remove()
-                self._running = False
+            self._compare(chief, partial(retry, self._log, timeout=OUTAGE_SECONDS, clock=self._clock))
         return self._evidence
 
+    def _log(self) -> str:
+        return self._api.log(self._training.namespace, probe_name(self._training))
+
+    def _compare(self, chief: Sequence[Event], read: Callable[[], str]) -> None:
+        """What its log shows beside the chief's; a server or a node that does not answer must not end the following."""
+        try:
+            self._evidence = isolation(events(read(), "target"), chief)
+        except KubeError as error:
+            if not (error.transient or error.status == 500):
+                raise
+            self._evidence = {"stranger_blocked": None, "detail": f"its log cannot be read: {error.message}"}
+        if self._evidence["stranger_blocked"] is not None:
+            self._remove()
+            self._running = False
+
     def _remove(self) -> None:
-        for obj in reversed(self._objects):
-            meta = obj["metadata"]
-            try:
+        try:
+            for obj in reversed(self._objects):
+                meta = obj["metadata"]
                 self._api.delete(obj["apiVersion"], obj["kind"], meta["name"], meta["namespace"], grace=0)
-            except KubeError as error:
-                if not error.transient:
-                    raise
+        except KubeError as error:
+            if not error.transient:
+                raise
 
 
-def repeat(api: Api, training: Training, role: Role, control: str) -> dict[str, Any]:
+def repeat(plain: Api, training: Training, role: Role, control: str, clock: Clock = CLOCK) -> dict[str, Any]:
     """Ask again for a run that has ended: a pod with its labels listens in the place of a pod of the role.
 
     :returns: what `logs.isolation` says.
     :raises WaitError: one of the pods does not start, or nothing was answered.
     """
+    api = PatientApi(plain, clock)
     listening = target(training, role, seconds=REPEAT_SECONDS)
     strangers = probe(training, role, control, seconds=REPEAT_SECONDS)
     try:
         _delete_all(api, [*strangers, listening])
-        retry(partial(api.apply, listening), timeout=APPLY_SECONDS)
+        api.apply(listening)
         address = wait_until(
-            partial(_address, api, listening), bool, what=f"{target_name(training)} to run", timeout=REPEAT_SECONDS
-        )
+            partial(_address, api, listening), bool, what=f"{target_name(training)} to run", timeout=REPEAT_SECONDS,
+            clock=clock,
+        )  # fmt: skip
         for obj in probe(training, role, control, seconds=REPEAT_SECONDS, target=address):
-            retry(partial(api.apply, obj), timeout=APPLY_SECONDS)
+            api.apply(obj)
         return wait_until(
             partial(_compared, api, training),
             lambda found: found["stranger_blocked"] is not None,
             what="an answer of the isolation probe",
             timeout=REPEAT_SECONDS,
             show=lambda found: str(found["detail"]),
+            clock=clock,
         )
     finally:
         _delete_all(api, [*strangers, listening])

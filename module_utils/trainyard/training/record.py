@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
+from ..core.clock import CLOCK, Clock
 from ..kube.api import Api, Object
-from ..kube.apply import retry
+from ..kube.patient import PatientApi
 from .logs import SUCCESSES
 from .model import Training
 from .names import RESULT_KEY, result_name
 from .objects import result_record
 from .template import logs_claim, run_folder
 
-RECORD_SECONDS = 60.0
-
-RUNNING, FAILED, STOPPED = "running", "failed", "stopped"
-"""Results of a run beside `SUCCESSES`."""
+RUNNING, FAILED, STOPPED, UNKNOWN = "running", "failed", "stopped", "unknown"
+"""Results of a run beside `SUCCESSES`. Unknown: it has ended, and what it said of its end was not to be read."""
 
 
 def now() -> str:
@@ -36,6 +34,7 @@ def submitted(training: Training, attempt: str) -> dict[str, Any]:
         "name": training.name,
         "workload": training.workload,
         "topology": training.topology,
+        "description_hash": training.description_hash,
         "attempt": attempt,
         "result": RUNNING,
         "train_steps": training.flags.get("train_steps"),
@@ -65,14 +64,14 @@ def find(api: Api, namespace: str, name: str) -> Object | None:
     return api.get("v1", "ConfigMap", result_name(name), namespace)
 
 
-def keep(api: Api, training: Training, result: Mapping[str, Any]) -> None:
+def keep(api: Api, training: Training, result: Mapping[str, Any], clock: Clock = CLOCK) -> None:
     """Remember a result by the hash of what was run."""
-    retry(partial(api.apply, result_record(training, result)), timeout=RECORD_SECONDS)
+    PatientApi(api, clock).apply(result_record(training, result))
 
 
-def change(api: Api, record: Object, result: Mapping[str, Any]) -> None:
+def change(api: Api, record: Object, result: Mapping[str, Any], clock: Clock = CLOCK) -> None:
     """Remember another result of the same run."""
     meta = {key: record["metadata"][key] for key in ("name", "namespace", "labels", "annotations")}
     text = json.dumps(result, indent=2, sort_keys=True)
     changed = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {RESULT_KEY: text}}
-    retry(partial(api.apply, changed), timeout=RECORD_SECONDS)
+    PatientApi(api, clock).apply(changed)

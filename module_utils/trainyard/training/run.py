@@ -13,47 +13,20 @@ from ..core.progress import Progress
 from ..core.waiter import wait_until
 from ..kube.api import Api, Object, describe
 from ..kube.apply import plan_objects
+from ..kube.patient import PatientApi
 from . import record
 from .data_import import DataImport
+from .decide import ADOPT, KEEP, LEAVE, PROBE, SUBMIT, decide
 from .follow import Follower, Settings
 from .jobset import spec_hash
-from .model import Logs, Role, Training
+from .model import Logs, Training
+from .names import API_VERSIONS, NAME_LABEL
 from .objects import COLLECTOR, DEFAULT_DENY, collector_binding, logs_volume, node_of, result_record, surroundings
+from .places import newest
+from .pods import RELEASE_SECONDS
 from .probe import probe_objects, repeat
-from .state import attempt_of, ended, hash_of, live_object
-from .submit import RELEASE_SECONDS, refuse_another_workload, refuse_what_has_no_place, runners, submit
-
-KEEP, ADOPT, SUBMIT, LEAVE, PROBE = "keep", "adopt", "submit", "leave", "probe"
-
-
-def decide(
-    wanted: str,
-    recorded: str | None,
-    live: str | None,
-    *,
-    ended: str | None,
-    endless: bool,
-    proven: bool = True,
-    replace: bool = False,
-) -> str:
-    """What has to be done for a run with the hash `wanted`.
-
-    :param recorded: hash of the run whose success is on record.
-    :param live: hash of the JobSet or Job that exists.
-    :param ended: `Completed`, `Failed` or None for the one that exists.
-    :param proven: whether the record answers everything that the run was to answer.
-    :param replace: end a run of another description that goes on. Without it, that one is left alone.
-    """
-    goes_on = live is not None and ended is None
-    if goes_on and live != wanted:
-        return SUBMIT if replace else LEAVE
-    if goes_on:
-        return KEEP if endless else ADOPT
-    if recorded == wanted:
-        return KEEP if proven else PROBE
-    if live == wanted and ended == "Completed":
-        return ADOPT  # completed while nobody watched: record it
-    return SUBMIT
+from .state import attempt_of, ended, grace, hash_of, live_object
+from .submit import refuse_another_workload, refuse_what_has_no_place, runners, submit
 
 
 class Run:
@@ -94,10 +67,12 @@ class Run:
         choice = SUBMIT if restart or (resume == "fresh" and not goes_on) else decide(
             wanted, done, hash_of(live),
             ended=ended(live), endless=training.endless, replace=may_end,
-            proven=not (self._settings.stranger and training.probed) or _answered(result),
+            proven=self._proven(result),
         )  # fmt: skip
         if choice == ADOPT and goes_on and not wait:
             choice = KEEP
+        if choice == ADOPT and self._is_beyond_proof(result, live):
+            choice = SUBMIT
         if choice == LEAVE:
             # What stands round it is its own, too; but it shall survive the loss of a node.
             self.left_alone = f"{training.name} goes on with another description than this one, and was left alone"
@@ -105,15 +80,14 @@ class Run:
             return plan_objects(self._api, [collector_binding(training)])
         self._training = training = self._where_the_files_are(needed=choice in (ADOPT, SUBMIT))
         if choice == SUBMIT:
-            refuse_what_has_no_place(self._api, training)
+            refuse_what_has_no_place(self._api, training, planning=self._settings.planning)
         around = plan_objects(self._api, surroundings(training))
         if choice == KEEP and not goes_on:
-            self.result = result
-            return around
+            return self._kept(around, result)
         if choice == KEEP:
             return self._kept_running(around, result, attempt_of(live))
-        if choice == PROBE and training.probed:
-            probe = partial(self._probe, training.probed, result)
+        if choice == PROBE:
+            probe = partial(self._probe, result)
             step = Step(f"Repeat the isolation probe of the training {training.name}", probe)
         elif choice == ADOPT:
             adopt = partial(self._follow, attempt_of(live), submitted=False)
@@ -124,7 +98,7 @@ class Run:
         end = "Completed" if wait and not training.endless else None
         steps = [step]
         if choice == SUBMIT and training.data_import:
-            bring = DataImport(self._api, training, training.data_import, self._say).bring
+            bring = DataImport(self._api, training, training.data_import, self._say, self._clock).bring
             what = f"Have {training.data_import.url} on the claim {training.data_claim}"
             steps.insert(0, Step(f"{what} as {training.data_folder}", bring))
         return Plan(
@@ -135,6 +109,26 @@ class Run:
                 "training": {"hash": wanted, "ended": end},
             },
         )
+
+    def _is_beyond_proof(self, result: dict[str, Any], live: Object | None) -> bool:
+        """Whether a run has ended without an account of its end and the pod that had it is gone: run again, it goes on
+        from its last checkpoint."""
+        if result.get("result") != record.UNKNOWN or result.get("attempt") != attempt_of(live):
+            return False
+        labels = f"{NAME_LABEL}={self._training.name}"
+        pods = self._api.list("v1", "Pod", self._training.namespace, labels=labels)
+        return self._training.deciding not in newest(pods)
+
+    def _kept(self, around: Plan, result: dict[str, Any]) -> Plan:
+        """The plan for a success on record; what the site says of it may have changed in words that change no run."""
+        told = self._training.description_hash
+        if not told or result.get("description_hash") == told:
+            self.result = result
+            return around
+        self.result = {**result, "description_hash": told}
+        keep = partial(record.keep, self._api, self._training, self.result, self._clock)
+        step = Step(f"Record the description of the training {self._training.name}", keep)
+        return Plan([*around.steps, step], around.before, around.after)
 
     def _kept_running(self, around: Plan, result: dict[str, Any], attempt: str) -> Plan:
         """The plan for a run that goes on by itself; who submitted it may not have lived to remember it."""
@@ -172,10 +166,24 @@ class Run:
     def _follow(self, attempt: str, *, submitted: bool) -> None:
         follower = Follower(self._api, self._training, self._settings, self._say, self._clock)
         self.result = follower.follow(attempt, submitted=submitted)
+        # A run that was followed from its beginning and too short for the stranger is asked by the next call.
+        if not submitted and record.succeeded(self.result) and not self._proven(self.result):
+            self._say(f"training {self._training.name}: the isolation probe is repeated")
+            self._probe(self.result)
 
-    def _probe(self, role: Role, result: dict[str, Any]) -> None:
-        self.result = {**result, "isolation": repeat(self._api, self._training, role, self._settings.control)}
-        record.keep(self._api, self._training, self.result)
+    def _proven(self, result: dict[str, Any]) -> bool:
+        """Whether a run found out if a stranger is kept away, where that is asked; one that was too short for it, or
+        that nobody followed, is worth another probe."""
+        if not self._settings.stranger or self._training.probed is None:
+            return True
+        return (result.get("isolation") or {}).get("stranger_blocked") is not None
+
+    def _probe(self, result: dict[str, Any]) -> None:
+        role = self._training.probed
+        assert role is not None, "a training without a port to try is proven"
+        found = repeat(self._api, self._training, role, self._settings.control, self._clock)
+        self.result = {**result, "isolation": found}
+        record.keep(self._api, self._training, self.result, self._clock)
 
     def _where_the_files_are(self, *, needed: bool) -> Training:
         """The training with the node on which its files lie, which is chosen once: a volume cannot be moved.
@@ -203,20 +211,17 @@ class Run:
     def _delete(self, obj: Object) -> None:
         """Delete an object and wait until it and what it owns are gone."""
         meta = obj["metadata"]
-        if self._find(obj) is None:
+        live = self._find(obj)
+        if live is None:
             return
-        self._api.delete(obj["apiVersion"], obj["kind"], meta["name"], meta.get("namespace"))
+        patient = PatientApi(self._api, self._clock)
+        patient.delete(obj["apiVersion"], obj["kind"], meta["name"], meta.get("namespace"))
         wait_until(
-            partial(self._find, obj),
+            partial(patient.get, obj["apiVersion"], obj["kind"], meta["name"], meta.get("namespace")),
             lambda found: found is None,
             what=f"{obj['kind']} {meta['name']} to be gone",
-            timeout=RELEASE_SECONDS,
+            timeout=(grace(live) if obj["kind"] in API_VERSIONS else 0) + RELEASE_SECONDS,
             interval=0.5,
             show=lambda found: f"{describe(found or {})} is there",
             clock=self._clock,
         )
-
-
-def _answered(result: dict[str, Any]) -> bool:
-    """Whether the run found out if a stranger is kept away; one that was too short for that is worth another."""
-    return (result.get("isolation") or {}).get("stranger_blocked") is not None

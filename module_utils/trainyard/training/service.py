@@ -16,7 +16,8 @@ from . import record
 from .jobset import run_object, spec_hash
 from .names import NAME_LABEL
 from .objects import collector_binding, of_run, surroundings
-from .places import newest, pod_state
+from .places import newest, pod_state, started
+from .pod_logs import PodLogs, log_folder
 from .run import Run
 from .state import attempt_of, hash_of, live_object
 from .submit import new_attempt, refuse_another_workload, refuse_what_has_no_place
@@ -49,7 +50,7 @@ class Service(Run):
             self.result = known
             return plan_objects(self._api, [collector_binding(training)])
         self._training = training = self._where_the_files_are(needed=True)
-        refuse_what_has_no_place(self._api, training)
+        refuse_what_has_no_place(self._api, training, planning=self._settings.planning)
         same = live is not None and hash_of(live) == spec_hash(training) and not restart
         attempt = attempt_of(live) if same else new_attempt()
         # Its pod has an environment, which is nobody's to see.
@@ -60,17 +61,21 @@ class Service(Run):
         first = next((index for index, step in enumerate(steps) if "Deployment" in step.what), len(steps))
         if self._token() is None:
             steps.insert(first, Step(f"Make a token for {training.name}", self._make_token))
-        if wait and (steps or not (live and is_met(live, "RolledOut"))):
-            steps.append(Step(f"Wait until {training.name} answers", self._wait))
+        if live and not same:
+            keep_logs = partial(self._keep_logs, attempt_of(live))
+            steps.insert(0, Step(f"Keep what {training.name} has said", keep_logs))
         if not self._token_is_kept():
             steps.append(Step(f"Write the token of {training.name} to {self._token_file}", self._keep_token))
         told = {**record.submitted(training, attempt), "reach": self._reach()}
-        if known.get("attempt") == attempt and known.get("result") == record.RUNNING:
+        # Before the wait: one that never answers is there, too.
+        if known.get("attempt") == attempt and known.get("result") == record.RUNNING and not known.get("why"):
             self.result = known
         else:
             self.result = told
             keep = partial(record.keep, self._api, training, told)
             steps.append(Step(f"Record that {training.name} runs", keep))
+        if wait and (steps or not (live and is_met(live, "RolledOut"))):
+            steps.append(Step(f"Wait until {training.name} answers", partial(self._wait, attempt)))
         return Plan(steps, around.before, around.after)
 
     def remove_plan(self) -> Plan:
@@ -129,7 +134,14 @@ class Service(Run):
                 remedy="Choose another workloads_token_dir.",
             ) from error
 
-    def _wait(self) -> None:
+    def _keep_logs(self, attempt: str) -> list[str]:
+        """Keep on the controller what the pods of an attempt have said; the paths."""
+        training = self._training
+        logs = PodLogs(self._api, log_folder(self._settings.log_dir, training.namespace, training.name, attempt))
+        logs.read_all(self._pods())
+        return logs.kept.paths
+
+    def _wait(self, attempt: str) -> None:
         training = self._training
         place = {"name": training.name, "namespace": training.namespace}
         waits = [Wait("Deployment", "RolledOut", **place), Wait("Service", "Serving", **place)]
@@ -137,6 +149,9 @@ class Service(Run):
             wait_for(self._api, waits, timeout=training.start_timeout)
         except WaitError as error:
             told = [part for pod in self._pods() for part in self._told(pod)]
+            logs = self._keep_logs(attempt)
+            self.result = {**self.result, "why": f"it does not answer: {error.message}", "logs": logs}
+            record.keep(self._api, training, self.result)
             raise TrainyardError(
                 "\n".join([f"The service {training.name} does not answer. {error.message}", *told]),
                 remedy="It is left as it is: what it says may help, and train_stop.yml ends it.",
@@ -152,6 +167,6 @@ class Service(Run):
         state, why = pod_state(pod)
         name = pod["metadata"]["name"]
         lines: list[Any] = []
-        if state != "waiting":
+        if started(pod):
             lines = self._api.log(self._training.namespace, name, tail=LAST_LINES).splitlines()
         return [f"--- {name} is {state} {why}".rstrip(), *lines]

@@ -87,7 +87,16 @@ def _import(source: Mapping[str, Any]) -> Import | None:
 
 
 _PLAIN = (
-    *("name", "workload", "namespace", "topology", "image_pull_policy", "max_restarts", "worker_retries"),
+    *(
+        "name",
+        "workload",
+        "description_hash",
+        "namespace",
+        "topology",
+        "image_pull_policy",
+        "max_restarts",
+        "worker_retries",
+    ),
     *("timeout", "total_timeout", "start_timeout"),
 )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..kube.api import Api, Object
 from .names import API_VERSIONS, ATTEMPT_ANNOTATION, HASH_ANNOTATION, WORKLOAD_ANNOTATION
+from .roles import GRACE_SECONDS
 
 _JOB_CONDITIONS = {"Completed": "Complete", "Failed": "Failed"}
 
@@ -50,6 +51,14 @@ def seconds(live: Mapping[str, Any] | None) -> float | None:
     if not (completed and created(live)):
         return None
     return (datetime.fromisoformat(completed) - datetime.fromisoformat(created(live))).total_seconds()
+
+
+def grace(live: Mapping[str, Any] | None) -> float:
+    """Seconds from SIGTERM to SIGKILL that its pods have, the longest of all roles."""
+    spec = (live or {}).get("spec") or {}
+    jobs = [each["template"] for each in spec.get("replicatedJobs") or ()] or [{"spec": spec}]
+    pods = [(((job.get("spec") or {}).get("template") or {}).get("spec") or {}) for job in jobs]
+    return float(max(pod.get("terminationGracePeriodSeconds", GRACE_SECONDS) for pod in pods))
 
 
 def hash_of(obj: Mapping[str, Any] | None) -> str | None:

@@ -11,7 +11,7 @@ from ..core.errors import TrainyardError
 from ..core.plan import Plan, Step
 from ..core.waiter import wait_until
 from ..kube.api import Api, Object, describe
-from ..kube.apply import retry
+from ..kube.patient import PatientApi
 from . import record
 from .found import LABELS, Found, find
 from .logs import last
@@ -23,10 +23,10 @@ from .names import (
 from .places import decider, newest
 from .pod_logs import PodLogs, log_folder
 from .pods import container_security, pod_security
-from .state import attempt_of, workload_of
+from .state import attempt_of, grace, workload_of
 
-STOP_SECONDS = 180.0
-"""For pods to save and to end: their grace, and what the node takes besides."""
+STOP_SECONDS = 150.0
+"""For pods to end, besides the grace in which they save."""
 DELETE_SECONDS = 300.0
 OWN = (
     ("v1", "Service"),
@@ -48,7 +48,7 @@ class Stop:
     """
 
     def __init__(self, api: Api, name: str, log_dir: str, say: Callable[[str], None], clock: Clock = CLOCK) -> None:
-        self._api = api
+        self._api = PatientApi(api, clock)
         self._found = find(api, name)
         self._log_dir = log_dir
         self._say = say
@@ -96,7 +96,8 @@ class Stop:
         self._delete_object(live)
 
         wait_until(
-            left, lambda pods: not pods, what=f"the pods of the run {found.name} to end", timeout=STOP_SECONDS,
+            left, lambda pods: not pods, what=f"the pods of the run {found.name} to end",
+            timeout=grace(live) + STOP_SECONDS,
             show=lambda pods: ", ".join(map(describe, pods)), clock=self._clock,
         )  # fmt: skip
         said = logs.said(newest(seen.values()).get(deciding))
@@ -112,12 +113,12 @@ class Stop:
         measured = last(said, "evaluate")
         learned = {"accuracy": measured["accuracy"]} if "accuracy" in measured else {}
         self._keep({**base, **self.result, **reached, **learned, "logs": logs.kept.paths})
-        self._say(f"training {found.name}: stopped" + (f" at step {step['step']}" if step else ""))
+        self._say(f"training {found.name}: stopped" + (f" at step {step['step']}" if reached else ""))
 
     def _keep(self, known: Mapping[str, Any]) -> None:
         self.result = {**self.result, **known, "result": record.STOPPED, "ended_at": record.now()}
         if self._found.kept:
-            record.change(self._api, self._found.kept, self.result)
+            record.change(self._api, self._found.kept, self.result, self._clock)
 
     def _delete(self) -> None:
         """Everything that bears the run's name, and its files on the claim; the namespace stays."""
@@ -143,12 +144,13 @@ class Stop:
         pod = cleaner(self._found, files)
         meta = pod["metadata"]
         self._api.delete("v1", "Pod", meta["name"], meta["namespace"], grace=0)
-        retry(partial(self._api.apply, pod), timeout=DELETE_SECONDS)
+        self._api.apply(pod)
         self._say(f"training {self._found.name}: deleting its files")
         try:
             phase = wait_until(
                 partial(self._phase, meta), lambda phase: phase in ("Succeeded", "Failed"),
                 what=f"the files of the run {self._found.name} to be deleted", timeout=DELETE_SECONDS,
+                clock=self._clock,
             )  # fmt: skip
             if phase == "Failed":
                 log = self._api.log(meta["namespace"], meta["name"]).strip()

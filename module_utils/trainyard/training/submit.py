@@ -12,18 +12,19 @@ from ..core.errors import TrainyardError
 from ..core.waiter import wait_until
 from ..kube.api import Api, KubeError, Object, describe
 from ..kube.apply import RETRY_SECONDS
+from ..kube.patient import PatientApi
 from . import record
 from .jobset import run_object
 from .model import Training
 from .names import API_VERSIONS, NAME_LABEL
 from .pod_logs import PodLogs, log_folder
+from .pods import RELEASE_SECONDS
 from .probe import probe_objects
-from .state import attempt_of, ended, live_object, workload_of
+from .state import attempt_of, ended, grace, live_object, workload_of
 
 GPU = "nvidia.com/gpu"
 CONTROLLER_SECONDS = 120.0
 """How long the JobSet controller's webhook may take to answer after its installation."""
-RELEASE_SECONDS = 120.0
 
 
 def new_attempt() -> str:
@@ -53,12 +54,15 @@ def refuse_another_workload(training: Training, *there: Object | None) -> None:
             )
 
 
-def refuse_what_has_no_place(api: Api, training: Training) -> None:
+def refuse_what_has_no_place(api: Api, training: Training, *, planning: bool = False) -> None:
     """What would wait for ever: more GPUs in a pod than any node has, a Secret or a claim that is not there.
 
+    :param planning: in check mode, in which nobody has made the claims that the site's storage will have.
     :raises TrainyardError: names all of them.
     """
-    faults = [*_gpu_faults(api, training), *_secret_faults(api, training), *_claim_faults(api, training)]
+    faults = [*_gpu_faults(api, training), *_secret_faults(api, training)]
+    if not planning:
+        faults += _claim_faults(api, training)
     if faults:
         raise TrainyardError(
             f"The training {training.name} cannot start: {'; '.join(faults)}.", remedy="Nothing was changed."
@@ -101,6 +105,12 @@ def _claim_faults(api: Api, training: Training) -> Iterator[str]:
     for name in sorted(filter(None, named)):
         if api.get("v1", "PersistentVolumeClaim", name, training.namespace) is None:
             yield f"there is no claim {training.namespace}/{name}"
+    files = training.logs.claim
+    if files and api.get("v1", "PersistentVolumeClaim", files, training.namespace) is None:
+        yield (
+            f"there is no claim {training.namespace}/{files} for its files (workloads_logs_claim); make it, name one "
+            "that is there, or leave it empty for files on one node"
+        )
 
 
 def submit(
@@ -120,6 +130,7 @@ def submit(
     :return: the attempt.
     :raises TrainyardError: somebody else has submitted it meanwhile.
     """
+    api = PatientApi(api, clock)
     if live:
         meta = live["metadata"]
         logs = PodLogs(api, log_folder(log_dir, training.namespace, training.name, attempt_of(live)))
@@ -130,24 +141,24 @@ def submit(
             api.delete(live["apiVersion"], live["kind"], meta["name"], meta["namespace"], uid=meta.get("uid", ""))
         except KubeError as error:
             raise _lost(api, training) if error.status == 409 else error from error
-    _wait_until_gone(api, training, clock)
+    _wait_until_gone(api, training, grace(live) + RELEASE_SECONDS, clock)
     for left in probe_objects(training):
         meta = left["metadata"]
         api.delete(left["apiVersion"], left["kind"], meta["name"], meta["namespace"], grace=0)
     attempt = new_attempt()
     _create(api, training, attempt, resume, clock)
-    record.keep(api, training, record.submitted(training, attempt))
+    record.keep(api, training, record.submitted(training, attempt), clock)
     say(f"training {training.name}: submitted")
     return attempt
 
 
-def _wait_until_gone(api: Api, training: Training, clock: Clock) -> None:
+def _wait_until_gone(api: Api, training: Training, timeout: float, clock: Clock) -> None:
     """Until nothing of the attempt before is left, unless a new one has come."""
     wait_until(
         partial(_left, api, training),
         lambda left: not left,
         what=f"what is left of the run {training.name} to be gone",
-        timeout=RELEASE_SECONDS,
+        timeout=timeout,
         interval=0.5,
         show=lambda left: ", ".join(map(describe, left)),
         clock=clock,

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..kube.api import Object
 from .model import Role, Training, Volume
-from .names import CONTAINER, INDEX_LABEL, NAME_LABEL, ROLE_LABEL
+from .names import ATTEMPT_ANNOTATION, CONTAINER, INDEX_LABEL, NAME_LABEL, ROLE_LABEL
 from .pods import container_security, lost_node_tolerations, pod_security, pull_secrets
 
 CODE = "/opt/trainyard/code"
@@ -92,9 +92,13 @@ def pod_template(training: Training, name: str, attempt: str, resume: str = "aut
         "volumeMounts": mounts,
         **({"readinessProbe": {"tcpSocket": {"port": role.port}, "periodSeconds": 2}} if service else {}),
     }
+    metadata: Object = {"labels": pod_labels(training, name)}
+    if service:
+        # A Job counts its pods itself and is made anew for each attempt; a Deployment goes by what its template says.
+        metadata["labels"][INDEX_LABEL] = "0"
+        metadata["annotations"] = {ATTEMPT_ANNOTATION: attempt}
     return {
-        # A Job counts its pods itself.
-        "metadata": {"labels": {**pod_labels(training, name), **({INDEX_LABEL: "0"} if service else {})}},
+        "metadata": metadata,
         "spec": {
             "restartPolicy": "Always" if service else "Never",
             "automountServiceAccountToken": False,

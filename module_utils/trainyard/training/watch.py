@@ -8,8 +8,9 @@ from typing import Any
 
 from ..core.clock import CLOCK, Clock
 from ..kube.api import Api, KubeError, Object
+from ..kube.patient import OUTAGE_SECONDS, PatientApi
 from . import state
-from .logs import Event
+from .logs import Event, last
 from .model import Training
 from .names import API_VERSIONS, NAME_LABEL
 from .places import age_order, newest, place_of, pod_state
@@ -17,8 +18,6 @@ from .pod_logs import PodLogs
 
 WATCH_SECONDS = 1
 """The server ends each watch after this time; it is the pace of the whole wait."""
-SILENCE_SECONDS = 60.0
-"""The training goes on while the API server restarts; after this time without an answer the watching ends."""
 OTHERS_SECONDS = 30.0
 """Between two readings of the logs of pods that do not decide, while they go on."""
 LOOKS_WITHOUT_A_CHANGE = 5
@@ -61,7 +60,7 @@ class RunView:
     def refresh(self) -> None:
         """Take in about a second of changes: pods, the state of what runs them, the log of the pod that decides.
 
-        :raises KubeError: the server has not answered for a minute, or refuses.
+        :raises KubeError: the server has not answered for `OUTAGE_SECONDS`, while the training goes on, or refuses.
         """
         try:
             self._refresh()
@@ -69,7 +68,7 @@ class RunView:
         except KubeError as error:
             if error.status == 410:  # the watch is too old; the next refresh lists
                 self._version = None
-            elif not error.transient or self._clock.monotonic() - self._answered > SILENCE_SECONDS:
+            elif not error.transient or self._clock.monotonic() - self._answered > OUTAGE_SECONDS:
                 raise
             self._clock.sleep(WATCH_SECONDS)
 
@@ -101,6 +100,31 @@ class RunView:
     def keep_logs(self) -> None:
         """Read the logs of all pods that are still there to their present ends."""
         self._logs.read_all(pod for name, pod in self.pods.items() if name not in self.gone)
+
+    def read_decider(self) -> bool:
+        """Read the log of the pod that decides to its present end; False when that pod is gone."""
+        pod = self.present().get(self._training.deciding)
+        if pod is None or self._is_gone(pod):
+            return False
+        self._logs.read(pod)
+        return True
+
+    @property
+    def unread(self) -> str:
+        """Which last words of the pod that decides are missing, and where they are; empty where they are known."""
+        place = self._training.deciding
+        pod = self.present().get(place)
+        if pod is None:
+            return f"its pod {place}, whose log says so, is not in the cluster any more"
+        if self._logs.is_whole(pod) or last(self._logs.said(pod), "end"):
+            return ""
+        where = f"{pod['metadata']['name']} on the node {(pod.get('spec') or {}).get('nodeName', '?')}"
+        return (
+            f"its pod {where} was deleted unread" if self._is_gone(pod) else f"the log of its pod {where} is not read"
+        )
+
+    def _is_gone(self, pod: Object) -> bool:
+        return pod["metadata"]["name"] in self.gone
 
     def condition(self, kind: str) -> Object:
         """A true condition of the run (Completed, Failed); empty when it does not hold."""
@@ -167,7 +191,7 @@ class RunView:
     def warnings(self) -> list[str]:
         """The last warnings that the cluster has about this attempt's objects, for an error message."""
         found = []
-        for event in self._api.list("v1", "Event", self._training.namespace):
+        for event in PatientApi(self._api, self._clock).list("v1", "Event", self._training.namespace):
             about = event["involvedObject"].get("name", "")
             when = str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"])
             if (

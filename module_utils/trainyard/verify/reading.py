@@ -36,6 +36,8 @@ class Wanted:
     """A training that the site runs, as far as the verdict has to know it.
 
     :param topology: which roles it has.
+    :param description_hash: of what the site says of it; empty where nobody says.
+    :param train_steps: how many it is to do; None for a program that is not told.
     :param accuracy_bound: held-out accuracy that it has to reach; None for a program that knows no bound.
     :param start_timeout: seconds within which all its pods run.
     :param stall_timeout: seconds within which it makes a step.
@@ -44,6 +46,8 @@ class Wanted:
     name: str
     namespace: str
     topology: str
+    description_hash: str = ""
+    train_steps: int | None = None
     accuracy_bound: float | None = None
     start_timeout: float = 300.0
     stall_timeout: float = 120.0

@@ -120,6 +120,9 @@ class Site:
             return False
         if self._settings.left_alone is not None:
             return want.name in self._settings.left_alone
+        recorded = run.record.get("description_hash")
+        if recorded and want.description_hash and recorded != want.description_hash:
+            return True
         place = (want.name, want.namespace, attempt_of(run.live))
         return any(
             each.get("left_alone") and (each.get("name"), each.get("namespace"), each.get("attempt")) == place

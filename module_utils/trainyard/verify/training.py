@@ -3,7 +3,7 @@ server shows now."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from ..kube.api import Object
 from ..training.logs import SUCCESSES
 from ..training.record import FAILED, RUNNING, STOPPED
+from ..training.record import UNKNOWN as UNPROVEN
 from ..training.roles import TOPOLOGIES, clean_exits
 from ..training.state import attempt_of, condition
 from ..training.state import ended as ended_as
@@ -23,6 +24,7 @@ RECEIPT_FIELDS = (
     "workload",
     "topology",
     "attempt",
+    "description_hash",
     "result",
     "why",
     "steps",
@@ -74,10 +76,12 @@ def training(want: Wanted, seen: RunSeen, site_bound: float = 0.0) -> Check:
         return _unrecorded(run, live)
     if result["result"] == STOPPED:
         return Check("training", FAIL, f"{run} was stopped{_how_far(result)}")
+    if result["result"] == UNPROVEN:
+        return Check("training", UNKNOWN, f"{run} has ended, and how is not known: {result.get('why')}")
     if result["result"] == FAILED:
         why = str(result.get("why") or "for a reason that is not on record")
         return Check("training", FAIL, f"{run} failed{_how_far(result)}: {why.splitlines()[0]}")
-    wrong = []
+    wrong = [*_other_description(want, result)]
     if result["result"] not in SUCCESSES:
         wrong.append(f"the run says {result['result']}")
     steps, wanted = result.get("steps"), result.get("train_steps")
@@ -96,6 +100,19 @@ def training(want: Wanted, seen: RunSeen, site_bound: float = 0.0) -> Check:
     learned = f"accuracy {accuracy:.4f}, bound {asked:g}" if asked else "no accuracy bound was asked for"
     after = f" after {steps} steps" if steps else ""  # a program of somebody else may report none
     return Check("training", PASS, f"{run} ended{after}, {learned}")
+
+
+def _other_description(want: Wanted, result: Mapping[str, Any]) -> Iterator[str]:
+    """That what is on record is not what the site asks for now; records of before a description was kept have none."""
+    recorded, steps = result.get("description_hash"), result.get("train_steps")
+    other_steps = want.train_steps is not None and steps != want.train_steps
+    if other_steps or (recorded and want.description_hash and recorded != want.description_hash):
+        ran = f"{str(recorded or 'unknown')[:12]}, {steps} steps"
+        asked = f"{want.description_hash[:12] or 'unknown'}, {want.train_steps} steps"
+        yield (
+            f"what is on record of {want.name} was run by another description ({ran}) than the site's ({asked}): "
+            "run site.yml, or train.yml with this run"
+        )
 
 
 def _unrecorded(run: str, live: Object | Any) -> Check:

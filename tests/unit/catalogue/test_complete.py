@@ -7,12 +7,22 @@ from typing import Any
 
 import pytest
 from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.host.images import Found, Image, make_plan
 from ansible.module_utils.trainyard.training.model import Training
 from ansible.module_utils.trainyard.training.spec import parse_training
 
+from plugins.filter.trainings import code_layouts
 from trainyard.catalogue import read_catalogue
 from trainyard.references import NO_DIGEST, Defaults
-from trainyard.trainings import code_folders, complete, complete_all, images, merged, run_name, strange_keys
+from trainyard.trainings import (
+    code_folders,
+    complete,
+    complete_all,
+    images,
+    merged,
+    run_name,
+    strange_keys,
+)
 
 ENTRY: dict[str, Any] = {
     "description": "A training",
@@ -141,9 +151,26 @@ def test_a_folder_of_code_is_the_image_that_it_was_packed_into() -> None:
     site = Defaults("registry.example.org/t", BUNDLE, {"claim": "training"}, code={"./mine": "sha256:3"})
     assert described(site, code={"folder": "./mine"}).code == "registry.example.org/t/code@sha256:3"
     laid_in = Defaults("", BUNDLE, {"claim": "training"}, code={"./mine": "sha256:3"})
-    assert described(laid_in, code={"folder": "./mine"}).code == "localhost/trainyard/code@sha256:3"
+    assert described(laid_in, code={"folder": "./mine"}).code == "localhost/trainyard/code/my-ps@sha256:3"
     assert described(code={"folder": "./other"}).code.endswith(NO_DIGEST)
     assert described(code="registry.example.org/mine@sha256:4").code == "registry.example.org/mine@sha256:4"
+
+
+def test_code_of_one_run_does_not_let_go_of_that_of_another_on_a_node() -> None:
+    first, second = (
+        {"digest": f"sha256:{digit}", "tag": digit, "layout": f"/{digit}", "item": {"run": run}}
+        for digit, run in (("3", "a"), ("4", "b"))
+    )
+    laid_in = [each["reference"] for each in code_layouts([first, second], "")]
+    assert laid_in == ["localhost/trainyard/code/a@sha256:3", "localhost/trainyard/code/b@sha256:4"]
+    seen = {reference: Found(reference.partition("@")[2], complete=True, pinned=True) for reference in laid_in}
+    # Only the second is called by train.yml.
+    assert make_plan([Image(laid_in[1])], seen, timeout=1).steps == []
+    newer = code_layouts([{**second, "digest": "sha256:5"}], "")[0]["reference"]
+    steps = [step.what for step in make_plan([Image(newer)], seen, timeout=1).steps]
+    assert steps == [f"Import {newer}", f"Leave {laid_in[1]} to the kubelet's garbage collection"]
+    served = [each["reference"] for each in code_layouts([first, {**first, "item": {"run": "b"}}], "r.example.org/t")]
+    assert served == ["r.example.org/t/code@sha256:3"], "a registry keeps all of a repository"
 
 
 def test_a_folder_of_code_is_looked_at_once_for_each_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

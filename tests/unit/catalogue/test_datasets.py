@@ -60,6 +60,7 @@ def test_an_archive_of_another_server_has_not_our_authority() -> None:
         ({"source": "import", "url": "ftp://example.org/x"}, "data.url is 'ftp://example.org/x'"),
         ({"source": "import", "folder": ""}, "data.folder is missing: an import needs a folder of its own"),
         ({"source": "import", "folder": "../set"}, "data.folder is '../set': it must be a folder of the claim"),
+        ({"source": "import", "url": ""}, "data.url is missing: an import needs the http or https address"),
         ({"source": "imports"}, "source"),
         ({"source": "import", "sha265": "ab"}, "sha265"),
         ({"source": "claim"}, "data has no source, or several"),
@@ -69,6 +70,13 @@ def test_a_source_that_cannot_be_is_refused(data: dict[str, str], said: str) -> 
     with pytest.raises(TrainyardError) as refused:
         sourced(data)
     assert said in str(refused.value)
+
+
+def test_an_import_of_a_workload_that_names_no_archive() -> None:
+    with pytest.raises(TrainyardError) as refused:
+        parse_training(complete({"workload": "my_ps", "data": "import"}, ENTRY, SERVED))
+    for said in ("data.url is missing", "data.sha256 is missing", "data.folder is missing"):
+        assert said in str(refused.value)
 
 
 def test_an_archive_that_the_site_should_serve_and_does_not() -> None:

@@ -124,7 +124,17 @@ def test_a_server_that_does_not_answer() -> None:
 
 @pytest.mark.parametrize(
     ("status", "message", "transient"),
-    [(503, "", True), (500, "failed calling webhook", True), (500, "boom", False), (409, "", False), (422, "", False)],
+    [
+        (503, "", True),
+        (500, "failed calling webhook", True),
+        (500, "etcdserver: request timed out", True),
+        (500, "rpc error: code = Unavailable desc = transport is closing", True),
+        (403, 'pods is forbidden: RBAC: clusterrole.rbac.authorization.k8s.io "cluster-admin" not found', True),
+        (403, "pods is forbidden", False),
+        (500, "boom", False),
+        (409, "", False),
+        (422, "", False),
+    ],
 )
 def test_only_what_passes_by_itself_is_tried_again(status: int, message: str, transient: bool) -> None:
     assert KubeError(message, status=status).transient is transient

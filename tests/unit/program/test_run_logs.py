@@ -76,6 +76,17 @@ def test_a_run_whose_pods_are_gone_is_read_from_the_controller(tmp_path: Path) -
     assert list(read(api, place, str(tmp_path))) == ["one", "two"]
 
 
+@pytest.mark.parametrize("name", ["wide-6b7f5c4d8b-x7k2p", "wide-5948765987-bbbbb"])
+def test_a_service_that_was_stopped_is_read_from_the_controller(tmp_path: Path, name: str) -> None:
+    there = server()
+    del there.objects[JOBSET]
+    there.objects["/api/v1/namespaces/trainings/configmaps/wide-result"] = kept({"result": "stopped"})
+    keep(tmp_path, "20261122T000000Z", name, "one\n")
+    place = find(Api(there), "wide", "", str(tmp_path))
+    assert place.place == "server-0"
+    assert list(read(Api(there), place, str(tmp_path))) == ["one"]
+
+
 def line(second: int, text: str) -> str:
     return f"2026-11-22T12:00:{second:02d}.000000000Z {text}"
 

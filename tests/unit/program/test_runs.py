@@ -92,6 +92,7 @@ PULL = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
         (jobset("Completed"), RECORD, [], [], {"state": "passed", "step": 2000, "accuracy": 0.95, "wanted": 0}),
         (jobset("Failed"), {}, [], [], {"state": "failed", "step": None}),
         (jobset("Completed"), {"result": "running"}, [], [], {"state": "ended"}),
+        (jobset("Completed"), {"result": "unknown", "why": "unread"}, [], [], {"state": "ended", "why": "unread"}),
         (jobset("Failed"), {"result": "failed", "why": "exit 3"}, [], [], {"state": "failed", "why": "exit 3"}),
         (None, {**RECORD, "result": "stopped"}, [], [], {"state": "stopped", "accuracy": 0.95}),
         (None, RECORD, [], [], {"state": "passed", "age": 300.0}),

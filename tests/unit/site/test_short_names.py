@@ -41,6 +41,20 @@ def test_short_names_change_what_the_inventory_says_of_the_run() -> None:
     }  # fmt: skip
 
 
+def test_a_number_of_pods_in_the_inventory_stays_beside_a_short_name_for_the_role() -> None:
+    listed = [{"workload": "mnist_ps", "worker": 3}]
+    call, problems = train_call({"workload": "mnist_ps", "gpus": 1}, listed, CATALOGUE)
+    assert call and call.wanted["worker"] == {"replicas": 3, "gpus": 1}, problems
+
+
+def test_a_text_in_the_inventory_where_a_mapping_belongs() -> None:
+    call, problems = train_call({"workload": "mnist_ps"}, [{"workload": "mnist_ps", "flags": "s3cret"}], CATALOGUE)
+    assert call is None
+    assert [str(each) for each in problems] == [
+        "flags of mnist-ps in workloads_trainings is a text: it must be a mapping, with keys of its own. Change it."
+    ]
+
+
 def test_another_name_is_another_run() -> None:
     assert called(workload="mnist_ps", run="wide").wanted == {"workload": "mnist_ps", "run": "wide"}
 

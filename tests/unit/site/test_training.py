@@ -62,6 +62,10 @@ def refusals(*wanted: dict[str, Any], **others: str) -> list[str]:
         ({"worker": {"limit": {}}}, ".worker.limit is set", "known keys are", "Did you mean limits?"),
         ({"topology": "ring"}, "topology", "value of topology must be one of", ""),
         ({"data": {"image": 5, "clam": "x"}}, "data.clam", "Supported parameters include", ""),
+        ({"limits": "cpu"}, ".limits is a text", "it must be a mapping", ""),
+        ({"worker": {"limits": ["cpu"]}}, ".worker.limits is a list", "it must be a mapping", ""),
+        ({"run": "x-import"}, ".run is 'x-import'", "it must be another name", ""),
+        ({"data": {"source": "import"}}, ".data.url is missing", "an import needs the http or https address", ""),
         ({"worker": {"gpus": 1}}, ".gpus is 1", "no host of this site has a GPU", "Set nvidia_driver_version"),
         (
             {"limits": {"nvidia.com/gpu": 1}},

@@ -50,13 +50,13 @@ class Cluster(ApiServer):
     """
 
     def __init__(self, training: Training, script: Script, *, there: bool = True, grace: float = 0.0) -> None:
-        super().__init__()
+        super().__init__({f"{SPACE}/persistentvolumeclaims/training": {"metadata": {"name": "training"}}})
         self.clock = Ticking()
         self._training, self._script, self._grace = training, list(script), grace
         self._path = f"{SETS}/{training.name}"
         self._changes: list[dict[str, Any]] = []
         self._logs: dict[str, list[tuple[float, str]]] = {}
-        self._away_until = self._begun = 0.0
+        self._away_until = self._mute_until = self._begun = 0.0
         self._made = 0
         if there:
             self._create(self._path, run_object(training, "first"))
@@ -83,7 +83,7 @@ class Cluster(ApiServer):
                 unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why}
                 if place in waiting:
                     state = {"phase": "Pending", "conditions": [unschedulable]}
-                self._change("ADDED", {"metadata": meta, "status": state})
+                self._change("ADDED", {"metadata": meta, "spec": {"nodeName": "worker1"}, "status": state})
 
     def say(self, place: str, **event: Any) -> None:
         """A line of ours in the log of the pod that is in a place now."""
@@ -126,6 +126,10 @@ class Cluster(ApiServer):
         """The API server does not answer."""
         self._away_until = self.clock.now + seconds
 
+    def mute(self, seconds: float) -> None:
+        """The nodes do not answer, so that no log can be read."""
+        self._mute_until = self.clock.now + seconds
+
     # The server.
 
     @property
@@ -147,6 +151,8 @@ class Cluster(ApiServer):
             return self._log(path, asked)
         if method == "DELETE" and path == self._path and path in self.objects:
             self.calls.append(f"{method} {path}")
+            if (body or {}).get("preconditions", {}).get("uid") not in (None, self.objects[path]["metadata"]["uid"]):
+                return 409, json.dumps({"message": "the UID in the precondition is another"})
             self.objects[path]["metadata"]["deletionTimestamp"] = stamp(self.clock.now)
             self._script = [(self.clock.now - self._begun + self._grace, "vanish")]
             return 200, "{}"
@@ -183,6 +189,8 @@ class Cluster(ApiServer):
     def _log(self, path: str, asked: dict[str, str]) -> tuple[int, str]:
         if path.removesuffix("/log") not in self.objects:
             return 404, "{}"
+        if self.clock.now < self._mute_until:
+            return 500, json.dumps({"message": "Get https://10.0.0.2:10250: dial tcp: i/o timeout"})
         lines = self._logs.get(path.split("/")[-2], [])
         if "sinceTime" in asked:
             since = int(datetime.fromisoformat(asked["sinceTime"]).timestamp() - BEGIN)

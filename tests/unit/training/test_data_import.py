@@ -25,6 +25,7 @@ SPACE = "/namespaces/trainings"
 JOB = f"/apis/batch/v1{SPACE}/jobs/mnist-import"
 POLICY = f"/apis/networking.k8s.io/v1{SPACE}/networkpolicies/mnist-import"
 CLAIM = f"/api/v1{SPACE}/persistentvolumeclaims/datasets"
+FILES = f"/api/v1{SPACE}/persistentvolumeclaims/training"
 POD = f"/api/v1{SPACE}/pods/mnist-import-abcde"
 DATA = {
     "claim": "datasets",
@@ -111,6 +112,45 @@ def test_an_import_that_is_under_way_is_followed_and_another_one_removed() -> No
     assert JOB not in server.objects
 
 
+@pytest.mark.parametrize("theirs", [{}, {"sha256": "cd" * 32}])
+def test_one_of_two_imports_at_once_wins_and_the_other_says_so(theirs: dict[str, str]) -> None:
+    class Raced(ApiServer):
+        """Somebody else removes the Job that is followed, and makes one for something else."""
+
+        looks = 0
+
+        def __call__(self, method: str, path: str, query: Any, body: Any, kind: str) -> tuple[int, str]:
+            if method == "GET" and path == JOB and JOB in self.objects:
+                self.looks += 1
+                if self.looks == 3:
+                    del self.objects[JOB]
+                    if theirs:
+                        self.objects[JOB] = {**job(*described(**theirs)), "status": {}}
+                        self.objects[JOB]["metadata"]["uid"] = "theirs"
+            return super().__call__(method, path, query, body, kind)
+
+    server = Raced()
+    with pytest.raises(TrainyardError, match="imported by somebody else now, and theirs goes on") as lost:
+        bring(server)
+    assert "Call this again" in lost.value.remedy
+    assert POLICY in server.objects, "the other one needs it"
+    assert (JOB in server.objects) == bool(theirs)
+
+
+def test_an_import_of_something_else_that_came_first_is_left_to_itself() -> None:
+    class First(ApiServer):
+        def __call__(self, method: str, path: str, query: Any, body: Any, kind: str) -> tuple[int, str]:
+            if method == "POST":
+                self.objects[JOB] = {**job(*described(sha256="cd" * 32)), "status": {}}
+                self.objects[JOB]["metadata"]["uid"] = "theirs"
+            return super().__call__(method, path, query, body, kind)
+
+    server = First()
+    with pytest.raises(TrainyardError, match="imported by somebody else"):
+        bring(server)
+    assert JOB in server.objects and POLICY in server.objects
+
+
 def test_only_the_job_may_go_out_and_only_to_its_server() -> None:
     policy, authority = around(*described())
     (egress, _) = policy["spec"]["egress"]
@@ -141,11 +181,11 @@ def test_it_comes_before_the_submission_and_needs_its_claim() -> None:
         run = Run(Api(server), described()[0], Settings(log_dir="/tmp", stranger=False), Progress(None))
         return [step.what for step in run.plan(wait=False).steps]
 
-    steps = plan(ApiServer({CLAIM: {"metadata": {"name": "datasets"}}}))
+    steps = plan(ApiServer({CLAIM: {"metadata": {"name": "datasets"}}, FILES: {"metadata": {"name": "training"}}}))
     assert steps[-2] == "Have https://10.0.0.1:8443/files/mnist.tar on the claim datasets as mnist"
     assert steps[-1].startswith("Submit training mnist")
     with pytest.raises(TrainyardError, match="there is no claim trainings/datasets"):
-        plan(ApiServer())
+        plan(ApiServer({FILES: {"metadata": {"name": "training"}}}))
 
 
 def test_the_wait_has_a_limit() -> None:

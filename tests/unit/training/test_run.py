@@ -10,46 +10,12 @@ from ansible.module_utils.trainyard.kube.api import Api
 from ansible.module_utils.trainyard.training.logs import KeptLogs, events, isolation, progress_line, summary
 from ansible.module_utils.trainyard.training.names import INDEX_LABEL, ROLE_LABEL
 from ansible.module_utils.trainyard.training.pod_logs import PodLogs
-from ansible.module_utils.trainyard.training.run import decide
 from ansible.module_utils.trainyard.training.watch import RunView
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.training.samples import training
 
 TRAINING = training()
-
-
-@pytest.mark.parametrize(
-    ("recorded", "live", "ended", "endless", "expected"),
-    [
-        (None, None, None, False, "submit"),
-        ("new", None, None, False, "keep"),
-        ("new", "new", "Completed", False, "keep"),
-        ("old", "old", "Completed", False, "submit"),
-        ("old", "new", None, False, "adopt"),
-        (None, "new", None, False, "adopt"),
-        (None, "new", "Completed", False, "adopt"),
-        (None, "new", "Failed", False, "submit"),
-        (None, "old", "Failed", False, "submit"),
-        # Goes on with another description.
-        (None, "old", None, False, "leave"),
-        ("new", "old", None, False, "leave"),
-        (None, "new", None, True, "keep"),
-        (None, "old", None, True, "leave"),
-    ],
-)
-def test_decide(recorded: str | None, live: str | None, ended: str | None, endless: bool, expected: str) -> None:
-    assert decide("new", recorded, live, ended=ended, endless=endless) == expected
-
-
-def test_a_run_that_goes_on_is_ended_only_when_that_is_said() -> None:
-    assert decide("new", None, "old", ended=None, endless=False, replace=True) == "submit"
-    assert decide("new", None, "new", ended=None, endless=False, replace=True) == "adopt"
-
-
-@pytest.mark.parametrize(("live", "ended"), [(None, None), ("new", "Completed")])
-def test_a_run_that_left_a_question_open_is_not_trained_again(live: str | None, ended: str | None) -> None:
-    assert decide("new", "new", live, ended=ended, endless=False, proven=False) == "probe"
 
 
 CHIEF = [{"event": "step", "time": 10.0, "step": 20}, {"event": "step", "time": 20.0, "step": 40}]
@@ -86,6 +52,29 @@ def test_the_port_is_in_use_as_soon_as_the_chief_has_connected() -> None:
 def test_events_are_found_between_other_lines() -> None:
     text = 'I0000 cpu\n{"event": "step", "step": 20}\n{"other": 1}\n{"event": "st'
     assert events(text) == [{"event": "step", "step": 20}]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"event": ["step"]}',
+        '{"event": 5}',
+        '{"event": null}',
+        '{"event": "step", "step": "ten"}',
+        '{"event": "step", "step": 1.5}',
+        '{"event": "step", "step": true}',
+        '{"event": "step", "step": 1, "loss": "low"}',
+        '{"event": "step", "step": 1, "steps_per_second": [3]}',
+        '{"event": "step", "step": 1, "time": null}',
+        '{"event": "evaluate", "accuracy": {"top1": 0.9}}',
+        '{"event": "end", "result": {"passed": true}}',
+        '{"event": "step", "loss": 1' + "0" * 400 + "}",
+        '{"event": ' + '{"a": ' * 100_000,
+    ],
+)
+def test_lines_of_other_types_are_ignored(line: str) -> None:
+    good = '{"event": "step", "step": 1, "loss": null, "mine": {"any": ["thing"]}}'
+    assert [event["step"] for event in events(f"{line}\n{good}\n")] == [1]
 
 
 def test_json_of_a_stranger_is_none_of_ours() -> None:

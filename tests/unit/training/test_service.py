@@ -24,6 +24,7 @@ from tests.unit.training.samples import training
 SPACE = "namespaces/trainings"
 DEPLOYMENT = f"/apis/apps/v1/{SPACE}/deployments/mnist"
 SECRET = f"/api/v1/{SPACE}/secrets/mnist-token"
+CLAIM = f"/api/v1/{SPACE}/persistentvolumeclaims/training"
 RECORD = f"/api/v1/{SPACE}/configmaps/mnist-result"
 
 
@@ -53,6 +54,7 @@ def notebook(**changes: Any) -> Training:
 
 
 def service(server: ApiServer, folder: Path, **changes: Any) -> Service:
+    server.objects.setdefault(CLAIM, {"metadata": {"name": "training"}})
     settings = Settings(str(folder), token_dir=str(folder / "tokens"))
     return Service(Api(server), notebook(**changes), settings, Progress(None))
 

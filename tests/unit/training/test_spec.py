@@ -85,6 +85,30 @@ def test_volumes_that_cannot_be(volume: dict, said: str) -> None:
     assert said in "; ".join(map(str, faults))
 
 
+@pytest.mark.parametrize("limits", [{"nvidia.com/gpu": "0.5"}, {"nvidia.com/gpu": "500m"}, {"nvidia.com/gpu": "1Gi"}])
+def test_gpus_that_are_no_whole_number(limits: dict[str, str]) -> None:
+    _, faults = check(described(worker={"limits": {**LIMITS["limits"], **limits}}))
+    assert {str(each).partition(": ")[2] for each in faults} == {"it must be a whole number."}
+    assert "worker.limits.nvidia.com/gpu" in str(faults[0])
+
+
+def test_half_a_gpu() -> None:
+    _, faults = check(described(worker={"gpus": 1.5}))
+    assert len(faults) == 1 and "gpus" in str(faults[0])
+
+
+@pytest.mark.parametrize("name", ["x-import", "x-stranger", "default-deny", "x-worker-0", "a-b-ps-12", "x-chief-0"])
+def test_names_that_objects_of_other_runs_have(name: str) -> None:
+    _, faults = check(described(name=name))
+    assert [fault.key for fault in faults] == ["run"]
+    assert f"run is '{name}': it must be another name" in str(faults[0])
+
+
+@pytest.mark.parametrize("name", ["import", "stranger", "importer", "x-imports", "worker-0x", "mnist-ps", "x-worker"])
+def test_names_that_only_look_like_it(name: str) -> None:
+    assert training(name=name).name == name
+
+
 def test_everything_that_is_wrong_is_said_at_once() -> None:
     wrong = described(port=80, train_steps=-1, worker={"replicas": -1, "limits": {}}, nmae="x")
     _, faults = check(wrong)

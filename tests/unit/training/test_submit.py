@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.progress import Progress
 from ansible.module_utils.trainyard.kube.api import Api
+from ansible.module_utils.trainyard.training import record
 from ansible.module_utils.trainyard.training.jobset import run_object
 from ansible.module_utils.trainyard.training.objects import result_record
 from ansible.module_utils.trainyard.training.run import Run, Settings
@@ -23,6 +25,7 @@ from tests.unit.training.scripted import Cluster
 TRAINING = training(logs={"claim": "training"})
 SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets"
 RECORD = "/api/v1/namespaces/trainings/configmaps/mnist-result"
+CLAIM = "/api/v1/namespaces/trainings/persistentvolumeclaims/training"
 SETTINGS = Settings(log_dir="/tmp", stranger=False)
 
 
@@ -37,6 +40,7 @@ def recorded(result: str, **changes: Any) -> dict[str, Any]:
 
 
 def run(server: ApiServer, **changes: Any) -> Run:
+    server.objects.setdefault(CLAIM, {"metadata": {"name": "training"}})
     return Run(Api(server), training(logs={"claim": "training"}, **changes), SETTINGS, Progress(None))
 
 
@@ -130,6 +134,22 @@ def test_what_is_done_about_a_run_of_which_something_is_there(
     assert [step for step in mine if step.startswith(last)] == mine and bool(mine) == bool(last), steps
 
 
+def test_a_success_is_on_record_under_the_description_that_the_site_has_now() -> None:
+    server = ApiServer({RECORD: recorded("passed")})
+    one = run(server, description_hash="new")
+    plan = one.plan()
+    assert [step.what for step in plan.steps if "training mnist" in step.what] == [
+        "Record the description of the training mnist"
+    ]
+    plan.execute()
+    kept = json.loads(server.objects[RECORD]["data"]["result.json"])
+    assert (kept["result"], kept["attempt"], kept["description_hash"]) == ("passed", "before", "new")
+    assert one.result["description_hash"] == "new"
+    again = run(server, description_hash="new").plan()
+    assert not [step.what for step in again.steps if "training mnist" in step.what]
+    assert record.submitted(training(description_hash="new"), "a")["description_hash"] == "new"
+
+
 @pytest.mark.parametrize(
     "there", [{RECORD: recorded("failed", workload="cnn_ps")}, {f"{SETS}/mnist": live(workload="cnn_ps")}]
 )
@@ -152,6 +172,16 @@ def test_more_gpus_than_any_node_has_are_refused_with_the_largest() -> None:
     assert run(server, worker={"gpus": 4}).plan().changed
     with pytest.raises(TrainyardError, match="no node has any"):
         run(ApiServer(), worker={"gpus": 1}).plan()
+
+
+def test_a_claim_for_its_files_that_is_not_there_is_named_with_its_variable() -> None:
+    server = ApiServer()
+    one = Run(Api(server), TRAINING, SETTINGS, Progress(None))
+    with pytest.raises(TrainyardError, match=r"no claim trainings/training for its files \(workloads_logs_claim\)"):
+        one.plan()
+    assert server.writes == []
+    # A check run comes before the role that makes it.
+    assert Run(Api(server), TRAINING, replace(SETTINGS, planning=True), Progress(None)).plan().changed
 
 
 def test_a_secret_that_is_not_there_is_named() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.unit.apiserver import ApiServer
 from tests.unit.verify.test_cluster import DIGEST, GOOD, IMAGE, node, pod
 from tests.unit.verify.test_site import HEALTHY, SETS, judge
@@ -50,6 +52,18 @@ def test_a_run_that_was_left_alone_stays_so_in_a_verdict_by_itself(tmp_path: Pat
         plan.execute()
         found.append(site.receipt["trainings"][0]["left_alone"])
     assert found == [True, True, False, False]
+
+
+@pytest.mark.parametrize(("asked", "other"), [("a", False), ("b", True), ("", False)])
+def test_a_verdict_by_itself_sees_that_a_run_goes_on_by_another_description(asked: str, other: bool) -> None:
+    live = {"kind": "JobSet", "metadata": {"annotations": {}, "creationTimestamp": "2026-11-21T11:59:00Z"}}
+    record = {"result": "running", "description_hash": "a"}
+    path = "/api/v1/namespaces/trainings/configmaps/m-result"
+    server = ApiServer({**HEALTHY, SETS: live, path: {"data": {"result.json": json.dumps(record)}}})
+    training = {"name": "m", "namespace": "trainings", "topology": "parameter_server", "description_hash": asked}
+    site, _ = judge(server, trainings=[training])
+    assert site.receipt["trainings"][0]["left_alone"] is other
+    assert any("another description" in warning for warning in site.receipt["warnings"]) is other
 
 
 def test_document_is_written_every_time(tmp_path: Path) -> None:

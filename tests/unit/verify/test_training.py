@@ -60,6 +60,12 @@ def jobset(state: str = "", attempt: str = "a") -> dict[str, Any]:
         ({"result": "failed", "steps": 7, "why": "stalled\nmore"}, 0.0, FAIL, "m failed at step 7 of 2000: stalled"),
         ({"result": "stopped", "steps": 60}, 0.0, FAIL, "m was stopped at step 60 of 2000"),
         ({"result": "stopped", "steps": 60, "train_steps": 0}, 0.0, FAIL, "m was stopped at step 60"),
+        (
+            {"result": "unknown", "why": "the log of its pod m-chief on the node w is not read"},
+            0.0,
+            UNKNOWN,
+            "m has ended, and how is not known: the log of its pod m-chief on the node w is not read",
+        ),
         ({"result": "strange"}, 0.0, FAIL, "the run says strange"),
         ({"steps": 1999}, 0.0, FAIL, "1999 of 2000 steps were done"),
         ({"steps": 600, "stopped_early": True}, 0.0, PASS, "m ended after 600 steps, accuracy 0.9366, bound 0.9"),

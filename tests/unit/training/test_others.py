@@ -1,0 +1,40 @@
+"""A run that somebody else ends or replaces while it is followed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.kube.api import Api
+from ansible.module_utils.trainyard.training.follow import Follower, Settings
+
+from tests.unit.training.scripted import SETS, Cluster
+from tests.unit.training.test_follow import STARTS, TRAINING, follow
+
+
+@pytest.mark.parametrize("what", ["vanish", "replace"])
+def test_a_run_that_somebody_else_stops(tmp_path: Path, what: str) -> None:
+    error, cluster, _ = follow(tmp_path, [*STARTS, (10, what)])
+    assert "mnist (attempt first) was stopped or deleted by somebody else" in error.message
+    assert "go on from its last checkpoint" in error.remedy
+    assert cluster.writes == [], "what has become of it is for the other to say"
+
+
+def test_a_run_that_took_the_place_of_the_one_to_be_given_up_is_not_ended(tmp_path: Path) -> None:
+    class Raced(Cluster):
+        """Somebody submits it anew between the last look and the deletion."""
+
+        def __call__(self, method: str, path: str, query: Any, body: Any, kind: str) -> tuple[int, str]:
+            if method == "DELETE" and path == f"{SETS}/mnist":
+                self.replace()
+            return super().__call__(method, path, query, body, kind)
+
+    cluster = Raced(TRAINING, [(1, "start", "worker-1")])
+    with pytest.raises(TrainyardError, match="not all pods ran within start_timeout"):
+        Follower(Api(cluster), TRAINING, Settings(str(tmp_path), stranger=False), print, cluster.clock).follow(
+            "first", submitted=True
+        )
+    there = cluster.objects[f"{SETS}/mnist"]["metadata"]
+    assert there["annotations"]["trainyard.dev/attempt"] == "theirs" and "deletionTimestamp" not in there
