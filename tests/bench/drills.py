@@ -13,8 +13,7 @@ import argparse
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import cuts
@@ -24,73 +23,16 @@ from ansible.module_utils.trainyard.kube.api import Api, KubeError
 from ansible.module_utils.trainyard.training.jobset import run_object
 from ansible.module_utils.trainyard.training.model import Training
 from ansible.module_utils.trainyard.training.objects import surroundings
-from mishaps import Pod, Watched, evict, kill, switch_off, until
+from drill_kinds import DRILLS, HERE, Drill, description
+from mishaps import Watched, until
 from stand import SITE_LIMIT, Stand, add_options, standing
 from timed import BenchError
 
-STEPS, LONG_STEPS = 6_000, 20_000
-"""Of a run; the longer one is not done yet when a chief that was cut off is overtaken, a minute and a half later."""
-CHECKPOINT_EVERY = 500
 BEGIN_AT = 1_200
 """Step at which the drill happens, after two checkpoints."""
 LIMIT = 600.0
 """Seconds for one drill, before the mishap and after it."""
-HERE = "trainyard.dev/drill"
-"""Label of the nodes on which chief and ps of a drill may be."""
 HEAD = ["what happened", "longest time without a new step", "steps done twice", "counted restarts", "aim"]
-
-
-@dataclass(frozen=True)
-class Drill:
-    """What is done to a run, and what it may cost.
-
-    :param words: for the table.
-    :param do: does it; fails if it did not happen.
-    :param seconds: aim for the longest time without a new step.
-    :param lost: steps that may be done twice. Where none may, no restart may be counted either.
-    :param together: chief and ps begin on one node, which nothing but a lost node takes them from.
-    :param cut: the chief's node keeps its power and its storage; who has written there is looked at afterwards.
-    """
-
-    words: str
-    do: Callable[[Watched, str], Pod]
-    seconds: int
-    lost: int = 0
-    together: bool = False
-    cut: bool = False
-
-    @property
-    def aim(self) -> str:
-        return f"{self.seconds} s, {self.lost}"
-
-
-DRILLS = {
-    "worker_kill": Drill("worker, signal 9", lambda watched, lab: kill(watched, lab, "worker"), 5),
-    "ps_kill": Drill("ps, signal 9", lambda watched, lab: kill(watched, lab, "ps"), 30, CHECKPOINT_EVERY),
-    "chief_kill": Drill("chief, signal 9", lambda watched, lab: kill(watched, lab, "chief"), 30, CHECKPOINT_EVERY),
-    "worker_evict": Drill("worker, eviction", lambda watched, lab: evict(watched, lab, "worker"), 30),
-    "ps_evict": Drill("ps, eviction", lambda watched, lab: evict(watched, lab, "ps"), 30),
-    "chief_evict": Drill("chief, eviction", lambda watched, lab: evict(watched, lab, "chief"), 30),
-    "node_off_worker": Drill(
-        "node of a worker, power cut",
-        lambda watched, lab: switch_off(watched, lab, "worker", apart=True), 120, together=True,
-    ),
-    "node_off": Drill(
-        "node of the chief, power cut", lambda watched, lab: switch_off(watched, lab, "chief"), 120, CHECKPOINT_EVERY
-    ),
-    "node_back": Drill(
-        "node of the chief, power cut; it comes back while its pods run elsewhere",
-        lambda watched, lab: cuts.off_and_back(watched, lab, "chief"), 120, CHECKPOINT_EVERY,
-    ),
-    "net_cut": Drill(
-        "node of chief and ps, network cut, storage not",
-        lambda watched, lab: cuts.cut(watched, lab, "chief"), 120, CHECKPOINT_EVERY, together=True, cut=True,
-    ),
-    "net_back": Drill(
-        "node of chief and ps, network cut, storage not; it comes back while its pods run elsewhere",
-        lambda watched, lab: cuts.cut_and_back(watched, lab, "chief"), 120, CHECKPOINT_EVERY, together=True, cut=True,
-    ),
-}  # fmt: skip
 
 
 def drill(stand: Stand, run: Training, what: Drill) -> dict[str, float]:
@@ -112,16 +54,15 @@ def drill(stand: Stand, run: Training, what: Drill) -> dict[str, float]:
     moment = time.time()
     pod = what.do(watched, stand.lab)
     until("the end", lambda: watched.status().get("terminalState"), LIMIT)
-    told = watched.look()
-    end = [event for event in told if event["event"] == "end"]
+    heard = watched.look()
+    done = cuts.written(stand, watched, next(node for node in nodes if node != pod["spec"]["nodeName"]))
+    end = [event for event in done if event["event"] == "end"]
     if watched.status().get("terminalState") != "Completed" or not end or end[-1]["step"] != run.flags["train_steps"]:
         raise BenchError(f"The run ended {watched.status().get('terminalState')} with {end[-1:]}.")
-    steps = [event for event in told if event["event"] in ("step", "end")]
-    done = told
     if what.cut:
-        # The cluster has not heard what was done behind the cut.
-        done = cuts.written(stand, watched, next(node for node in nodes if node != pod["spec"]["nodeName"]))
         cuts.require_one_writer(done, moment)
+    # What is done behind a cut is no comfort to who waits for the run.
+    steps = [event for event in (heard if what.cut else done) if event["event"] in ("step", "end")]
     return {
         "gap": longest_pause(steps, moment),
         "lost": float(sum(lost(done, each) for each in done if each["event"] == "restore")),
@@ -164,16 +105,6 @@ def mark(api: Api, nodes: Sequence[str]) -> None:
         api.call("PATCH", path, body=body, content_type="application/merge-patch+json", what=f"label of {node}")
 
 
-def description(bundle: Mapping[str, Mapping[str, Any]], name: str) -> Training:
-    """The training that a drill is done to."""
-    what = DRILLS[name]
-    knobs: dict[str, Any] = {"run": f"drill-{name.replace('_', '-')}", "checkpoint_every": CHECKPOINT_EVERY}
-    knobs |= {"train_steps": LONG_STEPS if what.cut else STEPS, "accuracy_bound": 0, "timeout": 0}
-    if what.together:
-        knobs |= {role: {"node_selector": {HERE: "yes"}} for role in ("chief", "ps")}
-    return inputs.training(bundle, knobs, claim="training")
-
-
 def clean(stand: Stand, run: Training, nodes: Sequence[str]) -> None:
     """Take the run away, and give every node back what it had."""
     for node in nodes:
@@ -183,7 +114,8 @@ def clean(stand: Stand, run: Training, nodes: Sequence[str]) -> None:
         stand.api.delete("jobset.x-k8s.io/v1alpha2", "JobSet", run.name, run.namespace)
     except KubeError as error:
         print(f"drills: {error}", file=sys.stderr)
-    until("the end of the pods", lambda: not Watched(stand.api, run).pods(), 180)
+    until("the end of the pods", lambda: not Watched(stand.api, run).pods(), LIMIT)
+    until("the return of the nodes", lambda: all(cuts.ready(stand.api, node) == "True" for node in nodes), LIMIT)
 
 
 def measure(stand: Stand, names: Sequence[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -44,6 +45,14 @@ def test_a_call_names_the_run_once_and_keeps_words_whole() -> None:
     assert words[0::2] == ["-e"] * 3
     assert words[3::2] == ["run=a", "command=python main.py"]
     assert stand.call(workload="notebook") == ["-e", "workload=notebook"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bare", "catalogue", "commits", "compare", "drills", "evaluator", "notebook", "wide"])
+def test_every_program_starts(name: str) -> None:
+    program = Path(__file__).with_name(f"{name}.py")
+    said = subprocess.run([sys.executable, program, "--help"], capture_output=True, text=True, check=False, timeout=60)
+    assert said.returncode == 0 and "usage:" in said.stdout, said.stderr
 
 
 def pod(name: str, phase: str, *messages: str) -> dict[str, Any]:
