@@ -36,7 +36,7 @@ ENTRY = {
     "node_selector": {"kubernetes.io/hostname": NODE},
 }
 RATIO = 0.97
-HEAD = ["one process, 400 steps of a convolutional network", "steps per second, median (range)", "times", "aim"]
+HEAD = ["one process, 1,500 steps of a convolutional network", "steps per second, median (range)", "times", "aim"]
 
 Event = Mapping[str, Any]
 

@@ -32,7 +32,7 @@ def test_a_document_without_the_table_is_refused() -> None:
         page.with_rows(EMPTY, "y", HEAD, [["a", "1"]])
 
 
-@pytest.mark.parametrize("name", ["drills", "wide", "bare", "catalogue"])
+@pytest.mark.parametrize("name", ["commits", "drills", "wide", "bare", "catalogue"])
 def test_the_page_has_a_place_for_every_table(name: str) -> None:
     text = page.PAGE.read_text(encoding="utf-8")
     assert [text.count(marker) for marker in page.markers(name)] == [1, 1]

@@ -21,6 +21,6 @@ mount --bind /dev "$root/dev"
 mount --bind /sys "$root/sys"
 mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
 cat > "$root/opt/trainyard/code/main.py"
-# The user of the image, and nothing of this shell's environment.
+# The user of the image, and nothing of this shell's environment. The path is the image's.
 env -i PATH=/opt/venv/bin:/usr/bin:/bin HOME=/tmp PYTHONUNBUFFERED=1 "$@" \
-    chroot --userspec=65532:65532 "$root" python /opt/trainyard/code/main.py
+    "$(command -v chroot)" --userspec=65532:65532 "$root" python /opt/trainyard/code/main.py
