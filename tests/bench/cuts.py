@@ -70,7 +70,10 @@ def off_and_back(watched: Watched, lab: str, role: str) -> Pod:
     pod = switch_off(watched, lab, role)
     until_elsewhere(watched, pod)
     node = pod["spec"]["nodeName"]
-    subprocess.run(["podman", "start", node_container(lab, pod)], check=True, timeout=60, capture_output=True)
+    name = node_container(lab, pod)
+    # As the role `lab` does: what a power cut leaves has to be cleared first, where the engine has not done it yet.
+    subprocess.run(["podman", "container", "cleanup", name], check=False, timeout=60, capture_output=True)
+    subprocess.run(["podman", "start", name], check=True, timeout=60, capture_output=True)
     until(f"the return of {node}", lambda: ready(watched.api, node) == "True", BACK_SECONDS)
     return pod
 

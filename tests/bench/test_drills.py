@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,11 @@ import cuts
 import drill_kinds
 import drills
 import mishaps
+from ansible.module_utils.trainyard.kube.api import Api
 from drills import longest_pause, lost
 from timed import BenchError
+
+from tests.unit.apiserver import ApiServer
 
 STEPS = [
     {"event": "step", "step": step, "time": time}
@@ -93,3 +97,52 @@ def test_every_drill_has_a_training_that_can_be(name: str) -> None:
     run = drill_kinds.description(images, name)
     assert run.flags["train_steps"] > drills.BEGIN_AT + 2 * drill_kinds.CHECKPOINT_EVERY
     assert bool(run.roles["ps"].node_selector) == drills.DRILLS[name].together
+
+
+def node(name: str, role: str, ready: str) -> dict[str, Any]:
+    labels = {f"node-role.kubernetes.io/{role}": ""} if role else {}
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "status": {"conditions": [{"type": "Ready", "status": ready}]},
+    }
+
+
+def test_chief_and_ps_are_kept_where_the_drill_wants_them() -> None:
+    nodes = [node("cp1", "control-plane", "True"), node("worker1", "", "True"), node("worker2", "", "Unknown")]
+    server = ApiServer({f"/api/v1/nodes/{each['metadata']['name']}": each for each in nodes})
+    api = Api(server)
+
+    def marked() -> list[str]:
+        return [each["metadata"]["name"] for each in api.list("v1", "Node", labels=drill_kinds.HERE)]
+
+    assert drills.workers(api) == ["worker1", "worker2"]
+    drills.mark(api, ["worker1"])
+    assert marked() == ["worker1"]
+    drills.mark(api, ["worker1", "worker2"])
+    assert marked() == ["worker1", "worker2"]
+    drills.mark(api, [])
+    assert marked() == []
+    assert [cuts.ready(api, name) for name in ("worker1", "worker2", "worker3")] == ["True", "Unknown", ""]
+
+
+@pytest.mark.parametrize(
+    ("line", "alive"),
+    [("abc 12 RUNNING", True), ("abc 12 STOPPED", False), ("abcd 12 RUNNING", False), ("TASK PID STATUS", False)],
+)
+def test_a_process_is_alive_when_its_node_says_so(monkeypatch: pytest.MonkeyPatch, line: str, alive: bool) -> None:
+    said = subprocess.CompletedProcess([], 0, stdout=f"TASK    PID    STATUS\n{line}\n")
+    monkeypatch.setattr(cuts.subprocess, "run", lambda *_, **__: said)
+    ours = pod("chief", 0, "worker1")
+    ours["status"]["containerStatuses"] = [{"containerID": "containerd://abc"}]
+    assert cuts.runs("lab", ours) is alive
+
+
+def test_another_chief_has_to_do_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    step, start = {"event": "step", "step": 20, "time": 1.0}, {"event": "start", "time": 0.0}
+    watched = mishaps.Watched(None, drills.Training, said={"chief-0": [step], "new": [start]})  # type: ignore[arg-type]
+    monkeypatch.setattr(watched, "look", list)
+    monkeypatch.setattr(cuts, "BACK_SECONDS", -1)
+    with pytest.raises(BenchError, match="another chief"):
+        cuts.until_elsewhere(watched, pod("chief", 0, "worker1"))
+    watched.said["new"].append(step)
+    cuts.until_elsewhere(watched, pod("chief", 0, "worker1"))
