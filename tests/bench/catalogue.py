@@ -25,6 +25,7 @@ from timed import BenchError
 
 HEAD = ["what", "median (range)", "times", "aim"]
 STEP_SECONDS = 120.0
+RUNS = SEED, LONG, CNN, SUBMITTED = "bench-seed", "bench-long", "bench-cnn", "bench-submit"
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,12 @@ AIMS = {
 
 def seed(stand: Stand, number: int) -> dict[str, float]:
     """The first training that was asked for: 200 steps of 20, 1 ps, 2 workers; those are the catalogue's knobs."""
-    kept = trained(stand, {"workload": "mnist_ps", "run": "bench-seed", "train_steps": 200}, 200)
+    kept = trained(stand, {"workload": "mnist_ps", "run": SEED, "train_steps": 200}, 200)
     return {"200 steps with the seed's knobs, apply to completion": kept["apply_to_completion_seconds"]}
 
 
 def long(stand: Stand, number: int) -> dict[str, float]:
-    entry = {"workload": "mnist_ps", "run": "bench-long", "train_steps": 2000, "accuracy_bound": 0.9}
+    entry = {"workload": "mnist_ps", "run": LONG, "train_steps": 2000, "accuracy_bound": 0.9}
     kept = trained(stand, entry, 2000)
     return {
         "mnist_ps, 2,000 steps, apply to completion": kept["apply_to_completion_seconds"],
@@ -81,7 +82,7 @@ def long(stand: Stand, number: int) -> dict[str, float]:
 
 def cnn(stand: Stand, number: int) -> dict[str, float]:
     # Another seed each time: three equal runs would say little of the accuracy.
-    kept = trained(stand, {"workload": "cnn_ps", "run": "bench-cnn", "seed": number}, 600)
+    kept = trained(stand, {"workload": "cnn_ps", "run": CNN, "seed": number}, 600)
     return {
         ACCURACY: kept["accuracy"],
         "the same, apply to completion": kept["apply_to_completion_seconds"],
@@ -90,7 +91,7 @@ def cnn(stand: Stand, number: int) -> dict[str, float]:
 
 def verbs(stand: Stand, number: int) -> dict[str, float]:
     """Submit, and look at it while it trains."""
-    run, words = "bench-submit", {"workload": "mnist_ps", "steps": "200000", "wait": "false"}
+    run, words = SUBMITTED, {"workload": "mnist_ps", "steps": "200000", "wait": "false"}
     stand.forget(run)
     submit, _ = stand.train(run=run, **words)
     until_it_steps(stand, run)
@@ -150,6 +151,8 @@ def measure(stand: Stand, names: list[str], times: int) -> bool:
             for words, value in MEASURES[name](stand, number).items():
                 found.setdefault(words, []).append(value)
                 print(f"catalogue: {number} of {times}: {words}: {value:.4g}", flush=True)
+    for run in RUNS:
+        stand.forget(run)
     aims = {words: AIMS.get(words, Aim()) for words in found}
     page.write("catalogue", HEAD, [aims[words].row(words, values) for words, values in found.items()])
     return all(aims[words].met(values) for words, values in found.items())

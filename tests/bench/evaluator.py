@@ -143,6 +143,8 @@ def main(argv: list[str]) -> int:
         with standing(parser.parse_args(argv)) as stand:
             loaded(stand, judged(stand))
             records(stand)
+            for entry in (JUDGED, LOADED, WRITTEN, READ):
+                stand.forget(str(entry["run"]))
     except (BenchError, KubeError) as error:
         print(f"evaluator: {error}", file=sys.stderr)
         return 1

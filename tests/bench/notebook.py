@@ -58,7 +58,7 @@ def made(stand: Stand) -> str:
     token = file.read_text(encoding="utf-8").strip()
     if file.stat().st_mode & 0o777 != 0o600 or token in first + second:
         raise BenchError(f"The token was shown, or others may read {file}.")
-    if f"port-forward service/{RUN}" not in first:
+    if not re.search(rf"port-forward\s+service/{RUN}", first):
         raise BenchError("The call does not say how the notebook is reached.")
     return token
 
