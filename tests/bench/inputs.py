@@ -39,6 +39,8 @@ from trainyard.trainings import complete, entry_of  # noqa: E402
 
 CACHE = "/var/cache/trainyard"
 REGISTRY = "mirror.trainyard.internal:5000/trainyard"
+SHARED = "/srv/trainyard/shared/training"
+"""Where the lab's nodes have the claim with the folders of the runs (inventories/lab, role storage)."""
 LOG_NODE = "worker1"
 LOG_PATH = "/var/lib/trainyard/trainings"
 SEED = {"run": "seed", "train_steps": 200, "accuracy_bound": 0}

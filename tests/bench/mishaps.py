@@ -19,10 +19,14 @@ Pod = Mapping[str, Any]
 
 @dataclass
 class Watched:
-    """A run, with everything that its chiefs have said so far."""
+    """A run, with everything that its chiefs have said so far.
+
+    :param attempt: at the run.
+    """
 
     api: Api
     run: Training
+    attempt: str = ""
     said: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def look(self) -> list[dict[str, Any]]:
@@ -45,11 +49,17 @@ class Watched:
         labels = f"{NAME_LABEL}={self.run.name}" + (f",{ROLE_LABEL}={role}" if role else "")
         return self.api.list("v1", "Pod", self.run.namespace, labels=labels)
 
-    def pod(self, role: str) -> Pod:
-        """The running pod of a role with the lowest index."""
+    def pod(self, role: str, apart: bool = False) -> Pod:
+        """The running pod of a role with the lowest index.
+
+        :param apart: of those on nodes without a chief.
+        """
         running = [pod for pod in self.pods(role) if (pod.get("status") or {}).get("phase") == "Running"]
+        if apart:
+            nodes = {pod["spec"].get("nodeName") for pod in self.pods("chief")}
+            running = [pod for pod in running if pod["spec"]["nodeName"] not in nodes]
         if not running:
-            raise BenchError(f"No {role} of {self.run.name} runs.")
+            raise BenchError(f"No {role} of {self.run.name} runs{' on a node without a chief' if apart else ''}.")
         return min(running, key=lambda pod: int(pod["metadata"]["labels"][INDEX_LABEL]))
 
     def status(self) -> Mapping[str, Any]:
@@ -70,14 +80,19 @@ def node_container(lab: str, pod: Pod) -> str:
     return f"{lab}-{pod['spec']['nodeName']}"
 
 
-def kill(watched: Watched, lab: str, role: str) -> None:
+def container_of(pod: Pod) -> str:
+    """The identity of a pod's container, as its node knows it."""
+    return str(pod["status"]["containerStatuses"][0]["containerID"]).removeprefix("containerd://")
+
+
+def kill(watched: Watched, lab: str, role: str) -> Pod:
     """End the pod's process by signal 9, as the kernel does when memory is short."""
     pod = watched.pod(role)
-    container = pod["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
-    end = ["ctr", "--namespace=k8s.io", "tasks", "kill", "--signal=SIGKILL", container]
+    end = ["ctr", "--namespace=k8s.io", "tasks", "kill", "--signal=SIGKILL", container_of(pod)]
     subprocess.run(["podman", "exec", node_container(lab, pod), *end], check=True, timeout=60)
     # A set that restarts at once takes the pod along.
     until(f"the end of {pod['metadata']['name']}", lambda: ended(watched, pod) in (137, -1), 60)
+    return pod
 
 
 def ended(watched: Watched, pod: Pod) -> int | None:
@@ -91,8 +106,8 @@ def ended(watched: Watched, pod: Pod) -> int | None:
     return None
 
 
-def evict(watched: Watched, role: str) -> None:
-    """What a drain does to each pod."""
+def evict(watched: Watched, lab: str, role: str) -> Pod:
+    """What a drain does to each pod, whatever node it is on."""
     pod = watched.pod(role)
     meta = pod["metadata"]
     body = {
@@ -110,13 +125,19 @@ def evict(watched: Watched, role: str) -> None:
     until(f"the end of {meta['name']}", lambda: ended(watched, pod) is not None, 60)
     if ended(watched, pod) not in (42, -1):
         raise BenchError(f"{meta['name']} ended with {ended(watched, pod)}, not with 42.")
+    return pod
 
 
-def switch_off(watched: Watched, lab: str, role: str) -> None:
-    """Cut the power of the node of a role's pod."""
-    name = node_container(lab, watched.pod(role))
+def switch_off(watched: Watched, lab: str, role: str, apart: bool = False) -> Pod:
+    """Cut the power of the node of a role's pod.
+
+    :param apart: of a node without a chief.
+    """
+    pod = watched.pod(role, apart)
+    name = node_container(lab, pod)
     subprocess.run(["podman", "kill", "--signal=KILL", name], check=True, timeout=60, capture_output=True)
     state = ["podman", "inspect", "--format={{.State.Running}}", name]
     told = subprocess.run(state, check=True, capture_output=True, text=True, timeout=60).stdout
     if told.strip() != "false":
         raise BenchError(f"{name} still runs.")
+    return pod

@@ -159,7 +159,7 @@ def running_pods() -> set[str]:
 
 def seed_run(lab: str, inputs: Path, log: Path) -> float:
     """Seconds from the apply of the seed's JobSet to its completion; the image is on the nodes already."""
-    name = SEED["name"]
+    name = SEED["run"]
     folder = ["install", "-d", "-o", "65532", "-g", "65532", "-m", "0750", f"{LOG_PATH}/{name}"]
     timed(["podman", "exec", f"{lab}-{LOG_NODE}", *folder], log, 60)
     apply = kubectl(lab, "apply", "--server-side", "--filename=-")

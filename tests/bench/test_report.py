@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import memory
 import report
+import sides
 from sides import Peak, Result, Site
 
 LOG = """\
@@ -89,3 +90,16 @@ def test_memory_of_a_control_group(tmp_path: Path, files: dict[str, str], expect
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="ascii")
     assert memory.measure(tmp_path) == expected
+
+
+def test_the_seeds_run_is_the_one_whose_manifests_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[str] = []
+
+    def timed(argv: list[str], log: Path, limit: float, **more: Path) -> float:
+        given.extend(path.name for path in more.values())
+        log.write_text('{"event": "end", "step": 200}\n', encoding="utf-8")
+        return 2.0
+
+    monkeypatch.setattr(sides, "timed", timed)
+    assert sides.seed_run("lab", tmp_path, tmp_path / "log") == 4.0
+    assert given == ["seed-around.json", "seed-jobset.json"]

@@ -19,12 +19,19 @@ LIMIT = 40 * 60
 """Seconds for a part."""
 
 SCENARIOS = {scenario.name: scenario for scenario in scenarios() if scenario.suite == "proof"}
+DRILLS = "worker_kill,ps_kill,chief_kill,worker_evict,ps_evict,chief_evict,node_off_worker,node_off"
 PROGRAMS = {
+    "bare": [sys.executable, "tests/bench/bare.py"],
     "bench": [sys.executable, "tests/bench/compare.py", "--pairs", "2"],
-    "drills": [sys.executable, "tests/bench/drills.py"],
+    "catalogue": [sys.executable, "tests/bench/catalogue.py"],
+    "cuts": [sys.executable, "tests/bench/drills.py", "--only", "node_back,net_cut,net_back"],
+    "drills": [sys.executable, "tests/bench/drills.py", "--only", DRILLS],
+    "evaluator": [sys.executable, "tests/bench/evaluator.py"],
+    "notebook": [sys.executable, "tests/bench/notebook.py"],
+    "wide": [sys.executable, "tests/bench/wide.py"],
     "requirements": [sys.executable, "-m", "pytest", "-m", "proof", "tests/contract/test_requirements.py"],
 }
-"""Parts that are programs; the bench writes a table of its own into docs/benchmarks.md."""
+"""Parts that are programs; most write a table of their own into docs/benchmarks.md. The drills are two: not all fit."""
 
 ROW = re.compile(r"^\| (?P<part>[a-z_]+) \|.*\|$", re.MULTILINE)
 

@@ -1,0 +1,26 @@
+#!/bin/sh
+# Runs a program in the file system of an image that containerd has, as a process like any other: no pod, no limits.
+# bare.sh IMAGE FOLDER NAME=VALUE... < PROGRAM, on a node as root. FOLDER is made and removed.
+set -eu
+image=$1 root=$2
+shift 2
+
+away() {
+    for each in tmp sys dev proc; do umount "$root/$each" 2>/dev/null || true; done
+    ctr --namespace=k8s.io images unmount --rm "$root" >/dev/null 2>&1 || true
+    rmdir "$root" 2>/dev/null || true
+}
+away
+trap away EXIT
+
+mkdir -p "$root"
+ctr --namespace=k8s.io images mount --rw "$image" "$root" >/dev/null
+for each in proc dev sys tmp opt/trainyard/code; do mkdir -p "$root/$each"; done
+mount -t proc proc "$root/proc"
+mount --bind /dev "$root/dev"
+mount --bind /sys "$root/sys"
+mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
+cat > "$root/opt/trainyard/code/main.py"
+# The user of the image, and nothing of this shell's environment. The path is the image's.
+env -i PATH=/opt/venv/bin:/usr/bin:/bin HOME=/tmp PYTHONUNBUFFERED=1 "$@" \
+    "$(command -v chroot)" --userspec=65532:65532 "$root" python /opt/trainyard/code/main.py

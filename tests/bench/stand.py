@@ -1,0 +1,143 @@
+"""A lab that stands, for programs that call the project's verbs as a user does: one of its own, or a given one."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import inputs
+from ansible.module_utils.trainyard.kube.api import Api
+from ansible.module_utils.trainyard.kube.kubeconfig import connect
+from ansible.module_utils.trainyard.training import record
+from ansible.module_utils.trainyard.training.names import NAME_LABEL, ROLE_LABEL
+from sides import LAB, Site
+from timed import BenchError, timed
+
+NAMESPACE = "trainings"
+CATALOGUE = inputs.ROOT / "molecule" / "trainings" / "catalogue"
+"""Entries beside the project's own."""
+SITE_LIMIT = 1800.0
+PLAY_LIMIT = 900.0
+TAIL = 25
+"""Lines of a failed call that its error quotes."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--inventory", type=Path, help="of a lab that stands (default: one of its own, made and removed)"
+    )
+    parser.add_argument("--lab", default=LAB, help="lab_name of that inventory (default: %(default)s)")
+
+
+class Stand:
+    """A site that has passed.
+
+    :param inventory: the lab's.
+    :param lab: name of the lab, as its containers' names begin.
+    :param folder: for logs, one file a call.
+    """
+
+    def __init__(self, inventory: Path, lab: str, folder: Path) -> None:
+        self.inventory, self.lab, self.folder = inventory, lab, folder
+        self.state = Path("/var/lib/trainyard") / lab
+        self._numbers = itertools.count(1)
+
+    @cached_property
+    def api(self) -> Api:
+        return connect(str(self.state / "kubeconfig"))
+
+    def play(self, playbook: str, *arguments: str, limit: float = PLAY_LIMIT) -> tuple[float, str]:
+        """Seconds and output of a playbook.
+
+        :raises BenchError: it fails, with the end of what it said.
+        """
+        return self._call(["ansible-playbook", playbook, "-i", str(self.inventory), *arguments], playbook, limit)
+
+    def train(self, entry: Mapping[str, Any] | None = None, **words: str) -> tuple[float, str]:
+        """Seconds and output of train.yml; see `call`."""
+        return self.play("playbooks/train.yml", *call(entry, **words))
+
+    def forget(self, run: str) -> None:
+        """Stop a run and delete its record and its files, if there is such a run."""
+        if record.find(self.api, NAMESPACE, run):
+            named = ("-e", f"run={run}", "-e", f"confirm={run}", "-e", "delete=true")
+            self.play("playbooks/train_stop.yml", *named)
+
+    def program(self, *arguments: str) -> tuple[float, str]:
+        """Seconds and output of the program `trainyard`."""
+        return self._call([sys.executable, "-m", "trainyard", "-i", str(self.inventory), *arguments], arguments[0], 120)
+
+    def record(self, run: str) -> dict[str, Any]:
+        """The result of a run as the cluster remembers it."""
+        return record.read(record.find(self.api, NAMESPACE, run))
+
+    def pods(self, run: str, role: str = "") -> list[dict[str, Any]]:
+        labels = f"{NAME_LABEL}={run}" + (f",{ROLE_LABEL}={role}" if role else "")
+        return self.api.list("v1", "Pod", NAMESPACE, labels=labels)
+
+    def on_node(self, node: str, *command: str, given: str = "") -> str:
+        """Output of a command in a node's container.
+
+        :raises BenchError: it fails.
+        """
+        argv = ["podman", "exec", "-i", f"{self.lab}-{node}", *command]
+        done = subprocess.run(argv, input=given, capture_output=True, text=True, check=False, timeout=PLAY_LIMIT)
+        if done.returncode:
+            raise BenchError(f"{command[0]} on {node} ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
+        return done.stdout
+
+    def _call(self, argv: list[str], name: str, limit: float) -> tuple[float, str]:
+        log = self.folder / f"{next(self._numbers):03d}-{Path(name).stem}.log"
+        programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        env = {"PATH": programs, "ANSIBLE_CONFIG": str(inputs.ROOT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
+        env["COLUMNS"] = "200"
+        try:
+            seconds = timed(argv, log, limit, env=env)
+        except BenchError as error:
+            end = log.read_text(encoding="utf-8").splitlines()[-TAIL:]
+            raise BenchError("\n".join([str(error), *end])) from error
+        return seconds, log.read_text(encoding="utf-8")
+
+
+def call(entry: Mapping[str, Any] | None = None, **words: str) -> list[str]:
+    """Arguments of a call of train.yml.
+
+    :param entry: what the inventory would say of the run.
+    :param words: short names.
+    """
+    variables = {"workloads_trainings": [entry], "workloads_catalogues": [str(CATALOGUE)]}
+    listed = ["-e", json.dumps(variables)] if entry else []
+    run = {"run": str(entry["run"])} if entry else {}
+    return [*listed, *(word for name, value in {**run, **words}.items() for word in ("-e", f"{name}={value}"))]
+
+
+@contextmanager
+def standing(options: argparse.Namespace) -> Iterator[Stand]:
+    """The lab, after site.yml has passed on it; one of its own is removed afterwards.
+
+    :param options: those of `add_options`.
+    :raises BenchError: the lab cannot be made.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="trainyard-proof-", dir="/var/tmp"))
+    print(f"logs are in {folder}", flush=True)
+    own = None if options.inventory else Site(folder)
+    try:
+        if own:
+            own.prepare()
+            own.down()
+        stand = Stand(own.inventory if own else options.inventory, options.lab, folder)
+        stand.play("site.yml", limit=SITE_LIMIT)
+        yield stand
+    finally:
+        if own:
+            own.down()
