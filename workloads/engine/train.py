@@ -65,11 +65,21 @@ def train(
     log.emit("connected", peers=servers)
     training.restore()
     preemption.defer(lambda: watchdog.shorten(GRACE_SECONDS))
-    training.loop(preemption)
+    if not training.finished:
+        training.loop(preemption)
     if preemption.requested and not training.finished:
         training.save()
         return ExitCode.PREEMPTED
     return training.conclude(started)
+
+
+def _connect(cluster: Cluster) -> tuple[tf.distribute.Strategy, Any]:
+    """What places the variables on the parameter servers, and the coordinator that sends calls to the workers."""
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+        cluster.tensorflow_spec(), task_type="chief", task_id=0, rpc_layer="grpc"
+    )
+    strategy = tf.distribute.ParameterServerStrategy(resolver, partitioner(len(cluster.addresses["ps"])))
+    return strategy, tf.distribute.coordinator.ClusterCoordinator(strategy)
 
 
 class _Training:
@@ -80,11 +90,7 @@ class _Training:
     ) -> None:
         self._config, self._data = workload.config, workload.data
         self._log, self._watchdog, self._folder = log, watchdog, folder
-        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
-            cluster.tensorflow_spec(), task_type="chief", task_id=0, rpc_layer="grpc"
-        )
-        strategy = tf.distribute.ParameterServerStrategy(resolver, partitioner(len(cluster.addresses["ps"])))
-        self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+        strategy, self._coordinator = _connect(cluster)
         self._lanes = CALLS_PER_WORKER * len(cluster.addresses["worker"])
         self._state = State(workload, strategy, self._lanes, folder)
         self._repeated = 0
@@ -100,13 +106,15 @@ class _Training:
         return done or self._out_of_patience
 
     def restore(self) -> None:
-        """Continue from the newest checkpoint, if there is one."""
+        """Continue from the newest checkpoint, if there is one. A chief that was ended between a checkpoint and its
+        evaluation, or its answer to that, leaves these to the next one."""
         self._watchdog.beat("restoring")
         path = self._state.restore()
         if path is not None:
             self._start = self._step = int(self._state.counters.global_step.numpy())
             self._saved = (self._step, path)
             self._log.emit("restore", step=self._step, path=path)
+            self._judge()
 
     def save(self) -> None:
         """Write a checkpoint of the present step, unless it is the one saved last. No step may be under way."""
@@ -132,6 +140,13 @@ class _Training:
                 self._folder.evaluations.add(self._step, score.accuracy, Path(self._saved[1]))
                 self._log.scalars("eval", self._step, accuracy=score.accuracy, loss=score.loss)
         return self._evaluated[1]
+
+    def _judge(self) -> None:
+        """What follows a checkpoint: its evaluation, unless there is one, and whether it was one too many."""
+        evaluations = self._folder.evaluations
+        if not self._folder.attempt.has_evaluator and evaluations.read().step < self._step:
+            self.evaluate()
+        self._out_of_patience = 0 < self._config.patience <= evaluations.read().without_gain
 
     def loop(self, preemption: Preemption) -> None:
         """Hand out and collect steps until the target is reached or the process is asked to end."""
@@ -161,10 +176,7 @@ class _Training:
             if preemption.requested or dispatcher.finished or not dispatcher.at_barrier:
                 break
             self.save()
-            if not self._folder.attempt.has_evaluator:
-                self.evaluate()
-            patience = config.patience
-            self._out_of_patience = 0 < patience <= self._folder.evaluations.read().without_gain
+            self._judge()
             if self._out_of_patience:
                 break
             self._watchdog.beat("training", self._step)

@@ -1,28 +1,40 @@
-"""What the chief does around its loop."""
+"""What the chief does around its loop: with a cluster of this process alone, and everything else as it is."""
 
 import gc
+import json
 import weakref
+from types import SimpleNamespace
 
 import pytest
 
 from lib.errors import ExitCode
 
-pytest.importorskip("tensorflow")
-from engine import sample, train
-from engine.config import Config
-from lib.metrics import MetricsLog
-from lib.watchdog import Watchdog
+tf = pytest.importorskip("tensorflow")
+from engine import sample, state, train  # noqa: E402
+from engine.config import Config  # noqa: E402
+from lib.metrics import MetricsLog  # noqa: E402
+from lib.run_folder import RunFolder  # noqa: E402
+from lib.watchdog import Watchdog  # noqa: E402
 
 
 class Cluster:
+    """Nobody to wait for."""
+
+    addresses = {"ps": ("ps:1",), "worker": ("worker:1", "worker:2")}  # noqa: RUF012
+
     def peers(self, *_):
         return {}
 
 
 class Told:
-    """A preemption that has come."""
+    """A preemption that comes when as many things were seen as it was made for; 0: never."""
 
-    requested = True
+    def __init__(self, at=0, sees=lambda: 0):
+        self._at, self._sees = at, sees
+
+    @property
+    def requested(self):
+        return 0 < self._at <= self._sees()
 
     def defer(self, _):
         pass
@@ -31,6 +43,78 @@ class Told:
 class Listener:
     def missing(self):
         return []
+
+
+class Coordinator:
+    """Has each call done at once."""
+
+    def create_per_worker_dataset(self, source):
+        return source()
+
+    def schedule(self, call, args):
+        return SimpleNamespace(fetch=lambda: call(*args))
+
+
+class Chief:
+    """One chief's life after the other in the folder of one run."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def live(self, told=None, attempt="first", **flags):
+        """Its exit code."""
+        config = Config(**{"batch_size": 8, "report_every": 4, "steps_per_dispatch": 4, "log_dir": self.path, **flags})
+        self.folder = RunFolder(self.path, attempt, print)
+        log = MetricsLog(self.folder.attempt.folder)
+        rest = (Watchdog(60, print), told or Told(), Listener(), self.folder, 0.0)
+        try:
+            return train.train(sample.workload(config), Cluster(), log, *rest)
+        finally:
+            self.folder.release()
+
+    def events(self, name, attempt="first"):
+        path = self.path / "attempts" / attempt / "metrics.jsonl"
+        lines = map(json.loads, path.read_text().splitlines()) if path.exists() else []
+        return [event for event in lines if event["event"] == name]
+
+    def steps(self, name, attempt="first"):
+        return [event["step"] for event in self.events(name, attempt)]
+
+
+@pytest.fixture
+def chief(tmp_path, monkeypatch):
+    monkeypatch.setattr(train, "_connect", lambda _: (tf.distribute.get_strategy(), Coordinator()))
+    monkeypatch.setattr(train, "_KEPT", [])
+    monkeypatch.setattr(state, "_CHIEF_DEVICE", "/job:localhost")
+    return Chief(tmp_path / "run")
+
+
+def test_a_chief_trains_saves_judges_and_ends(chief):
+    assert chief.live(train_steps=12, checkpoint_every=4) == ExitCode.TRAINED
+    assert chief.steps("checkpoint") == chief.steps("evaluate") == [4, 8, 12]
+    assert chief.events("end")[-1]["step"] == chief.folder.evaluations.read().step == 12
+    assert (chief.path / "export/saved_model.pb").exists()
+
+
+def test_the_checkpoint_that_a_run_goes_on_from_is_judged(chief):
+    assert chief.live(Told(2, lambda: len(chief.events("step"))), train_steps=0, checkpoint_every=0) == 42
+    (saved,) = chief.steps("checkpoint")
+    assert chief.steps("evaluate") == [] and chief.folder.evaluations.read().step == -1
+    assert chief.live(train_steps=saved + 8) == ExitCode.TRAINED
+    assert chief.steps("evaluate") == [saved, saved + 8]
+    # Only once: what was judged is not judged again.
+    assert chief.live(train_steps=saved + 16) == ExitCode.TRAINED
+    assert chief.steps("evaluate") == [saved, saved + 8, saved + 16]
+
+
+def test_a_run_without_patience_left_does_no_more_steps(chief):
+    flags = {"train_steps": 1000, "checkpoint_every": 4, "patience": 1, "learning_rate": 1e-9}
+    assert chief.live(**flags) == ExitCode.TRAINED
+    assert [(event["step"], event["stopped_early"]) for event in chief.events("end")] == [(8, True)]
+    assert chief.live(**flags, attempt="second") == ExitCode.TRAINED
+    assert [(event["step"], event["stopped_early"]) for event in chief.events("end", "second")] == [(8, True)]
+    assert chief.live(**{**flags, "patience": 2}, attempt="third") == ExitCode.TRAINED
+    assert [event["step"] for event in chief.events("end", "third")] == [12]
 
 
 def test_what_tensorflow_holds_is_not_let_go_before_the_process_ends(monkeypatch):
@@ -53,7 +137,7 @@ def test_what_tensorflow_holds_is_not_let_go_before_the_process_ends(monkeypatch
 
     monkeypatch.setattr(train, "_Training", Training)
     workload, watchdog = sample.workload(Config()), Watchdog(60, print)
-    code = train.train(workload, Cluster(), MetricsLog(), watchdog, Told(), Listener(), None, 0.0)
+    code = train.train(workload, Cluster(), MetricsLog(), watchdog, Told(1, lambda: 1), Listener(), None, 0.0)
     gc.collect()
     assert code == ExitCode.PREEMPTED
     assert [each() is not None for each in made] == [True]
