@@ -140,9 +140,12 @@ def test_a_missing_peer_is_named(processes):
     assert "20 s" in error["message"] and "ps 0" in error["message"] and "worker 0" not in error["message"]
 
 
-def test_bad_input_ends_with_2_before_tensorflow_is_imported(processes):
+def test_bad_input_ends_with_2_and_a_bad_volume_with_5_before_tensorflow_is_imported(processes):
     for flags in (["--batch_size", "0"], ["--unknown", "1"]):
         assert processes.start("chief", 0, *flags).wait(20) == 2
+    (processes.folder / "file").touch()
+    assert processes.start("chief", 0, "--log_dir", str(processes.folder / "file/run")).wait(20) == 5
+    assert "file/run cannot be written (Not a directory)" in (processes.folder / "chief0.log").read_text()
     processes.cluster.pop("ps")
     assert processes.start("chief").wait(20) == 2
     assert "no task of role 'ps'" in (processes.folder / "chief0.log").read_text()

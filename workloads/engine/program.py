@@ -63,7 +63,7 @@ def run(
             _leave(_chief(config, make_workload, cluster, log, preemption, folder, started))
         _server(config, make_workload, cluster, log)
     except InputError as error:
-        _leave(_failed(log, ExitCode.BAD_INPUT, error.message, remedy=error.remedy))
+        _leave(_failed(log, error.code, error.message, remedy=error.remedy))
     except StalledError as error:
         _leave(_failed(log, ExitCode.STALLED, str(error)))
     except DivergedError as error:

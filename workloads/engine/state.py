@@ -58,7 +58,7 @@ class State:
 
         :param step: number of steps that were applied, here and in `score`.
         :raises DivergedError: a parameter is not finite.
-        :raises InputError: the run's folder cannot be written, a full volume most likely.
+        :raises VolumeError: the run's folder cannot be written, a full volume most likely.
         :raises StalledError: another chief has taken over.
         """
         self._fetch(step)
@@ -82,7 +82,7 @@ class State:
     def export(self, step: int) -> Path:
         """Write the model for those who use it, and return its folder.
 
-        :raises InputError: the run's folder cannot be written.
+        :raises VolumeError: the run's folder cannot be written.
         :raises StalledError: another chief has taken over.
         """
         self._fetch(step)

@@ -52,7 +52,8 @@ def train(
     :param listener: knows who has called.
     :param started: when the process started, seconds since the epoch.
     :raises DivergedError: a loss or a parameter is not finite; nothing is saved.
-    :raises InputError: the run's folder cannot be written, or its checkpoints do not fit.
+    :raises InputError: the run's checkpoints do not fit.
+    :raises VolumeError: the run's folder cannot be written, or its checkpoints cannot be read.
     :raises StalledError: a ps or worker does not come, or steps do not come back.
     """
     servers = cluster.peers("ps", "worker")

@@ -1,19 +1,22 @@
 """What the chief does around its loop: with a cluster of this process alone, and everything else as it is."""
 
+import errno
 import gc
 import json
+import os
 import weakref
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from lib.errors import ExitCode
+from lib.errors import ExitCode, VolumeError
 
 tf = pytest.importorskip("tensorflow")
 from engine import sample, state, train  # noqa: E402
 from engine.config import Config  # noqa: E402
 from lib.metrics import MetricsLog  # noqa: E402
-from lib.run_folder import RunFolder  # noqa: E402
+from lib.run_folder import RunFolder, steps  # noqa: E402
 from lib.watchdog import Watchdog  # noqa: E402
 
 
@@ -115,6 +118,34 @@ def test_a_run_without_patience_left_does_no_more_steps(chief):
     assert [(event["step"], event["stopped_early"]) for event in chief.events("end", "second")] == [(8, True)]
     assert chief.live(**{**flags, "patience": 2}, attempt="third") == ExitCode.TRAINED
     assert [event["step"] for event in chief.events("end", "third")] == [12]
+
+
+def test_a_full_volume_is_named_and_the_checkpoint_before_stays(chief, monkeypatch):
+    save = tf.train.CheckpointManager.save
+
+    def full(manager, checkpoint_number, options):
+        if checkpoint_number == 8:
+            tf.io.TFRecordWriter("/dev/full").write(b"x" * 1_000_000)
+        return save(manager, checkpoint_number=checkpoint_number, options=options)
+
+    monkeypatch.setattr(tf.train.CheckpointManager, "save", full)
+    with pytest.raises(VolumeError, match=r"run/checkpoints/000001 cannot be written \(No space left on device\)"):
+        chief.live(train_steps=12, checkpoint_every=4)
+    monkeypatch.undo()
+    assert steps(chief.path / "checkpoints/000001") == [4]
+
+
+def test_a_verdict_stands_though_the_volume_is_full(chief, monkeypatch):
+    touch = Path.touch
+
+    def full(path, **options):
+        if path.name == "ended":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return touch(path, **options)
+
+    monkeypatch.setattr(Path, "touch", full)
+    assert chief.live(train_steps=4) == ExitCode.TRAINED
+    assert chief.events("end")[-1]["step"] == 4 and not chief.folder.attempt.ended
 
 
 def test_what_tensorflow_holds_is_not_let_go_before_the_process_ends(monkeypatch):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lib.errors import InputError, StalledError
+from lib.errors import InputError, StalledError, VolumeError
 from lib.run_folder import AUTO, FRESH, Attempt, Checkpoints, RunFolder
 
 KIND = {"model": "mnist", "hidden_units": 100}
@@ -168,6 +168,12 @@ def test_a_chief_removes_nothing_of_one_after_it(tmp_path: Path) -> None:
     first.prune()
     assert len(list((tmp_path / "checkpoints").iterdir())) == 3
     third.release()
+
+
+def test_a_run_file_that_cannot_be_read_is_no_damaged_one(tmp_path: Path) -> None:
+    (tmp_path / "run.json").mkdir()
+    with pytest.raises(VolumeError, match=r"run\.json cannot be read \(Is a directory\)"):
+        life(tmp_path, 20)
 
 
 @pytest.mark.parametrize("place", ["run", "run/lease"])
