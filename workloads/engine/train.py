@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import math
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from lib import peers
 from lib.calls import Calls, Ended
 from lib.cluster_spec import Cluster
 from lib.dispatch import Call, Dispatcher
-from lib.errors import DivergedError, ExitCode
+from lib.errors import DivergedError, ExitCode, StalledError, VolumeError
 from lib.listener import Listener
 from lib.metrics import MetricsLog
 from lib.pace import CALLS_PER_WORKER, Pace
@@ -238,8 +239,11 @@ class _Training:
         return code
 
     def _wait_for_evaluator(self) -> None:
+        """The verdict does not hang on it: whatever is wrong with the evaluator, the wait has an end."""
         deadline = time.monotonic() + _EVALUATOR_SECONDS
-        while self._folder.attempt.has_evaluator and time.monotonic() < deadline:
-            if self._folder.evaluations.read().step >= self._step:
-                return
-            time.sleep(_LOOK_SECONDS)
+        with suppress(VolumeError, StalledError):
+            while self._folder.attempt.has_evaluator and time.monotonic() < deadline:
+                self._watchdog.beat("waiting for the evaluator", self._step)
+                if self._folder.evaluations.read().step >= self._step:
+                    return
+                time.sleep(_LOOK_SECONDS)

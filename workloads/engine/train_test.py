@@ -16,7 +16,7 @@ tf = pytest.importorskip("tensorflow")
 from engine import sample, state, train  # noqa: E402
 from engine.config import Config  # noqa: E402
 from lib.metrics import MetricsLog  # noqa: E402
-from lib.run_folder import RunFolder, steps  # noqa: E402
+from lib.run_folder import Attempt, RunFolder, steps  # noqa: E402
 from lib.watchdog import Watchdog  # noqa: E402
 
 
@@ -146,6 +146,22 @@ def test_a_verdict_stands_though_the_volume_is_full(chief, monkeypatch):
     monkeypatch.setattr(Path, "touch", full)
     assert chief.live(train_steps=4) == ExitCode.TRAINED
     assert chief.events("end")[-1]["step"] == 4 and not chief.folder.attempt.ended
+
+
+def test_a_chief_that_waits_for_the_evaluator_is_not_judged_hung(chief, monkeypatch):
+    monkeypatch.setattr(train, "_EVALUATOR_SECONDS", 1.0)
+    beats = []
+    monkeypatch.setattr(Watchdog, "beat", lambda _, activity, step=None: beats.append(activity))
+    Attempt(chief.path, "first").announce_evaluator()
+    assert chief.live(train_steps=4) == ExitCode.TRAINED
+    assert beats.count("waiting for the evaluator") > 3
+
+
+def test_an_account_that_the_evaluator_has_damaged_does_not_undo_a_verdict(chief, monkeypatch):
+    Attempt(chief.path, "first").announce_evaluator()
+    (chief.path / "evaluations.json").write_text("{")
+    assert chief.live(train_steps=4) == ExitCode.TRAINED
+    assert chief.events("end")[-1]["step"] == 4
 
 
 def test_what_tensorflow_holds_is_not_let_go_before_the_process_ends(monkeypatch):

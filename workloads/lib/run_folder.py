@@ -1,7 +1,7 @@
 """The folder of a run, which outlives its pods, its attempts and the cluster.
 
 RUN/run.json              what its checkpoints are of, and since which epoch they count
-RUN/lease/EPOCH           who may write (lib.lease)
+RUN/lease/EPOCH           which chief may write, RUN/evaluator/EPOCH which evaluator (lib.lease)
 RUN/checkpoints/EPOCH/    checkpoints of one chief's life
 RUN/attempts/ATTEMPT/     events of one submission, and the marks of `Attempt`
 RUN/evaluations.json      what has been judged, RUN/best the best of it (lib.evaluations)
@@ -69,6 +69,11 @@ class Attempt:
             self._evaluator.touch()
         except OSError as error:
             raise unwritable(self.folder, error) from error
+
+    def withdraw_evaluator(self) -> None:
+        """The evaluator cannot judge: the chief does."""
+        with suppress(OSError):
+            self._evaluator.unlink(missing_ok=True)
 
 
 class RunFolder:

@@ -206,6 +206,9 @@ def test_chief_and_evaluator_see_each_other(tmp_path: Path) -> None:
     seen.announce_evaluator()
     first.attempt.finish()
     assert (first.attempt.has_evaluator, seen.ended) == (True, True)
+    seen.withdraw_evaluator()
+    assert not first.attempt.has_evaluator
+    seen.announce_evaluator()
     assert not Attempt(tmp_path, "two").has_evaluator
     first.release()
     again = chief(tmp_path)
