@@ -77,6 +77,21 @@ def test_adam_is_adam(decay_steps, rates):
         assert parameter.numpy()[0] == pytest.approx(expected, rel=1e-4)
 
 
+def test_more_steps_than_planned_go_on_at_the_rate_of_a_run_that_was_planned_so():
+    """What the README says of a finished run that goes on: it falls to 0 again, at the new end."""
+
+    def rates(planned, steps):
+        return [float(rate) for rate in map(Adam([], tf.distribute.get_strategy(), 0.1, planned)._rate, steps)]
+
+    steps = [tf.constant(float(number)) for number in range(13)]
+    assert rates(8, steps[8:9]) == pytest.approx([0.0], abs=1e-9)
+    goes_on = rates(12, steps[8:])
+    assert goes_on[0] == pytest.approx(0.025) and goes_on[-1] == pytest.approx(0.0, abs=1e-9)
+    assert goes_on == sorted(goes_on, reverse=True)
+    # Few more steps raise it little: the run does not begin anew.
+    assert rates(9, steps[8:9]) == pytest.approx([0.0030154], rel=1e-4)
+
+
 def test_a_checkpoint_brings_everything_back(tmp_path):
     small = Small()
     assert small.checkpoint(tmp_path).restore() is None
