@@ -132,6 +132,27 @@ def test_what_is_no_finite_number_is_never_saved(processes, rate, every, what):
 
 
 @pytest.mark.slow
+def test_the_program_trains_in_pieces_and_goes_on_with_fewer_servers(tmp_path):
+    processes = Processes(tmp_path, "cnn_ps", ps=3, workers=1)
+    try:
+        for servers, steps in ((3, 4), (2, 8)):
+            processes.cluster["ps"] = processes.cluster["ps"][:servers]
+            chief = processes.start_all("--train_steps", str(steps), "--batch_size", "16")
+            assert chief.wait(START_SECONDS) == 0
+            processes.kill()
+            held = processes.events("connected")[-1]["bytes"]
+            assert sorted(held) == [f"ps {index}" for index in range(servers)]
+            # Parameters and two moments each; no ps has less than half of its share.
+            assert sum(held.values()) == 3 * 824_326 * 4
+            assert min(held.values()) > sum(held.values()) / servers / 2
+            end = processes.events("end")[-1]
+            assert (end["step"], end["steps_repeated"]) == (steps, 0)
+        assert [event["step"] for event in processes.events("restore")] == [4]
+    finally:
+        processes.kill()
+
+
+@pytest.mark.slow
 def test_a_missing_peer_is_named(processes):
     processes.start("worker", 0)
     chief = processes.start("chief", 0, "--start_timeout", "20")

@@ -64,7 +64,7 @@ def train(
     training = _Training(workload, cluster, log, watchdog, folder)
     _KEPT.append(training)
     # From here to the end the parameter servers' port is in use: the variables lie there.
-    log.emit("connected", peers=servers)
+    log.emit("connected", peers=servers, bytes=training.bytes_held)
     training.restore()
     preemption.defer(lambda: watchdog.shorten(GRACE_SECONDS))
     if not training.finished:
@@ -95,6 +95,7 @@ class _Training:
         strategy, self._coordinator = _connect(cluster)
         self._lanes = CALLS_PER_WORKER * len(cluster.addresses["worker"])
         self._state = State(workload, strategy, self._lanes, folder)
+        self.bytes_held = self._state.bytes_held
         self._repeated = 0
         self._saved: tuple[int, str] | None = None
         self._evaluated: tuple[int, float] | None = None

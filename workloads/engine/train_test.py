@@ -168,7 +168,7 @@ def test_what_tensorflow_holds_is_not_let_go_before_the_process_ends(monkeypatch
     made = []
 
     class Training:
-        finished = False
+        finished, bytes_held = False, {}
 
         def __init__(self, *_):
             made.append(weakref.ref(self))
