@@ -110,7 +110,10 @@ def test_a_hung_worker_costs_its_own_call(processes):
     saved = len(processes.events("checkpoint"))
     processes.wait(lambda: len(processes.events("checkpoint")) >= saved + 3, 60)
     assert [(each["task"], each["state"]) for each in processes.events("peer")] == [("worker 0", "lost")]
+    # Its call is another's now: it does not go on with it.
     processes.running["worker0"].send_signal(signal.SIGCONT)
+    assert processes.running["worker0"].wait(10) == 42
+    processes.start("worker", 0)
     processes.wait(lambda: processes.events("peer")[-1]["state"] == "here")
     step = processes.events("step")[-1]["step"]
     processes.wait_step(step + 200)

@@ -64,6 +64,25 @@ def test_a_repeated_call_goes_on_where_it_was():
     assert small.counters.next_step.numpy().tolist() == [10, 0]
 
 
+def test_a_late_step_does_not_set_back_what_another_worker_has_done():
+    small = Small()
+    batches = small.data.batches
+
+    def while_another_is_ahead(*arguments):
+        batch = batches(*arguments)
+
+        def of_step(step):
+            ahead = small.counters.next_step.scatter_update(tf.IndexedSlices(tf.constant(8, tf.int64), 0))
+            with tf.control_dependencies([ahead]):
+                return batch(step)
+
+        return of_step
+
+    object.__setattr__(small.data, "batches", while_another_is_ahead)
+    small.train(0, 0, 1)
+    assert small.counters.next_step.numpy().tolist() == [8, 0]
+
+
 @pytest.mark.parametrize(("decay_steps", "rates"), [(0, (0.1, 0.1, 0.1)), (4, (0.1, 0.0853553, 0.05))])
 def test_adam_is_adam(decay_steps, rates):
     """Against the formula of the paper (algorithm 1), written out for one scalar; the rate falls as (1 + cos) / 2."""
