@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 import time
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
+from engine.judge import Judge, ToldToStop
 from engine.pieces import partitioner
 from engine.state import State
 from engine.workload import Workload
@@ -19,7 +17,7 @@ from lib import peers
 from lib.calls import Calls, Ended
 from lib.cluster_spec import Cluster
 from lib.dispatch import Call, Dispatcher
-from lib.errors import DivergedError, ExitCode, StalledError, VolumeError
+from lib.errors import DivergedError, ExitCode
 from lib.listener import Listener
 from lib.metrics import MetricsLog
 from lib.pace import CALLS_PER_WORKER, Pace
@@ -33,8 +31,6 @@ _LOOK_SECONDS = 0.2
 _KEPT: list[_Training] = []
 """Of this process until it ends. When Python lets go of a function, TensorFlow removes it from all workers, with the
 interpreter locked; a chief did not get out of that after one of them had hung and come back."""
-_EVALUATOR_SECONDS = 10.0
-"""For the evaluator to judge the last checkpoint, before its pod goes with the run."""
 
 
 def train(
@@ -61,18 +57,19 @@ def train(
     waiting = functools.partial(watchdog.beat, "waiting for parameter servers and workers")
     peers.wait_for(servers, workload.config.start_timeout, listener.missing, waiting)
     watchdog.beat("connecting")
-    training = _Training(workload, cluster, log, watchdog, folder)
+    training = _Training(workload, cluster, log, watchdog, preemption, folder)
     _KEPT.append(training)
     # From here to the end the parameter servers' port is in use: the variables lie there.
     log.emit("connected", peers=servers, bytes=training.bytes_held)
-    training.restore()
-    preemption.defer(lambda: watchdog.shorten(GRACE_SECONDS))
-    if not training.finished:
-        training.loop(preemption)
-    if preemption.requested and not training.finished:
+    try:
+        training.restore()
+        preemption.defer(lambda: watchdog.shorten(GRACE_SECONDS))
+        if not training.finished:
+            training.loop()
         training.save()
+        return ExitCode.PREEMPTED if preemption.requested else training.conclude(started)
+    except ToldToStop:
         return ExitCode.PREEMPTED
-    return training.conclude(started)
 
 
 def _connect(cluster: Cluster) -> tuple[tf.distribute.Strategy, Any]:
@@ -88,25 +85,30 @@ class _Training:
     """State of one run on the chief."""
 
     def __init__(
-        self, workload: Workload, cluster: Cluster, log: MetricsLog, watchdog: Watchdog, folder: RunFolder
+        self,
+        workload: Workload,
+        cluster: Cluster,
+        log: MetricsLog,
+        watchdog: Watchdog,
+        preemption: Preemption,
+        folder: RunFolder,
     ) -> None:
         self._config, self._data = workload.config, workload.data
-        self._log, self._watchdog, self._folder = log, watchdog, folder
+        self._log, self._watchdog, self._preemption, self._folder = log, watchdog, preemption, folder
         strategy, self._coordinator = _connect(cluster)
         self._lanes = CALLS_PER_WORKER * len(cluster.addresses["worker"])
         self._state = State(workload, strategy, self._lanes, folder)
         self.bytes_held = self._state.bytes_held
         self._repeated = 0
-        self._saved: tuple[int, str] | None = None
-        self._evaluated: tuple[int, float] | None = None
+        self._judge = Judge(workload.config.patience, self._state, folder, log, watchdog, preemption)
+        self._saved: tuple[int, str] = (-1, "")
         self._start = self._step = 0
-        self._out_of_patience = False
         self._loop_seconds = 0.0
 
     @property
     def finished(self) -> bool:
         done = bool(self._config.train_steps) and self._step >= self._config.train_steps
-        return done or self._out_of_patience
+        return done or self._judge.out_of_patience
 
     def restore(self) -> None:
         """Continue from the newest checkpoint, if there is one. A chief that was ended between a checkpoint and its
@@ -117,41 +119,18 @@ class _Training:
             self._start = self._step = int(self._state.counters.global_step.numpy())
             self._saved = (self._step, path)
             self._log.emit("restore", step=self._step, path=path)
-            self._judge()
+            self._judge.look(*self._saved)
 
     def save(self) -> None:
         """Write a checkpoint of the present step, unless it is the one saved last. No step may be under way."""
-        if self._saved and self._saved[0] == self._step:
+        if self._saved[0] == self._step:
             return
         self._watchdog.beat("saving", self._step)
         path = self._state.save(self._step)
         self._saved = (self._step, path)
         self._log.emit("checkpoint", step=self._step, path=path)
 
-    def evaluate(self) -> float:
-        """Held-out accuracy at the present step, which is saved. No step may be under way.
-
-        Where there is an evaluator, it keeps the account of what was judged, and draws its curve.
-        """
-        if self._evaluated is None or self._evaluated[0] != self._step:
-            alive = functools.partial(self._watchdog.beat, "evaluating", self._step)
-            alive()
-            score = self._state.score(self._step, alive)
-            self._evaluated = (self._step, score.accuracy)
-            self._log.emit("evaluate", step=self._step, **dataclasses.asdict(score))
-            if not self._folder.attempt.has_evaluator and self._saved:
-                self._folder.evaluations.add(self._step, score.accuracy, Path(self._saved[1]))
-                self._log.scalars("eval", self._step, accuracy=score.accuracy, loss=score.loss)
-        return self._evaluated[1]
-
-    def _judge(self) -> None:
-        """What follows a checkpoint: its evaluation, unless there is one, and whether it was one too many."""
-        evaluations = self._folder.evaluations
-        if not self._folder.attempt.has_evaluator and evaluations.read().step < self._step:
-            self.evaluate()
-        self._out_of_patience = 0 < self._config.patience <= evaluations.read().without_gain
-
-    def loop(self, preemption: Preemption) -> None:
+    def loop(self) -> None:
         """Hand out and collect steps until the target is reached or the process is asked to end."""
         config = self._config
         dispatcher = Dispatcher(
@@ -166,7 +145,7 @@ class _Training:
         self._examples = iter(self._coordinator.create_per_worker_dataset(self._data.source))
         calls = Calls(dispatcher, pace, self._schedule, config.stall_timeout)
         while True:
-            if not preemption.requested:
+            if not self._preemption.requested:
                 calls.hand_out()
             if dispatcher.pending:
                 if ended := calls.take_in(_LOOK_SECONDS):
@@ -176,11 +155,11 @@ class _Training:
                     progress.add(self._step, total, done)
                 continue
             self._settle()
-            if preemption.requested or dispatcher.finished or not dispatcher.at_barrier:
+            if self._preemption.requested or dispatcher.finished or not dispatcher.at_barrier:
                 break
             self.save()
-            self._judge()
-            if self._out_of_patience:
+            self._judge.look(*self._saved)
+            if self._judge.out_of_patience:
                 break
             self._watchdog.beat("training", self._step)
             dispatcher.pass_barrier()
@@ -214,21 +193,23 @@ class _Training:
         self._state.counters.global_step.assign(self._step)
 
     def conclude(self, started: float) -> ExitCode:
-        """Save, evaluate and give the verdict. In this order: SIGTERM during a slow evaluation costs no step."""
-        self.save()
-        accuracy = self.evaluate()
+        """Evaluate what is saved, and give the verdict.
+
+        :raises ToldToStop: before the verdict.
+        """
+        accuracy = self._judge.accuracy(*self._saved)
         bound = self._config.accuracy_bound
         code = ExitCode.BOUND_NOT_REACHED if bound and accuracy < bound else ExitCode.TRAINED
         if code == ExitCode.TRAINED:
-            self._watchdog.beat("exporting", self._step)
+            self._judge.begin("exporting", self._step)
             self._log.emit("export", step=self._step, path=str(self._state.export(self._step)))
-        self._wait_for_evaluator()
+        self._judge.wait_for_evaluator(self._step)
         self._log.emit(
             "end",
             step=self._step,
             steps_total=self._config.train_steps,
             steps_repeated=self._repeated,
-            stopped_early=self._out_of_patience,
+            stopped_early=self._judge.out_of_patience,
             seconds=time.time() - started,
             steps_per_second=(self._step - self._start) / self._loop_seconds if self._loop_seconds else 0.0,
             accuracy=accuracy,
@@ -238,13 +219,3 @@ class _Training:
         self._folder.attempt.finish()
         self._watchdog.stop()
         return code
-
-    def _wait_for_evaluator(self) -> None:
-        """The verdict does not hang on it: whatever is wrong with the evaluator, the wait has an end."""
-        deadline = time.monotonic() + _EVALUATOR_SECONDS
-        with suppress(VolumeError, StalledError):
-            while self._folder.attempt.has_evaluator and time.monotonic() < deadline:
-                self._watchdog.beat("waiting for the evaluator", self._step)
-                if self._folder.evaluations.read().step >= self._step:
-                    return
-                time.sleep(_LOOK_SECONDS)

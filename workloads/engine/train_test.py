@@ -13,7 +13,7 @@ import pytest
 from lib.errors import ExitCode, VolumeError
 
 tf = pytest.importorskip("tensorflow")
-from engine import sample, state, train  # noqa: E402
+from engine import judge, sample, state, train  # noqa: E402
 from engine.config import Config  # noqa: E402
 from lib.metrics import MetricsLog  # noqa: E402
 from lib.run_folder import Attempt, RunFolder, steps  # noqa: E402
@@ -149,7 +149,7 @@ def test_a_verdict_stands_though_the_volume_is_full(chief, monkeypatch):
 
 
 def test_a_chief_that_waits_for_the_evaluator_is_not_judged_hung(chief, monkeypatch):
-    monkeypatch.setattr(train, "_EVALUATOR_SECONDS", 1.0)
+    monkeypatch.setattr(judge, "_EVALUATOR_SECONDS", 1.0)
     beats = []
     monkeypatch.setattr(Watchdog, "beat", lambda _, activity, step=None: beats.append(activity))
     Attempt(chief.path, "first").announce_evaluator()
@@ -164,6 +164,15 @@ def test_an_account_that_the_evaluator_has_damaged_does_not_undo_a_verdict(chief
     assert chief.events("end")[-1]["step"] == 4
 
 
+@pytest.mark.parametrize("what", ["checkpoint", "evaluate"])
+def test_a_chief_that_is_told_to_stop_at_its_end_does_not_evaluate_or_export_first(chief, what):
+    assert chief.live(Told(1, lambda: len(chief.events(what))), train_steps=4, checkpoint_every=0) == 42
+    assert chief.events("end") == [] and not (chief.path / "export").exists()
+    assert chief.steps("evaluate") == ([4] if what == "evaluate" else [])
+    assert chief.live(train_steps=4) == ExitCode.TRAINED
+    assert chief.steps("checkpoint") == [4] and chief.steps("end") == [4]
+
+
 def test_what_tensorflow_holds_is_not_let_go_before_the_process_ends(monkeypatch):
     made = []
 
@@ -176,7 +185,7 @@ def test_what_tensorflow_holds_is_not_let_go_before_the_process_ends(monkeypatch
         def restore(self):
             pass
 
-        def loop(self, _):
+        def loop(self):
             pass
 
         def save(self):
