@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import http.client
 import io
 import json
 import tarfile
@@ -203,6 +205,36 @@ def test_no_room(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     code, events = call(server, tmp_path / "mnist")
     assert code == 2
     assert f"needs {len(server.content)} bytes more, and {tmp_path}/.import-mnist has 10" in events[-1]["message"]
+
+
+@pytest.mark.parametrize("number", [errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EPROTO])
+def test_a_network_that_fails_is_no_full_disk(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    read, failures = http.client.HTTPResponse.read, [OSError(number, "the network")]
+
+    def broken(answer: http.client.HTTPResponse, size: int) -> bytes:
+        if answer.status == 206 and failures:
+            raise failures.pop()
+        return read(answer, size)
+
+    monkeypatch.setattr(http.client.HTTPResponse, "read", broken)
+    server.cuts = [100]
+    code, events = call(server, tmp_path / "mnist")
+    assert (code, events[1]["event"], events[1]["bytes"]) == (0, "retry", 100)
+    assert "the network" in events[1]["why"]
+    assert contents(tmp_path / "mnist") == FILES
+
+
+def test_a_disk_that_gets_full_is_no_failing_network(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".import-mnist").mkdir()
+    (tmp_path / ".import-mnist/download").symlink_to("/dev/full")
+    (tmp_path / ".import-mnist/sha256").write_text(hashlib.sha256(server.content).hexdigest())
+    code, events = call(server, tmp_path / "mnist")
+    assert (code, len(server.asked)) == (2, 1)
+    assert events[-1]["message"].endswith("cannot be written (No space left on device).")
 
 
 def test_two_at_once(server: Server, tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 TensorFlow itself says none of it: its coordinator waits for a dead parameter server for ever. The chief listens on the
 port after its TensorFlow server's. A server says `hello ROLE INDEX PROCESS`, then `alive` every two seconds, and
-`leaving` after SIGTERM. The chief says nothing; that it hangs up tells a leaving server that it is not needed any more.
+`leaving` after SIGTERM. That the chief hangs up tells a leaving server that it is not needed any more. All that it says
+is `lost`, to a worker that was silent: its work was given to another, and it ends before it goes on with it.
 
 Nothing here is authenticated, like TensorFlow's own port, over which anybody could stop or change a run: the run's
 NetworkPolicy admits only its own pods to both. Lines that are not understood are ignored, and what says no `hello` is
@@ -16,6 +17,7 @@ from __future__ import annotations
 import socket
 import threading
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 
 from lib.cluster_spec import Cluster
@@ -26,6 +28,7 @@ BEAT_SECONDS = 2.0
 SILENT_SECONDS = 15.0
 """A peer that says nothing for so long has no power, no network, or hangs."""
 LINE_BYTES = 128
+GIVEN_UP = b"lost\n"
 
 _CONNECT_SECONDS = 2.0
 _RETRY_SECONDS = 1.0
@@ -37,10 +40,14 @@ def port(cluster: Cluster) -> int:
 
 
 class Link(threading.Thread):
-    """A server's end. Start it when the server can be used."""
+    """A server's end. Start it when the server can be used.
 
-    def __init__(self, cluster: Cluster) -> None:
+    :param given_up: called when the chief has taken this process for lost; it ends the process.
+    """
+
+    def __init__(self, cluster: Cluster, given_up: Callable[[], object]) -> None:
         super().__init__(name="control", daemon=True)
+        self._given_up = given_up
         self._chief = (split(cluster.addresses["chief"][0])[0], port(cluster))
         self._hello = f"hello {cluster.role} {cluster.index} {uuid.uuid4().hex}\n".encode()
         self._connection: socket.socket | None = None
@@ -73,7 +80,11 @@ class Link(threading.Thread):
         self._connection = connection
         while True:
             try:
-                if not connection.recv(LINE_BYTES):
-                    return
+                said = connection.recv(LINE_BYTES)
             except TimeoutError:
                 connection.sendall(b"alive\n")
+                continue
+            if said == GIVEN_UP:
+                self._given_up()
+            if not said:
+                return

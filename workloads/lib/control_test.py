@@ -26,7 +26,7 @@ from lib.preemption import Preemption
 preemption = Preemption()
 cluster = parse(os.environ["TF_CONFIG"])
 server = socket.create_server(("127.0.0.1", int(cluster.address.rpartition(":")[2])))
-link = Link(cluster)
+link = Link(cluster, lambda: os._exit(43))
 link.start()
 preemption.defer(lambda: (link.leave(), os._exit(42)))
 while True:
@@ -149,7 +149,7 @@ def test_a_killed_server_is_lost_at_once(cluster, role):
     assert time.monotonic() - begun < 3
 
 
-def test_a_silent_server_is_lost_and_may_come_back(cluster, monkeypatch):
+def test_a_silent_worker_is_lost_and_ends_when_it_wakes_up(cluster, monkeypatch):
     monkeypatch.setattr(listener, "SILENT_SECONDS", 5.0)
     process = cluster.start("worker")
     process.send_signal(signal.SIGSTOP)
@@ -159,7 +159,20 @@ def test_a_silent_server_is_lost_and_may_come_back(cluster, monkeypatch):
     with socket.create_connection((host, int(number)), 5) as late:
         assert late.recv(1) == b""
     process.send_signal(signal.SIGCONT)
+    assert process.wait(5) == 43
+    cluster.start("worker")
     assert cluster.news() == ("worker 0", HERE)
+
+
+def test_a_worker_that_was_given_up_is_not_taken_back(cluster, monkeypatch):
+    monkeypatch.setattr(listener, "SILENT_SECONDS", 2.0)
+    with cluster.connect(b"hello worker 0 first\n") as worker:
+        assert cluster.news() == ("worker 0", LOST)
+        assert worker.recv(100) == b"lost\n" and worker.recv(100) == b""
+    # The network was away, not the process.
+    with cluster.connect(b"hello worker 0 first\n") as worker:
+        assert worker.recv(100) == b"lost\n" and worker.recv(100) == b""
+    assert cluster.told.empty()
 
 
 def test_a_short_break_loses_nobody(cluster):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lib.errors import InputError, StalledError
+from lib.errors import InputError, StalledError, VolumeError
 from lib.run_folder import AUTO, FRESH, Attempt, Checkpoints, RunFolder
 
 KIND = {"model": "mnist", "hidden_units": 100}
@@ -170,6 +170,12 @@ def test_a_chief_removes_nothing_of_one_after_it(tmp_path: Path) -> None:
     third.release()
 
 
+def test_a_run_file_that_cannot_be_read_is_no_damaged_one(tmp_path: Path) -> None:
+    (tmp_path / "run.json").mkdir()
+    with pytest.raises(VolumeError, match=r"run\.json cannot be read \(Is a directory\)"):
+        life(tmp_path, 20)
+
+
 @pytest.mark.parametrize("place", ["run", "run/lease"])
 def test_a_folder_that_cannot_be_written_is_refused_with_what_to_do(tmp_path: Path, place: str) -> None:
     (tmp_path / place).parent.mkdir(exist_ok=True)
@@ -200,6 +206,9 @@ def test_chief_and_evaluator_see_each_other(tmp_path: Path) -> None:
     seen.announce_evaluator()
     first.attempt.finish()
     assert (first.attempt.has_evaluator, seen.ended) == (True, True)
+    seen.withdraw_evaluator()
+    assert not first.attempt.has_evaluator
+    seen.announce_evaluator()
     assert not Attempt(tmp_path, "two").has_evaluator
     first.release()
     again = chief(tmp_path)
