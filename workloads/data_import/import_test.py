@@ -9,7 +9,6 @@ import io
 import json
 import tarfile
 import threading
-import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,9 +17,7 @@ from typing import Any
 import pytest
 
 from data_import import download, main
-from data_import.archive import unpack
 from data_import.download import Download
-from lib.errors import InputError
 from lib.metrics import MetricsLog
 
 FILES = {"train/a.bin": b"a" * 70_000, "train/b.bin": bytes(range(256)) * 300, "labels.txt": b"0 1 2\n"}
@@ -248,25 +245,3 @@ def test_two_at_once(server: Server, tmp_path: Path) -> None:
         thread.join(30)
     assert sorted(found) == ["already there", "imported"]
     assert len(server.asked) == 1
-
-
-@pytest.mark.parametrize("kind", ["tar", "zip"])
-def test_an_archive_that_leads_out_writes_nothing_there(tmp_path: Path, kind: str) -> None:
-    file, folder = tmp_path / "archive", tmp_path / "folder"
-    folder.mkdir()
-    if kind == "tar":
-        with tarfile.open(file, "w") as made:
-            made.addfile(tarfile.TarInfo("../evil"), io.BytesIO())
-    else:
-        with zipfile.ZipFile(file, "w") as made:
-            made.writestr("../evil", "x")
-    with pytest.raises(InputError):
-        unpack(file, folder)
-    assert not (tmp_path / "evil").exists()
-
-
-def test_what_is_no_archive_is_kept_as_a_file(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"plain")
-    (tmp_path / "folder").mkdir()
-    assert unpack(tmp_path / "file", tmp_path / "folder") == (1, 5)
-    assert (tmp_path / "folder" / "data").read_bytes() == b"plain"

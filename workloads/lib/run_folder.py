@@ -57,6 +57,7 @@ class Attempt:
         """The verdict is given, and stands whether or not this can be written: an evaluator that does not read it ends
         with the run's other pods."""
         with suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
             self._ended.touch()
 
     def announce_evaluator(self) -> None:
@@ -106,8 +107,8 @@ class RunFolder:
         """Decide from what the run goes on.
 
         :param kind: what a checkpoint is of: it fits no run that differs in one of these.
-        :param target: step that the run is to reach, 0 for none. An attempt that finds it reached by one before starts
-            over: what is on record there was trained then.
+        :param target: step that the run is to reach, 0 for none. An attempt that finds it reached by one before, with a
+            verdict, starts over: what is on record there was trained then.
         :param resume: `auto` goes on from the newest checkpoint, `fresh` starts over; within an attempt both go on.
         :returns: folders with checkpoints, the newest first; empty to start at step 0.
         :raises InputError: the checkpoints are of another kind.
@@ -118,7 +119,8 @@ class RunFolder:
         self._since = known.get("since", 1)
         if known.get("attempt") != self.attempt.name:
             newest = max((_newest_step(folder) for folder in self._with_checkpoints()), default=0)
-            if resume == FRESH or (target and newest >= target):
+            before = Attempt(self._path, known.get("attempt", ""))
+            if resume == FRESH or (target and newest >= target and before.ended):
                 self._since = self._lease.epoch
         found = self._with_checkpoints()
         if found and "kind" in known:

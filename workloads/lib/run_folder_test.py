@@ -65,8 +65,17 @@ def test_an_attempt_that_finds_its_steps_done_starts_over(tmp_path: Path) -> Non
     life(tmp_path, 100)
     # A chief that was killed between its last checkpoint and its end.
     assert life(tmp_path, 100) == ["000001"]
+    Attempt(tmp_path, "one").finish()
     assert life(tmp_path, 20, attempt="two") == []
     assert life(tmp_path, 20, attempt="three", target=0) == ["000003"]
+
+
+def test_an_attempt_finds_the_verdict_that_one_before_did_not_reach(tmp_path: Path) -> None:
+    """It was stopped, or its volume was full, when all that was left was to evaluate and to export."""
+    life(tmp_path, 100)
+    assert life(tmp_path, 100, attempt="two") == ["000001"]
+    Attempt(tmp_path, "two").finish()
+    assert life(tmp_path, 20, attempt="three") == []
 
 
 def test_more_steps_go_on_where_the_run_ended(tmp_path: Path) -> None:
