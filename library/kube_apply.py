@@ -24,8 +24,8 @@ options:
     default: []
   patches:
     description:
-      - Changes to objects of O(manifest), merged as Kubernetes' strategic merge does it, mappings by key and lists of things
-        with names by name.
+      - Changes to objects of O(manifest), merged as Kubernetes' strategic merge does it, mappings by key and lists of
+        things with names by name.
     type: list
     elements: dict
     default: []
@@ -99,7 +99,7 @@ EXAMPLES = r"""
     kubeconfig: /var/lib/trainyard/kubeconfig
     manifest: [/var/cache/trainyard/calico-vxlan.yaml]
     patches:
-      - {kind: DaemonSet, name: calico-node, patch: {spec: {template: {spec: {priorityClassName: system-node-critical}}}}}
+      - {kind: DaemonSet, name: calico-node, patch: {spec: {updateStrategy: {type: OnDelete}}}}
     wait_for:
       - {kind: DaemonSet, namespace: kube-system, name: calico-node, condition: RolledOut}
       - {kind: Node, condition: Ready}
