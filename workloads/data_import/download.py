@@ -49,6 +49,7 @@ class Download:
         """Fetch what is missing and return the file.
 
         :raises InputError: the server refuses, the hash is another one, or there is no room.
+        :raises StalledError: the volume does not answer.
         :raises OSError: the server does not answer.
         """
         failures = 0
@@ -65,7 +66,7 @@ class Download:
                         f"{self._url} is refused: {error.code} {error.reason}.", "Look at the address in a browser."
                     ) from error
                 failures = self._failed(failures, before, error)
-            except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
+            except (OSError, http.client.HTTPException) as error:  # The network's: the volume's are of another kind.
                 failures = self._failed(failures, before, error)
         found = self._hash()
         if found != self._sha256:
@@ -96,23 +97,27 @@ class Download:
         """Append what the server gives from byte `have` on; all of it where the server knows no ranges."""
         request = urllib.request.Request(self._url, headers={"Range": f"bytes={have}-"} if have else {})
         with urllib.request.urlopen(request, timeout=SILENCE_SECONDS) as answer:
-            partial = answer.status == 206
             length = answer.headers.get("Content-Length")
             left = int(length) if length else None
             self._require_room(left)
-            try:
-                with self.path.open("ab" if partial else "wb") as stream:
-                    self._copy(answer, stream, have if partial else 0, left)
-            except OSError as error:
-                if error.errno is None or isinstance(error, TimeoutError | ConnectionError):
-                    raise
-                raise unwritable(self._work, error) from error
+            if answer.status != 206:
+                have = 0
+                self._write(b"", "wb")
+            self._copy(answer, have, left)
 
-    def _copy(self, answer: Any, stream: Any, done: int, left: int | None) -> None:
+    def _write(self, block: bytes, mode: str = "ab") -> None:
+        """Opened for each block, of which there are few, so that every error of the volume shows here."""
+        try:
+            with self.path.open(mode) as stream:
+                stream.write(block)
+        except OSError as error:
+            raise unwritable(self._work, error) from error
+
+    def _copy(self, answer: Any, done: int, left: int | None) -> None:
         total = done + left if left is not None else None
         said = time.monotonic()
         while block := answer.read(BLOCK):
-            stream.write(block)
+            self._write(block)
             done += len(block)
             if time.monotonic() - said >= REPORT_SECONDS:
                 said = time.monotonic()

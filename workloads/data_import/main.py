@@ -21,7 +21,8 @@ def run(arguments: list[str] | None = None, log: MetricsLog | None = None) -> in
 
     Killed at any moment, the same call goes on where it was. Of two at once, one waits for the other.
 
-    :raises OSError: the server does not answer within its time, or the volume fails: worth another try.
+    :raises OSError: the server does not answer within its time, which is worth another try.
+    :raises StalledError: nor does the volume.
     """
     parser = argparse.ArgumentParser(prog="data_import", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument(

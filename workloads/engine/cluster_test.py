@@ -110,7 +110,10 @@ def test_a_hung_worker_costs_its_own_call(processes):
     saved = len(processes.events("checkpoint"))
     processes.wait(lambda: len(processes.events("checkpoint")) >= saved + 3, 60)
     assert [(each["task"], each["state"]) for each in processes.events("peer")] == [("worker 0", "lost")]
+    # Its call is another's now: it does not go on with it.
     processes.running["worker0"].send_signal(signal.SIGCONT)
+    assert processes.running["worker0"].wait(10) == 42
+    processes.start("worker", 0)
     processes.wait(lambda: processes.events("peer")[-1]["state"] == "here")
     step = processes.events("step")[-1]["step"]
     processes.wait_step(step + 200)
@@ -132,6 +135,27 @@ def test_what_is_no_finite_number_is_never_saved(processes, rate, every, what):
 
 
 @pytest.mark.slow
+def test_the_program_trains_in_pieces_and_goes_on_with_fewer_servers(tmp_path):
+    processes = Processes(tmp_path, "cnn_ps", ps=3, workers=1)
+    try:
+        for servers, steps in ((3, 4), (2, 8)):
+            processes.cluster["ps"] = processes.cluster["ps"][:servers]
+            chief = processes.start_all("--train_steps", str(steps), "--batch_size", "16")
+            assert chief.wait(START_SECONDS) == 0
+            processes.kill()
+            held = processes.events("connected")[-1]["bytes"]
+            assert sorted(held) == [f"ps {index}" for index in range(servers)]
+            # Parameters and two moments each; no ps has less than half of its share.
+            assert sum(held.values()) == 3 * 824_326 * 4
+            assert min(held.values()) > sum(held.values()) / servers / 2
+            end = processes.events("end")[-1]
+            assert (end["step"], end["steps_repeated"]) == (steps, 0)
+        assert [event["step"] for event in processes.events("restore")] == [4]
+    finally:
+        processes.kill()
+
+
+@pytest.mark.slow
 def test_a_missing_peer_is_named(processes):
     processes.start("worker", 0)
     chief = processes.start("chief", 0, "--start_timeout", "20")
@@ -140,9 +164,12 @@ def test_a_missing_peer_is_named(processes):
     assert "20 s" in error["message"] and "ps 0" in error["message"] and "worker 0" not in error["message"]
 
 
-def test_bad_input_ends_with_2_before_tensorflow_is_imported(processes):
+def test_bad_input_ends_with_2_and_a_bad_volume_with_5_before_tensorflow_is_imported(processes):
     for flags in (["--batch_size", "0"], ["--unknown", "1"]):
         assert processes.start("chief", 0, *flags).wait(20) == 2
+    (processes.folder / "file").touch()
+    assert processes.start("chief", 0, "--log_dir", str(processes.folder / "file/run")).wait(20) == 5
+    assert "file/run cannot be written (Not a directory)" in (processes.folder / "chief0.log").read_text()
     processes.cluster.pop("ps")
     assert processes.start("chief").wait(20) == 2
     assert "no task of role 'ps'" in (processes.folder / "chief0.log").read_text()

@@ -110,6 +110,11 @@ class Config:
                 f"learning_rate_decay is {self.learning_rate_decay}, and train_steps is 0, so that it has no end.",
                 f"Set train_steps to 1 or more, or learning_rate_decay to {NONE}.",
             )
+        if self.patience and not self.checkpoint_every:
+            raise InputError(
+                f"patience is {self.patience}, and checkpoint_every is 0, so that nothing is evaluated before the end.",
+                "Set checkpoint_every to 1 or more, or patience to 0.",
+            )
 
     @property
     def decay_steps(self) -> int:

@@ -58,6 +58,14 @@ def test_a_rate_that_falls_needs_an_end():
         Config(train_steps=0, learning_rate_decay="cosine")
 
 
+def test_patience_needs_evaluations_to_count():
+    assert Config(patience=3, checkpoint_every=1).patience == 3
+    with pytest.raises(
+        InputError, match=r"patience is 3, and checkpoint_every is 0.*Set checkpoint_every to 1 or more"
+    ):
+        Config(patience=3, checkpoint_every=0)
+
+
 def test_every_field_has_a_flag_of_its_type():
     flags = parse_flags(Wide, "wide", ["--report_every", "5", "--learning_rate", "0.01", "--log_dir", "/tmp/logs"])
     assert set(flags) == {field.name for field in dataclasses.fields(Wide)}

@@ -27,7 +27,8 @@ def follow(workload: Workload, attempt: Attempt, log: MetricsLog, watchdog: Watc
     One that comes while another is judged waits; if a second one comes it is passed over for that.
 
     :param attempt: at the run whose folder the config names.
-    :raises InputError: a checkpoint is of another model, or the run's folder cannot be written.
+    :raises InputError: a checkpoint is of another model.
+    :raises VolumeError: the run's folder cannot be written.
     """
     run = workload.config.log_dir
     checkpoints = Checkpoints(run, attempt)

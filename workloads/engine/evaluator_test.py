@@ -1,5 +1,7 @@
 """Evaluations beside the training, as processes on the loopback interface."""
 
+import signal
+
 import pytest
 
 from engine.export_test import stranger_says
@@ -79,9 +81,30 @@ def test_no_step_is_judged_or_drawn_twice(processes):
 
 
 @pytest.mark.slow
-def test_an_evaluator_of_another_model_is_refused(processes):
-    chief = processes.start_all("--train_steps", "0")
+def test_an_evaluator_that_fails_leaves_the_judging_to_the_chief_and_ends_nothing(processes):
     evaluator = processes.start("evaluator", 0, "--hidden_units", "50")
-    assert evaluator.wait(START_SECONDS) == 2
+    chief = processes.start_all("--train_steps", "0")
+    processes.wait(lambda: processes.events("error", "evaluator.jsonl"))
     assert "does not fit" in processes.events("error", "evaluator.jsonl")[-1]["message"]
-    assert chief.poll() is None
+    processes.wait(lambda: processes.events("evaluate"))
+    assert (evaluator.poll(), chief.poll()) == (None, None)
+    evaluator.terminate()
+    assert evaluator.wait(20) == 42
+
+
+@pytest.mark.slow
+def test_of_two_evaluators_the_older_ends(processes):
+    def starts():
+        return len(processes.events("start", "evaluator.jsonl"))
+
+    old = processes.start("evaluator")
+    processes.wait(starts)
+    old.send_signal(signal.SIGSTOP)
+    processes.start("evaluator")
+    processes.wait(lambda: starts() == 2)
+    old.send_signal(signal.SIGCONT)
+    assert old.wait(10) == 42
+    new = processes.running["evaluator0"]
+    assert new.poll() is None
+    new.terminate()
+    assert new.wait(20) == 42

@@ -18,7 +18,7 @@ def export(model: Model, folder: Path, io_device: str) -> None:
     :param model: in this process's memory.
     :param folder: of the SavedModel.
     :param io_device: TensorFlow's name of this process's device.
-    :raises InputError: the folder cannot be written.
+    :raises VolumeError: the folder cannot be written.
     """
     part = folder.with_suffix(".part")
     try:

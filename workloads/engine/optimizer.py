@@ -24,7 +24,8 @@ class Adam(tf.Module):
     :param strategy: places each moment on the device of its parameter.
     :param learning_rate: step size.
     :param decay_steps: after how many steps it has fallen to 0, along half a cosine (Loshchilov and Hutter 2017,
-        https://arxiv.org/abs/1608.03983, equation 5); 0: never.
+        https://arxiv.org/abs/1608.03983, equation 5); 0: never. Where a finished run goes on to more steps it rises to
+        what it would have been with these from the beginning, a warm restart as there, but only as far.
     """
 
     def __init__(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import tensorflow as tf
@@ -22,6 +23,15 @@ def partitioner(servers: int) -> tf.distribute.experimental.partitioners.Partiti
 def pieces(variables: Iterable[tf.Variable]) -> list[tf.Variable]:
     """The variables in order, each one that is in pieces replaced by these."""
     return [piece for each in variables for piece in (each.variables if isinstance(each, _Sharded) else [each])]
+
+
+def bytes_held(variables: Iterable[tf.Variable]) -> dict[str, int]:
+    """How many bytes of the variables each task holds, by its name (`ps 0`)."""
+    held: Counter[str] = Counter()
+    for piece in pieces(variables):
+        device = tf.DeviceSpec.from_string(piece.device)
+        held[f"{device.job} {device.task}"] += piece.shape.num_elements() * piece.dtype.size
+    return dict(held)
 
 
 def joined(parts: Sequence[tf.Variable]) -> tf.Variable:

@@ -19,16 +19,21 @@ START_SECONDS = 120
 
 
 class Processes:
-    """One chief, one ps and two workers with free ports, and an evaluator if it is started.
+    """One chief, ps and workers with free ports, and an evaluator if it is started.
 
     :param folder: for data, logs and what the processes say.
+    :param workload: folder of `training`.
+    :param data: folder of the data set; None for a small one that is made.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, workload: str = "mnist_ps", ps: int = 1, workers: int = 2, data: Path | None = None
+    ) -> None:
         self.folder, self.logs = folder, folder / "logs"
-        self.data = idx_files.write(folder / "data", train=640, test=100)
-        chief, ps, *workers = free_ports.addresses(4)
-        self.cluster = {"chief": [chief], "ps": [ps], "worker": workers}
+        self.data = data or idx_files.write(folder / "data", train=640, test=100)
+        self._module = f"training.{workload}.main"
+        chief, *servers = free_ports.addresses(1 + ps + workers)
+        self.cluster = {"chief": [chief], "ps": servers[:ps], "worker": servers[ps:]}
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, role: str, index: int = 0, *flags: str) -> subprocess.Popen[bytes]:
@@ -36,7 +41,7 @@ class Processes:
         places = ["--data_dir", str(self.data), "--log_dir", str(self.logs)]
         with (self.folder / f"{role}{index}.log").open("a") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "training.mnist_ps.main", *places, *flags],
+                [sys.executable, "-m", self._module, *places, *flags],
                 env={**os.environ, "TF_CONFIG": json.dumps(config), "PYTHONPATH": str(WORKLOADS)},
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -46,9 +51,9 @@ class Processes:
 
     def start_all(self, *flags: str) -> subprocess.Popen[bytes]:
         """Start every process; the chief's is returned."""
-        self.start("ps")
-        self.start("worker", 0)
-        self.start("worker", 1)
+        for role in ("ps", "worker"):
+            for index in range(len(self.cluster[role])):
+                self.start(role, index)
         return self.start("chief", 0, *flags)
 
     def codes(self, seconds: float) -> dict[str, int]:

@@ -6,6 +6,7 @@ import functools
 import os
 import platform
 import sys
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
@@ -14,7 +15,8 @@ from engine.config import Config
 from engine.workload import Workload
 from lib import compat, control, peers
 from lib.cluster_spec import Cluster, parse
-from lib.errors import DivergedError, ExitCode, InputError, StalledError
+from lib.errors import DivergedError, ExitCode, InputError, StalledError, unwritable
+from lib.lease import Lease
 from lib.listener import LEAVING, LOST, Listener
 from lib.metrics import MetricsLog
 from lib.preemption import Preemption
@@ -23,6 +25,9 @@ from lib.watchdog import Watchdog
 
 _DETAIL_CHARACTERS = 600
 """Of an exception's text; the whole traceback goes to standard error."""
+
+_EVALUATOR_PAUSE_SECONDS = 30
+"""Between two attempts of an evaluator that fails."""
 
 _ENVIRONMENT = {
     # A call to a task that is away fails at once instead of waiting, so that the coordinator can give it to another.
@@ -49,10 +54,7 @@ def run(
         config = make_config(**flags)
         cluster = parse(os.environ.get("TF_CONFIG"))
         if cluster.role == "evaluator":
-            attempt = Attempt(config.log_dir, config.attempt)
-            attempt.announce_evaluator()
-            log = MetricsLog(attempt.folder, name="evaluator.jsonl")
-            _leave(_evaluator(config, make_workload, attempt, log))
+            _leave(_evaluator(config, make_workload))
         peers.require_free(cluster.address)
         if cluster.role == "chief":
             peers.require_free(cluster.address, control.port(cluster))
@@ -63,7 +65,7 @@ def run(
             _leave(_chief(config, make_workload, cluster, log, preemption, folder, started))
         _server(config, make_workload, cluster, log)
     except InputError as error:
-        _leave(_failed(log, ExitCode.BAD_INPUT, error.message, remedy=error.remedy))
+        _leave(_failed(log, error.code, error.message, remedy=error.remedy))
     except StalledError as error:
         _leave(_failed(log, ExitCode.STALLED, str(error)))
     except DivergedError as error:
@@ -122,23 +124,58 @@ def _chief(
         folder.release()
 
 
-def _evaluator(config: Config, make_workload: Callable[[Any], Workload], attempt: Attempt, log: MetricsLog) -> ExitCode:
-    """Nothing has to be saved when it is told to stop: what is judged is written at once."""
+def _evaluator(config: Config, make_workload: Callable[[Any], Workload]) -> ExitCode:
+    """Judge until the run has ended. A failure is not the run's: it is said, and tried again later."""
+    preemption = Preemption()
+    seat = Lease(config.log_dir / "evaluator", _replaced)
+    try:
+        seat.acquire()
+    except OSError as error:
+        raise unwritable(config.log_dir, error) from error
+    preemption.defer(lambda: _vacate(seat))
+    attempt = Attempt(config.log_dir, config.attempt)
+    log = MetricsLog(attempt.folder, name="evaluator.jsonl")
 
     def stalled(known: dict[str, Any]) -> None:
         log.emit("error", code=int(ExitCode.STALLED), message="No progress.", **known)
 
-    Preemption()
     watchdog = Watchdog(config.stall_timeout, stalled)
     watchdog.start()
     log.emit("start", role="evaluator")
-    watchdog.beat("importing TensorFlow")
-    from engine import evaluator
+    while True:
+        try:
+            watchdog.beat("importing TensorFlow")
+            attempt.announce_evaluator()
+            from engine import evaluator
 
-    _check_versions()
-    code = evaluator.follow(make_workload(config), attempt, log, watchdog)
+            _check_versions()
+            code = evaluator.follow(make_workload(config), attempt, log, watchdog)
+            break
+        except Exception as error:
+            attempt.withdraw_evaluator()
+            traceback.print_exc()
+            detail = f"{type(error).__name__}: {str(error)[-_DETAIL_CHARACTERS:]}"
+            log.emit("error", message=detail, again_seconds=_EVALUATOR_PAUSE_SECONDS)
+        for _ in range(_EVALUATOR_PAUSE_SECONDS):
+            watchdog.beat("waiting to try again")
+            time.sleep(1)
+            if attempt.ended:
+                break
     watchdog.stop()
+    seat.release()
     return code
+
+
+def _replaced(why: str) -> None:
+    """Its pod was given up, and another has its place: two would write the same files."""
+    print(f"This evaluator was taken for lost: {why}.", file=sys.stderr)
+    _leave(ExitCode.PREEMPTED)
+
+
+def _vacate(seat: Lease) -> None:
+    """Nothing has to be saved when an evaluator is told to stop: what is judged is written at once."""
+    seat.release()
+    _leave(ExitCode.PREEMPTED)
 
 
 def _server(config: Config, make_workload: Callable[[Any], Workload], cluster: Cluster, log: MetricsLog) -> None:

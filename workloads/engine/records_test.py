@@ -10,8 +10,8 @@ tf = pytest.importorskip("tensorflow")
 from engine.order import example_numbers  # noqa: E402
 from engine.records import Records  # noqa: E402
 from lib import record_files  # noqa: E402
+from lib.idx_records import SHARDS, write  # noqa: E402
 from training.cnn_ps.data import mnist  # noqa: E402
-from training.cnn_ps.write_records import SHARDS, write  # noqa: E402
 
 TRAIN, TEST, BATCH = 70, 16, 16
 """No multiple of the shards' number, nor of the batch size."""

@@ -10,6 +10,7 @@ import tensorflow as tf
 from engine.evaluate import Score, evaluate
 from engine.export import export
 from engine.optimizer import Adam
+from engine.pieces import bytes_held
 from engine.step import Counters, make_train_call
 from engine.workload import Workload
 from lib.checkpoint import ChiefCheckpoint
@@ -35,6 +36,8 @@ class State:
             self._model = workload.model()
             adam = Adam(self._model.parameters(), strategy, config.learning_rate, config.decay_steps)
             self.counters = Counters(lanes)
+        # Of parameters and moments, by parameter server.
+        self.bytes_held = bytes_held([*self._model.parameters(), *adam.first_moments, *adam.second_moments])
         self.train_call = make_train_call(workload, self._model, adam, self.counters)
         # Fetched once for a step, it is looked through, and judged batch by batch.
         self._copy = workload.model()
@@ -58,7 +61,7 @@ class State:
 
         :param step: number of steps that were applied, here and in `score`.
         :raises DivergedError: a parameter is not finite.
-        :raises InputError: the run's folder cannot be written, a full volume most likely.
+        :raises VolumeError: the run's folder cannot be written, a full volume most likely.
         :raises StalledError: another chief has taken over.
         """
         self._fetch(step)
@@ -82,7 +85,7 @@ class State:
     def export(self, step: int) -> Path:
         """Write the model for those who use it, and return its folder.
 
-        :raises InputError: the run's folder cannot be written.
+        :raises VolumeError: the run's folder cannot be written.
         :raises StalledError: another chief has taken over.
         """
         self._fetch(step)

@@ -64,6 +64,25 @@ def test_a_repeated_call_goes_on_where_it_was():
     assert small.counters.next_step.numpy().tolist() == [10, 0]
 
 
+def test_a_late_step_does_not_set_back_what_another_worker_has_done():
+    small = Small()
+    batches = small.data.batches
+
+    def while_another_is_ahead(*arguments):
+        batch = batches(*arguments)
+
+        def of_step(step):
+            ahead = small.counters.next_step.scatter_update(tf.IndexedSlices(tf.constant(8, tf.int64), 0))
+            with tf.control_dependencies([ahead]):
+                return batch(step)
+
+        return of_step
+
+    object.__setattr__(small.data, "batches", while_another_is_ahead)
+    small.train(0, 0, 1)
+    assert small.counters.next_step.numpy().tolist() == [8, 0]
+
+
 @pytest.mark.parametrize(("decay_steps", "rates"), [(0, (0.1, 0.1, 0.1)), (4, (0.1, 0.0853553, 0.05))])
 def test_adam_is_adam(decay_steps, rates):
     """Against the formula of the paper (algorithm 1), written out for one scalar; the rate falls as (1 + cos) / 2."""
@@ -75,6 +94,21 @@ def test_adam_is_adam(decay_steps, rates):
         first, second = 0.9 * first + 0.1 * gradient, 0.999 * second + 0.001 * gradient**2
         expected -= rates[step - 1] * (first / (1 - 0.9**step)) / ((second / (1 - 0.999**step)) ** 0.5 + 1e-7)
         assert parameter.numpy()[0] == pytest.approx(expected, rel=1e-4)
+
+
+def test_more_steps_than_planned_go_on_at_the_rate_of_a_run_that_was_planned_so():
+    """What the README says of a finished run that goes on: it falls to 0 again, at the new end."""
+
+    def rates(planned, steps):
+        return [float(rate) for rate in map(Adam([], tf.distribute.get_strategy(), 0.1, planned)._rate, steps)]
+
+    steps = [tf.constant(float(number)) for number in range(13)]
+    assert rates(8, steps[8:9]) == pytest.approx([0.0], abs=1e-9)
+    goes_on = rates(12, steps[8:])
+    assert goes_on[0] == pytest.approx(0.025) and goes_on[-1] == pytest.approx(0.0, abs=1e-9)
+    assert goes_on == sorted(goes_on, reverse=True)
+    # Few more steps raise it little: the run does not begin anew.
+    assert rates(9, steps[8:9]) == pytest.approx([0.0030154], rel=1e-4)
 
 
 def test_a_checkpoint_brings_everything_back(tmp_path):

@@ -52,7 +52,8 @@ def make_train_call(workload: Workload, model: Model, adam: Adam, counters: Coun
         with tf.control_dependencies(updates):
             counted = counters.global_step.assign_add(1, read_value=False)
         with tf.control_dependencies([counted]):
-            counters.next_step.scatter_update(tf.IndexedSlices(step + 1, lane))
+            # Never back: a worker that had hung may still finish a step long after another one has done the call.
+            counters.next_step.scatter_max(tf.IndexedSlices(step + 1, lane))
         return loss
 
     @tf.function

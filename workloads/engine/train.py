@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 import time
-from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
+from engine.judge import Judge, ToldToStop
 from engine.pieces import partitioner
 from engine.state import State
 from engine.workload import Workload
@@ -32,8 +31,6 @@ _LOOK_SECONDS = 0.2
 _KEPT: list[_Training] = []
 """Of this process until it ends. When Python lets go of a function, TensorFlow removes it from all workers, with the
 interpreter locked; a chief did not get out of that after one of them had hung and come back."""
-_EVALUATOR_SECONDS = 10.0
-"""For the evaluator to judge the last checkpoint, before its pod goes with the run."""
 
 
 def train(
@@ -52,88 +49,88 @@ def train(
     :param listener: knows who has called.
     :param started: when the process started, seconds since the epoch.
     :raises DivergedError: a loss or a parameter is not finite; nothing is saved.
-    :raises InputError: the run's folder cannot be written, or its checkpoints do not fit.
+    :raises InputError: the run's checkpoints do not fit.
+    :raises VolumeError: the run's folder cannot be written, or its checkpoints cannot be read.
     :raises StalledError: a ps or worker does not come, or steps do not come back.
     """
     servers = cluster.peers("ps", "worker")
     waiting = functools.partial(watchdog.beat, "waiting for parameter servers and workers")
     peers.wait_for(servers, workload.config.start_timeout, listener.missing, waiting)
     watchdog.beat("connecting")
-    training = _Training(workload, cluster, log, watchdog, folder)
+    training = _Training(workload, cluster, log, watchdog, preemption, folder)
     _KEPT.append(training)
     # From here to the end the parameter servers' port is in use: the variables lie there.
-    log.emit("connected", peers=servers)
-    training.restore()
-    preemption.defer(lambda: watchdog.shorten(GRACE_SECONDS))
-    training.loop(preemption)
-    if preemption.requested and not training.finished:
+    log.emit("connected", peers=servers, bytes=training.bytes_held)
+    try:
+        training.restore()
+        preemption.defer(lambda: watchdog.shorten(GRACE_SECONDS))
+        if not training.finished:
+            training.loop()
         training.save()
+        return ExitCode.PREEMPTED if preemption.requested else training.conclude(started)
+    except ToldToStop:
         return ExitCode.PREEMPTED
-    return training.conclude(started)
+
+
+def _connect(cluster: Cluster) -> tuple[tf.distribute.Strategy, Any]:
+    """What places the variables on the parameter servers, and the coordinator that sends calls to the workers."""
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+        cluster.tensorflow_spec(), task_type="chief", task_id=0, rpc_layer="grpc"
+    )
+    strategy = tf.distribute.ParameterServerStrategy(resolver, partitioner(len(cluster.addresses["ps"])))
+    return strategy, tf.distribute.coordinator.ClusterCoordinator(strategy)
 
 
 class _Training:
     """State of one run on the chief."""
 
     def __init__(
-        self, workload: Workload, cluster: Cluster, log: MetricsLog, watchdog: Watchdog, folder: RunFolder
+        self,
+        workload: Workload,
+        cluster: Cluster,
+        log: MetricsLog,
+        watchdog: Watchdog,
+        preemption: Preemption,
+        folder: RunFolder,
     ) -> None:
         self._config, self._data = workload.config, workload.data
-        self._log, self._watchdog, self._folder = log, watchdog, folder
-        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
-            cluster.tensorflow_spec(), task_type="chief", task_id=0, rpc_layer="grpc"
-        )
-        strategy = tf.distribute.ParameterServerStrategy(resolver, partitioner(len(cluster.addresses["ps"])))
-        self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+        self._log, self._watchdog, self._preemption, self._folder = log, watchdog, preemption, folder
+        strategy, self._coordinator = _connect(cluster)
         self._lanes = CALLS_PER_WORKER * len(cluster.addresses["worker"])
         self._state = State(workload, strategy, self._lanes, folder)
+        self.bytes_held = self._state.bytes_held
         self._repeated = 0
-        self._saved: tuple[int, str] | None = None
-        self._evaluated: tuple[int, float] | None = None
+        self._judge = Judge(workload.config.patience, self._state, folder, log, watchdog, preemption)
+        self._saved: tuple[int, str] = (-1, "")
         self._start = self._step = 0
-        self._out_of_patience = False
         self._loop_seconds = 0.0
 
     @property
     def finished(self) -> bool:
         done = bool(self._config.train_steps) and self._step >= self._config.train_steps
-        return done or self._out_of_patience
+        return done or self._judge.out_of_patience
 
     def restore(self) -> None:
-        """Continue from the newest checkpoint, if there is one."""
+        """Continue from the newest checkpoint, if there is one. A chief that was ended between a checkpoint and its
+        evaluation, or its answer to that, leaves these to the next one."""
         self._watchdog.beat("restoring")
         path = self._state.restore()
         if path is not None:
             self._start = self._step = int(self._state.counters.global_step.numpy())
             self._saved = (self._step, path)
             self._log.emit("restore", step=self._step, path=path)
+            self._judge.look(*self._saved)
 
     def save(self) -> None:
         """Write a checkpoint of the present step, unless it is the one saved last. No step may be under way."""
-        if self._saved and self._saved[0] == self._step:
+        if self._saved[0] == self._step:
             return
         self._watchdog.beat("saving", self._step)
         path = self._state.save(self._step)
         self._saved = (self._step, path)
         self._log.emit("checkpoint", step=self._step, path=path)
 
-    def evaluate(self) -> float:
-        """Held-out accuracy at the present step, which is saved. No step may be under way.
-
-        Where there is an evaluator, it keeps the account of what was judged, and draws its curve.
-        """
-        if self._evaluated is None or self._evaluated[0] != self._step:
-            alive = functools.partial(self._watchdog.beat, "evaluating", self._step)
-            alive()
-            score = self._state.score(self._step, alive)
-            self._evaluated = (self._step, score.accuracy)
-            self._log.emit("evaluate", step=self._step, **dataclasses.asdict(score))
-            if not self._folder.attempt.has_evaluator and self._saved:
-                self._folder.evaluations.add(self._step, score.accuracy, Path(self._saved[1]))
-                self._log.scalars("eval", self._step, accuracy=score.accuracy, loss=score.loss)
-        return self._evaluated[1]
-
-    def loop(self, preemption: Preemption) -> None:
+    def loop(self) -> None:
         """Hand out and collect steps until the target is reached or the process is asked to end."""
         config = self._config
         dispatcher = Dispatcher(
@@ -148,7 +145,7 @@ class _Training:
         self._examples = iter(self._coordinator.create_per_worker_dataset(self._data.source))
         calls = Calls(dispatcher, pace, self._schedule, config.stall_timeout)
         while True:
-            if not preemption.requested:
+            if not self._preemption.requested:
                 calls.hand_out()
             if dispatcher.pending:
                 if ended := calls.take_in(_LOOK_SECONDS):
@@ -158,14 +155,11 @@ class _Training:
                     progress.add(self._step, total, done)
                 continue
             self._settle()
-            if preemption.requested or dispatcher.finished or not dispatcher.at_barrier:
+            if self._preemption.requested or dispatcher.finished or not dispatcher.at_barrier:
                 break
             self.save()
-            if not self._folder.attempt.has_evaluator:
-                self.evaluate()
-            patience = config.patience
-            self._out_of_patience = 0 < patience <= self._folder.evaluations.read().without_gain
-            if self._out_of_patience:
+            self._judge.look(*self._saved)
+            if self._judge.out_of_patience:
                 break
             self._watchdog.beat("training", self._step)
             dispatcher.pass_barrier()
@@ -199,21 +193,23 @@ class _Training:
         self._state.counters.global_step.assign(self._step)
 
     def conclude(self, started: float) -> ExitCode:
-        """Save, evaluate and give the verdict. In this order: SIGTERM during a slow evaluation costs no step."""
-        self.save()
-        accuracy = self.evaluate()
+        """Evaluate what is saved, and give the verdict.
+
+        :raises ToldToStop: before the verdict.
+        """
+        accuracy = self._judge.accuracy(*self._saved)
         bound = self._config.accuracy_bound
         code = ExitCode.BOUND_NOT_REACHED if bound and accuracy < bound else ExitCode.TRAINED
         if code == ExitCode.TRAINED:
-            self._watchdog.beat("exporting", self._step)
+            self._judge.begin("exporting", self._step)
             self._log.emit("export", step=self._step, path=str(self._state.export(self._step)))
-        self._wait_for_evaluator()
+        self._judge.wait_for_evaluator(self._step)
         self._log.emit(
             "end",
             step=self._step,
             steps_total=self._config.train_steps,
             steps_repeated=self._repeated,
-            stopped_early=self._out_of_patience,
+            stopped_early=self._judge.out_of_patience,
             seconds=time.time() - started,
             steps_per_second=(self._step - self._start) / self._loop_seconds if self._loop_seconds else 0.0,
             accuracy=accuracy,
@@ -223,10 +219,3 @@ class _Training:
         self._folder.attempt.finish()
         self._watchdog.stop()
         return code
-
-    def _wait_for_evaluator(self) -> None:
-        deadline = time.monotonic() + _EVALUATOR_SECONDS
-        while self._folder.attempt.has_evaluator and time.monotonic() < deadline:
-            if self._folder.evaluations.read().step >= self._step:
-                return
-            time.sleep(_LOOK_SECONDS)

@@ -1,28 +1,43 @@
-"""What the chief does around its loop."""
+"""What the chief does around its loop: with a cluster of this process alone, and everything else as it is."""
 
+import errno
 import gc
+import json
+import os
 import weakref
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from lib.errors import ExitCode
+from lib.errors import ExitCode, VolumeError
 
-pytest.importorskip("tensorflow")
-from engine import sample, train
-from engine.config import Config
-from lib.metrics import MetricsLog
-from lib.watchdog import Watchdog
+tf = pytest.importorskip("tensorflow")
+from engine import judge, sample, state, train  # noqa: E402
+from engine.config import Config  # noqa: E402
+from lib.metrics import MetricsLog  # noqa: E402
+from lib.run_folder import Attempt, RunFolder, steps  # noqa: E402
+from lib.watchdog import Watchdog  # noqa: E402
 
 
 class Cluster:
+    """Nobody to wait for."""
+
+    addresses = {"ps": ("ps:1",), "worker": ("worker:1", "worker:2")}  # noqa: RUF012
+
     def peers(self, *_):
         return {}
 
 
 class Told:
-    """A preemption that has come."""
+    """A preemption that comes when as many things were seen as it was made for; 0: never."""
 
-    requested = True
+    def __init__(self, at=0, sees=lambda: 0):
+        self._at, self._sees = at, sees
+
+    @property
+    def requested(self):
+        return 0 < self._at <= self._sees()
 
     def defer(self, _):
         pass
@@ -33,11 +48,136 @@ class Listener:
         return []
 
 
+class Coordinator:
+    """Has each call done at once."""
+
+    def create_per_worker_dataset(self, source):
+        return source()
+
+    def schedule(self, call, args):
+        return SimpleNamespace(fetch=lambda: call(*args))
+
+
+class Chief:
+    """One chief's life after the other in the folder of one run."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def live(self, told=None, attempt="first", **flags):
+        """Its exit code."""
+        config = Config(**{"batch_size": 8, "report_every": 4, "steps_per_dispatch": 4, "log_dir": self.path, **flags})
+        self.folder = RunFolder(self.path, attempt, print)
+        log = MetricsLog(self.folder.attempt.folder)
+        rest = (Watchdog(60, print), told or Told(), Listener(), self.folder, 0.0)
+        try:
+            return train.train(sample.workload(config), Cluster(), log, *rest)
+        finally:
+            self.folder.release()
+
+    def events(self, name, attempt="first"):
+        path = self.path / "attempts" / attempt / "metrics.jsonl"
+        lines = map(json.loads, path.read_text().splitlines()) if path.exists() else []
+        return [event for event in lines if event["event"] == name]
+
+    def steps(self, name, attempt="first"):
+        return [event["step"] for event in self.events(name, attempt)]
+
+
+@pytest.fixture
+def chief(tmp_path, monkeypatch):
+    monkeypatch.setattr(train, "_connect", lambda _: (tf.distribute.get_strategy(), Coordinator()))
+    monkeypatch.setattr(train, "_KEPT", [])
+    monkeypatch.setattr(state, "_CHIEF_DEVICE", "/job:localhost")
+    return Chief(tmp_path / "run")
+
+
+def test_a_chief_trains_saves_judges_and_ends(chief):
+    assert chief.live(train_steps=12, checkpoint_every=4) == ExitCode.TRAINED
+    assert chief.steps("checkpoint") == chief.steps("evaluate") == [4, 8, 12]
+    assert chief.events("end")[-1]["step"] == chief.folder.evaluations.read().step == 12
+    assert (chief.path / "export/saved_model.pb").exists()
+
+
+def test_the_checkpoint_that_a_run_goes_on_from_is_judged(chief):
+    assert chief.live(Told(2, lambda: len(chief.events("step"))), train_steps=0, checkpoint_every=0) == 42
+    (saved,) = chief.steps("checkpoint")
+    assert chief.steps("evaluate") == [] and chief.folder.evaluations.read().step == -1
+    assert chief.live(train_steps=saved + 8) == ExitCode.TRAINED
+    assert chief.steps("evaluate") == [saved, saved + 8]
+    # Only once: what was judged is not judged again.
+    assert chief.live(train_steps=saved + 16) == ExitCode.TRAINED
+    assert chief.steps("evaluate") == [saved, saved + 8, saved + 16]
+
+
+def test_a_run_without_patience_left_does_no_more_steps(chief):
+    flags = {"train_steps": 1000, "checkpoint_every": 4, "patience": 1, "learning_rate": 1e-9}
+    assert chief.live(**flags) == ExitCode.TRAINED
+    assert [(event["step"], event["stopped_early"]) for event in chief.events("end")] == [(8, True)]
+    assert chief.live(**flags, attempt="second") == ExitCode.TRAINED
+    assert [(event["step"], event["stopped_early"]) for event in chief.events("end", "second")] == [(8, True)]
+    assert chief.live(**{**flags, "patience": 2}, attempt="third") == ExitCode.TRAINED
+    assert [event["step"] for event in chief.events("end", "third")] == [12]
+
+
+def test_a_full_volume_is_named_and_the_checkpoint_before_stays(chief, monkeypatch):
+    save = tf.train.CheckpointManager.save
+
+    def full(manager, checkpoint_number, options):
+        if checkpoint_number == 8:
+            tf.io.TFRecordWriter("/dev/full").write(b"x" * 1_000_000)
+        return save(manager, checkpoint_number=checkpoint_number, options=options)
+
+    monkeypatch.setattr(tf.train.CheckpointManager, "save", full)
+    with pytest.raises(VolumeError, match=r"run/checkpoints/000001 cannot be written \(No space left on device\)"):
+        chief.live(train_steps=12, checkpoint_every=4)
+    monkeypatch.undo()
+    assert steps(chief.path / "checkpoints/000001") == [4]
+
+
+def test_a_verdict_stands_though_the_volume_is_full(chief, monkeypatch):
+    touch = Path.touch
+
+    def full(path, **options):
+        if path.name == "ended":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return touch(path, **options)
+
+    monkeypatch.setattr(Path, "touch", full)
+    assert chief.live(train_steps=4) == ExitCode.TRAINED
+    assert chief.events("end")[-1]["step"] == 4 and not chief.folder.attempt.ended
+
+
+def test_a_chief_that_waits_for_the_evaluator_is_not_judged_hung(chief, monkeypatch):
+    monkeypatch.setattr(judge, "_EVALUATOR_SECONDS", 1.0)
+    beats = []
+    monkeypatch.setattr(Watchdog, "beat", lambda _, activity, step=None: beats.append(activity))
+    Attempt(chief.path, "first").announce_evaluator()
+    assert chief.live(train_steps=4) == ExitCode.TRAINED
+    assert beats.count("waiting for the evaluator") > 3
+
+
+def test_an_account_that_the_evaluator_has_damaged_does_not_undo_a_verdict(chief, monkeypatch):
+    Attempt(chief.path, "first").announce_evaluator()
+    (chief.path / "evaluations.json").write_text("{")
+    assert chief.live(train_steps=4) == ExitCode.TRAINED
+    assert chief.events("end")[-1]["step"] == 4
+
+
+@pytest.mark.parametrize("what", ["checkpoint", "evaluate"])
+def test_a_chief_that_is_told_to_stop_at_its_end_does_not_evaluate_or_export_first(chief, what):
+    assert chief.live(Told(1, lambda: len(chief.events(what))), train_steps=4, checkpoint_every=0) == 42
+    assert chief.events("end") == [] and not (chief.path / "export").exists()
+    assert chief.steps("evaluate") == ([4] if what == "evaluate" else [])
+    assert chief.live(train_steps=4) == ExitCode.TRAINED
+    assert chief.steps("checkpoint") == [4] and chief.steps("end") == [4]
+
+
 def test_what_tensorflow_holds_is_not_let_go_before_the_process_ends(monkeypatch):
     made = []
 
     class Training:
-        finished = False
+        finished, bytes_held = False, {}
 
         def __init__(self, *_):
             made.append(weakref.ref(self))
@@ -45,7 +185,7 @@ def test_what_tensorflow_holds_is_not_let_go_before_the_process_ends(monkeypatch
         def restore(self):
             pass
 
-        def loop(self, _):
+        def loop(self):
             pass
 
         def save(self):
@@ -53,7 +193,7 @@ def test_what_tensorflow_holds_is_not_let_go_before_the_process_ends(monkeypatch
 
     monkeypatch.setattr(train, "_Training", Training)
     workload, watchdog = sample.workload(Config()), Watchdog(60, print)
-    code = train.train(workload, Cluster(), MetricsLog(), watchdog, Told(), Listener(), None, 0.0)
+    code = train.train(workload, Cluster(), MetricsLog(), watchdog, Told(1, lambda: 1), Listener(), None, 0.0)
     gc.collect()
     assert code == ExitCode.PREEMPTED
     assert [each() is not None for each in made] == [True]

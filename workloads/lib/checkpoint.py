@@ -7,7 +7,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from lib.errors import InputError, unwritable
+from lib.errors import InputError, VolumeError, unwritable
 from lib.metrics import os_error
 from lib.run_folder import steps
 
@@ -39,7 +39,7 @@ class ChiefCheckpoint:
         """Write a checkpoint and return its path.
 
         :param step: number of global steps that went into it; part of the file name.
-        :raises InputError: the volume is full, or the directory cannot be written. The checkpoint before stays.
+        :raises VolumeError: the volume is full, or the directory cannot be written. The checkpoint before stays.
         """
         try:
             return self._manager.save(checkpoint_number=step, options=self._options)
@@ -49,8 +49,8 @@ class ChiefCheckpoint:
     def restore(self) -> str | None:
         """Restore the newest readable checkpoint; None where there is nothing to go on from.
 
-        :raises InputError: there are checkpoints, but none fits or none can be read. Training then never starts over
-            silently.
+        :raises InputError: there are checkpoints, but of something else. Training then never starts over silently.
+        :raises VolumeError: nor where none of them can be read.
         """
         unreadable = []
         for path in self._newest_first():
@@ -70,7 +70,7 @@ class ChiefCheckpoint:
                     "Use the model flags it was written with, or start over with workloads_state=restarted.",
                 ) from error
         if unreadable:
-            raise InputError(
+            raise VolumeError(
                 f"No checkpoint can be read ({'; '.join(unreadable)}).",
                 "Start over with workloads_state=restarted.",
             )

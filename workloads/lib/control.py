@@ -2,7 +2,8 @@
 
 TensorFlow itself says none of it: its coordinator waits for a dead parameter server for ever. The chief listens on the
 port after its TensorFlow server's. A server says `hello ROLE INDEX PROCESS`, then `alive` every two seconds, and
-`leaving` after SIGTERM. The chief says nothing; that it hangs up tells a leaving server that it is not needed any more.
+`leaving` after SIGTERM. That the chief hangs up tells a leaving server that it is not needed any more. All that it says
+is `lost`, to a worker that was silent: its work was given to another, and it ends before it goes on with it.
 
 Nothing here is authenticated, like TensorFlow's own port, over which anybody could stop or change a run: the run's
 NetworkPolicy admits only its own pods to both. Lines that are not understood are ignored, and what says no `hello` is
@@ -16,6 +17,7 @@ from __future__ import annotations
 import socket
 import threading
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 
 from lib.cluster_spec import Cluster
@@ -26,6 +28,7 @@ BEAT_SECONDS = 2.0
 SILENT_SECONDS = 15.0
 """A peer that says nothing for so long has no power, no network, or hangs."""
 LINE_BYTES = 128
+GIVEN_UP = b"lost\n"
 
 _CONNECT_SECONDS = 2.0
 _RETRY_SECONDS = 1.0
@@ -37,14 +40,19 @@ def port(cluster: Cluster) -> int:
 
 
 class Link(threading.Thread):
-    """A server's end. Start it when the server can be used."""
+    """A server's end. Start it when the server can be used.
 
-    def __init__(self, cluster: Cluster) -> None:
+    :param given_up: called when the chief has taken this process for lost; it ends the process.
+    """
+
+    def __init__(self, cluster: Cluster, given_up: Callable[[], object]) -> None:
         super().__init__(name="control", daemon=True)
+        self._given_up = given_up
         self._chief = (split(cluster.addresses["chief"][0])[0], port(cluster))
         self._hello = f"hello {cluster.role} {cluster.index} {uuid.uuid4().hex}\n".encode()
         self._connection: socket.socket | None = None
         self._leaving = threading.Event()
+        self._said_leaving = False
         self._released = threading.Event()
 
     def leave(self) -> None:
@@ -53,16 +61,23 @@ class Link(threading.Thread):
         self._leaving.set()
         if connection := self._connection:
             with suppress(OSError):
-                connection.sendall(b"leaving\n")
-            self._released.wait(GRACE_SECONDS)
+                self._say_leaving(connection)
+        self._released.wait(GRACE_SECONDS)
 
     def run(self) -> None:
-        while not self._leaving.is_set():
+        last = False
+        while not (last or self._said_leaving):
+            # One that is told to stop while its connection is broken calls once more: the chief may need it.
+            last = self._leaving.is_set()
             with suppress(OSError), socket.create_connection(self._chief, _CONNECT_SECONDS) as connection:
                 self._talk(connection)
             self._connection = None
             self._leaving.wait(_RETRY_SECONDS)
         self._released.set()
+
+    def _say_leaving(self, connection: socket.socket) -> None:
+        connection.sendall(b"leaving\n")
+        self._said_leaving = True
 
     def _talk(self, connection: socket.socket) -> None:
         """Say what is to be said until the chief hangs up or does not answer."""
@@ -71,9 +86,15 @@ class Link(threading.Thread):
         connection.settimeout(BEAT_SECONDS)
         connection.sendall(self._hello)
         self._connection = connection
+        if self._leaving.is_set():
+            self._say_leaving(connection)
         while True:
             try:
-                if not connection.recv(LINE_BYTES):
-                    return
+                said = connection.recv(LINE_BYTES)
             except TimeoutError:
                 connection.sendall(b"alive\n")
+                continue
+            if said == GIVEN_UP:
+                self._given_up()
+            if not said:
+                return

@@ -16,8 +16,13 @@ class ExitCode(IntEnum):
     BAD_INPUT = 2
     BOUND_NOT_REACHED = 3
     DIVERGED = 4
+    VOLUME = 5
     PREEMPTED = 42
     STALLED = 75
+
+
+_PASSING = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.EHOSTDOWN, errno.EHOSTUNREACH)
+"""Of a disk or a server of files that does not answer now, and may to the next attempt."""
 
 
 class InputError(ValueError):
@@ -27,23 +32,40 @@ class InputError(ValueError):
     :param remedy: one sentence saying what to set instead.
     """
 
+    code = ExitCode.BAD_INPUT
+
     def __init__(self, message: str, remedy: str) -> None:
         super().__init__(f"{message} {remedy}")
         self.message = message
         self.remedy = remedy
 
 
-def unwritable(folder: Path, error: OSError) -> InputError:
-    """The error for a folder that cannot be written, with what to do about it."""
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return InputError(
-        f"The folder {folder} cannot be written ({error.strerror or error}).",
-        "Make room on its volume." if full else f"Make it writable for user {os.getuid()}.",
-    )
+class VolumeError(InputError):
+    """A volume is full, forbidden, or holds what is damaged. The flags are right, but nothing works until somebody has
+    seen to it; what was saved before stays as it is."""
+
+    code = ExitCode.VOLUME
 
 
 class StalledError(RuntimeError):
     """The cluster does not answer; the same run may succeed when it is started again."""
+
+
+def unwritable(folder: Path, error: OSError) -> VolumeError | StalledError:
+    """The error for a folder that cannot be written, with what to do about it."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    remedy = "Make room on its volume." if full else f"Make it writable for user {os.getuid()}."
+    return _fault(f"The folder {folder} cannot be written ({error.strerror or error}).", remedy, error)
+
+
+def unreadable(file: Path, error: OSError) -> VolumeError | StalledError:
+    """The error for a file that is there and cannot be read, with what to do about it."""
+    remedy = f"Make it readable for user {os.getuid()}."
+    return _fault(f"{file} cannot be read ({error.strerror or error}).", remedy, error)
+
+
+def _fault(message: str, remedy: str, error: OSError) -> VolumeError | StalledError:
+    return StalledError(message) if error.errno in _PASSING else VolumeError(message, remedy)
 
 
 class DivergedError(ArithmeticError):

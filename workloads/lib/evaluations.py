@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from lib import whole_file
-from lib.errors import InputError, unwritable
+from lib.errors import VolumeError, unreadable, unwritable
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,16 @@ class Evaluations:
     def read(self) -> Account:
         """The account as it is now.
 
-        :raises InputError: the file is damaged.
+        :raises VolumeError: the file is damaged, or cannot be read.
         """
         try:
             known = Account(**json.loads(self._file.read_text(encoding="utf-8")))
         except FileNotFoundError:
             return Account(self._since)
         except (ValueError, TypeError) as error:
-            raise InputError(f"{self._file} is damaged ({error}).", "Remove it.") from error
+            raise VolumeError(f"{self._file} is damaged ({error}).", "Remove it.") from error
+        except OSError as error:
+            raise unreadable(self._file, error) from error
         return known if known.since == self._since else Account(self._since)
 
     def add(self, step: int, accuracy: float, checkpoint: Path) -> Account:
@@ -61,7 +63,7 @@ class Evaluations:
 
         :param checkpoint: its path without the endings of its files.
         :raises FileNotFoundError: the chief has removed it meanwhile; nothing is counted.
-        :raises InputError: the run's folder cannot be written, or the file is damaged.
+        :raises VolumeError: the run's folder cannot be written, or the file is damaged.
         """
         known = self.read()
         if step <= known.step:

@@ -11,6 +11,12 @@ import tensorflow as tf
 
 from lib.errors import InputError
 
+SETS = {
+    "training": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
+    "held_out": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
+}
+"""Images and labels, by the names that MNIST and what is like it have."""
+
 _IMAGES_MAGIC, _IMAGES_HEADER = 0x803, 16
 _LABELS_MAGIC, _LABELS_HEADER = 0x801, 8
 
@@ -65,6 +71,16 @@ class Labelled:
         images = tf.io.decode_raw(tf.io.read_file(str(self.images)), tf.uint8)[_IMAGES_HEADER:]
         labels = tf.io.decode_raw(tf.io.read_file(str(self.labels)), tf.uint8)[_LABELS_HEADER:]
         return tf.reshape(images, [self.count, self.pixels]), tf.reshape(labels, [self.count])
+
+
+def sets(data_dir: Path, pixels: int) -> list[Labelled]:
+    """The training set and the held-out one, in `data_dir` or its subdirectory `data`.
+
+    :param pixels: of one image.
+    :raises InputError: a file is missing or damaged.
+    """
+    where = folder(data_dir, SETS["training"][0])
+    return [Labelled.open(where, *names, pixels) for names in SETS.values()]
 
 
 def _count(path: Path, magic: int, header: int, item: int) -> int:

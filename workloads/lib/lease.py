@@ -10,6 +10,8 @@ it had given up the holder, and only the newcomer can reach the run's other pods
 ends. What is written carries the epoch in its path (`run_folder`), so that a holder that was overtaken in the middle of
 a write harms nobody. Two chiefs cannot go on overtaking each other: an attempt of the JobSet has one chief pod, whose
 container is never restarted, and each process takes the folder once.
+
+Evaluators hold a folder of their own in the same way: what they write is shared by all attempts at the run.
 """
 
 from __future__ import annotations

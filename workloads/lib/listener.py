@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from lib.cluster_spec import Cluster
-from lib.control import LINE_BYTES, SILENT_SECONDS, port
+from lib.control import GIVEN_UP, LINE_BYTES, SILENT_SECONDS, port
 from lib.peers import cut, failures, split
 
 HERE, LEAVING, LOST = "here", "leaving", "lost"
@@ -124,9 +124,6 @@ class Listener(threading.Thread):
                 self._tell(peer.name, LEAVING, "it was told to stop")
         if peer := connection.peer:
             peer.heard = time.monotonic()
-            if peer.lost:
-                peer.lost = False
-                self._tell(peer.name, HERE, "it speaks again")
 
     def _greet(self, connection: _Connection, peer: _Peer, process: str) -> None:
         if peer.connection:
@@ -134,14 +131,23 @@ class Listener(threading.Thread):
         renewed = peer.process not in ("", process)
         connection.peer, peer.connection = peer, connection
         peer.host, peer.process = connection.host, process
-        if renewed:
-            peer.left = None
-        if renewed and peer.name.startswith("ps"):
-            self._tell(peer.name, LOST, "it is another process than before")
-        elif renewed and not peer.lost:
+        if renewed and peer.worker:
+            peer.left, peer.lost = None, False
             self._tell(peer.name, HERE, "it was replaced")
+        elif renewed:
+            self._tell(peer.name, LOST, "it is another process than before")
+        elif peer.lost:
+            self._give_up(connection)
+
+    def _give_up(self, connection: _Connection) -> None:
+        """A worker that wakes up must not go on with a call that another one does."""
+        with suppress(OSError):
+            connection.socket.send(GIVEN_UP)
+        self._hang_up(connection)
 
     def _hang_up(self, connection: _Connection) -> None:
+        if connection not in self._connections:
+            return
         self._selector.unregister(connection.socket)
         connection.socket.close()
         self._connections.discard(connection)
@@ -162,6 +168,8 @@ class Listener(threading.Thread):
                 self._hang_up(peer.connection)
         for peer, why in self._gone(now):
             peer.lost = True
+            if peer.worker and peer.connection:
+                self._give_up(peer.connection)
             self._tell(peer.name, LOST, why)
         for peer in self._peers.values():
             if peer.worker and peer.lost:

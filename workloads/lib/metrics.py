@@ -23,8 +23,8 @@ class MetricsLog:
         output only.
     :param name: of the file in it, which only this process writes.
     :param stream: stands in for standard output in tests.
-    :raises InputError: the directory cannot be written. Later that is said once, on standard error, and ends nothing: a
-        volume that is full is the next checkpoint's error, and what reports an error must not fail itself.
+    :raises VolumeError: the directory cannot be written. Later that is said once, on standard error, and ends nothing:
+        a volume that is full is the next checkpoint's error, and what reports an error must not fail itself.
     """
 
     def __init__(self, log_dir: Path | None = None, stream: TextIO | None = None, name: str = "metrics.jsonl") -> None:

@@ -95,6 +95,7 @@ def test_cutting_leaves_no_descriptor_open(listening, tmp_path):
     host, port = listening.split(":")
     one, two = socket.socketpair()
     with (tmp_path / "file").open("w"), one, two, socket.create_connection((host, int(port)), 5):
-        before = os.listdir("/proc/self/fd")
+        before = set(os.listdir("/proc/self/fd"))
         assert cut(host, int(port)) == 1
-        assert os.listdir("/proc/self/fd") == before
+        # What tests before this one have left may be closed meanwhile.
+        assert set(os.listdir("/proc/self/fd")) <= before

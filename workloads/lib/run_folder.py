@@ -1,7 +1,7 @@
 """The folder of a run, which outlives its pods, its attempts and the cluster.
 
 RUN/run.json              what its checkpoints are of, and since which epoch they count
-RUN/lease/EPOCH           who may write (lib.lease)
+RUN/lease/EPOCH           which chief may write, RUN/evaluator/EPOCH which evaluator (lib.lease)
 RUN/checkpoints/EPOCH/    checkpoints of one chief's life
 RUN/attempts/ATTEMPT/     events of one submission, and the marks of `Attempt`
 RUN/evaluations.json      what has been judged, RUN/best the best of it (lib.evaluations)
@@ -14,11 +14,12 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from lib import whole_file
-from lib.errors import InputError, StalledError, unwritable
+from lib.errors import InputError, StalledError, VolumeError, unreadable, unwritable
 from lib.evaluations import Evaluations
 from lib.lease import Lease
 
@@ -53,21 +54,27 @@ class Attempt:
         self._ended.unlink(missing_ok=True)
 
     def finish(self) -> None:
-        self._mark(self._ended)
+        """The verdict is given, and stands whether or not this can be written: an evaluator that does not read it ends
+        with the run's other pods."""
+        with suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._ended.touch()
 
     def announce_evaluator(self) -> None:
         """From now on the chief leaves the evaluations to the evaluator.
 
-        :raises InputError: the folder cannot be written, here and in `finish`.
+        :raises VolumeError: the folder cannot be written.
         """
-        self._mark(self._evaluator)
-
-    def _mark(self, file: Path) -> None:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            file.touch()
+            self._evaluator.touch()
         except OSError as error:
             raise unwritable(self.folder, error) from error
+
+    def withdraw_evaluator(self) -> None:
+        """The evaluator cannot judge: the chief does."""
+        with suppress(OSError):
+            self._evaluator.unlink(missing_ok=True)
 
 
 class RunFolder:
@@ -76,7 +83,8 @@ class RunFolder:
     :param path: the folder; made if it is absent.
     :param attempt: name of this submission; a restart of the same one has the same name.
     :param lost: called in a thread, with the reason, when another chief has taken over.
-    :raises InputError: the folder cannot be written.
+    :raises VolumeError: the folder cannot be written.
+    :raises StalledError: its volume does not answer.
     """
 
     def __init__(self, path: Path, attempt: str, lost: Callable[[str], None]) -> None:
@@ -99,18 +107,20 @@ class RunFolder:
         """Decide from what the run goes on.
 
         :param kind: what a checkpoint is of: it fits no run that differs in one of these.
-        :param target: step that the run is to reach, 0 for none. An attempt that finds it reached by one before starts
-            over: what is on record there was trained then.
+        :param target: step that the run is to reach, 0 for none. An attempt that finds it reached by one before, with a
+            verdict, starts over: what is on record there was trained then.
         :param resume: `auto` goes on from the newest checkpoint, `fresh` starts over; within an attempt both go on.
         :returns: folders with checkpoints, the newest first; empty to start at step 0.
-        :raises InputError: the checkpoints are of another kind, or `run.json` is damaged or cannot be written.
-        :raises StalledError: another chief has taken over.
+        :raises InputError: the checkpoints are of another kind.
+        :raises VolumeError: `run.json` is damaged, or cannot be read or written.
+        :raises StalledError: another chief has taken over, or the volume does not answer.
         """
         known = self._known(resume)
         self._since = known.get("since", 1)
         if known.get("attempt") != self.attempt.name:
             newest = max((_newest_step(folder) for folder in self._with_checkpoints()), default=0)
-            if resume == FRESH or (target and newest >= target):
+            before = Attempt(self._path, known.get("attempt", ""))
+            if resume == FRESH or (target and newest >= target and before.ended):
                 self._since = self._lease.epoch
         found = self._with_checkpoints()
         if found and "kind" in known:
@@ -168,10 +178,12 @@ class RunFolder:
         except (ValueError, KeyError, TypeError) as error:
             if resume == FRESH:
                 return {}
-            raise InputError(
+            raise VolumeError(
                 f"{self._file} is damaged ({type(error).__name__}: {error}).",
                 "Remove it to go on from the newest checkpoint, or start over with workloads_state=restarted.",
             ) from error
+        except OSError as error:
+            raise unreadable(self._file, error) from error
 
     def _write(self, known: Mapping[str, object]) -> None:
         try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lib.errors import InputError, StalledError
+from lib.errors import InputError, StalledError, VolumeError
 from lib.run_folder import AUTO, FRESH, Attempt, Checkpoints, RunFolder
 
 KIND = {"model": "mnist", "hidden_units": 100}
@@ -65,8 +65,17 @@ def test_an_attempt_that_finds_its_steps_done_starts_over(tmp_path: Path) -> Non
     life(tmp_path, 100)
     # A chief that was killed between its last checkpoint and its end.
     assert life(tmp_path, 100) == ["000001"]
+    Attempt(tmp_path, "one").finish()
     assert life(tmp_path, 20, attempt="two") == []
     assert life(tmp_path, 20, attempt="three", target=0) == ["000003"]
+
+
+def test_an_attempt_finds_the_verdict_that_one_before_did_not_reach(tmp_path: Path) -> None:
+    """It was stopped, or its volume was full, when all that was left was to evaluate and to export."""
+    life(tmp_path, 100)
+    assert life(tmp_path, 100, attempt="two") == ["000001"]
+    Attempt(tmp_path, "two").finish()
+    assert life(tmp_path, 20, attempt="three") == []
 
 
 def test_more_steps_go_on_where_the_run_ended(tmp_path: Path) -> None:
@@ -170,6 +179,12 @@ def test_a_chief_removes_nothing_of_one_after_it(tmp_path: Path) -> None:
     third.release()
 
 
+def test_a_run_file_that_cannot_be_read_is_no_damaged_one(tmp_path: Path) -> None:
+    (tmp_path / "run.json").mkdir()
+    with pytest.raises(VolumeError, match=r"run\.json cannot be read \(Is a directory\)"):
+        life(tmp_path, 20)
+
+
 @pytest.mark.parametrize("place", ["run", "run/lease"])
 def test_a_folder_that_cannot_be_written_is_refused_with_what_to_do(tmp_path: Path, place: str) -> None:
     (tmp_path / place).parent.mkdir(exist_ok=True)
@@ -200,6 +215,9 @@ def test_chief_and_evaluator_see_each_other(tmp_path: Path) -> None:
     seen.announce_evaluator()
     first.attempt.finish()
     assert (first.attempt.has_evaluator, seen.ended) == (True, True)
+    seen.withdraw_evaluator()
+    assert not first.attempt.has_evaluator
+    seen.announce_evaluator()
     assert not Attempt(tmp_path, "two").has_evaluator
     first.release()
     again = chief(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import NoReturn
 
 from lib.cluster_spec import Cluster
@@ -14,14 +15,20 @@ from lib.preemption import Preemption
 def serve(cluster: Cluster, preemption: Preemption) -> NoReturn:
     """Start TensorFlow's server on this task's port, call the chief, and serve for ever.
 
-    :param preemption: asked to end, the process serves on until the chief lets it go, and exits with 42.
+    :param preemption: asked to end, the process serves on until the chief lets it go, and exits with 42. So does, at
+        once, a worker that was taken for lost: what it would go on with another one does.
     """
     import tensorflow as tf
 
     server = tf.distribute.Server(
         cluster.tensorflow_spec(), job_name=cluster.role, task_index=cluster.index, protocol="grpc", start=True
     )
-    link = Link(cluster)
+
+    def given_up() -> None:
+        print("The chief gave this worker's steps to another while it was silent.", file=sys.stderr, flush=True)
+        os._exit(int(ExitCode.PREEMPTED))
+
+    link = Link(cluster, given_up)
     link.start()
 
     def leave() -> None:

@@ -1,6 +1,6 @@
-"""MNIST from idx files to records.
+"""Labelled images from idx files as records.
 
-python -m training.cnn_ps.write_records IDX_FOLDER RECORDS_FOLDER
+python -m lib.idx_records IDX_FOLDER RECORDS_FOLDER
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from pathlib import Path
 import tensorflow as tf
 
 from lib import idx, record_files
-from training.cnn_ps.data import FILES, idx_sets
 
 SHARDS = 8
 
 
-def write(data_dir: Path, folder: Path) -> None:
+def write(data_dir: Path, folder: Path, pixels: int = 28 * 28) -> None:
     """Write both sets.
 
+    :param pixels: of one image.
     :raises InputError: an idx file is missing or damaged.
     """
-    sets = zip(FILES, idx_sets(data_dir), strict=True)
+    sets = zip(idx.SETS, idx.sets(data_dir, pixels), strict=True)
     record_files.write(folder, {name: list(_records(each)) for name, each in sets}, SHARDS)
 
 
@@ -35,5 +35,13 @@ def _records(labelled: idx.Labelled) -> Iterator[bytes]:
         yield tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString(deterministic=True)
 
 
+def decode(record: tf.Tensor, pixels: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """Image, uint8 [pixels], and label, uint8, of one record, string scalar."""
+    kinds = {"image": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)}
+    found = tf.io.parse_single_example(record, kinds)
+    image = tf.ensure_shape(tf.io.decode_raw(found["image"], tf.uint8), [pixels])
+    return image, tf.cast(found["label"], tf.uint8)
+
+
 if __name__ == "__main__":
-    write(*map(Path, sys.argv[1:]))
+    write(Path(sys.argv[1]), Path(sys.argv[2]))
