@@ -31,7 +31,12 @@ from .template import pod_labels, pod_template
 EXIT_REFUSED = 2
 EXIT_BOUND = 3
 EXIT_DIVERGED = 4
-"""Exit codes of a training: input that cannot work, accuracy below the bound, a loss that is not finite."""
+EXIT_VOLUME = 5
+"""Exit codes of a training: input that cannot work, accuracy below the bound, a loss that is not finite, a volume that
+is full or forbidden or holds what is damaged."""
+
+_HOPELESS = (EXIT_REFUSED, EXIT_BOUND, EXIT_DIVERGED, EXIT_VOLUME)
+"""Of the role that decides: another attempt would end as this one, until somebody has changed something."""
 
 
 def run_object(training: Training, attempt: str, resume: str = "auto") -> Object:
@@ -98,7 +103,7 @@ def _job(training: Training, role: Role, attempt: str, resume: str) -> Object:
     """One Indexed Job per role. A role that is mended is so inside its Job; the others hold state that all need, so
     that their first failure is the Job's, and the JobSet decides. A Job that is alone has nobody to decide for it."""
     decides = role is training.decider
-    refused = [EXIT_REFUSED, EXIT_BOUND, EXIT_DIVERGED] if decides else [EXIT_REFUSED]
+    refused = _HOPELESS if decides else [EXIT_REFUSED]
     stopped = "Ignore" if role.kind.mended or training.shape.back_end == "Job" else "FailJob"
     spec: Object = {
         "completionMode": "Indexed",
@@ -128,7 +133,7 @@ def _on_disruption(action: str) -> Object:
 def failure_policy(training: Training) -> Object:
     """First matching rule wins; no rule means a counted restart, which the last one says in words."""
     policy = ["PodFailurePolicy"]
-    refused = f"exit code ({EXIT_REFUSED}|{EXIT_BOUND}|{EXIT_DIVERGED}) "
+    refused = f"exit code ({'|'.join(map(str, _HOPELESS))}) "
     preempted = [f"exit code {EXIT_STOPPED} ", "condition DisruptionTarget "]
     holders = [role.name for role in training.roles.values() if not role.kind.mended]
     rules: list[Any] = [

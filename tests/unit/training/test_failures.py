@@ -72,6 +72,7 @@ def what_happens(run: Training, role: str, failure: int | str) -> str:
         (2, REFUSED, REFUSED, REFUSED, REFUSED),
         (3, REFUSED, COUNTED, RETRIED, RETRIED),
         (4, REFUSED, COUNTED, RETRIED, RETRIED),
+        (5, REFUSED, COUNTED, RETRIED, RETRIED),
         # Told to stop by SIGTERM (drained, evicted, deleted by hand): saved, not counted.
         (42, RESTARTED, RESTARTED, REPLACED, REPLACED),
         (75, COUNTED, COUNTED, RETRIED, RETRIED),
@@ -96,6 +97,7 @@ def test_what_follows_from_an_exit_on_parameter_servers(
         (1, COUNTED, COUNTED),
         (2, REFUSED, REFUSED),
         (3, COUNTED, REFUSED),
+        (5, COUNTED, REFUSED),
         (42, RESTARTED, RESTARTED),
         ("DisruptionTarget", RESTARTED, RESTARTED),
         (DEADLINE, REFUSED, REFUSED),

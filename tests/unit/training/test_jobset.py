@@ -76,7 +76,7 @@ def test_requests_are_limits_unless_said() -> None:
 @pytest.mark.parametrize(
     ("role", "backoff", "rules"),
     [
-        ("chief", 0, [("FailJob", [2, 3, 4]), ("FailJob", [42]), ("FailJob", "DisruptionTarget")]),
+        ("chief", 0, [("FailJob", [2, 3, 4, 5]), ("FailJob", [42]), ("FailJob", "DisruptionTarget")]),
         ("ps", 0, [("FailJob", [2]), ("FailJob", [42]), ("FailJob", "DisruptionTarget")]),
         ("worker", 6, [("FailJob", [2]), ("Ignore", [42]), ("Ignore", "DisruptionTarget")]),
     ],
