@@ -14,6 +14,7 @@ from engine.pieces import bytes_held
 from engine.step import Counters, make_train_call
 from engine.workload import Workload
 from lib.checkpoint import ChiefCheckpoint, read_model
+from lib.data_digest import digest
 from lib.errors import DivergedError, VolumeError
 from lib.run_folder import RunFolder
 
@@ -26,7 +27,7 @@ class State:
     :param strategy: places the variables.
     :param lanes: number of calls that may be under way at once.
     :param folder: the run's, held by this chief.
-    :raises InputError: the folder's checkpoints are of something else.
+    :raises InputError: the folder's checkpoints are of something else, or a file of the data cannot be read.
     """
 
     def __init__(self, workload: Workload, strategy: tf.distribute.Strategy, lanes: int, folder: RunFolder) -> None:
@@ -42,7 +43,8 @@ class State:
         # Fetched once for a step, it is looked through, and judged batch by batch.
         self._copy = workload.model()
         self._copied: int | None = None
-        kind = {**workload.kind, "optimizer": "adam", "examples": workload.data.count}
+        data = {"examples": workload.data.count, "data": digest(workload.data.files)}
+        kind = {**workload.kind, "optimizer": "adam", **data}
         self._checkpoint = ChiefCheckpoint(
             folder.save_to,
             folder.open(kind, config.train_steps, config.resume),
