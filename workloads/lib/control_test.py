@@ -17,6 +17,8 @@ from lib.cluster_spec import parse
 from lib.control import port
 from lib.listener import HERE, LEAVING, LOST, Listener
 
+pytestmark = pytest.mark.slow  # Most of it waits for silence.
+
 WORKLOADS = Path(__file__).parents[1]
 SERVER = """
 import os, socket
