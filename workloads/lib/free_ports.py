@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import random
 import socket
+from contextlib import ExitStack
+
+# Below the ports that Linux gives to connections (ip_local_port_range: from 32768 on) and that Kubernetes gives to
+# node ports (from 30000 on): a connection of any program would take a port that the kernel chose between test and use.
+PORTS = range(15_000, 30_000)
 
 
 def addresses(count: int) -> list[str]:
     """Loopback addresses whose ports, and the ports after them, were free a moment ago."""
     found: list[str] = []
-    held: list[socket.socket] = []
-    while len(found) < count:
-        one = socket.create_server(("127.0.0.1", 0))
-        held.append(one)
-        number = one.getsockname()[1]
-        try:
-            held.append(socket.create_server(("127.0.0.1", number + 1)))
-        except OSError:
-            continue
-        found.append(f"127.0.0.1:{number}")
-    for each in held:
-        each.close()
+    with ExitStack() as held:
+        for number in random.sample(PORTS[::2], len(PORTS[::2])):
+            if len(found) == count:
+                break
+            try:
+                for each in (number, number + 1):
+                    held.enter_context(socket.create_server(("", each)))
+            except OSError:
+                continue
+            found.append(f"127.0.0.1:{number}")
     return found
