@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import stat
+import subprocess
 import sys
 import uuid
 from pathlib import Path
@@ -133,6 +134,10 @@ class Host:
             self._write(self.run / f"fault.{gpu}", f"{xid}\n")
         with (self.run / "events").open("a", encoding="ascii") as file:
             file.write(f"{gpu} {xid}\n")
+        if self.root == Path("/"):
+            # As the driver writes it into the kernel's log, which all hosts of a lab would have in common.
+            line = f"NVRM: Xid (PCI:0000:{gpu + 1:02x}:00): {xid}, pid='<unknown>', name=<unknown>"
+            subprocess.run(["logger", "--tag", "kernel", line], check=True, timeout=10)
 
     def recover(self, gpu: int) -> None:
         (self.run / f"fault.{gpu}").unlink(missing_ok=True)

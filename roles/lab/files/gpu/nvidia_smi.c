@@ -14,7 +14,7 @@ static const char *const architectures[] = {"", "", "Kepler", "Maxwell", "Pascal
 /* Everything that is shown of a GPU, as text. */
 struct gpu {
     char name[96], uuid[96], serial[32], vbios[32], bus[32], architecture[32], minor[16], persistence[16], state[16], temperature[16];
-    char draw[24], limit[24], total[24], reserved[24], used[24], free[24], uncorrected[24], mig[16], recovery[24], capability[16];
+    char draw[24], limit[24], total[24], reserved[24], used[24], free[24], uncorrected[24], utilization[24], mig[16], recovery[24], capability[16];
     char display[16];
     unsigned int domain, pci_bus, device, pci_id;
     int watts, cap, mib_used, mib_total;
@@ -47,6 +47,7 @@ static void look(nvmlDevice_t device, struct gpu *gpu) {
     nvmlEnableState_t state = NVML_FEATURE_DISABLED;
     nvmlDeviceArchitecture_t architecture = 0;
     nvmlPstates_t performance = NVML_PSTATE_0;
+    nvmlUtilization_t rates = {0};
     nvmlPciInfo_t pci = {0};
     nvmlMemory_v2_t memory = {.version = nvmlMemory_v2};
     nvmlFieldValue_t recovery = {.fieldId = NVML_FI_DEV_GET_GPU_RECOVERY_ACTION};
@@ -78,6 +79,7 @@ static void look(nvmlDevice_t device, struct gpu *gpu) {
     SHOW(gpu->used, result, "%llu MiB", memory.used >> 20);
     SHOW(gpu->free, result, "%llu MiB", memory.free >> 20);
     gpu->mib_used = (int)(memory.used >> 20), gpu->mib_total = (int)(memory.total >> 20);
+    SHOW(gpu->utilization, nvmlDeviceGetUtilizationRates(device, &rates), "%u %%", rates.gpu);
     SHOW(gpu->uncorrected,
          nvmlDeviceGetTotalEccErrors(device, NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC, &errors), "%llu", errors);
     result = nvmlDeviceGetFieldValues(device, 1, &recovery);
@@ -150,9 +152,9 @@ static void xml_gpu(nvmlDevice_t device) {
     printf("\t\t<fb_memory_usage>\n\t\t\t<total>%s</total>\n\t\t\t<reserved>%s</reserved>\n", gpu.total, gpu.reserved);
     printf("\t\t\t<used>%s</used>\n\t\t\t<free>%s</free>\n\t\t</fb_memory_usage>\n", gpu.used, gpu.free);
     puts("\t\t<compute_mode>Default</compute_mode>");
-    puts("\t\t<utilization>\n\t\t\t<gpu_util>0 %</gpu_util>\n\t\t\t<memory_util>0 %</memory_util>\n\t\t</utilization>");
+    printf("\t\t<utilization>\n\t\t\t<gpu_util>%s</gpu_util>\n\t\t</utilization>\n", gpu.utilization);
     puts("\t\t<ecc_mode>\n\t\t\t<current_ecc>Enabled</current_ecc>\n\t\t\t<pending_ecc>Enabled</pending_ecc>\n\t\t</ecc_mode>");
-    puts("\t\t<ecc_errors>\n\t\t\t<volatile>\n\t\t\t\t<sram_uncorrectable>0</sram_uncorrectable>");
+    puts("\t\t<ecc_errors>\n\t\t\t<volatile>");
     printf("\t\t\t\t<dram_uncorrectable>%s</dram_uncorrectable>\n\t\t\t</volatile>\n\t\t</ecc_errors>\n", gpu.uncorrected);
     printf("\t\t<temperature>\n\t\t\t<gpu_temp>%s</gpu_temp>\n\t\t</temperature>\n", gpu.temperature);
     printf("\t\t<gpu_power_readings>\n\t\t\t<power_draw>%s</power_draw>\n", gpu.draw);

@@ -12,7 +12,7 @@ from ansible.module_utils.trainyard.bundle.build import c_library
 from ansible.module_utils.trainyard.bundle.context import Context
 from ansible.module_utils.trainyard.bundle.lock import load
 
-PROJECT = Path(__file__).parents[3]
+PROJECT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
