@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-FACTS = ("gpus", "driver_version", "cuda_version", "library_version", "module_version", "skew", "healthy")
-"""Of what `gpu_info` returns; the rest is Ansible's own."""
+FACTS = ("gpus", "driver", "library_version", "module_version", "skew", "healthy")
+"""Of what `gpu_info` found."""
 
 
 def gpu_hosts(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -20,7 +20,7 @@ def gpu_hosts(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]) -
     for host in hosts:
         known = hostvars[host]
         gpus, shared = known.get("device_plugin_gpus"), known.get("device_plugin_sharing") == "time_slicing"
-        info = known.get("nvidia_driver_info") or {}
+        info = (known.get("ansible_facts") or {}).get("gpus") or {}
         found[str(known.get("kubernetes_node_name") or host)] = {
             "gpus": None if gpus is None else int(gpus),
             "replicas": int(known.get("device_plugin_replicas", 2)) if shared else 1,

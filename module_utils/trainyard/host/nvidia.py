@@ -144,8 +144,7 @@ def _gpu_problems(gpus: Sequence[int], branch: str, open_modules: bool) -> Itera
         named = f"its GPU 10de:{gpu:04x} ({kind.name})"
         if number and number < kind.oldest:
             yield (
-                f"{named} is newer than the driver branch {branch}. "
-                f"Set nvidia_driver_branch to {kind.oldest} or newer."
+                f"{named} is newer than the driver branch {branch}. Set nvidia_driver_branch to {kind.oldest} or newer."
             )
         if number and kind.newest and number > kind.newest:
             yield (

@@ -75,7 +75,7 @@ def gpu_drivers(wanted: Mapping[str, GpuNode]) -> Check:
     silent = [f"the driver of {name} was not asked" for name, each in wanted.items() if not each.asked]
     if skewed or silent:
         return Check("gpu_drivers", FAIL if skewed else UNKNOWN, "; ".join(skewed + silent))
-    versions = sorted({str(each.info.get("driver_version")) for each in wanted.values()})
+    versions = sorted({str(each.info.get("driver")) for each in wanted.values()})
     return Check("gpu_drivers", PASS, f"driver {', '.join(versions)} on {len(wanted)} nodes")
 
 

@@ -11,7 +11,7 @@ from ansible.module_utils.trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
 from plugins.filter.gpus import gpu_hosts
 
-INFO = {"gpus": [{}, {}], "driver_version": "580.95.05", "library_version": "580.95.05", "module_version": "580.95.05"}
+INFO = {"gpus": [{}, {}], "driver": "580.95.05", "library_version": "580.95.05", "module_version": "580.95.05"}
 INFO |= {"skew": False, "healthy": True}
 
 
@@ -88,7 +88,7 @@ def test_the_receipt_shows_gpus_where_there_are_some() -> None:
 
 def test_inventory_and_driver_make_what_is_expected() -> None:
     hostvars = {
-        "w1": {"nvidia_driver_info": {**INFO, "changed": False, "invocation": {}}},
+        "w1": {"ansible_facts": {"gpus": {**INFO, "cuda": "13.0", "source": "nvml"}}},
         "w2": {"kubernetes_node_name": "two", "device_plugin_gpus": 1, "device_plugin_sharing": "time_slicing"},
         "w3": {"device_plugin_sharing": "time_slicing", "device_plugin_replicas": 4},
         "w4": {"device_plugin_replicas": 4, "device_plugin_mig_strategy": "mixed"},
