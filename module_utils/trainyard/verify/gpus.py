@@ -84,9 +84,12 @@ def gpus_offered(wanted: Mapping[str, GpuNode], offers: Mapping[str, tuple[int, 
     wrong, silent, total = [], [], 0
     for name, each in wanted.items():
         capacity = offers.get(name, (0, 0))[0]
+        if each.skew:
+            # Its driver shows none, and it offers none; `gpu_drivers` says so.
+            continue
         if each.gpus is not None and each.asked and len(each.info["gpus"]) != each.gpus:
             wrong.append(f"the driver of {name} shows {len(each.info['gpus'])} GPUs, the inventory says {each.gpus}")
-        elif not each.counted or each.skew:
+        elif not each.counted:
             continue
         elif each.wanted is None:
             silent.append(f"nobody knows how many GPUs {name} has")

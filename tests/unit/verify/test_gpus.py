@@ -68,7 +68,8 @@ def test_what_is_wrong_fails(changes: dict[str, Any], offers: tuple[int, int], n
 
 def test_a_skew_is_named_once_with_its_remedy() -> None:
     skew = {**INFO, "skew": True, "library_version": "580.105.08", "healthy": False}
-    found = results(wanted(info=skew), node(2, 0))
+    skew["gpus"] = []
+    found = results(wanted(info=skew, gpus=2), node(2, 0))
     assert found["gpu_drivers"][0] == FAIL
     assert "w1 has the module 580.95.05 loaded, and the library 580.105.08" in found["gpu_drivers"][1]
     assert "playbooks/gpu_driver.yml" in found["gpu_drivers"][1]
