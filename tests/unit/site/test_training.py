@@ -86,7 +86,8 @@ def test_refused(training: dict[str, Any], key: str, fault: str, remedy: str) ->
 @pytest.mark.parametrize("driver", ["470", "470.256.02", "525.60.11"])
 def test_an_old_driver_is_refused_where_a_gpu_is_asked_for(driver: str) -> None:
     (found,) = refusals({"gpus": 1}, nvidia_driver_version=driver)
-    assert f"driver {driver} is too old for CUDA 12. Use 525.60.13 or newer." in found
+    assert f"driver {driver} is too old for CUDA 12, which needs 525.60.13 or newer." in found
+    assert found.endswith("The nearest that works: driver 525.60.13.")
     assert refusals({}, nvidia_driver_version=driver) == []
 
 
