@@ -172,7 +172,7 @@ def _make(module: AnsibleModule) -> None:
     params = module.params
     artefacts = lock.load(params["lock"])
     cache = Path(params["cache_dir"])
-    store = Store(cache)
+    store = Store(cache, remembers=not module.check_mode)
     context = Context(Path(params["project"]).resolve(), cache, params["debian_mirror"])
     delivered = Path(params["delivered"]) if params["delivered"] else None
     assembly = Assembly(artefacts, params["artefacts"], store, context, params["source"], params["also"], delivered)
@@ -211,7 +211,7 @@ def _make(module: AnsibleModule) -> None:
 
                 def remove() -> None:
                     with store.locked(lambda: None):
-                        sweep.remove(paths, context)
+                        sweep.remove(paths, store, context)
 
                 steps.append(Step(what, remove))
         before = {name: assembly.keys[name][:16] for name in assembly.manifests}

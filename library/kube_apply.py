@@ -18,12 +18,32 @@ options:
     type: path
     required: true
   manifest:
-    description: Paths of manifests with any number of YAML documents, applied in the given order.
+    description: Paths of manifests with any number of YAML documents, applied in the given order after O(definitions).
     type: list
     elements: path
     default: []
+  patches:
+    description:
+      - Changes to objects of O(manifest), merged as Kubernetes' strategic merge does it, mappings by key and lists of
+        things with names by name.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      kind:
+        description: Kind of the object.
+        type: str
+        required: true
+      name:
+        description: Name of the object.
+        type: str
+        required: true
+      patch:
+        description: What is merged into it.
+        type: dict
+        required: true
   definitions:
-    description: Objects given inline, applied after those of O(manifest).
+    description: Objects given inline.
     type: list
     elements: dict
     default: []
@@ -78,6 +98,8 @@ EXAMPLES = r"""
   kube_apply:
     kubeconfig: /var/lib/trainyard/kubeconfig
     manifest: [/var/cache/trainyard/calico-vxlan.yaml]
+    patches:
+      - {kind: DaemonSet, name: calico-node, patch: {spec: {updateStrategy: {type: OnDelete}}}}
     wait_for:
       - {kind: DaemonSet, namespace: kube-system, name: calico-node, condition: RolledOut}
       - {kind: Node, condition: Ready}
@@ -102,6 +124,7 @@ from ansible.module_utils.trainyard.core.runner import run_plan
 from ansible.module_utils.trainyard.kube.api import KubeError, Object, documents
 from ansible.module_utils.trainyard.kube.apply import Wait, plan_objects, unreachable_plan, wait_for
 from ansible.module_utils.trainyard.kube.kubeconfig import connect
+from ansible.module_utils.trainyard.kube.patch import patched
 
 WAIT_SPEC = {
     "kind": {"type": "str", "required": True},
@@ -110,17 +133,23 @@ WAIT_SPEC = {
     "api_version": {"type": "str"},
     "condition": {"type": "str", "required": True},
 }
+PATCH_SPEC = {
+    "kind": {"type": "str", "required": True},
+    "name": {"type": "str", "required": True},
+    "patch": {"type": "dict", "required": True},
+}
 ARGUMENT_SPEC = {
     "kubeconfig": {"type": "path", "required": True},
     "manifest": {"type": "list", "elements": "path", "default": []},
+    "patches": {"type": "list", "elements": "dict", "default": [], "options": PATCH_SPEC},
     "definitions": {"type": "list", "elements": "dict", "default": []},
     "wait_for": {"type": "list", "elements": "dict", "default": [], "options": WAIT_SPEC},
     "timeout": {"type": "int", "default": 180},
 }
 
 
-def read_objects(paths: list[str], definitions: list[Object]) -> list[Object]:
-    """Objects of manifest files, then the inline ones."""
+def read_objects(paths: list[str]) -> list[Object]:
+    """Objects of manifest files."""
     objects: list[Object] = []
     for path in paths:
         try:
@@ -131,7 +160,7 @@ def read_objects(paths: list[str], definitions: list[Object]) -> list[Object]:
                 f"The manifest {path} cannot be read: {error.strerror}.",
                 remedy="Build the bundle first, or name another file.",
             ) from error
-    return objects + definitions
+    return objects
 
 
 def main() -> None:
@@ -148,11 +177,12 @@ def main() -> None:
 
     def make_plan() -> Plan:
         try:
-            objects = read_objects(params["manifest"], params["definitions"])
+            read = patched(read_objects(params["manifest"]), params["patches"], ", ".join(params["manifest"]))
         except TrainyardError as error:
             if not module.check_mode:
                 raise
             return not_planned(params["definitions"], error)
+        objects = [*params["definitions"], *read]
         try:
             return plan_objects(connect(params["kubeconfig"]), objects, timeout=params["timeout"])
         except KubeError as error:

@@ -45,7 +45,7 @@ WRITTEN = {
     "workload": "own",
     "run": "records-written",
     "code": {"repository": "workloads", "artefact": "image_workloads"},
-    "command": "python -m training.cnn_ps.write_records /data /out/mnist-records",
+    "command": "python -m lib.idx_records /data /out/mnist-records",
     "data": DATA,
     "worker": {"volumes": [{"name": "out", "mount": "/out", "claim": "datasets", "read_only": False}]},
 }

@@ -87,7 +87,7 @@ class Config:
     )
     patience: int = flag(
         0,
-        "evaluations without a better accuracy after which the run ends before train_steps; 0: never",
+        "evaluations without a better accuracy after which the run ends before train_steps, with its best; 0: never",
         lambda n: n >= 0,
         "0 or more",
     )

@@ -11,7 +11,8 @@ import tensorflow as tf
 
 from engine.evaluate import evaluate
 from engine.workload import Model, Workload
-from lib.errors import ExitCode, InputError
+from lib.checkpoint import read_model
+from lib.errors import ExitCode
 from lib.evaluations import Evaluations
 from lib.metrics import MetricsLog
 from lib.run_folder import Attempt, Checkpoints
@@ -63,7 +64,7 @@ def _judge(
     alive = functools.partial(watchdog.beat, "evaluating", step)
     alive()
     try:
-        _load(model, checkpoint)
+        read_model(model, checkpoint)
         score = evaluate(model, workload.data, alive)
         account = evaluations.add(step, score.accuracy, checkpoint)
     except (FileNotFoundError, tf.errors.NotFoundError, tf.errors.DataLossError, tf.errors.OutOfRangeError) as error:
@@ -72,15 +73,3 @@ def _judge(
         return
     log.emit("evaluate", step=step, **dataclasses.asdict(score), best_step=account.best_step)
     log.scalars("eval", step, accuracy=score.accuracy, loss=score.loss)
-
-
-def _load(model: Model, checkpoint: Path) -> None:
-    try:
-        status = tf.train.Checkpoint(model=model).read(str(checkpoint))
-        status.assert_existing_objects_matched()
-        status.expect_partial()
-    except (AssertionError, ValueError, tf.errors.InvalidArgumentError) as error:
-        raise InputError(
-            f"{checkpoint} does not fit this training ({str(error).splitlines()[0]}).",
-            "Give evaluator and chief the same flags.",
-        ) from error

@@ -48,7 +48,8 @@ def test_a_run_that_learns_no_more_ends_early_and_well(processes, evaluator):
         assert by_chief == [200, 400, 600]
     by_all = judged(processes) if evaluator else by_chief
     assert len(by_all) >= 3 and by_all[-1] == end["step"]
-    assert steps(processes.logs / "best") == [by_all[0]]
+    assert steps(processes.logs / "best") == [by_all[0]] == [end["accuracy_step"]]
+    assert [event["step"] for event in processes.events("export")] == [by_all[0]]
     curve = [step for step, name, _ in shown(processes.logs / "attempts/first/eval") if name == "accuracy"]
     assert curve == by_all
 

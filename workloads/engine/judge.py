@@ -48,14 +48,14 @@ class Judge:
         """A checkpoint is there: evaluate it, unless that was done, and see whether it was one too many.
 
         :param path: without the endings of its files.
-        :raises ToldToStop: the process was asked to end, here and in `accuracy`.
+        :raises ToldToStop: the process was asked to end, here and in `_accuracy`.
         """
         evaluations = self._folder.evaluations
         if not self._folder.attempt.has_evaluator and evaluations.read().step < step:
-            self.accuracy(step, path)
+            self._accuracy(step, path)
         self.out_of_patience = 0 < self._patience <= evaluations.read().without_gain
 
-    def accuracy(self, step: int, path: str) -> float:
+    def _accuracy(self, step: int, path: str) -> float:
         """Held-out accuracy at the present step, which is saved. No step may be under way.
 
         Where there is an evaluator, it keeps the account of what was judged, and draws its curve.
@@ -71,6 +71,26 @@ class Judge:
                 self._log.scalars("eval", step, accuracy=score.accuracy, loss=score.loss)
         return self._evaluated[1]
 
+    def result(self, step: int, path: str, *, early: bool) -> tuple[int, float]:
+        """Step and held-out accuracy of the model that the run ends with, which `State.export` of that step writes: the
+        last one, or of a run that ends early the best, of equals the first.
+
+        :param early: whether it ends for want of patience; it has become worse since the best, or no better.
+        :raises ToldToStop: the process was asked to end.
+        :raises VolumeError: the best one cannot be read.
+        """
+        last = self._accuracy(step, path)
+        self._wait_for_evaluator(step)
+        if early:
+            evaluations = self._folder.evaluations
+            known = evaluations.read()
+            # Of the last one the evaluator may not know yet.
+            if known.best_accuracy >= last and known.best_step != step:
+                self.begin("reading the best checkpoint", step)
+                self._state.take(known.best_step, evaluations.best(known))
+                return known.best_step, known.best_accuracy
+        return step, last
+
     def begin(self, activity: str, step: int) -> None:
         """Something that follows the last checkpoint begins, or goes on.
 
@@ -80,12 +100,12 @@ class Judge:
             raise ToldToStop
         self._watchdog.beat(activity, step)
 
-    def wait_for_evaluator(self, step: int) -> None:
+    def _wait_for_evaluator(self, step: int) -> None:
         """The verdict does not hang on it: whatever is wrong with the evaluator, the wait has an end."""
         deadline = time.monotonic() + _EVALUATOR_SECONDS
         with suppress(VolumeError, StalledError):
             while self._folder.attempt.has_evaluator and time.monotonic() < deadline:
-                self._watchdog.beat("waiting for the evaluator", step)
+                self.begin("waiting for the evaluator", step)
                 if self._folder.evaluations.read().step >= step:
                     return
                 time.sleep(_LOOK_SECONDS)

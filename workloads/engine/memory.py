@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,13 @@ class InMemory:
     :param load: TensorFlow operations that read the training set, as tensors whose first dimension is `count`. They run
         on the workers, so the graph should hold paths, not data.
     :param load_held_out: reads the held-out set, as arrays of equal first dimension.
+    :param files: those that both read, always in the same order.
     """
 
     count: int
     load: Callable[[], tuple[tf.Tensor, ...]]
     load_held_out: Callable[[], tuple[np.ndarray, ...]]
+    files: Sequence[Path]
 
     def source(self) -> tf.data.Dataset:
         """The whole training set, for ever; read once."""

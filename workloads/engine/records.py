@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,10 @@ class Records:
     @property
     def count(self) -> int:
         return self.training.count
+
+    @property
+    def files(self) -> list[Path]:
+        return [file for each in (self.training, self.held_out_set) for file in (each.places, *each.shards)]
 
     def source(self) -> tf.data.Dataset:
         """Where each record begins, for ever; 16 bytes for each, read once."""

@@ -40,5 +40,5 @@ def workload(config: Config, inputs: int = 16, examples: int = 64) -> Workload:
     """Examples whose class is the place of their only one; as many to train on as are held out."""
     labels: np.ndarray = np.arange(examples, dtype=np.int32) % CLASSES
     arrays = (np.eye(inputs, dtype=np.float32)[labels], labels)
-    data = InMemory(examples, lambda: tuple(map(tf.constant, arrays)), lambda: arrays)
+    data = InMemory(examples, lambda: tuple(map(tf.constant, arrays)), lambda: arrays, files=())
     return Workload(config, lambda: Linear(inputs), data, {"model": f"linear {inputs}"})

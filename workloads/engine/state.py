@@ -13,8 +13,9 @@ from engine.optimizer import Adam
 from engine.pieces import bytes_held
 from engine.step import Counters, make_train_call
 from engine.workload import Workload
-from lib.checkpoint import ChiefCheckpoint
-from lib.errors import DivergedError
+from lib.checkpoint import ChiefCheckpoint, read_model
+from lib.data_digest import digest
+from lib.errors import DivergedError, VolumeError
 from lib.run_folder import RunFolder
 
 CHIEF_DEVICE = "/job:chief/replica:0/task:0/device:CPU:0"
@@ -29,7 +30,7 @@ class State:
     :param lanes: number of calls that may be under way at once.
     :param folder: the run's, held by this chief.
     :param io_device: TensorFlow's name of the device that reads and writes files.
-    :raises InputError: the folder's checkpoints are of something else.
+    :raises InputError: the folder's checkpoints are of something else, or a file of the data cannot be read.
     """
 
     def __init__(
@@ -52,7 +53,8 @@ class State:
         # Fetched once for a step, it is looked through, and judged batch by batch.
         self._copy = workload.model()
         self._copied: int | None = None
-        kind = {**workload.kind, "optimizer": "adam", "examples": workload.data.count}
+        data = {"examples": workload.data.count, "data": digest(workload.data.files)}
+        kind = {**workload.kind, "optimizer": "adam", **data}
         self._checkpoint = ChiefCheckpoint(
             folder.save_to,
             folder.open(kind, config.train_steps, config.resume),
@@ -92,9 +94,26 @@ class State:
         self._fetch(step)
         return evaluate(self._copy, self._data, alive)
 
+    def take(self, step: int, checkpoint: Path) -> None:
+        """Read the copy of the model from a checkpoint, for `export`; the variables stay as they are.
+
+        :param step: of the checkpoint.
+        :raises VolumeError: it cannot be read.
+        """
+        self._copied = None
+        try:
+            read_model(self._copy, checkpoint, _CHIEF_DEVICE)
+        except tf.errors.OpError as error:
+            raise VolumeError(
+                f"{checkpoint} cannot be read ({str(error).splitlines()[0]}).",
+                "Set patience to 0 to go on from the last checkpoint, or start over with workloads_state=restarted.",
+            ) from error
+        self._copied = step
+
     def export(self, step: int) -> Path:
         """Write the model for those who use it, and return its folder.
 
+        :param step: number of steps that were applied, or that of the checkpoint that was taken.
         :raises VolumeError: the run's folder cannot be written.
         :raises StalledError: another chief has taken over.
         """

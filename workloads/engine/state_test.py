@@ -3,10 +3,13 @@
 import pytest
 
 from engine.config import Config
+from lib import idx_files
 from lib.errors import InputError
+from lib.run_folder import RunFolder
+from training.mnist_ps import main as mnist_ps
 
 tf = pytest.importorskip("tensorflow")
-from engine import sample  # noqa: E402
+from engine import sample, state  # noqa: E402
 from engine.evaluate import evaluate  # noqa: E402
 from engine.optimizer import Adam  # noqa: E402
 from engine.step import Counters, make_train_call  # noqa: E402
@@ -168,3 +171,22 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path):
     Small().checkpoint(tmp_path).save(0)
     with pytest.raises(InputError, match=r"does not fit this training.*workloads_state=restarted"):
         Small(inputs=17).checkpoint(tmp_path).restore()
+
+
+def test_another_data_set_of_the_same_size_is_refused_by_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(state, "_CHIEF_DEVICE", "/job:localhost")
+
+    def live(data_dir):
+        folder = RunFolder(tmp_path / "run", "one", print)
+        try:
+            one = mnist_ps.workload(mnist_ps.Config(data_dir=data_dir))
+            state.State(one, tf.distribute.get_strategy(), 1, folder).save(0)
+        finally:
+            folder.release()
+
+    live(idx_files.write(tmp_path / "one"))
+    live(idx_files.write(tmp_path / "moved"))
+    images = idx_files.write(tmp_path / "other") / "train-images-idx3-ubyte"
+    images.write_bytes(images.read_bytes()[:-1] + b"\1")
+    with pytest.raises(InputError, match=r"checkpoints with data [0-9a-f]{16}, and [0-9a-f]{16} is asked for"):
+        live(tmp_path / "other")

@@ -107,8 +107,11 @@ class _Training:
 
     @property
     def finished(self) -> bool:
-        done = bool(self._config.train_steps) and self._step >= self._config.train_steps
-        return done or self._judge.out_of_patience
+        return self._all_done or self._judge.out_of_patience
+
+    @property
+    def _all_done(self) -> bool:
+        return bool(self._config.train_steps) and self._step >= self._config.train_steps
 
     def restore(self) -> None:
         """Continue from the newest checkpoint, if there is one. A chief that was ended between a checkpoint and its
@@ -197,22 +200,23 @@ class _Training:
 
         :raises ToldToStop: before the verdict.
         """
-        accuracy = self._judge.accuracy(*self._saved)
+        early = self._judge.out_of_patience and not self._all_done
+        step, accuracy = self._judge.result(*self._saved, early=early)
         bound = self._config.accuracy_bound
         code = ExitCode.BOUND_NOT_REACHED if bound and accuracy < bound else ExitCode.TRAINED
         if code == ExitCode.TRAINED:
             self._judge.begin("exporting", self._step)
-            self._log.emit("export", step=self._step, path=str(self._state.export(self._step)))
-        self._judge.wait_for_evaluator(self._step)
+            self._log.emit("export", step=step, path=str(self._state.export(step)))
         self._log.emit(
             "end",
             step=self._step,
             steps_total=self._config.train_steps,
             steps_repeated=self._repeated,
-            stopped_early=self._judge.out_of_patience,
+            stopped_early=early,
             seconds=time.time() - started,
             steps_per_second=(self._step - self._start) / self._loop_seconds if self._loop_seconds else 0.0,
             accuracy=accuracy,
+            accuracy_step=step,
             accuracy_bound=bound,
             result="no_bound" if not bound else "passed" if code == ExitCode.TRAINED else "failed",
         )

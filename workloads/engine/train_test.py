@@ -15,6 +15,7 @@ from lib.errors import ExitCode, VolumeError
 tf = pytest.importorskip("tensorflow")
 from engine import judge, sample, state, train  # noqa: E402
 from engine.config import Config  # noqa: E402
+from engine.evaluate import Score  # noqa: E402
 from lib.metrics import MetricsLog  # noqa: E402
 from lib.run_folder import Attempt, RunFolder, steps  # noqa: E402
 from lib.watchdog import Watchdog  # noqa: E402
@@ -118,6 +119,54 @@ def test_a_run_without_patience_left_does_no_more_steps(chief):
     assert [(event["step"], event["stopped_early"]) for event in chief.events("end", "second")] == [(8, True)]
     assert chief.live(**{**flags, "patience": 2}, attempt="third") == ExitCode.TRAINED
     assert [event["step"] for event in chief.events("end", "third")] == [12]
+
+
+@pytest.fixture
+def scores(monkeypatch):
+    """The accuracies that evaluations find, one after the other."""
+    found = []
+    monkeypatch.setattr(state, "evaluate", lambda *_: Score(found.pop(0), 1.0, 64))
+    return found
+
+
+def answers(checkpoint):
+    """What the sample's model says of its sixteen inputs with the parameters of a checkpoint."""
+    return tf.nn.softmax(tf.train.load_variable(str(checkpoint), "model/kernel/.ATTRIBUTES/VARIABLE_VALUE")).numpy()
+
+
+PATIENT = {"train_steps": 1000, "checkpoint_every": 4, "patience": 1}
+
+
+def test_a_run_that_ends_early_ends_with_its_best(chief, scores):
+    scores.extend([0.5, 0.9, 0.7])
+    assert chief.live(**PATIENT, accuracy_bound=0.8) == ExitCode.TRAINED
+    (end,) = chief.events("end")
+    assert (end["step"], end["accuracy"], end["accuracy_step"], end["result"]) == (12, 0.9, 8, "passed")
+    assert chief.steps("export") == [8]
+    serve = tf.saved_model.load(str(chief.path / "export")).signatures["serving_default"]
+    exported = serve(inputs=tf.eye(16))["probabilities"].numpy()
+    assert exported == pytest.approx(answers(chief.path / "best/ckpt-8"), abs=1e-6)
+    assert exported != pytest.approx(answers(chief.path / "checkpoints/000001/ckpt-12"), abs=1e-6)
+
+
+def test_a_run_that_does_all_its_steps_ends_with_its_last(chief, scores):
+    scores.extend([0.9, 0.7])
+    assert chief.live(**{**PATIENT, "train_steps": 8}, accuracy_bound=0.8) == ExitCode.BOUND_NOT_REACHED
+    (end,) = chief.events("end")
+    assert (end["accuracy"], end["accuracy_step"], end["stopped_early"]) == (0.7, 8, False)
+    # So does one whose chief was killed before the verdict, and finds it judged.
+    scores.append(0.7)
+    assert chief.live(**{**PATIENT, "train_steps": 8}, accuracy_bound=0.8) == ExitCode.BOUND_NOT_REACHED
+    assert chief.events("end")[-1]["accuracy_step"] == 8 and not chief.events("end")[-1]["stopped_early"]
+
+
+def test_a_run_whose_best_is_lost_is_not_judged_by_its_last(chief, scores):
+    scores.extend([0.9, 0.7, 0.7])
+    assert chief.live(Told(2, lambda: len(chief.events("evaluate"))), **PATIENT) == ExitCode.PREEMPTED
+    (chief.path / "best/ckpt-4.index").unlink()
+    with pytest.raises(VolumeError, match=r"best/ckpt-4 cannot be read .* Set patience to 0"):
+        chief.live(**PATIENT)
+    assert chief.events("end") == [] and not (chief.path / "export").exists()
 
 
 def test_a_full_volume_is_named_and_the_checkpoint_before_stays(chief, monkeypatch):

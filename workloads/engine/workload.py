@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.config import Config
@@ -38,6 +39,10 @@ class Data(Protocol):
     @property
     def count(self) -> int:
         """Number of training examples."""
+
+    @property
+    def files(self) -> Sequence[Path]:
+        """Those that hold both sets, always in the same order: by them a run knows its data from another."""
 
     def source(self) -> tf.data.Dataset:
         """Made once on every worker; each call of the chief takes one element of it."""

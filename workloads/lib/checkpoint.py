@@ -1,4 +1,4 @@
-"""Checkpoints that only the chief reads and writes."""
+"""Checkpoints that only the chief writes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,26 @@ from lib.run_folder import steps
 
 KEEP = 3
 """Older checkpoints are the fallback when the newest was cut off by a power failure."""
+
+
+def read_model(model: tf.Module, checkpoint: Path, io_device: str | None = None) -> None:
+    """Give a model in this process's memory the parameters of a checkpoint.
+
+    :param checkpoint: its path without the endings of its files.
+    :param io_device: TensorFlow's name of this process's device, where it has others.
+    :raises InputError: it is of another model.
+    :raises tf.errors.OpError: it is gone or damaged.
+    """
+    options = tf.train.CheckpointOptions(experimental_io_device=io_device)
+    try:
+        status = tf.train.Checkpoint(model=model).read(str(checkpoint), options)
+        status.assert_existing_objects_matched()
+        status.expect_partial()
+    except (AssertionError, ValueError, tf.errors.InvalidArgumentError) as error:
+        raise InputError(
+            f"{checkpoint} does not fit this training ({str(error).splitlines()[0]}).",
+            "Give evaluator and chief the same flags.",
+        ) from error
 
 
 class ChiefCheckpoint:

@@ -52,6 +52,7 @@ class Link(threading.Thread):
         self._hello = f"hello {cluster.role} {cluster.index} {uuid.uuid4().hex}\n".encode()
         self._connection: socket.socket | None = None
         self._leaving = threading.Event()
+        self._said_leaving = False
         self._released = threading.Event()
 
     def leave(self) -> None:
@@ -60,16 +61,23 @@ class Link(threading.Thread):
         self._leaving.set()
         if connection := self._connection:
             with suppress(OSError):
-                connection.sendall(b"leaving\n")
-            self._released.wait(GRACE_SECONDS)
+                self._say_leaving(connection)
+        self._released.wait(GRACE_SECONDS)
 
     def run(self) -> None:
-        while not self._leaving.is_set():
+        last = False
+        while not (last or self._said_leaving):
+            # One that is told to stop while its connection is broken calls once more: the chief may need it.
+            last = self._leaving.is_set()
             with suppress(OSError), socket.create_connection(self._chief, _CONNECT_SECONDS) as connection:
                 self._talk(connection)
             self._connection = None
             self._leaving.wait(_RETRY_SECONDS)
         self._released.set()
+
+    def _say_leaving(self, connection: socket.socket) -> None:
+        connection.sendall(b"leaving\n")
+        self._said_leaving = True
 
     def _talk(self, connection: socket.socket) -> None:
         """Say what is to be said until the chief hangs up or does not answer."""
@@ -78,6 +86,8 @@ class Link(threading.Thread):
         connection.settimeout(BEAT_SECONDS)
         connection.sendall(self._hello)
         self._connection = connection
+        if self._leaving.is_set():
+            self._say_leaving(connection)
         while True:
             try:
                 said = connection.recv(LINE_BYTES)

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -66,6 +66,10 @@ class Cluster:
     def news(self, seconds=10):
         return self.told.get(timeout=seconds)[:2]
 
+    def break_connections(self):
+        for connection in list(self.listener._connections):
+            connection.socket.shutdown(socket.SHUT_RDWR)
+
     @staticmethod
     def until(true):
         deadline = time.monotonic() + 20
@@ -98,8 +102,7 @@ def test_a_leaving_ps_serves_on_until_the_chief_hangs_up(cluster):
     assert ps.poll() is None, "it went before the chief had saved"
     cluster.listener.stop()
     cluster.listener.join()
-    for connection in cluster.listener._connections:
-        connection.socket.close()
+    cluster.break_connections()
     assert ps.wait(5) == 42
 
 
@@ -132,8 +135,7 @@ def test_a_server_that_nobody_listens_to_leaves_at_once(cluster):
     cluster.listener.stop()
     cluster.listener.join()
     cluster.listener._server.close()
-    for connection in cluster.listener._connections:
-        connection.socket.close()
+    cluster.break_connections()
     begun = time.monotonic()
     ps.terminate()
     assert ps.wait(10) == 42
@@ -169,18 +171,21 @@ def test_a_worker_that_was_given_up_is_not_taken_back(cluster, monkeypatch):
     with cluster.connect(b"hello worker 0 first\n") as worker:
         assert cluster.news() == ("worker 0", LOST)
         assert worker.recv(100) == b"lost\n" and worker.recv(100) == b""
-    # The network was away, not the process.
     with cluster.connect(b"hello worker 0 first\n") as worker:
         assert worker.recv(100) == b"lost\n" and worker.recv(100) == b""
     assert cluster.told.empty()
 
 
-def test_a_short_break_loses_nobody(cluster):
-    cluster.start("ps")
-    for connection in list(cluster.listener._connections):
-        connection.socket.shutdown(socket.SHUT_RDWR)
+def test_a_short_break_loses_nobody_even_if_it_is_told_to_stop_meanwhile(cluster):
+    ps = cluster.start("ps")
+    cluster.break_connections()
     with pytest.raises(queue.Empty):
         cluster.news(4)
+    cluster.break_connections()
+    ps.terminate()
+    assert cluster.news() == ("ps 0", LEAVING)
+    time.sleep(1)
+    assert ps.poll() is None
 
 
 def test_a_ps_that_is_another_process_is_lost(cluster):
@@ -204,12 +209,9 @@ def test_a_ps_that_is_another_process_is_lost(cluster):
 def test_what_is_no_line_of_ours_changes_nothing_and_is_hung_up_on(cluster, monkeypatch, lines):
     monkeypatch.setattr(listener, "HELLO_SECONDS", 1.0)
     cluster.start("ps")
-    with cluster.connect() as stranger:
-        try:
-            stranger.sendall(lines)
-            assert stranger.recv(1) == b""
-        except ConnectionError:
-            pass  # hung up on in the middle of its line
+    with cluster.connect() as stranger, suppress(ConnectionError):  # hung up on in the middle of its line
+        stranger.sendall(lines)
+        assert stranger.recv(1) == b""
     assert cluster.told.empty()
     assert cluster.listener.missing() == ["worker 0", "worker 1"]
 

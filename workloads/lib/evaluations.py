@@ -57,6 +57,10 @@ class Evaluations:
             raise unreadable(self._file, error) from error
         return known if known.since == self._since else Account(self._since)
 
+    def best(self, account: Account) -> Path:
+        """Path of the copy of the best checkpoint, without the endings of its files."""
+        return self._best / f"ckpt-{account.best_step}"
+
     def add(self, step: int, accuracy: float, checkpoint: Path) -> Account:
         """Count an evaluation, and keep a copy of the checkpoint if it is the best. Of equals the first is the best; a
         step that is not after the last one counts no more.
@@ -81,7 +85,7 @@ class Evaluations:
         except OSError as error:
             raise unwritable(self._file.parent, error) from error
         for old in self._best.glob("ckpt-*"):
-            if old.stem != f"ckpt-{known.best_step}":
+            if old.stem != self.best(known).name:
                 old.unlink(missing_ok=True)
         return known
 

@@ -61,6 +61,10 @@ class Labelled:
             )
         return cls(folder / images, folder / labels, pixels, count)
 
+    @property
+    def files(self) -> tuple[Path, Path]:
+        return self.images, self.labels
+
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
         """Images, uint8 [count, pixels], and labels, uint8 [count]."""
         images = np.fromfile(self.images, np.uint8, offset=_IMAGES_HEADER).reshape(-1, self.pixels)

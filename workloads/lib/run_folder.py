@@ -106,7 +106,7 @@ class RunFolder:
     def open(self, kind: Mapping[str, object], target: int, resume: str) -> list[Path]:
         """Decide from what the run goes on.
 
-        :param kind: what a checkpoint is of: it fits no run that differs in one of these.
+        :param kind: what a checkpoint is of: it fits no run that differs in what was noted of it.
         :param target: step that the run is to reach, 0 for none. An attempt that finds it reached by one before, with a
             verdict, starts over: what is on record there was trained then.
         :param resume: `auto` goes on from the newest checkpoint, `fresh` starts over; within an attempt both go on.
@@ -193,7 +193,8 @@ class RunFolder:
 
     def _compare(self, known: Mapping[str, object], kind: Mapping[str, object]) -> None:
         wanted = json.loads(json.dumps(dict(kind)))
-        for name in sorted({*known, *wanted}):
+        # What an older program did not note is not compared; from now on it is noted.
+        for name in sorted(known):
             if known.get(name) != wanted.get(name):
                 raise InputError(
                     f"This run has checkpoints with {name} {known.get(name)}, and {wanted.get(name)} is asked for.",

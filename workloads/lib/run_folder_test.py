@@ -92,6 +92,15 @@ def test_checkpoints_of_another_model_are_refused_by_name(tmp_path: Path) -> Non
     assert life(tmp_path, 10, attempt="four", resume=FRESH, hidden_units=50) == []
 
 
+def test_what_was_not_noted_when_the_run_began_is_not_compared_until_it_is(tmp_path: Path) -> None:
+    life(tmp_path, 20)
+    assert life(tmp_path, 40, attempt="two", data="1f") == ["000001"]
+    with pytest.raises(InputError, match="data 1f, and 2e"):
+        life(tmp_path, 60, attempt="three", data="2e")
+    with pytest.raises(InputError, match="data 1f, and None"):
+        life(tmp_path, 60, attempt="three")
+
+
 def test_one_that_was_overtaken_may_not_write(tmp_path: Path) -> None:
     first = chief(tmp_path)
     first.open(KIND, 100, AUTO)

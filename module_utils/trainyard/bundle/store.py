@@ -1,7 +1,8 @@
 """The content-addressed store of the bundle, one folder per artefact, outside the checkout.
 
 A folder appears whole or not at all: it is built beside the store and renamed into it, with a manifest of the
-SHA-256 of every file. A folder whose files do not match its manifest any more is thrown away and built again.
+SHA-256 of every file. A folder whose files do not match its manifest any more is thrown away and built again. Files are
+hashed again when their inodes say that they may have changed: a bundle has gigabytes, and is looked at in every run.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +23,26 @@ MANIFEST = "artefact.json"
 CHUNK = 1 << 20
 LOCK_TIMEOUT = 3600
 """Seconds to wait for another run: a bundle from nothing takes half an hour."""
+CLOCK_SECONDS = 2.0
+"""A file may be written again after it was hashed, and its inode have the same times, for a tick of the kernel's clock;
+network file systems have whole seconds."""
+
+Inodes = dict[str, list[int]]
+"""Size, times of the last change of content and of inode in nanoseconds, and number, by relative path."""
 
 
 class Store:
     """Artefacts by name and key below one folder, which the first write makes.
 
     :param root: the cache directory.
+    :param remembers: note what was hashed, so that it is not hashed again while its inodes are the same.
     """
 
-    def __init__(self, root: str | Path) -> None:
+    def __init__(self, root: str | Path, *, remembers: bool = True) -> None:
         self.root = Path(root)
         self.folder = self.root / "artefacts"
         self.work = self.root / "work"
+        self._hashed, self._remembers = self.root / "hashed", remembers
 
     def path(self, name: str, key: str) -> Path:
         return self.folder / f"{name}-{key[:16]}"
@@ -47,12 +57,41 @@ class Store:
         manifest = read_manifest(path)
         if manifest is None or manifest.get("key") != key:
             return None
-        if _files(path) - {MANIFEST} != set(manifest["files"]):
-            return None
-        for relative, expected in manifest["files"].items():
-            if not _matches(path / relative, expected):
+        try:
+            inodes = _inodes(path)
+            if inodes.keys() - {MANIFEST} != manifest["files"].keys():
                 return None
+            if self._known(path) == inodes:
+                return manifest
+            begin = time.time()
+            for relative, expected in manifest["files"].items():
+                if inodes[relative][0] != expected["size"] or sha256(path / relative) != expected["sha256"]:
+                    return None
+        except OSError:
+            return None
+        if self._remembers and begin - max(inode[2] for inode in inodes.values()) / 1e9 > CLOCK_SECONDS:
+            self._remember(path, inodes)
         return manifest
+
+    def _known(self, path: Path) -> Inodes:
+        """The inodes of an artefact when its files were hashed; empty where that is not known."""
+        try:
+            return dict(json.loads((self._hashed / path.name).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return {}
+
+    def _remember(self, path: Path, inodes: Inodes) -> None:
+        with suppress(OSError):  # a store that one may only read
+            self._hashed.mkdir(exist_ok=True)
+            # Another run may read it meanwhile.
+            part = self._hashed / f"{path.name}.{os.getpid()}"
+            part.write_text(json.dumps(inodes), encoding="utf-8")
+            part.replace(self._hashed / path.name)
+
+    def remove(self, path: Path) -> None:
+        """Remove an artefact's folder."""
+        shutil.rmtree(path)
+        (self._hashed / path.name).unlink(missing_ok=True)
 
     def manifests(self, name: str) -> list[dict[str, Any]]:
         """The manifests of an artefact under all its keys, newest first."""
@@ -126,11 +165,14 @@ def sha256(path: Path) -> str:
 
 def _files(folder: Path) -> set[str]:
     """Relative paths of the files below a folder; links have no content of their own."""
-    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and not path.is_symlink()}
+    return set(_inodes(folder))
 
 
-def _matches(path: Path, expected: dict[str, Any]) -> bool:
-    try:
-        return path.stat().st_size == expected["size"] and sha256(path) == expected["sha256"]
-    except OSError:
-        return False
+def _inodes(folder: Path) -> Inodes:
+    """Of the files below a folder; links have no content of their own."""
+    found = {}
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            seen = path.stat()
+            found[str(path.relative_to(folder))] = [seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns, seen.st_ino]
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -35,8 +34,8 @@ def stale(store: Store, keep: Iterable[Path], days: int, now: float | None = Non
     return sorted(path for path in set(found) - set(keep) if path.stat().st_mtime < limit)
 
 
-def remove(paths: Iterable[Path], context: Context) -> None:
+def remove(paths: Iterable[Path], store: Store, context: Context) -> None:
     """Remove folders, and the layers in the builds' storage that no image has any more."""
     for path in paths:
-        shutil.rmtree(path)
+        store.remove(path)
     image.prune(context)

@@ -12,7 +12,7 @@ from ..kube.api import Api, KubeError
 from ..kube.patient import OUTAGE_SECONDS, PatientApi
 from . import record, state
 from .bounds import Bounds
-from .jobset import EXIT_BOUND, EXIT_DIVERGED, EXIT_REFUSED
+from .jobset import EXIT_BOUND, EXIT_DIVERGED, EXIT_REFUSED, EXIT_VOLUME
 from .logs import KeptLogs, last, outcome, progress_line, summary
 from .model import Training
 from .names import API_VERSIONS
@@ -27,6 +27,8 @@ REMEDIES = {
     EXIT_REFUSED: "The training refused its input; its last line says what. Change workloads_trainings.",
     EXIT_BOUND: "Raise train_steps, or lower accuracy_bound, in workloads_trainings.",
     EXIT_DIVERGED: "The loss is not a finite number any more: lower learning_rate in workloads_trainings.",
+    EXIT_VOLUME: "Make room on the run's volume, or mend what its last line names; the same call goes on from the last "
+    "checkpoint.",
     75: "The run made no progress: see the logs of the other roles, and the state of their nodes.",
     137: "It was killed, most often for memory: raise limits.memory in workloads_trainings.",
 }

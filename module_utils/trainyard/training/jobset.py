@@ -31,7 +31,15 @@ from .template import pod_labels, pod_template
 EXIT_REFUSED = 2
 EXIT_BOUND = 3
 EXIT_DIVERGED = 4
-"""Exit codes of a training: input that cannot work, accuracy below the bound, a loss that is not finite."""
+EXIT_VOLUME = 5
+"""Exit codes of a training: input that cannot work, accuracy below the bound, a loss that is not finite, a volume that
+is full or forbidden or holds what is damaged."""
+
+_HOPELESS = (EXIT_REFUSED, EXIT_BOUND, EXIT_DIVERGED, EXIT_VOLUME)
+"""Of the role that decides: another attempt would end as this one, until somebody has changed something."""
+
+_NO_LIMIT = 2**31 - 1
+"""Kubernetes' own stand-in for no back-off limit: the largest that the field holds."""
 
 
 def run_object(training: Training, attempt: str, resume: str = "auto") -> Object:
@@ -96,18 +104,18 @@ def _spec(training: Training, attempt: str, resume: str) -> Object:
 
 def _job(training: Training, role: Role, attempt: str, resume: str) -> Object:
     """One Indexed Job per role. A role that is mended is so inside its Job; the others hold state that all need, so
-    that their first failure is the Job's, and the JobSet decides. A Job that is alone has nobody to decide for it."""
+    that their first failure is the Job's, and the JobSet decides. A Job that is alone has nobody to decide for it. One
+    that the run does not need never fails: no rule and no limit ends it."""
     decides = role is training.decider
-    refused = [EXIT_REFUSED, EXIT_BOUND, EXIT_DIVERGED] if decides else [EXIT_REFUSED]
+    refused = _HOPELESS if decides else [EXIT_REFUSED]
     stopped = "Ignore" if role.kind.mended or training.shape.back_end == "Job" else "FailJob"
+    rules = [_on_exit(stopped, [EXIT_STOPPED]), _on_disruption(stopped)]
     spec: Object = {
         "completionMode": "Indexed",
         "completions": role.replicas,
         "parallelism": role.replicas,
-        "backoffLimit": training.worker_retries if role.kind.mended else 0,
-        "podFailurePolicy": {
-            "rules": [_on_exit("FailJob", refused), _on_exit(stopped, [EXIT_STOPPED]), _on_disruption(stopped)]
-        },
+        "backoffLimit": _backoff_limit(training, role),
+        "podFailurePolicy": {"rules": [_on_exit("FailJob", refused), *rules] if role.kind.needed else rules},
         "template": pod_template(training, role.name, attempt, resume),
     }
     if decides and role.replicas > 1:
@@ -115,6 +123,12 @@ def _job(training: Training, role: Role, attempt: str, resume: str) -> Object:
     if decides and training.timeout:
         spec["activeDeadlineSeconds"] = training.timeout
     return spec
+
+
+def _backoff_limit(training: Training, role: Role) -> int:
+    if not role.kind.needed:
+        return _NO_LIMIT
+    return training.worker_retries if role.kind.mended else 0
 
 
 def _on_exit(action: str, codes: Sequence[int]) -> Object:
@@ -128,7 +142,7 @@ def _on_disruption(action: str) -> Object:
 def failure_policy(training: Training) -> Object:
     """First matching rule wins; no rule means a counted restart, which the last one says in words."""
     policy = ["PodFailurePolicy"]
-    refused = f"exit code ({EXIT_REFUSED}|{EXIT_BOUND}|{EXIT_DIVERGED}) "
+    refused = f"exit code ({'|'.join(map(str, _HOPELESS))}) "
     preempted = [f"exit code {EXIT_STOPPED} ", "condition DisruptionTarget "]
     holders = [role.name for role in training.roles.values() if not role.kind.mended]
     rules: list[Any] = [

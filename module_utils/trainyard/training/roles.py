@@ -34,6 +34,7 @@ class RoleKind:
     :param reads_data: mounts the training's data.
     :param writes_run: mounts the run's folder.
     :param mended: a pod that fails is started again in its place; else its failure restarts the whole run.
+    :param needed: whether the run needs it; else it is started again as often as it fails, and that ends nothing.
     :param decides: the exit of its first pod is that of the run, where no role above it decides.
     :param clean_exits: exit codes that are no failure of a run that has ended.
     :param grace: seconds from SIGTERM to SIGKILL.
@@ -48,6 +49,7 @@ class RoleKind:
     reads_data: bool = False
     writes_run: bool = False
     mended: bool = False
+    needed: bool = True
     decides: bool = False
     clean_exits: frozenset[int | str] = _SERVED
     grace: int = GRACE_SECONDS
@@ -86,7 +88,14 @@ TOPOLOGIES: Mapping[str, Topology] = {
             "ps": RoleKind(MANY),
             "worker": RoleKind(MANY, usual=2, reads_data=True, mended=True, computes=True),
             "evaluator": RoleKind(
-                ONE_OR_NONE, usual=0, reads_data=True, writes_run=True, mended=True, member=False, shares=True
+                ONE_OR_NONE,
+                usual=0,
+                reads_data=True,
+                writes_run=True,
+                mended=True,
+                needed=False,
+                member=False,
+                shares=True,
             ),
         },
         probed="ps",

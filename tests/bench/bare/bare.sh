@@ -1,8 +1,10 @@
 #!/bin/sh
 # Runs a program in the file system of an image that containerd has, as a process like any other: no pod, no limits.
-# bare.sh IMAGE FOLDER NAME=VALUE... < PROGRAM, on a node as root. FOLDER is made and removed.
+# bare.sh IMAGE FOLDER NAME=VALUE... < PROGRAM, on a node as root. A folder whose name begins with FOLDER is made and removed.
 set -eu
-image=$1 root=$2
+image=$1
+# containerd knows the place of a mount for a while after it is gone: a new one each time.
+root=$(mktemp -d "$2.XXXXXX")
 shift 2
 
 away() {
@@ -10,10 +12,8 @@ away() {
     ctr --namespace=k8s.io images unmount --rm "$root" >/dev/null 2>&1 || true
     rmdir "$root" 2>/dev/null || true
 }
-away
 trap away EXIT
 
-mkdir -p "$root"
 ctr --namespace=k8s.io images mount --rw "$image" "$root" >/dev/null
 for each in proc dev sys tmp opt/trainyard/code; do mkdir -p "$root/$each"; done
 mount -t proc proc "$root/proc"

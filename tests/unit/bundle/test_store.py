@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -47,24 +48,66 @@ def test_reading_makes_no_folder(tmp_path) -> None:
     assert not (tmp_path / "cache").exists()
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda path: (path / "folder/file").write_bytes(b"c0ntent"),
-        lambda path: (path / "folder/file").write_bytes(b"content and more"),
-        lambda path: (path / "folder/file").unlink(),
-        lambda path: (path / "folder/more").write_bytes(b""),
-        lambda path: (path / "artefact.json").unlink(),
-        lambda path: (path / "artefact.json").write_text("{"),
-        lambda path: (path / "artefact.json").write_text("[]"),
-    ],
-    ids=["other content", "longer", "file gone", "one more", "manifest gone", "half a manifest", "other manifest"],
-)
+DAMAGES = [
+    lambda path: (path / "folder/file").write_bytes(b"c0ntent"),
+    lambda path: (path / "folder/file").write_bytes(b"content and more"),
+    lambda path: (path / "folder/file").unlink(),
+    lambda path: (path / "folder/more").write_bytes(b""),
+    lambda path: (path / "artefact.json").unlink(),
+    lambda path: (path / "artefact.json").write_text("{"),
+    lambda path: (path / "artefact.json").write_text("[]"),
+]
+IDS = ["other content", "longer", "file gone", "one more", "manifest gone", "half a manifest", "other manifest"]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=IDS)
 def test_damage_is_noticed_and_repaired(made, damage: Any) -> None:
     damage(made.path("tool", KEY))
     assert made.read("tool", KEY) is None
     made.add("tool", KEY, build)
     assert made.read("tool", KEY)
+
+
+@pytest.fixture
+def hashed(made, monkeypatch) -> Store:
+    """With an artefact that was read before, at a time when its files were no longer new."""
+    monkeypatch.setattr(store, "CLOCK_SECONDS", -1)
+    assert made.read("tool", KEY)
+    time.sleep(0.05)  # Several ticks of the kernel's clock, which the times of files are from.
+    return made
+
+
+def test_what_has_not_changed_is_not_hashed_again(hashed, monkeypatch) -> None:
+    monkeypatch.setattr(store, "sha256", lambda path: pytest.fail(f"{path} is hashed again"))
+    assert Store(hashed.root).read("tool", KEY)
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=IDS)
+def test_damage_is_noticed_after_it_was_read(hashed, damage: Any) -> None:
+    damage(hashed.path("tool", KEY))
+    assert hashed.read("tool", KEY) is None
+
+
+def test_damage_is_noticed_although_the_times_of_the_file_are_put_back(hashed) -> None:
+    file = hashed.path("tool", KEY) / "folder/file"
+    before = file.stat()
+    file.write_bytes(b"c0ntent")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert file.stat().st_mtime_ns == before.st_mtime_ns
+    assert hashed.read("tool", KEY) is None
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+def test_nothing_is_noted_of_new_files_or_in_check_mode(made, monkeypatch, remembers) -> None:
+    monkeypatch.setattr(store, "CLOCK_SECONDS", 2 if remembers else -1)
+    assert Store(made.root, remembers=remembers).read("tool", KEY)
+    assert not (made.root / "hashed").exists()
+
+
+def test_what_is_noted_goes_with_the_artefact(hashed) -> None:
+    assert list((hashed.root / "hashed").iterdir())
+    hashed.remove(hashed.path("tool", KEY))
+    assert list((hashed.root / "hashed").iterdir()) == []
 
 
 def test_a_key_that_begins_alike_is_another(made) -> None:
@@ -149,7 +192,7 @@ def test_only_what_is_old_and_belongs_to_no_entry_is_removed(tmp_path) -> None:
     os.utime(made.folder / "tool-new", (86400 * 9, 86400 * 9))
     found = sweep.stale(made, keep, days=2, now=86400 * 10)
     assert [path.name for path in found] == ["tool-old", "tool"]
-    sweep.remove(found, Context(tmp_path, made.root, ""))
+    sweep.remove(found, made, Context(tmp_path, made.root, ""))
     assert sweep.stale(made, keep, days=2, now=86400 * 10) == []
     assert all(path.exists() for path in keep)
     assert sweep.stale(Store(tmp_path / "absent"), keep, days=2) == []

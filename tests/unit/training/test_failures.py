@@ -36,6 +36,8 @@ def job_end(run: Training, role: str, failure: int | str) -> tuple[str, str, str
             found = f"{pod} has condition {failure}"
         if found:
             return rule["action"], "PodFailurePolicy", f"{found} matching {rule['action']} rule at index {number}"
+    if spec["backoffLimit"] == 2**31 - 1:
+        return "Ignore", "", ""
     if spec["backoffLimit"]:
         return "Count", "", ""
     return "FailJob", "BackoffLimitExceeded", "Job has reached the specified backoff limit"
@@ -68,15 +70,16 @@ def what_happens(run: Training, role: str, failure: int | str) -> str:
     ("failure", "chief", "ps", "worker", "evaluator"),
     [
         (0, ENDED, "nothing", "nothing", "nothing"),
-        (1, COUNTED, COUNTED, RETRIED, RETRIED),
-        (2, REFUSED, REFUSED, REFUSED, REFUSED),
-        (3, REFUSED, COUNTED, RETRIED, RETRIED),
-        (4, REFUSED, COUNTED, RETRIED, RETRIED),
+        (1, COUNTED, COUNTED, RETRIED, REPLACED),
+        (2, REFUSED, REFUSED, REFUSED, REPLACED),
+        (3, REFUSED, COUNTED, RETRIED, REPLACED),
+        (4, REFUSED, COUNTED, RETRIED, REPLACED),
+        (5, REFUSED, COUNTED, RETRIED, REPLACED),
         # Told to stop by SIGTERM (drained, evicted, deleted by hand): saved, not counted.
         (42, RESTARTED, RESTARTED, REPLACED, REPLACED),
-        (75, COUNTED, COUNTED, RETRIED, RETRIED),
-        (137, COUNTED, COUNTED, RETRIED, RETRIED),
-        (143, COUNTED, COUNTED, RETRIED, RETRIED),
+        (75, COUNTED, COUNTED, RETRIED, REPLACED),
+        (137, COUNTED, COUNTED, RETRIED, REPLACED),
+        (143, COUNTED, COUNTED, RETRIED, REPLACED),
         ("DisruptionTarget", RESTARTED, RESTARTED, REPLACED, REPLACED),
         (DEADLINE, REFUSED, REFUSED, REFUSED, REFUSED),
     ],
@@ -96,6 +99,7 @@ def test_what_follows_from_an_exit_on_parameter_servers(
         (1, COUNTED, COUNTED),
         (2, REFUSED, REFUSED),
         (3, COUNTED, REFUSED),
+        (5, COUNTED, REFUSED),
         (42, RESTARTED, RESTARTED),
         ("DisruptionTarget", RESTARTED, RESTARTED),
         (DEADLINE, REFUSED, REFUSED),

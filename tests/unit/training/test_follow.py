@@ -98,6 +98,7 @@ def test_a_chief_that_is_replaced_without_counting(tmp_path: Path) -> None:
         (2, "refused its input"),
         (3, "Raise train_steps, or lower accuracy_bound"),
         (4, "lower learning_rate"),
+        (5, "same call goes on"),
         (75, "made no progress"),
         (137, "raise limits.memory"),
         (42, ""),

@@ -76,13 +76,16 @@ def test_requests_are_limits_unless_said() -> None:
 @pytest.mark.parametrize(
     ("role", "backoff", "rules"),
     [
-        ("chief", 0, [("FailJob", [2, 3, 4]), ("FailJob", [42]), ("FailJob", "DisruptionTarget")]),
+        ("chief", 0, [("FailJob", [2, 3, 4, 5]), ("FailJob", [42]), ("FailJob", "DisruptionTarget")]),
         ("ps", 0, [("FailJob", [2]), ("FailJob", [42]), ("FailJob", "DisruptionTarget")]),
         ("worker", 6, [("FailJob", [2]), ("Ignore", [42]), ("Ignore", "DisruptionTarget")]),
+        # Neither killed for memory, nor refused, nor evicted does it end anything: the run goes on without it.
+        ("evaluator", 2**31 - 1, [("Ignore", [42]), ("Ignore", "DisruptionTarget")]),
     ],
 )
 def test_pod_failures_by_role(role: str, backoff: int, rules: list) -> None:
-    spec = job(role)
+    changes = {"evaluator": {}, "logs": {"claim": "training"}} if role == "evaluator" else {}
+    spec = job(role, **changes)
     found = [
         (
             rule["action"],

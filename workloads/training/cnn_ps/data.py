@@ -23,4 +23,4 @@ def mnist(data_dir: Path) -> InMemory | Records:
             training, held_out = (record_files.RecordSet.open(folder, name) for name in idx.SETS)
             return Records(training, held_out, functools.partial(idx_records.decode, pixels=SIDE * SIDE))
     images, others = idx.sets(data_dir, SIDE * SIDE)
-    return InMemory(images.count, images.tensors, others.arrays)
+    return InMemory(images.count, images.tensors, others.arrays, [*images.files, *others.files])

@@ -17,4 +17,4 @@ def mnist(data_dir: Path) -> InMemory:
     :raises InputError: a file is missing or damaged.
     """
     training, held_out = idx.sets(data_dir, PIXELS)
-    return InMemory(training.count, training.tensors, held_out.arrays)
+    return InMemory(training.count, training.tensors, held_out.arrays, [*training.files, *held_out.files])

@@ -1,0 +1,67 @@
+"""Changes to the objects of somebody else's manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..core.errors import TrainyardError
+from .api import Object, describe
+
+
+def patched(objects: Iterable[Object], patches: Sequence[Mapping[str, Any]], source: str) -> list[Object]:
+    """The objects of a manifest with patches merged in.
+
+    As in Kubernetes' strategic merge, mappings are merged by key and lists of things with names by name; every other
+    value is replaced.
+
+    :param patches: `kind`, `name` and `patch` of each.
+    :param source: what the objects are from, for the error.
+    :raises TrainyardError: a patch is for an object or a container that is not there.
+    """
+    result = list(objects)
+    for one in patches:
+        place = next((i for i, obj in enumerate(result) if _is(obj, one)), None)
+        if place is None:
+            raise _unknown(f"{one['kind']} {one['name']}", source)
+        try:
+            result[place] = _merged(result[place], one["patch"])
+        except KeyError as error:
+            raise _unknown(f"container {error.args[0]} in {describe(result[place])}", source) from error
+    return result
+
+
+def _is(obj: Object, patch: Mapping[str, Any]) -> bool:
+    return obj.get("kind") == patch["kind"] and (obj.get("metadata") or {}).get("name") == patch["name"]
+
+
+def _unknown(what: str, source: str) -> TrainyardError:
+    return TrainyardError(f"{source} has no {what}.", remedy="Name the manifest of a release that has it.")
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Object:
+    both = {**below, **above}
+    for key in below.keys() & above.keys():
+        one, other = below[key], above[key]
+        if isinstance(one, Mapping) and isinstance(other, Mapping):
+            both[key] = _merged(one, other)
+        elif _named(one) and _named(other):
+            both[key] = _merged_by_name(one, other, may_add=key not in ("containers", "initContainers"))
+    return both
+
+
+def _named(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, Mapping) and "name" in item for item in value)
+
+
+def _merged_by_name(below: list[Object], above: list[Object], *, may_add: bool) -> list[Object]:
+    """What is there keeps its place; what is new comes last. A container that is new would have no image."""
+    both = {item["name"]: item for item in below}
+    for item in above:
+        if item["name"] in both:
+            both[item["name"]] = _merged(both[item["name"]], item)
+        elif may_add:
+            both[item["name"]] = item
+        else:
+            raise KeyError(item["name"])
+    return list(both.values())

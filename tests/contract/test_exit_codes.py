@@ -1,0 +1,34 @@
+"""What the trainings exit with is known to what runs them, and to the pages that people read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from ansible.module_utils.trainyard.training.follow import REMEDIES
+from ansible.module_utils.trainyard.training.jobset import failure_policy
+from ansible.module_utils.trainyard.training.roles import EXIT_STOPPED
+
+from lib.errors import ExitCode
+from tests.unit.training.samples import training
+
+ENDS = {ExitCode.BAD_INPUT, ExitCode.BOUND_NOT_REACHED, ExitCode.DIVERGED, ExitCode.VOLUME}
+"""Another attempt would end the same way."""
+
+
+def test_codes_that_another_attempt_does_not_change_fail_the_run() -> None:
+    (refused,) = failure_policy(training())["rules"][0]["onJobFailureMessagePatterns"]
+    failed = {code for code in ExitCode if re.search(refused, f"failed with exit code {code:d} matching")}
+    assert failed == ENDS and ExitCode.PREEMPTED == EXIT_STOPPED
+
+
+def test_whoever_reads_of_a_failed_run_is_told_what_to_do() -> None:
+    assert ENDS | {ExitCode.STALLED} <= set(REMEDIES)
+
+
+@pytest.mark.parametrize("page", ["docs/troubleshooting.md", "workloads/engine/README.md"])
+def test_every_failure_has_a_row(root: Path, page: str) -> None:
+    text = (root / page).read_text(encoding="utf-8")
+    rows = {int(number) for number in re.findall(r"^\| (?:chief exits with |a role exits with )?(\d+) \|", text, re.M)}
+    assert ENDS | {ExitCode.PREEMPTED, ExitCode.STALLED} <= rows

@@ -1,0 +1,55 @@
+"""Patches of somebody else's manifest."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.kube.patch import patched
+
+ENV = [{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}]
+POD = {"containers": [{"name": "node", "env": ENV}, {"name": "other"}], "tolerations": [{"operator": "Exists"}]}
+NODE = {
+    "kind": "DaemonSet",
+    "metadata": {"name": "node", "namespace": "n"},
+    "spec": {"template": {"metadata": {}, "spec": POD}},
+}
+SERVICE = {"kind": "Service", "metadata": {"name": "node"}}
+
+
+def patch(pod: dict[str, Any], **other: Any) -> dict[str, Any]:
+    return {"kind": "DaemonSet", "name": "node", "patch": {"spec": {"template": {"spec": pod}}}, **other}
+
+
+def test_named_things_are_merged_in_place_or_come_last() -> None:
+    before = copy.deepcopy(NODE)
+    env = [{"name": "C", "value": "3"}, {"name": "A", "value": "2"}]
+    service, node = patched([SERVICE, NODE], [patch({"containers": [{"name": "node", "env": env}]})], "calico.yaml")
+    assert service == SERVICE
+    first, second = node["spec"]["template"]["spec"]["containers"]
+    assert first["env"] == [{"name": "A", "value": "2"}, ENV[1], {"name": "C", "value": "3"}]
+    assert second == {"name": "other"}
+    assert before == NODE
+
+
+def test_other_lists_and_values_are_replaced() -> None:
+    (node,) = patched([NODE], [patch({"tolerations": [{"key": "a"}], "priority": 1})], "calico.yaml")
+    assert node["spec"]["template"]["spec"] == {**POD, "tolerations": [{"key": "a"}], "priority": 1}
+    assert node["spec"]["template"]["metadata"] == {}
+
+
+@pytest.mark.parametrize(
+    ("objects", "given", "missing"),
+    [
+        ([SERVICE], patch({}), "calico.yaml has no DaemonSet node"),
+        ([NODE], patch({}, name="agent"), "calico.yaml has no DaemonSet agent"),
+        ([NODE], patch({"containers": [{"name": "gone"}]}), "calico.yaml has no container gone in DaemonSet n/node"),
+    ],
+)
+def test_a_patch_without_its_object_is_refused(
+    objects: list[dict[str, Any]], given: dict[str, Any], missing: str
+) -> None:
+    with pytest.raises(TrainyardError, match=missing):
+        patched(objects, [given], "calico.yaml")
