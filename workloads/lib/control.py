@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
@@ -32,6 +33,9 @@ GIVEN_UP = b"lost\n"
 
 _CONNECT_SECONDS = 2.0
 _RETRY_SECONDS = 1.0
+_HEARD_SECONDS = 1.0
+"""What was sent is only known to have come when the connection goes on for so long: one that the other end has closed
+takes a line, and breaks off at once."""
 
 
 def port(cluster: Cluster) -> int:
@@ -52,7 +56,7 @@ class Link(threading.Thread):
         self._hello = f"hello {cluster.role} {cluster.index} {uuid.uuid4().hex}\n".encode()
         self._connection: socket.socket | None = None
         self._leaving = threading.Event()
-        self._said_leaving = False
+        self._said_leaving: float | None = None
         self._released = threading.Event()
 
     def leave(self) -> None:
@@ -65,19 +69,20 @@ class Link(threading.Thread):
         self._released.wait(GRACE_SECONDS)
 
     def run(self) -> None:
-        last = False
-        while not (last or self._said_leaving):
+        last = heard = False
+        while not (last or heard):
             # One that is told to stop while its connection is broken calls once more: the chief may need it.
             last = self._leaving.is_set()
             with suppress(OSError), socket.create_connection(self._chief, _CONNECT_SECONDS) as connection:
                 self._talk(connection)
             self._connection = None
+            heard = self._said_leaving is not None and time.monotonic() - self._said_leaving > _HEARD_SECONDS
             self._leaving.wait(_RETRY_SECONDS)
         self._released.set()
 
     def _say_leaving(self, connection: socket.socket) -> None:
         connection.sendall(b"leaving\n")
-        self._said_leaving = True
+        self._said_leaving = time.monotonic()
 
     def _talk(self, connection: socket.socket) -> None:
         """Say what is to be said until the chief hangs up or does not answer."""
