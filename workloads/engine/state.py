@@ -29,7 +29,7 @@ class State:
     :param strategy: places the variables.
     :param lanes: number of calls that may be under way at once.
     :param folder: the run's, held by this chief.
-    :param io_device: TensorFlow's name of the device that reads and writes files.
+    :param io_device: TensorFlow's name of the device that reads and writes files; empty for the chief's own.
     :raises InputError: the folder's checkpoints are of something else, or a file of the data cannot be read.
     """
 
@@ -39,10 +39,10 @@ class State:
         strategy: tf.distribute.Strategy,
         lanes: int,
         folder: RunFolder,
-        io_device: str = CHIEF_DEVICE,
+        io_device: str = "",
     ) -> None:
         config = workload.config
-        self._data, self._folder, self._io_device = workload.data, folder, io_device
+        self._data, self._folder, self._io_device = workload.data, folder, io_device or CHIEF_DEVICE
         with strategy.scope():
             self._model = workload.model()
             adam = Adam(self._model.parameters(), strategy, config.learning_rate, config.decay_steps)
@@ -102,7 +102,7 @@ class State:
         """
         self._copied = None
         try:
-            read_model(self._copy, checkpoint, _CHIEF_DEVICE)
+            read_model(self._copy, checkpoint, self._io_device)
         except tf.errors.OpError as error:
             raise VolumeError(
                 f"{checkpoint} cannot be read ({str(error).splitlines()[0]}).",
