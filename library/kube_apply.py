@@ -42,6 +42,10 @@ options:
         description: What is merged into it.
         type: dict
         required: true
+      source:
+        description: What names the manifest that has the object, such as a variable, for the error when it has not.
+        type: str
+        default: manifest
   definitions:
     description: Objects given inline.
     type: list
@@ -137,6 +141,7 @@ PATCH_SPEC = {
     "kind": {"type": "str", "required": True},
     "name": {"type": "str", "required": True},
     "patch": {"type": "dict", "required": True},
+    "source": {"type": "str", "default": "manifest"},
 }
 ARGUMENT_SPEC = {
     "kubeconfig": {"type": "path", "required": True},
@@ -177,7 +182,7 @@ def main() -> None:
 
     def make_plan() -> Plan:
         try:
-            read = patched(read_objects(params["manifest"]), params["patches"], ", ".join(params["manifest"]))
+            read = patched(read_objects(params["manifest"]), params["patches"])
         except TrainyardError as error:
             if not module.check_mode:
                 raise

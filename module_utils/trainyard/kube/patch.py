@@ -9,25 +9,24 @@ from ..core.errors import TrainyardError
 from .api import Object, describe
 
 
-def patched(objects: Iterable[Object], patches: Sequence[Mapping[str, Any]], source: str) -> list[Object]:
+def patched(objects: Iterable[Object], patches: Sequence[Mapping[str, Any]]) -> list[Object]:
     """The objects of a manifest with patches merged in.
 
     As in Kubernetes' strategic merge, mappings are merged by key and lists of things with names by name; every other
     value is replaced.
 
-    :param patches: `kind`, `name` and `patch` of each.
-    :param source: what the objects are from, for the error.
+    :param patches: `kind`, `name` and `patch` of each, and `source`, which names the manifest in an error.
     :raises TrainyardError: a patch is for an object or a container that is not there.
     """
     result = list(objects)
     for one in patches:
         place = next((i for i, obj in enumerate(result) if _is(obj, one)), None)
         if place is None:
-            raise _unknown(f"{one['kind']} {one['name']}", source)
+            raise _unknown(f"{one['kind']} {one['name']}", one["source"])
         try:
             result[place] = _merged(result[place], one["patch"])
         except KeyError as error:
-            raise _unknown(f"container {error.args[0]} in {describe(result[place])}", source) from error
+            raise _unknown(f"container {error.args[0]} in {describe(result[place])}", one["source"]) from error
     return result
 
 

@@ -20,13 +20,14 @@ SERVICE = {"kind": "Service", "metadata": {"name": "node"}}
 
 
 def patch(pod: dict[str, Any], **other: Any) -> dict[str, Any]:
-    return {"kind": "DaemonSet", "name": "node", "patch": {"spec": {"template": {"spec": pod}}}, **other}
+    changes = {"spec": {"template": {"spec": pod}}}
+    return {"kind": "DaemonSet", "name": "node", "patch": changes, "source": "calico_manifest", **other}
 
 
 def test_named_things_are_merged_in_place_or_come_last() -> None:
     before = copy.deepcopy(NODE)
     env = [{"name": "C", "value": "3"}, {"name": "A", "value": "2"}]
-    service, node = patched([SERVICE, NODE], [patch({"containers": [{"name": "node", "env": env}]})], "calico.yaml")
+    service, node = patched([SERVICE, NODE], [patch({"containers": [{"name": "node", "env": env}]})])
     assert service == SERVICE
     first, second = node["spec"]["template"]["spec"]["containers"]
     assert first["env"] == [{"name": "A", "value": "2"}, ENV[1], {"name": "C", "value": "3"}]
@@ -35,7 +36,7 @@ def test_named_things_are_merged_in_place_or_come_last() -> None:
 
 
 def test_other_lists_and_values_are_replaced() -> None:
-    (node,) = patched([NODE], [patch({"tolerations": [{"key": "a"}], "priority": 1})], "calico.yaml")
+    (node,) = patched([NODE], [patch({"tolerations": [{"key": "a"}], "priority": 1})])
     assert node["spec"]["template"]["spec"] == {**POD, "tolerations": [{"key": "a"}], "priority": 1}
     assert node["spec"]["template"]["metadata"] == {}
 
@@ -43,13 +44,17 @@ def test_other_lists_and_values_are_replaced() -> None:
 @pytest.mark.parametrize(
     ("objects", "given", "missing"),
     [
-        ([SERVICE], patch({}), "calico.yaml has no DaemonSet node"),
-        ([NODE], patch({}, name="agent"), "calico.yaml has no DaemonSet agent"),
-        ([NODE], patch({"containers": [{"name": "gone"}]}), "calico.yaml has no container gone in DaemonSet n/node"),
+        ([SERVICE], patch({}), "calico_manifest has no DaemonSet node"),
+        ([NODE], patch({}, name="agent"), "calico_manifest has no DaemonSet agent"),
+        (
+            [NODE],
+            patch({"containers": [{"name": "gone"}]}),
+            "calico_manifest has no container gone in DaemonSet n/node",
+        ),
     ],
 )
 def test_a_patch_without_its_object_is_refused(
     objects: list[dict[str, Any]], given: dict[str, Any], missing: str
 ) -> None:
     with pytest.raises(TrainyardError, match=missing):
-        patched(objects, [given], "calico.yaml")
+        patched(objects, [given])
