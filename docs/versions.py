@@ -14,6 +14,7 @@ MADE_FROM = {
     "go_programs": "Go modules, hashes in go.sum",
     "go_module_files": "Go module, hash in go.sum",
     "c_program": "C source of this repository",
+    "c_library": "C source of this repository",
     "deb": "the programs above, in the vendor's layout",
     "debian_packages": "Debian's signed archive",
     "apt_repository": "the packages above",

@@ -148,6 +148,21 @@ def test_what_a_site_lists_is_made_with_the_rest_of_it(variables: dict[str, Any]
     assert sorted(found) == sorted(also)
 
 
+def test_a_mirror_gets_what_hosts_with_gpus_need() -> None:
+    loader = DataLoader()
+    role: dict[str, Any] = {"groups": {"gpu_nodes": ["w1"]}, "hostvars": {"w1": {}}}
+    for file in ("vars/main.yml", "defaults/main.yml"):
+        role |= loader.load_from_file(str(ROOT / "roles/bundle" / file), trusted_as_template=True)
+    found = {
+        supply: Templar(loader=loader, variables={**role, "supply": supply}).template(role["bundle_artefacts_also"])
+        for supply in ("mirror", "vendors")
+    }
+    assert found == {"mirror": ["apt_repository_gpu", "image_nvidia_device_plugin"], "vendors": []}
+    locked = read_yaml(ROOT / "bundle.lock.yml")["artefacts"]
+    usual, larger = (locked[name]["packages"] for name in ("apt_repository", "apt_repository_gpu"))
+    assert larger == [*usual, "artefact:deb_nvidia_container_toolkit/"]
+
+
 def test_artefacts_of_the_catalogue_are_made_before_they_are_pushed() -> None:
     needed = {image["artefact"] for image in _images()}
     (play,) = read_yaml(ROOT / "playbooks/push.yml")

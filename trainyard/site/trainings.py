@@ -15,9 +15,6 @@ from ansible.module_utils.trainyard.oci import command, folder
 from ansible.module_utils.trainyard.training.arguments import Fault
 from ansible.module_utils.trainyard.training.spec import check
 
-from lib import compat
-from lib.errors import InputError
-
 from ..mappings import no_mappings
 from ..references import Defaults
 from ..trainings import code_folders, complete, entry_of, run_name, strange_keys
@@ -145,27 +142,6 @@ def code_folder(site: Site) -> Iterator[Problem]:
                 yield training.refuse("code", code["folder"], fault, f"{remedy}{error.remedy[len(remedy) :] or '.'}")
 
 
-def gpu_without_driver(site: Site) -> Iterator[Problem]:
-    """A GPU asked for on a site where no host gets a driver: the pod would stay Pending for ever."""
-    if any(True for _ in site.values("nvidia_driver_version")):
-        return
-    for training in trainings(site):
-        if count := training.gpus():
-            fault = "no host of this site has a GPU (nvidia_driver_version is set nowhere)"
-            yield training.refuse("gpus", count, fault, "Set nvidia_driver_version for the GPU nodes, or ask for none.")
-
-
-def old_driver(site: Site) -> Iterator[Problem]:
-    """A driver that TensorFlow's CUDA does not run on, where a training asks for a GPU."""
-    if not any(training.gpus() for training in trainings(site)):
-        return
-    for setting in site.values("nvidia_driver_version"):
-        try:
-            compat.check(compat.Combination(compat.STRATEGIES[0], "custom", "none", driver=str(setting.value)))
-        except InputError as error:
-            yield problem(setting, error.message.removesuffix("."), error.remedy)
-
-
 def reserved_namespace(site: Site) -> Iterator[Problem]:
     """A namespace of others: the run's policies would cut its pods off the network."""
     for training in trainings(site):
@@ -191,8 +167,6 @@ TRAINING_RULES = (
     two_of_one_name,
     description,
     code_folder,
-    gpu_without_driver,
-    old_driver,
     reserved_namespace,
     logs_folder,
 )

@@ -122,6 +122,22 @@ class Config:
         return self.train_steps if self.learning_rate_decay == COSINE else 0
 
 
+@dataclass(frozen=True)
+class Alone(Config):
+    """What steers a run in a single process."""
+
+    require_gpu: str = flag(
+        "true",
+        "end at the start where TensorFlow finds no GPU; false: compute on whatever is there",
+        lambda text: text.lower() in ("true", "false"),
+        "true or false",
+    )
+
+    @property
+    def gpu_is_required(self) -> bool:
+        return self.require_gpu.lower() == "true"
+
+
 def parse_flags(config: type[Config], program: str, arguments: list[str] | None = None) -> dict[str, Any]:
     """Read the command line: a flag for each field of `config`, whose docstring begins the help.
 

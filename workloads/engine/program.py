@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import platform
 import sys
 import time
 import traceback
@@ -13,7 +12,7 @@ from typing import Any, NoReturn
 
 from engine.config import Config
 from engine.workload import Workload
-from lib import compat, control, peers
+from lib import compat, control, peers, runtime
 from lib.cluster_spec import Cluster, parse
 from lib.errors import DivergedError, ExitCode, InputError, StalledError, unwritable
 from lib.lease import Lease
@@ -200,7 +199,7 @@ def _checked(workload: Workload) -> Workload:
 def _check_versions() -> None:
     import tensorflow as tf
 
-    compat.check(compat.Combination("parameter_server", "custom", "none", tf.__version__, platform.python_version()))
+    compat.check(compat.Combination("parameter_server", "custom", "none", **runtime.versions(tf)))
 
 
 def _broken(log: MetricsLog, cluster: Cluster | None, error: Exception) -> ExitCode:

@@ -174,7 +174,7 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path):
 
 
 def test_another_data_set_of_the_same_size_is_refused_by_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(state, "_CHIEF_DEVICE", "/job:localhost")
+    monkeypatch.setattr(state, "CHIEF_DEVICE", "/job:localhost")
 
     def live(data_dir):
         folder = RunFolder(tmp_path / "run", "one", print)

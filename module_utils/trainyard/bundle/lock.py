@@ -31,6 +31,7 @@ REQUIRED = {
     "python_wheels": ("requirements", "python", "platforms"),
     "npm_files": ("package", "integrity", "files"),
     "c_program": ("source", "program"),
+    "c_library": ("header", "declares", "missing_result", "source", "library", "soname"),
     "rootfs": ("suites", "packages"),
     "disk": ("rootfs",),
     "image": ("reference", "containerfile"),

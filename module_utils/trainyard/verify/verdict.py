@@ -86,7 +86,7 @@ def make_receipt(
 ) -> dict[str, Any]:
     """The receipt as JSON-serialisable data.
 
-    :param nodes: one mapping per node: name, ready, kubelet, containerd.
+    :param nodes: one mapping per node: name, ready, kubelet, containerd, and gpus where it has any.
     :param versions: component or image name to the version that was seen running.
     :param made_images: reference to digest of the images in the bundle, for verdicts that make none.
     :param trainings: what is known of each training of the site, by `training.summary`.
@@ -125,11 +125,13 @@ def table(receipt: Mapping[str, Any], path: str) -> list[str]:
     lines += [f"warning: {text}" for text in receipt["warnings"]]
     if receipt["nodes"]:
         lines.append("")
-        lines.append(f"{'node':<18} {'ready':<8} {'kubelet':<12} containerd")
+        head = f"{'node':<18} {'ready':<8} {'kubelet':<12} {'containerd':<12}"
+        lines.append(f"{head} GPUs" if any("gpus" in node for node in receipt["nodes"]) else head.rstrip())
         for node in receipt["nodes"]:
-            lines.append(
-                f"{node['name']:<18} {'yes' if node['ready'] else 'no':<8} {node['kubelet']:<12} {node['containerd']}"
-            )
+            ready, gpus = "yes" if node["ready"] else "no", node.get("gpus")
+            counted = f"{gpus['healthy']} of {gpus['offered']}" if gpus else ""
+            line = f"{node['name']:<18} {ready:<8} {node['kubelet']:<12} {node['containerd']:<12} {counted}"
+            lines.append(line.rstrip())
     lines += _version_lines(receipt["versions"])
     lines.append("")
     for training in receipt["trainings"]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..context import Context
 from ..lock import Artefact
-from . import code, deb, disk, files, go, image
+from . import c_library, code, deb, disk, files, go, image
 
 Builder = Callable[[Artefact, Path, Context], dict[str, Any]]
 
@@ -21,6 +21,7 @@ BUILDERS: dict[str, tuple[int, Builder]] = {
     "python_wheels": (1, files.wheels),
     "npm_files": (1, files.npm_files),
     "c_program": (2, files.c_program),
+    "c_library": (1, c_library.library),
     "rootfs": (1, files.rootfs),
     "disk": (1, disk.disk),
     "image": (1, image.image),
