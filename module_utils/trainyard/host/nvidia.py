@@ -41,20 +41,25 @@ class Architecture:
 
 
 ARCHITECTURES = (
-    Architecture("Fermi", ((0x06C0, 0x06DF), (0x0DC0, 0x0F0F), (0x1040, 0x10FF), (0x1140, 0x117F), (0x1200, 0x127F)),
+    Architecture("Fermi", ((0x06C0, 0x06DF), (0x0DC0, 0x0F0F), (0x1040, 0x10BF), (0x1140, 0x117F), (0x1200, 0x127F)),
                  newest=390, open_modules=False),
     Architecture("Kepler", ((0x0FC0, 0x103F), (0x1180, 0x11FF), (0x1280, 0x12BF)), newest=470, open_modules=False),
     Architecture("Maxwell", ((0x1340, 0x143F), (0x1600, 0x16FF), (0x1740, 0x17FF)), newest=580, open_modules=False),
-    Architecture("Pascal", ((0x15F0, 0x15FF), (0x1B00, 0x1D7F)), newest=580, open_modules=False),
+    Architecture("Pascal", ((0x15F0, 0x15FF), (0x1720, 0x173F), (0x1B00, 0x1D7F)), newest=580, open_modules=False),
     Architecture("Volta", ((0x1D80, 0x1DFF),), newest=580, open_modules=False),
     Architecture("Turing", ((0x1E00, 0x1FFF), (0x2180, 0x21FF)), oldest=418),
     Architecture("Ampere", ((0x2080, 0x20FF), (0x2200, 0x22FF), (0x2400, 0x25FF)), oldest=450),
     Architecture("Hopper", ((0x2300, 0x237F),), oldest=525),
     Architecture("Ada Lovelace", ((0x2600, 0x28FF),), oldest=525),
     Architecture("Blackwell", ((0x2900, 0x297F), (0x2B80, 0x2DFF), (0x2F00, 0x2FFF)), oldest=570, closed_modules=False),
+    Architecture("Blackwell Ultra", ((0x3180, 0x31FF),), oldest=580, closed_modules=False),
 )  # fmt: skip
-"""By ranges of PCI device identifiers (pci-ids, and the lists of supported GPUs in the drivers' READMEs). A GPU that is
-in none is newer than this table, and left to the driver."""
+"""By ranges of PCI device identifiers. A GPU that is in none is newer than this table, and left to the driver.
+
+Sources: the chips of pci.ids (2023.04.11) up to Volta; from Turing on g_nv_name_released.h in the versions 515.43.04 to
+595.45.04 of NVIDIA's open kernel modules, whose first version with a range is `oldest` where that is 525 or later. The
+branches before are from the drivers' release notes. 390 and 470 are NVIDIA's legacy branches; Maxwell, Pascal and Volta
+are in that file at 580.105.08 and no more at 590.48.01."""
 
 
 @dataclass(frozen=True)
