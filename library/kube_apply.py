@@ -51,6 +51,13 @@ options:
     type: list
     elements: dict
     default: []
+  afterwards:
+    description:
+      - Objects given inline, applied after O(manifest). A node pulls one image after the other, so pods with a large
+        image that nothing waits for stand here.
+    type: list
+    elements: dict
+    default: []
   wait_for:
     description: Conditions that must hold in the end. Not waited for in check mode.
     type: list
@@ -148,6 +155,7 @@ ARGUMENT_SPEC = {
     "manifest": {"type": "list", "elements": "path", "default": []},
     "patches": {"type": "list", "elements": "dict", "default": [], "options": PATCH_SPEC},
     "definitions": {"type": "list", "elements": "dict", "default": []},
+    "afterwards": {"type": "list", "elements": "dict", "default": []},
     "wait_for": {"type": "list", "elements": "dict", "default": [], "options": WAIT_SPEC},
     "timeout": {"type": "int", "default": 180},
 }
@@ -170,9 +178,12 @@ def read_objects(paths: list[str]) -> list[Object]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=ARGUMENT_SPEC, required_one_of=[["manifest", "definitions"]], supports_check_mode=True
+        argument_spec=ARGUMENT_SPEC,
+        required_one_of=[["manifest", "definitions", "afterwards"]],
+        supports_check_mode=True,
     )
     params = module.params
+    inline = [*params["definitions"], *params["afterwards"]]
     seen = {"planned": True}
 
     def not_planned(objects: list[Object], error: TrainyardError) -> Plan:
@@ -186,8 +197,8 @@ def main() -> None:
         except TrainyardError as error:
             if not module.check_mode:
                 raise
-            return not_planned(params["definitions"], error)
-        objects = [*params["definitions"], *read]
+            return not_planned(inline, error)
+        objects = [*params["definitions"], *read, *params["afterwards"]]
         try:
             return plan_objects(connect(params["kubeconfig"]), objects, timeout=params["timeout"])
         except KubeError as error:
