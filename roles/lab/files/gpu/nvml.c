@@ -354,6 +354,12 @@ nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, un
 
 NUMBER(nvmlDeviceGetMaxMigDeviceCount, known, unsigned int, "mig_instances", 1)
 
+/* None of them is divided. The toolkit asks for each that there could be. */
+nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index, nvmlDevice_t *mig_device) {
+    (void)device, (void)index, (void)mig_device;
+    return NVML_ERROR_NOT_FOUND;
+}
+
 nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int *is_mig) {
     CHECK(known, device, is_mig);
     *is_mig = 0;
