@@ -108,6 +108,15 @@ def test_a_leaving_ps_serves_on_until_the_chief_hangs_up(cluster):
     assert ps.wait(5) == 42
 
 
+def test_after_the_end_of_the_run_a_server_that_is_told_to_stop_asks_nobody(cluster, monkeypatch):
+    ps = cluster.start("ps")
+    cluster.listener.stop(finished=True)
+    time.sleep(0.5)
+    ps.terminate()
+    # The chief's process is still there and answers nothing, as one whose machine is gone.
+    assert ps.wait(1) == 42
+
+
 def test_a_leaving_worker_is_let_go_while_the_run_goes_on(cluster, monkeypatch):
     monkeypatch.setattr(listener, "RELEASE_SECONDS", 1.0)
     worker = cluster.start("worker")
