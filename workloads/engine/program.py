@@ -114,12 +114,16 @@ def _chief(
     from engine import train
 
     _check_versions()
+    finished = False
     try:
-        return train.train(
+        code = train.train(
             _checked(make_workload(config)), cluster, log, watchdog, preemption, listener, folder, started
         )
+        # Another chief of the run would need the servers.
+        finished = code in (ExitCode.TRAINED, ExitCode.BOUND_NOT_REACHED)
+        return code
     finally:
-        listener.stop()
+        listener.stop(finished=finished)
         folder.release()
 
 

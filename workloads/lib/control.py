@@ -2,8 +2,9 @@
 
 TensorFlow itself says none of it: its coordinator waits for a dead parameter server for ever. The chief listens on the
 port after its TensorFlow server's. A server says `hello ROLE INDEX PROCESS`, then `alive` every two seconds, and
-`leaving` after SIGTERM. That the chief hangs up tells a leaving server that it is not needed any more. All that it says
-is `lost`, to a worker that was silent: its work was given to another, and it ends before it goes on with it.
+`leaving` after SIGTERM. That the chief hangs up tells a leaving server that it is not needed any more. The chief says
+two things: `lost`, to a worker that was silent: its work was given to another, and it ends before it goes on with it;
+and `finished`, when the run has ended: who is told to stop after that asks nobody.
 
 Nothing here is authenticated, like TensorFlow's own port, over which anybody could stop or change a run: the run's
 NetworkPolicy admits only its own pods to both. Lines that are not understood are ignored, and what says no `hello` is
@@ -30,6 +31,7 @@ SILENT_SECONDS = 15.0
 """A peer that says nothing for so long has no power, no network, or hangs."""
 LINE_BYTES = 128
 GIVEN_UP = b"lost\n"
+FINISHED = b"finished\n"
 
 _CONNECT_SECONDS = 2.0
 _RETRY_SECONDS = 1.0
@@ -61,7 +63,8 @@ class Link(threading.Thread):
 
     def leave(self) -> None:
         """Tell the chief that this process will end, and return when it may: the chief has hung up, or the time is
-        over. Without a chief that is at once: there is nobody to serve."""
+        over. Without a chief that is at once: there is nobody to serve. After the end of the run, too: to call a chief
+        whose machine or pod is gone would take seconds."""
         self._leaving.set()
         if connection := self._connection:
             with suppress(OSError):
@@ -101,5 +104,7 @@ class Link(threading.Thread):
                 continue
             if said == GIVEN_UP:
                 self._given_up()
+            if said == FINISHED:
+                self._released.set()
             if not said:
                 return

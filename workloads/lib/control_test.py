@@ -132,16 +132,16 @@ def test_a_leaving_worker_that_falls_silent_is_lost(cluster, monkeypatch):
     assert cluster.news() == ("worker 0", LOST)
 
 
-def test_a_server_that_nobody_listens_to_leaves_at_once(cluster):
+@pytest.mark.parametrize("finished", [False, True])
+def test_a_server_that_nobody_needs_leaves_at_once(cluster, finished):
     ps = cluster.start("ps")
-    cluster.listener.stop()
-    cluster.listener.join()
-    cluster.listener._server.close()
-    cluster.break_connections()
-    begun = time.monotonic()
+    cluster.listener.stop(finished=finished)
+    if not finished:  # After the end of the run a chief may be there that answers nothing.
+        cluster.listener.join()
+        cluster.listener._server.close()
+        cluster.break_connections()
     ps.terminate()
-    assert ps.wait(10) == 42
-    assert time.monotonic() - begun < 5
+    assert ps.wait(5) == 42
 
 
 @pytest.mark.parametrize("role", ["ps", "worker"])

@@ -89,6 +89,10 @@ class Lease:
             os.close(os.open(self._file(epoch), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o640))
         except FileExistsError:
             return False
+        if self._newest_epoch() != epoch:
+            # Others came and went since the look, and the file of this epoch was tidied away.
+            self._file(epoch).unlink(missing_ok=True)
+            return False
         self.epoch = epoch
         for old in self._epochs()[: -KEPT - 1]:
             self._file(old).unlink(missing_ok=True)

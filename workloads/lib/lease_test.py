@@ -83,6 +83,19 @@ def test_a_holder_that_stood_still_learns_that_it_was_overtaken(tmp_path: Path, 
     assert "epoch 2" in holder.stdout.readline()
 
 
+def test_an_epoch_whose_file_was_tidied_away_is_not_taken_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for epoch in (5, 6, 7, 8):
+        (tmp_path / f"{epoch:06d}").write_bytes(b"released\n")
+    mine = Lease(tmp_path, print)
+    looks, newest = iter([3]), mine._newest_epoch
+    monkeypatch.setattr(mine, "_newest_epoch", lambda: next(looks, None) or newest())
+    assert mine.acquire() == 9
+    assert not (tmp_path / "000004").exists()
+    mine.release()
+
+
 def test_of_many_one_gets_each_epoch(tmp_path: Path) -> None:
     def take(_: int) -> int:
         mine = Lease(tmp_path, print)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from lib.cluster_spec import Cluster
-from lib.control import GIVEN_UP, LINE_BYTES, SILENT_SECONDS, port
+from lib.control import FINISHED, GIVEN_UP, LINE_BYTES, SILENT_SECONDS, port
 from lib.peers import cut, failures, split
 
 HERE, LEAVING, LOST = "here", "leaving", "lost"
@@ -81,9 +81,17 @@ class Listener(threading.Thread):
         """The names of all that have never called."""
         return [name for name, peer in self._peers.items() if not peer.process]
 
-    def stop(self) -> None:
-        """Tell nothing more; the connections stay until the process ends."""
+    def stop(self, *, finished: bool = False) -> None:
+        """Tell nothing more; the connections stay until the process ends.
+
+        :param finished: whether the run has ended, so that the servers wait for nobody when they are told to stop.
+        """
         self._stopped = True
+        if finished:
+            self.join()
+            for connection in self._connections:
+                with suppress(OSError):
+                    connection.socket.send(FINISHED)
 
     def run(self) -> None:
         while not self._stopped:
