@@ -48,6 +48,9 @@ class Listener:
     def missing(self):
         return []
 
+    def computes(self):
+        return {"compute": "cpu", "gpu_allocated": 2}
+
 
 class Coordinator:
     """Has each call done at once."""
@@ -98,6 +101,13 @@ def test_a_chief_trains_saves_judges_and_ends(chief):
     assert chief.steps("checkpoint") == chief.steps("evaluate") == [4, 8, 12]
     assert chief.events("end")[-1]["step"] == chief.folder.evaluations.read().step == 12
     assert (chief.path / "export/saved_model.pb").exists()
+
+
+def test_the_account_says_what_the_workers_compute_on(chief):
+    chief.live(train_steps=4)
+    for name in ("device", "end"):
+        (event,) = chief.events(name)
+        assert (event["compute"], event["gpu_allocated"]) == ("cpu", 2)
 
 
 def test_the_checkpoint_that_a_run_goes_on_from_is_judged(chief):
