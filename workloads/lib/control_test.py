@@ -28,8 +28,7 @@ from lib.preemption import Preemption
 preemption = Preemption()
 cluster = parse(os.environ["TF_CONFIG"])
 server = socket.create_server(("127.0.0.1", int(cluster.address.rpartition(":")[2])))
-device = {"compute": "cpu", "gpu_allocated": cluster.index + 1} if cluster.role == "worker" else {}
-link = Link(cluster, lambda: os._exit(43), device)
+link = Link(cluster, lambda: os._exit(43))
 link.start()
 preemption.defer(lambda: (link.leave(), os._exit(42)))
 while True:
@@ -95,14 +94,6 @@ def test_who_has_called_is_not_missing(cluster):
     assert cluster.listener.missing() == ["ps 0", "worker 0", "worker 1"]
     cluster.start("worker", 1)
     assert cluster.listener.missing() == ["ps 0", "worker 0"]
-
-
-def test_workers_say_what_they_compute_on(cluster):
-    assert cluster.listener.computes() == {}
-    cluster.start("ps")
-    cluster.start("worker", 0)
-    cluster.start("worker", 1)
-    assert cluster.listener.computes() == {"compute": "cpu", "gpu_allocated": 3}
 
 
 def test_a_leaving_ps_serves_on_until_the_chief_hangs_up(cluster):
@@ -211,7 +202,6 @@ def test_a_ps_that_is_another_process_is_lost(cluster):
     [
         b"leaving\nalive\n",
         b"hello\nhello ps\nhello ps 0\nhello ps 7 x\nhello chief 0 x\nhello ps 0 x y\nleaving\n",
-        b"hello worker 0 x tpu 1\nhello worker 0 x gpu\nhello worker 0 x gpu -1\nhello worker 7 x gpu 1\nleaving\n",
         b"\xff\xfe\n\n\x00\n",
         b"GET / HTTP/1.1\r\nHost: chief\r\n\r\n",
         b"x" * 100_000,
