@@ -134,25 +134,6 @@ def test_a_pod_that_cannot_start_is_given_up_with_the_schedulers_reason(tmp_path
     assert cluster.record["result"] == "failed"
 
 
-def test_one_that_finds_no_gpu_is_given_up_with_those_who_have_them(tmp_path: Path) -> None:
-    why = "0/2 nodes are available: 1 node(s) had untolerated taint(s), 1 Insufficient nvidia.com/gpu."
-    run = training(logs={"claim": "training"}, worker={"gpus": 1})
-    cluster = Cluster(run, [(1, "start", "worker-1", {"why": why})])
-    offers = {"capacity": {"nvidia.com/gpu": "1"}, "allocatable": {"nvidia.com/gpu": "1"}}
-    cluster.objects["/api/v1/nodes/worker1"] = {"metadata": {"name": "worker1"}, "status": offers}
-    cluster.objects["/api/v1/namespaces/a/pods/other"] = {
-        "metadata": {"name": "other", "namespace": "a"},
-        "spec": {"nodeName": "worker1", "containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]},
-        "status": {"phase": "Running"},
-    }
-    follower = Follower(Api(cluster), run, Settings(str(tmp_path), stranger=False), print, cluster.clock)
-    with pytest.raises(TrainyardError) as refused:
-        follower.follow("first", submitted=True)
-    for said in (refused.value.message, cluster.record["why"]):
-        assert f"worker-1 Unschedulable: {why}" in said
-        assert "GPUs: worker1: 0 of 1 free, held by a/other" in said
-
-
 @pytest.mark.parametrize(("after", "passes"), [(120, True), (200, False)])
 def test_a_run_whose_pods_go_late(tmp_path: Path, after: int, passes: bool) -> None:
     script = [

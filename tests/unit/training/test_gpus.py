@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.kube.api import Api
+from ansible.module_utils.trainyard.training.follow import Follower, Settings
 from ansible.module_utils.trainyard.training.gpus import gpu_faults, whereabouts
 
 from tests.unit.training.samples import training
+from tests.unit.training.scripted import Cluster
 
 
 def node(name: str, gpus: int, healthy: int | None = None, labels: Any = None, **spec: Any) -> dict:
@@ -92,3 +97,22 @@ def test_where_all_gpus_are() -> None:
         "a: 0 of 3 free, held by a/one, a/two (2); b: 2 of 2 free, cordoned; c: 0 of 0 free, skew"
     )
     assert whereabouts([node("cp", 0)], []) == "no node has any"
+
+
+def test_one_that_finds_no_gpu_is_given_up_with_those_who_have_them(tmp_path: Path) -> None:
+    why = "0/2 nodes are available: 1 node(s) had untolerated taint(s), 1 Insufficient nvidia.com/gpu."
+    run = training(logs={"claim": "training"}, worker={"gpus": 1})
+    cluster = Cluster(run, [(1, "start", "worker-1", {"why": why})])
+    offers = {"capacity": {"nvidia.com/gpu": "1"}, "allocatable": {"nvidia.com/gpu": "1"}}
+    cluster.objects["/api/v1/nodes/worker1"] = {"metadata": {"name": "worker1"}, "status": offers}
+    cluster.objects["/api/v1/namespaces/a/pods/other"] = {
+        "metadata": {"name": "other", "namespace": "a"},
+        "spec": {"nodeName": "worker1", "containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]},
+        "status": {"phase": "Running"},
+    }
+    follower = Follower(Api(cluster), run, Settings(str(tmp_path), stranger=False), print, cluster.clock)
+    with pytest.raises(TrainyardError) as refused:
+        follower.follow("first", submitted=True)
+    for said in (refused.value.message, cluster.record["why"]):
+        assert f"worker-1 Unschedulable: {why}" in said
+        assert "GPUs: worker1: 0 of 1 free, held by a/other" in said

@@ -44,19 +44,6 @@ def jobset(state: str = "", attempt: str = "a") -> dict[str, Any]:
     ("changes", "bound", "result", "detail"),
     [
         ({}, 0.0, PASS, "m ended after 2000 steps, accuracy 0.9366, bound 0.9"),
-        (
-            {"compute": "cpu", "gpu_allocated": 1},
-            0.0,
-            PASS,
-            "m ended after 2000 steps, accuracy 0.9366, bound 0.9; it computed on the CPU: 1 GPU allocated and not "
-            "used",
-        ),
-        (
-            {"compute": "gpu", "gpu_allocated": 1},
-            0.0,
-            PASS,
-            "m ended after 2000 steps, accuracy 0.9366, bound 0.9",
-        ),
         ({}, 0.93, PASS, "m ended after 2000 steps, accuracy 0.9366, bound 0.93"),
         ({}, 0.95, FAIL, "the accuracy is 0.9366, the bound 0.95"),
         ({"accuracy": 0.9}, 0.0, PASS, "m ended after 2000 steps, accuracy 0.9000, bound 0.9"),
@@ -198,9 +185,3 @@ def test_what_cannot_be_read_is_unknown() -> None:
     unread = Unread("no answer")
     checks = verify_training.training_checks(wanted(), RunSeen(*[unread] * 5), NOW)
     assert [(check.result, check.detail) for check in checks] == [(UNKNOWN, "no answer")] * 4
-
-
-def test_the_receipt_has_what_a_run_computed_on() -> None:
-    shown = verify_training.summary(wanted(), seen({**RESULT, "compute": "cpu", "gpu_allocated": 1}))
-    assert (shown["compute"], shown["gpu_allocated"]) == ("cpu", 1)
-    assert "compute" not in verify_training.summary(wanted(), seen(RESULT))
