@@ -28,6 +28,7 @@ PROGRAMS = {
     "cuts": [sys.executable, "tests/bench/drills.py", "--only", "node_back,net_cut,net_back"],
     "drills": [sys.executable, "tests/bench/drills.py", "--only", DRILLS],
     "evaluator": [sys.executable, "tests/bench/evaluator.py"],
+    "gpu_image": [sys.executable, "tests/bench/gpu_image.py"],
     "notebook": [sys.executable, "tests/bench/notebook.py"],
     "wide": [sys.executable, "tests/bench/wide.py"],
     "requirements": [sys.executable, "-m", "pytest", "-m", "proof", *ASK_THE_INDEX],

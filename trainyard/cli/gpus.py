@@ -11,7 +11,7 @@ from ansible.module_utils.trainyard.kube.kubeconfig import connect
 from rich.console import Console
 from rich.table import Table
 
-from ..gpus import Holder, Row, gpus
+from ..gpus import Row, gpus
 from ..inventory import places
 
 
@@ -22,7 +22,7 @@ def command(inventory: tuple[str, ...], as_json: bool) -> None:
     """Show the GPUs of each node. Ends with 1 where one is unhealthy, or is not offered to new pods."""
     found = gpus(connect(places(inventory).kubeconfig))
     if as_json:
-        click.echo(json.dumps([{**asdict(each), "free": each.free} for each in found], indent=2))
+        click.echo(json.dumps([asdict(each) for each in found], indent=2))
     else:
         show(found, Console(highlight=False))
     if any(each.healthy < each.offered or each.state in ("skew", "no plugin") for each in found):
@@ -46,11 +46,6 @@ def show(found: Sequence[Row], console: Console) -> None:
             str(each.free),
             each.sharing,
             each.state if each.state == "ready" else f"[yellow]{each.state}[/]",
-            ", ".join(map(_held, each.holders)) or "-",
+            ", ".join(map(str, each.holders)) or "-",
         )
     console.print(table if found else "No GPUs.")
-
-
-def _held(holder: Holder) -> str:
-    count = f" ({holder.gpus})" if holder.gpus > 1 else ""
-    return f"{holder.pod}{count}" + (", unhealthy" if holder.unhealthy else "")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import Any
 
 from lib import compat
 from lib.errors import InputError
 
-from .model import Problem, Site, problem
+from ..images import asked_gpus
+from ..references import NO_DIGEST
+from ..trainings import REQUIRE_GPU
+from .model import Problem, Site, named, problem
 from .trainings import trainings
 
 TOOLKIT_MINIMUM = (1, 19, 1)
@@ -56,21 +61,61 @@ def gpu_without_node(site: Site) -> Iterator[Problem]:
 
 
 def more_gpus_than_a_node_has(site: Site) -> Iterator[Problem]:
-    """A pod that asks for more GPUs than the largest node has, where the inventory says how many each has."""
+    """A pod that asks for more GPUs than it can have of any node, where the inventory says how many that is."""
     nodes = set(site.groups.get("gpu_nodes", ())) & set(site.groups.get("cluster", ()))
-    has = {
+    counts = {
         host: setting.value
         for setting in site.values("device_plugin_gpus")
         for host in setting.hosts
-        if host in nodes and isinstance(setting.value, int)
+        if isinstance(setting.value, int)
     }
+    shared = {
+        host
+        for setting in site.values("device_plugin_sharing")
+        for host in setting.hosts
+        if setting.value == "time_slicing"
+    }
+    # A pod gets one share, however many GPUs the node has.
+    has = {host: 1 if host in shared else counts[host] for host in nodes if host in shared or host in counts}
     if not nodes or has.keys() < nodes:
         return
     largest = max(sorted(has), key=has.__getitem__)
+    why = " share of a GPU for a pod (device_plugin_sharing)" if largest in shared else ""
     for training in trainings(site):
         if (count := training.gpus()) > has[largest]:
-            fault = f"no node has as many; the largest, {largest}, has {has[largest]}"
+            fault = f"no node has as many; the largest, {largest}, has {has[largest]}{why}"
             yield training.refuse("gpus", count, fault, f"Ask for {has[largest]} or fewer.")
+
+
+def image_without_cuda(site: Site) -> Iterator[Problem]:
+    """A GPU that must be used, and an image of ours that cannot: its pods would end at their start."""
+    for training in trainings(site):
+        required = str((training.description.get("flags") or {}).get(REQUIRE_GPU, False)).lower() != "false"
+        for role in training.description.get("roles", ()) if required else ():
+            image = str(role.get("image"))
+            if asked_gpus(role) and image.endswith(NO_DIGEST) and not role.get("cuda"):
+                fault = f"it has no CUDA, and {role['name']} has to compute on its GPUs (require_gpu)"
+                remedy = "Name one with CUDA, or set require_gpu to false: the CPU computes then."
+                yield training.refuse(f"{role['name']}.image", image.partition("@")[0], fault, remedy)
+
+
+def driver_too_old_for_an_image(site: Site) -> Iterator[Problem]:
+    """CUDA in the image of a role with GPUs that the driver of the inventory is too old for."""
+    for training in trainings(site):
+        cuda = {str(role["cuda"]) for role in training.description.get("roles", ()) if _uses_cuda(role)}
+        for version, setting in product(sorted(cuda), site.values("nvidia_driver_branch")):
+            hosts = [host for host in setting.hosts if host in site.groups.get("gpu_nodes", ())]
+            if setting.hosts and not hosts:
+                continue
+            if why := compat.old_driver(version, str(setting.value)):
+                where = f" (nvidia_driver_branch of {named(hosts)})" if hosts else ""
+                floor = compat.oldest_driver(version)
+                remedy = f"Set nvidia_driver_branch to {floor.partition('.')[0]} or newer, or use an older image."
+                yield training.refuse("cuda", version, f"{why.removesuffix('.')}{where}", remedy)
+
+
+def _uses_cuda(role: Mapping[str, Any]) -> bool:
+    return bool(asked_gpus(role) and str(role.get("cuda") or "")[:1].isdecimal())
 
 
 def old_driver(site: Site) -> Iterator[Problem]:
@@ -90,5 +135,7 @@ GPU_RULES = (
     toolkit_is_sound,
     gpu_without_node,
     more_gpus_than_a_node_has,
+    image_without_cuda,
+    driver_too_old_for_an_image,
     old_driver,
 )

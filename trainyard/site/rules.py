@@ -34,6 +34,7 @@ DEFAULTS_READ = (
     "workloads_catalogues",
     "workloads_logs_claim",
     "workloads_logs_path",
+    "workloads_require_gpu",
     "workloads_trainings",
 )
 """Variables whose value the rules need where nobody sets them, so that the roles' defaults stand in."""

@@ -15,12 +15,11 @@ from ansible.module_utils.trainyard.oci import command, folder
 from ansible.module_utils.trainyard.training.arguments import Fault
 from ansible.module_utils.trainyard.training.spec import check
 
+from ..images import asked_gpus
 from ..mappings import no_mappings
 from ..references import Defaults
 from ..trainings import code_folders, complete, entry_of, run_name, strange_keys
 from .model import Problem, Setting, Site, problem
-
-GPU = "nvidia.com/gpu"
 
 FOREIGN_NAMESPACES = frozenset({"default", "calico-system", "calico-apiserver", "tigera-operator"})
 """Namespaces that others own, beside the roles' and those that begin with "kube-"."""
@@ -47,12 +46,7 @@ class _Training:
 
     def gpus(self) -> int:
         """Most GPUs that a pod of it asks for."""
-        counts = [0]
-        for role in self.description.get("roles", ()):
-            limits = role.get("limits")
-            asked = (role.get("gpus"), limits.get(GPU) if isinstance(limits, Mapping) else 0)
-            counts += [int(count) for count in asked if count and str(count).isdigit()]
-        return max(counts)
+        return max(map(asked_gpus, self.description.get("roles", ())), default=0)
 
 
 def trainings(site: Site) -> Iterator[_Training]:
@@ -74,10 +68,16 @@ def _described(site: Site, setting: Setting, key: str, wanted: Mapping[str, Any]
     wrong = {fault.key.partition(".")[0] for fault in faults}
     known = {name: value for name, value in wanted.items() if name not in wrong}
     try:
-        description = complete(known, entry, Defaults(logs=_logs(site), known=False, archives=_archives(site)))
+        description = complete(known, entry, _defaults(site))
     except TrainyardError as error:
         return replace(training, faults=(*faults, Fault("command", "not a command line", error.message.rstrip("."))))
     return replace(training, description=description, faults=(*faults, *check(description)[1]))
+
+
+def _defaults(site: Site) -> Defaults:
+    """What the role says of all trainings, as far as it is known before any image is made."""
+    required = not any(str(setting.value).lower() == "false" for setting in site.values("workloads_require_gpu"))
+    return Defaults(logs=_logs(site), known=False, archives=_archives(site), require_gpu=required, cuda=site.cuda)
 
 
 def _logs(site: Site) -> dict[str, str]:

@@ -77,7 +77,7 @@ def _train(
     import tensorflow as tf
 
     compat.check(compat.Combination("single", "custom", "none", **runtime.versions(tf)))
-    device = devices.compute(tf, require_gpu=config.gpu_is_required)
+    device = devices.compute(tf, require_gpu=config.require_gpu.lower())
     log.emit("device", **device)
     training = _Training(make_workload(config), log, watchdog, preemption, folder)
     training.restore()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from lib.devices import ALWAYS, NEVER, WHERE_GIVEN
 from lib.errors import InputError
 from lib.run_folder import AUTO, FRESH
 
@@ -98,6 +99,13 @@ class Config:
         "1 or more",
     )
     seed: int = flag(1, "initial weights and the order of the examples", lambda n: 0 <= n < 2**31, "0 to 2147483647")
+    require_gpu: str = flag(
+        WHERE_GIVEN,
+        "auto: what computes ends at its start where its pod was given GPUs and TensorFlow finds none; true: also "
+        "where it was given none; false: the CPU does, and the end says so",
+        lambda text: text.lower() in (ALWAYS, WHERE_GIVEN, NEVER),
+        f"{ALWAYS}, {WHERE_GIVEN} or {NEVER}",
+    )
 
     def __post_init__(self) -> None:
         for each in dataclasses.fields(self):
@@ -126,16 +134,7 @@ class Config:
 class Alone(Config):
     """What steers a run in a single process."""
 
-    require_gpu: str = flag(
-        "true",
-        "end at the start where TensorFlow finds no GPU; false: compute on whatever is there",
-        lambda text: text.lower() in ("true", "false"),
-        "true or false",
-    )
-
-    @property
-    def gpu_is_required(self) -> bool:
-        return self.require_gpu.lower() == "true"
+    require_gpu: str = other_default("require_gpu", ALWAYS)
 
 
 def parse_flags(config: type[Config], program: str, arguments: list[str] | None = None) -> dict[str, Any]:

@@ -44,6 +44,7 @@ def test_the_defaults_are_those_of_the_field():
         ("patience", -1),
         ("steps_per_dispatch", 0),
         ("seed", -1),
+        ("require_gpu", "maybe"),
         ("width", 0),
     ],
 )

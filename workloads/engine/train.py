@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -56,6 +57,7 @@ def train(
     servers = cluster.peers("ps", "worker")
     waiting = functools.partial(watchdog.beat, "waiting for parameter servers and workers")
     peers.wait_for(servers, workload.config.start_timeout, listener.missing, waiting)
+    log.emit("device", **listener.computes())
     watchdog.beat("connecting")
     training = _Training(workload, cluster, log, watchdog, preemption, folder)
     _KEPT.append(training)
@@ -67,7 +69,7 @@ def train(
         if not training.finished:
             training.loop()
         training.save()
-        return ExitCode.PREEMPTED if preemption.requested else training.conclude(started)
+        return ExitCode.PREEMPTED if preemption.requested else training.conclude(started, listener.computes())
     except ToldToStop:
         return ExitCode.PREEMPTED
 
@@ -195,9 +197,10 @@ class _Training:
         self._repeated += applied - self._step
         self._state.counters.global_step.assign(self._step)
 
-    def conclude(self, started: float) -> ExitCode:
+    def conclude(self, started: float, device: Mapping[str, Any]) -> ExitCode:
         """Evaluate what is saved, and give the verdict.
 
+        :param device: what the workers compute on.
         :raises ToldToStop: before the verdict.
         """
         early = self._judge.out_of_patience and not self._all_done
@@ -219,6 +222,7 @@ class _Training:
             accuracy_step=step,
             accuracy_bound=bound,
             result="no_bound" if not bound else "passed" if code == ExitCode.TRAINED else "failed",
+            **device,
         )
         self._folder.attempt.finish()
         self._watchdog.stop()

@@ -85,6 +85,20 @@ def reason(wanted: Combination) -> str | None:
     return next((why for rule in _RULES if (why := rule(wanted))), None)
 
 
+def oldest_driver(cuda: str) -> str:
+    """The oldest driver that a CUDA runs on; empty where the table does not know it."""
+    return str(table.typed("driver").get(cuda.partition(".")[0], ""))
+
+
+def old_driver(cuda: str, driver: str) -> str | None:
+    """Why a driver cannot run a CUDA, as a sentence; None if it can. Compared as exactly as the driver is written:
+    an inventory names a branch alone."""
+    floor, numbers = oldest_driver(cuda), table.number(driver)
+    if not floor or numbers >= table.number(floor)[: len(numbers)]:
+        return None
+    return f"driver {driver} is too old for CUDA {cuda.partition('.')[0]}, which needs {floor} or newer."
+
+
 def _check_words(wanted: Combination) -> None:
     """Words of a fixed list, and versions that are versions; what is neither has no neighbours."""
     for name, known in (("strategy", STRATEGIES), ("loop", LOOPS), ("keras", KERAS)):
@@ -156,11 +170,7 @@ def _old_driver(wanted: Combination) -> str | None:
         wanted.cuda
         or (table.row(wanted.tensorflow) if wanted.tensorflow else list(table.releases().values())[-1])["cuda"]
     )
-    major = cuda.partition(".")[0]
-    floor = table.typed("driver").get(major)
-    if floor is None or table.number(wanted.driver) >= table.number(floor):
-        return None
-    return f"driver {wanted.driver} is too old for CUDA {major}, which needs {floor} or newer."
+    return old_driver(cuda, wanted.driver)
 
 
 def _unknown_gpu(wanted: Combination) -> str | None:

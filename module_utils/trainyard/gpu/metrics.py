@@ -1,6 +1,8 @@
 """A host's GPUs as text for the textfile collector of Prometheus' node exporter.
 
-Names, labels and units are those of NVIDIA's DCGM exporter, so that its dashboards and alerts serve.
+Names, labels and units are those of NVIDIA's DCGM exporter, so that its dashboards and alerts serve. Names, types and
+texts: `etc/default-counters.csv` of NVIDIA/dcgm-exporter; of `DCGM_FI_DEV_FB_TOTAL`, which is not among its defaults,
+field 250 of `dcgm_fields.h`. Labels: the template of its `render_metrics.go`.
 """
 
 from __future__ import annotations

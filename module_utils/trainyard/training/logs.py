@@ -16,8 +16,10 @@ LAST_LINES = 12
 """Lines of each role's log that an error quotes."""
 SUCCESSES = ("passed", "no_bound")
 """Results of a run that need nothing more."""
-_TEXTS = ("event", "result")
-_WHOLE = ("step", "steps_total")
+DEVICE_FIELDS = ("compute", "gpu_allocated")
+"""What a run says of its devices: `gpu` or `cpu`, and how many GPUs its pods were given."""
+_TEXTS = ("event", "result", "compute")
+_WHOLE = ("step", "steps_total", "gpu_allocated")
 _NUMBERS = ("time", "loss", "steps_per_second", "seconds", "accuracy")
 """Types of the fields that we look at, by name. None stands for what is not known."""
 _LARGEST = 1e300
@@ -58,6 +60,23 @@ def _is_ours(name: str, value: Any) -> bool:
 def last(found: Sequence[Event], kind: str) -> Event:
     """The last event of a kind; empty if there is none."""
     return next((event for event in reversed(found) if event["event"] == kind), {})
+
+
+def devices(found: Sequence[Event]) -> dict[str, Any]:
+    """What a run computes on, by the last word of its own about that; empty where it says nothing."""
+    known = {name: event[name] for event in found for name in DEVICE_FIELDS if event.get(name) is not None}
+    return known if len(known) == len(DEVICE_FIELDS) else {}
+
+
+def idle_gpus(known: Mapping[str, Any]) -> str:
+    """`2 GPUs allocated and not used` where a run had GPUs and computed on the CPU; else empty.
+
+    :param known: with `DEVICE_FIELDS`, where the run has said them.
+    """
+    count = known.get("gpu_allocated")
+    if known.get("compute") != "cpu" or not count:
+        return ""
+    return f"{count} GPU{'s' if count > 1 else ''} allocated and not used"
 
 
 def progress_line(step: Event) -> str:
@@ -184,4 +203,5 @@ def summary(chief: Sequence[Event], flags: Mapping[str, Any]) -> dict[str, Any]:
         "accuracy_bound": flags.get("accuracy_bound", 0),
         "train_steps": flags.get("train_steps"),
         **({"stopped_early": True} if end.get("stopped_early") else {}),
+        **devices(chief),
     }

@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from ..kube.api import Object
-from .gpus import gpu_checks, offered
+from ..training.gpus import offered
+from .gpus import gpu_checks
 from .images import image_version, images_locked
 from .reading import Observation, Unread
 from .verdict import FAIL, PASS, UNKNOWN, Check, judge

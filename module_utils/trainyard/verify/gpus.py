@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..kube.api import Object
+from ..training.gpus import offered
 from .verdict import FAIL, PASS, UNKNOWN, Check
 
-GPU = "nvidia.com/gpu"
 CHANGE = "playbooks/gpu_driver.yml"
 RECOVER = "playbooks/gpu_recover.yml"
 
@@ -55,13 +55,6 @@ def gpu_checks(gpus: Mapping[str, Mapping[str, Any]], nodes: Sequence[Object]) -
         return []
     offers = {node["metadata"]["name"]: offered(node) for node in nodes}
     return [gpu_drivers(wanted), gpus_offered(wanted, offers), gpus_healthy(wanted, offers)]
-
-
-def offered(node: Object) -> tuple[int, int]:
-    """GPUs of a node, healthy or not, and those that pods can have."""
-    status = node.get("status") or {}
-    capacity, allocatable = (int((status.get(what) or {}).get(GPU, 0)) for what in ("capacity", "allocatable"))
-    return capacity, allocatable
 
 
 def gpu_drivers(wanted: Mapping[str, GpuNode]) -> Check:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from ..core import files
 from ..core.errors import TrainyardError
+from ..training.logs import DEVICE_FIELDS, idle_gpus
 from .reading import Unread
 
 T = TypeVar("T")
@@ -157,12 +158,21 @@ def _training_lines(training: Mapping[str, Any]) -> list[str]:
         ("steps", training.get("steps")),
         ("steps per second", training.get("steps_per_second")),
         ("seconds", training.get("seconds")),
+        ("compute", _computed(training)),
         ("accuracy", training.get("accuracy")),
     )
     lines = [f"{name:<18} {_number(value)}" for name, value in rows if value is not None]
     if bound and training.get("accuracy") is not None:
         lines[-1] += f" on held-out data, bound {_number(bound)}"
     return lines
+
+
+def _computed(training: Mapping[str, Any]) -> str | None:
+    """`gpu, 2 allocated`, `cpu`, or `cpu, 1 GPU allocated and not used`; None where the run has not said it."""
+    compute, count = (training.get(name) for name in DEVICE_FIELDS)
+    if compute is None:
+        return None
+    return ", ".join(filter(None, [compute, idle_gpus(training) or (f"{count} allocated" if count else "")]))
 
 
 def _number(value: object) -> str:

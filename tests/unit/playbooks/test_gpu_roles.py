@@ -46,9 +46,14 @@ facts = {"distribution": module.params["name"], "distribution_release": "trixie"
 module.exit_json(changed=False, ansible_facts=facts)
 """,
     "gpu_info": """
+import json, os, uuid
+from pathlib import Path
 from ansible.module_utils.basic import AnsibleModule
 facts = {"gpus": [{}, {}], "driver": "580.95.05", "skew": False, "healthy": True}
-AnsibleModule({"binding": {}}, supports_check_mode=True).exit_json(changed=False, ansible_facts={"gpus": facts})
+module = AnsibleModule({"binding": {}, "textfile": {"type": "path"}}, supports_check_mode=True)
+if module.params["textfile"]:
+    Path(os.environ["TOUCHED"], uuid.uuid4().hex).write_text(json.dumps([module.params["textfile"]]))
+module.exit_json(changed=False, ansible_facts={"gpus": facts})
 """,
 }
 """Stand for modules that need a cluster, a package archive or a GPU: leave what they were given in a file."""
@@ -152,6 +157,12 @@ def test_the_driver_of_each_source(
     assert asked["hold"] is True
     assert set(asked["may_remove"]).isdisjoint(each.partition("=")[0] for each in packages)
     assert any("dkms" in each for each in asked["may_remove"])
+
+
+def test_prometheus_is_told_where_the_inventory_says_how(checkout: Path, tmp_path: Path) -> None:
+    arguments = ("-e", "nvidia_driver_textfile=/srv/prom/gpus.prom")
+    status, given, output = run(checkout, tmp_path, "nvidia_driver", *arguments, hosts="w1")
+    assert (status, given) == (0, ["/srv/prom/gpus.prom"]), output
 
 
 def test_a_driver_that_is_there_is_only_looked_at(checkout: Path, tmp_path: Path) -> None:

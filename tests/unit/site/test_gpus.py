@@ -18,7 +18,21 @@ CATALOGUE = {
         "command": ["python"],
         "limits": {"cpu": "1", "memory": "1Gi"},
         "worker": {"replicas": 2},
-    }
+    },
+    "cnn": {
+        "description": "MNIST",
+        "kind": "training",
+        "topology": "single",
+        "image": {
+            "repository": "tensorflow",
+            "artefact": "image_tensorflow",
+            "gpu": {"repository": "tensorflow-gpu", "artefact": "image_tensorflow_gpu"},
+        },
+        "command": ["python"],
+        "flags": {"train_steps": 1, "require_gpu": True},
+        "limits": {"cpu": "1", "memory": "1Gi"},
+        "gpus": 1,
+    },
 }
 GROUPS = {"cluster": ["cp1", "w1", "w2"], "gpu_nodes": ["w1", "w2"], "builders": ["b1"]}
 
@@ -27,13 +41,22 @@ def training(**knobs: Any) -> Setting:
     return Setting("workloads_trainings", [{"workload": "mnist_ps", **knobs}])
 
 
+def cnn(**knobs: Any) -> Setting:
+    return Setting("workloads_trainings", [{"workload": "cnn", **knobs}])
+
+
 def refusals(*settings: Setting, **groups: list[str]) -> list[str]:
-    site = Site(groups={**GROUPS, **groups}, settings=list(settings), catalogue=CATALOGUE)
+    cuda = {"image_tensorflow_gpu": "12.9"}
+    site = Site(groups={**GROUPS, **groups}, settings=list(settings), catalogue=CATALOGUE, cuda=cuda)
     return [str(problem) for rule in GPU_RULES for problem in rule(site)]
 
 
 def gpus(host: str, count: int) -> Setting:
     return Setting("device_plugin_gpus", count, (host,))
+
+
+SHARED_W2 = Setting("device_plugin_sharing", "time_slicing", ("w2",))
+NO_CUDA = {"repository": "tensorflow", "artefact": "image_tensorflow", "gpu": None}
 
 
 @pytest.mark.parametrize(
@@ -46,6 +69,23 @@ def gpus(host: str, count: int) -> Setting:
         # Of one node nobody says how many it has.
         ([training(worker={"gpus": 8}), gpus("w1", 2)], {}),
         ([Setting("device_plugin_replicas", 4, ("w1",))], {}),
+        # Two of those of w1; w2 has shares, of which a pod gets one.
+        ([training(worker={"gpus": 2}), gpus("w1", 2), SHARED_W2], {}),
+        ([training(worker={"gpus": 1}), SHARED_W2, Setting("device_plugin_sharing", "none", ("w1",))], {}),
+        ([cnn()], {}),
+        ([cnn(image=NO_CUDA, require_gpu=False)], {}),
+        ([cnn(image=NO_CUDA), Setting("workloads_require_gpu", False)], {}),
+        ([cnn(image=NO_CUDA), Setting("workloads_require_gpu", "false")], {}),
+        ([cnn(image=NO_CUDA, gpus=0)], {}),
+        # What is in an image of somebody else shows when it runs.
+        ([cnn(image="registry.example.org/mine:1")], {}),
+        # A program that does not know the flag, such as nvidia-smi.
+        ([training(worker={"gpus": 1})], {}),
+        ([cnn(), Setting("nvidia_driver_branch", "525")], {}),
+        ([cnn(image="r/mine:1", cuda="13.0"), Setting("nvidia_driver_branch", "580", ("w1",))], {}),
+        # It has no GPU.
+        ([cnn(image="r/mine:1", cuda="13.0"), Setting("nvidia_driver_branch", "570", ("cp1",))], {}),
+        ([cnn(image="r/mine:1", cuda="99.0"), Setting("nvidia_driver_branch", "580", ("w1",))], {}),
         ([Setting("nvidia_runtime_version", "1.19.1", ("w1",)), Setting("nvidia_runtime_version", "v1.20.1")], {}),
         ([Setting("nvidia_driver_branch", "580", ("w1",)), Setting("nvidia_driver_branch", "550")], {}),
         ([Setting("nvidia_driver_branch", "470")], {"gpu_nodes": []}),
@@ -69,6 +109,28 @@ def test_sites_that_can_be(settings: list[Setting], groups: dict[str, list[str]]
             [training(worker={"gpus": 4}), gpus("w1", 1), gpus("w2", 2)],
             {},
             ".gpus is 4: no node has as many; the largest, w2, has 2. Ask for 2 or fewer.",
+        ),
+        (
+            [training(worker={"gpus": 2}), Setting("device_plugin_sharing", "time_slicing", ("w1", "w2"))],
+            {},
+            ".gpus is 2: no node has as many; the largest, w1, has 1 share of a GPU for a pod (device_plugin_sharing)",
+        ),
+        (
+            [training(worker={"gpus": 4}), gpus("w1", 2), SHARED_W2],
+            {},
+            ".gpus is 4: no node has as many; the largest, w1, has 2. Ask for 2 or fewer.",
+        ),
+        (
+            [cnn(image=NO_CUDA)],
+            {},
+            '.chief.image is "localhost/trainyard/tensorflow": it has no CUDA, and chief has to compute on its GPUs',
+        ),
+        ([cnn(image=NO_CUDA, require_gpu="auto")], {}, "it has no CUDA"),
+        (
+            [cnn(image="r/mine:1", cuda="13.0"), Setting("nvidia_driver_branch", "570", ("cp1", "w1"))],
+            {},
+            '.cuda is "13.0": driver 570 is too old for CUDA 13, which needs 580.65.06 or newer (nvidia_driver_branch '
+            "of w1). Set nvidia_driver_branch to 580 or newer",
         ),
         ([Setting("device_plugin_replicas", 1, ("w1",))], {}, "device_plugin_replicas (w1) is 1: sharing is between"),
         ([Setting("nvidia_runtime_version", "1.17.8-1", ("w1",))], {}, "toolkits before 1.19.1"),

@@ -82,6 +82,21 @@ def test_what_counts_as_a_difference(changes: dict[str, Any], same: bool) -> Non
     assert (verdict.stable(receipt(**changes)) == verdict.stable(receipt())) is same
 
 
+@pytest.mark.parametrize(
+    ("device", "shown"),
+    [
+        ({"compute": "cpu", "gpu_allocated": 1}, "compute            cpu, 1 GPU allocated and not used"),
+        ({"compute": "gpu", "gpu_allocated": 2}, "compute            gpu, 2 allocated"),
+        ({"compute": "cpu", "gpu_allocated": 0}, "compute            cpu"),
+    ],
+)
+def test_the_table_says_what_a_training_computed_on(device: dict[str, Any], shown: str) -> None:
+    lines = verdict.table(receipt(trainings=[{**PASSED, **device}]), "")
+    assert shown in lines
+    assert any(line.startswith("accuracy") and line.endswith("bound 0.9") for line in lines)
+    assert not any(line.startswith("compute") for line in verdict.table(receipt(), ""))
+
+
 def test_table_says_everything_and_ends_with_the_path() -> None:
     lines = verdict.table(receipt(warnings=["node x is cordoned"]), "/srv/receipt.json")
     text = "\n".join(lines)
