@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from ..kube.api import Object
-from ..training.logs import SUCCESSES
+from ..training.logs import ERROR_RATES, SUCCESSES
 from ..training.record import FAILED, RUNNING, STOPPED
 from ..training.record import UNKNOWN as UNPROVEN
 from ..training.roles import TOPOLOGIES, clean_exits
@@ -34,6 +34,7 @@ RECEIPT_FIELDS = (
     "seconds",
     "accuracy",
     "accuracy_bound",
+    *ERROR_RATES,
     "apply_to_completion_seconds",
     "restarts",
     "isolation",

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from ..core import files
 from ..core.errors import TrainyardError
+from ..training.logs import ERROR_RATES
 from .reading import Unread
 
 T = TypeVar("T")
@@ -150,19 +151,20 @@ def _version_lines(versions: Mapping[str, str]) -> list[str]:
 
 
 def _training_lines(training: Mapping[str, Any]) -> list[str]:
-    bound = training.get("accuracy_bound")
+    accuracy, bound = training.get("accuracy"), training.get("accuracy_bound")
+    reached = (
+        f"{_number(accuracy)} on held-out data, bound {_number(bound)}" if bound and accuracy is not None else accuracy
+    )
     left_alone = ", left alone: it has another description" if training["left_alone"] else ""
     rows = (
         ("training", f"{training['name']} {training['result']}{left_alone}"),
         ("steps", training.get("steps")),
         ("steps per second", training.get("steps_per_second")),
         ("seconds", training.get("seconds")),
-        ("accuracy", training.get("accuracy")),
+        ("accuracy", reached),
+        *((name.replace("_", " "), training.get(name)) for name in ERROR_RATES),
     )
-    lines = [f"{name:<18} {_number(value)}" for name, value in rows if value is not None]
-    if bound and training.get("accuracy") is not None:
-        lines[-1] += f" on held-out data, bound {_number(bound)}"
-    return lines
+    return [f"{name:<18} {_number(value)}" for name, value in rows if value is not None]
 
 
 def _number(value: object) -> str:
