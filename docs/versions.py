@@ -19,6 +19,7 @@ MADE_FROM = {
     "debian_packages": "Debian's signed archive",
     "apt_repository": "the packages above",
     "rootfs": "Debian's signed archive",
+    "program_output": "a program of this repository, in the root file system above",
     "disk": "the root file system above",
     "python_wheels": "Python index, hashes in requirements.txt",
     "npm_files": "npm, hash in the lock",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 import os
@@ -13,6 +12,7 @@ from typing import Any
 from engine.config import Alone
 from engine.workload import Workload
 from lib import compat, devices, runtime
+from lib.benchmark import Benchmark
 from lib.errors import DivergedError, ExitCode, InputError, StalledError
 from lib.metrics import MetricsLog
 from lib.preemption import GRACE_SECONDS, Preemption
@@ -133,14 +133,17 @@ class _Training:
         """Train, with an evaluation every `report_every` steps and a checkpoint every `checkpoint_every`."""
         config = self._config
         progress = Progress(self._log, config.report_every, config.train_steps, self._start)
+        benchmark = Benchmark(self._log, config.benchmark_steps, config.batch_size)
         examples = iter(self._workload.data.source())
         begun = time.monotonic()
         while not self._preemption.requested and (self._step < config.train_steps or not config.train_steps):
             self._watchdog.beat("training", self._step)
             count = self._until_next_stop()
             numbers = [self._tf.constant(number, self._tf.int64) for number in (0, self._step, count)]
+            called = time.monotonic()
             total, done = self._state.train_call(examples, *numbers)
             loss = float(total)
+            benchmark.add(int(done), time.monotonic() - called)
             if not math.isfinite(loss):
                 raise DivergedError(f"The loss of the steps {self._step} to {self._step + count - 1} is {loss}.")
             self._step += int(done)
@@ -162,8 +165,8 @@ class _Training:
         """Held-out accuracy of the present step."""
         if self._judged[0] != self._step:
             score = self._state.score(self._step, lambda: self._watchdog.beat("evaluating", self._step))
-            self._log.emit("evaluate", step=self._step, **dataclasses.asdict(score))
-            self._log.scalars("eval", self._step, accuracy=score.accuracy, loss=score.loss)
+            self._log.emit("evaluate", step=self._step, **score.figures, examples=score.examples)
+            self._log.scalars("eval", self._step, **score.figures)
             self._judged = (self._step, score.accuracy)
         return self._judged[1]
 

@@ -42,7 +42,8 @@ class State:
         io_device: str = "",
     ) -> None:
         config = workload.config
-        self._data, self._folder, self._io_device = workload.data, folder, io_device or CHIEF_DEVICE
+        self._data, self._score_of = workload.data, workload.score
+        self._folder, self._io_device = folder, io_device or CHIEF_DEVICE
         with strategy.scope():
             self._model = workload.model()
             adam = Adam(self._model.parameters(), strategy, config.learning_rate, config.decay_steps)
@@ -92,7 +93,7 @@ class State:
         :param alive: called after each batch.
         """
         self._fetch(step)
-        return evaluate(self._copy, self._data, alive)
+        return evaluate(self._copy, self._data, alive, self._score_of)
 
     def take(self, step: int, checkpoint: Path) -> None:
         """Read the copy of the model from a checkpoint, for `export`; the variables stay as they are.

@@ -15,6 +15,7 @@ from engine.pieces import partitioner
 from engine.state import State
 from engine.workload import Workload
 from lib import peers
+from lib.benchmark import Benchmark
 from lib.calls import Calls, Ended
 from lib.cluster_spec import Cluster
 from lib.dispatch import Call, Dispatcher
@@ -144,7 +145,8 @@ class _Training:
         dispatcher.pass_barrier()
         pace = Pace(self._lanes // CALLS_PER_WORKER, config.steps_per_dispatch)
         progress = Progress(self._log, config.report_every, config.train_steps, self._start)
-        begun = time.monotonic()
+        benchmark = Benchmark(self._log, config.benchmark_steps, config.batch_size)
+        begun = counted = time.monotonic()
         self._watchdog.beat("training", self._step)
         # Not a local variable: see `_KEPT`.
         self._examples = iter(self._coordinator.create_per_worker_dataset(self._data.source))
@@ -158,6 +160,8 @@ class _Training:
                     self._step = dispatcher.collected
                     self._watchdog.beat("training", self._step)
                     progress.add(self._step, total, done)
+                    benchmark.add(done, time.monotonic() - counted)
+                    counted = time.monotonic()
                 continue
             self._settle()
             if self._preemption.requested or dispatcher.finished or not dispatcher.at_barrier:
@@ -168,6 +172,7 @@ class _Training:
                 break
             self._watchdog.beat("training", self._step)
             dispatcher.pass_barrier()
+            counted = time.monotonic()
         self._loop_seconds = time.monotonic() - begun
 
     def _schedule(self, call: Call) -> Any:

@@ -4,8 +4,8 @@ TensorFlow itself says none of it: its coordinator waits for a dead parameter se
 port after its TensorFlow server's. A server says `hello ROLE INDEX PROCESS`, a worker what it computes on besides
 (`cpu 1`: on the CPU, with one GPU given), then `alive` every two seconds, and `leaving` after SIGTERM. That the chief
 hangs up tells a leaving server that it is not needed any more. The chief says two things: `lost`, to a worker that was
-silent: its work was given to another, and it ends before it goes on with it; and `finished`, when the run has ended: who
-is told to stop after that asks nobody.
+silent: its work was given to another, and it ends before it goes on with it; and `finished`, when the run has ended:
+who is told to stop after that asks nobody.
 
 Nothing here is authenticated, like TensorFlow's own port, over which anybody could stop or change a run: the run's
 NetworkPolicy admits only its own pods to both. Lines that are not understood are ignored, and what says no `hello` is

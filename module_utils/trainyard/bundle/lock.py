@@ -33,6 +33,7 @@ REQUIRED = {
     "c_program": ("source", "program"),
     "c_library": ("header", "declares", "missing_result", "source", "library", "soname"),
     "rootfs": ("suites", "packages"),
+    "program_output": ("rootfs", "program"),
     "disk": ("rootfs",),
     "image": ("reference", "containerfile"),
     "code": ("reference", "folder"),

@@ -14,7 +14,7 @@ from . import record, state
 from .bounds import Bounds
 from .gpus import missing_gpus
 from .jobset import EXIT_BOUND, EXIT_DIVERGED, EXIT_REFUSED, EXIT_VOLUME
-from .logs import KeptLogs, idle_gpus, last, outcome, progress_line, summary
+from .logs import ERROR_RATES, KeptLogs, idle_gpus, last, outcome, progress_line, summary
 from .model import Training
 from .names import API_VERSIONS
 from .pod_logs import PodLogs, log_folder
@@ -98,6 +98,7 @@ class Follower:
         more = {"isolation": evidence, "released": True, "apply_to_completion_seconds": seconds, "logs": kept.paths}
         result = self._record(view, attempt, found["result"], **more)
         learned = f", accuracy {found['accuracy']}" if found["accuracy"] is not None else ""
+        learned += "".join(f", {name.replace('_', ' ')} {found[name]}" for name in ERROR_RATES if name in found)
         idle = idle_gpus(found)
         on = f", on the CPU: {idle}" if idle else ""
         self._say(f"training {training.name}: {found['result']}{learned}, {seconds} s{on}")

@@ -18,9 +18,11 @@ SUCCESSES = ("passed", "no_bound")
 """Results of a run that need nothing more."""
 DEVICE_FIELDS = ("compute", "gpu_allocated")
 """What a run says of its devices: `gpu` or `cpu`, and how many GPUs its pods were given."""
+ERROR_RATES = ("character_error_rate", "word_error_rate")
+"""What trainings of speech say beside their accuracy, which is 1 less the first."""
 _TEXTS = ("event", "result", "compute")
-_WHOLE = ("step", "steps_total", "gpu_allocated")
-_NUMBERS = ("time", "loss", "steps_per_second", "seconds", "accuracy")
+_WHOLE = ("step", "steps_total", "gpu_allocated", "accuracy_step")
+_NUMBERS = ("time", "loss", "steps_per_second", "seconds", "accuracy", *ERROR_RATES)
 """Types of the fields that we look at, by name. None stands for what is not known."""
 _LARGEST = 1e300
 """Whole numbers of JSON have no limit, and none beyond this can be shown as a fraction."""
@@ -194,6 +196,10 @@ def summary(chief: Sequence[Event], flags: Mapping[str, Any]) -> dict[str, Any]:
     end = last(chief, "end")
     step = end or last(chief, "step")
     measured = {**last(chief, "evaluate"), **end}
+    # Of a run that ends with its best and not with its last, the accuracy is that of another step.
+    judged = [event for event in chief if event["event"] == "evaluate"]
+    judged = [event for event in judged if event.get("step") == end.get("accuracy_step", event.get("step"))]
+    rates = {name: judged[-1][name] for name in ERROR_RATES if judged and name in judged[-1]}
     return {
         "result": end.get("result", "unknown"),
         "steps": step.get("step", 0),
@@ -201,6 +207,7 @@ def summary(chief: Sequence[Event], flags: Mapping[str, Any]) -> dict[str, Any]:
         "seconds": end.get("seconds"),
         "accuracy": measured.get("accuracy"),
         "accuracy_bound": flags.get("accuracy_bound", 0),
+        **rates,
         "train_steps": flags.get("train_steps"),
         **({"stopped_early": True} if end.get("stopped_early") else {}),
         **devices(chief),

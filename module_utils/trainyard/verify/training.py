@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from ..kube.api import Object
-from ..training.logs import DEVICE_FIELDS, SUCCESSES, idle_gpus
+from ..training.logs import DEVICE_FIELDS, ERROR_RATES, SUCCESSES, idle_gpus
 from ..training.record import FAILED, RUNNING, STOPPED
 from ..training.record import UNKNOWN as UNPROVEN
 from ..training.roles import TOPOLOGIES, clean_exits
@@ -34,6 +34,7 @@ RECEIPT_FIELDS = (
     "seconds",
     "accuracy",
     "accuracy_bound",
+    *ERROR_RATES,
     *DEVICE_FIELDS,
     "apply_to_completion_seconds",
     "restarts",

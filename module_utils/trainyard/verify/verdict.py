@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from ..core import files
 from ..core.errors import TrainyardError
-from ..training.logs import DEVICE_FIELDS, idle_gpus
+from ..training.logs import DEVICE_FIELDS, ERROR_RATES, idle_gpus
 from .reading import Unread
 
 T = TypeVar("T")
@@ -151,7 +151,10 @@ def _version_lines(versions: Mapping[str, str]) -> list[str]:
 
 
 def _training_lines(training: Mapping[str, Any]) -> list[str]:
-    bound = training.get("accuracy_bound")
+    accuracy, bound = training.get("accuracy"), training.get("accuracy_bound")
+    reached = (
+        f"{_number(accuracy)} on held-out data, bound {_number(bound)}" if bound and accuracy is not None else accuracy
+    )
     left_alone = ", left alone: it has another description" if training["left_alone"] else ""
     rows = (
         ("training", f"{training['name']} {training['result']}{left_alone}"),
@@ -159,12 +162,10 @@ def _training_lines(training: Mapping[str, Any]) -> list[str]:
         ("steps per second", training.get("steps_per_second")),
         ("seconds", training.get("seconds")),
         ("compute", _computed(training)),
-        ("accuracy", training.get("accuracy")),
+        ("accuracy", reached),
+        *((name.replace("_", " "), training.get(name)) for name in ERROR_RATES),
     )
-    lines = [f"{name:<18} {_number(value)}" for name, value in rows if value is not None]
-    if bound and training.get("accuracy") is not None:
-        lines[-1] += f" on held-out data, bound {_number(bound)}"
-    return lines
+    return [f"{name:<18} {_number(value)}" for name, value in rows if value is not None]
 
 
 def _computed(training: Mapping[str, Any]) -> str | None:

@@ -117,6 +117,13 @@ def test_table_says_everything_and_ends_with_the_path() -> None:
     assert lines[-1].split() == ["receipt", "/srv/receipt.json"]
 
 
+def test_table_of_a_training_of_speech() -> None:
+    speech = {**PASSED, "accuracy": 0.88, "accuracy_bound": 0.7, "character_error_rate": 0.12, "word_error_rate": 0.3}
+    lines = verdict.table(receipt(trainings=[speech]), "")
+    begin = lines.index("accuracy           0.88 on held-out data, bound 0.7")
+    assert lines[begin + 1 : begin + 3] == ["character error rate 0.12", "word error rate    0.3"]
+
+
 def test_table_without_training_time_and_path() -> None:
     lines = verdict.table(receipt(trainings=[], nodes=[], wall_seconds=None), "")
     assert not any(line.startswith(("accuracy", "wall time", "node")) for line in lines)
