@@ -11,8 +11,8 @@ _WINDOW, _HOP, _FFT = 400, 160, 512
 """Samples: 25 ms, 10 ms, and what the first is filled up to."""
 _LOWEST, _HIGHEST = 60.0, 7600.0
 _FLOOR = 10 ** (-50 / 20)
-"""What is 50 dB below the loudest counts as silence. How silent a pause is depends on room and device, and the logarithm
-of a pause without any noise would outweigh all that is said."""
+"""What is 50 dB below the loudest counts as silence: how silent a pause is depends on room and device, and the
+logarithm of a pause without any noise would outweigh all that is said."""
 _SILENCE = 1e-6
 """Keeps the logarithm of nothing finite; a sample has at most 1.0."""
 
