@@ -53,5 +53,6 @@ def test_everything_wrong_with_the_data_is_named_before_training(tmp_path):
     (tmp_path / "dev.csv").write_text("wav_filename,wav_filesize,transcript\nnone.wav,1,a\n", encoding="utf-8")
     with pytest.raises(InputError) as error:
         workload(Config(data_dir=tmp_path))
-    assert "has 3 faults: train.csv line 3: short.wav is too short for its transcript: 2 steps" in error.value.message
+    assert error.value.message.startswith("The data has 3 faults: ")
+    assert "train.csv line 3: short.wav is too short for its transcript: 2 steps" in error.value.message
     assert "none.wav cannot be read" in error.value.message and "test.csv cannot be read" in error.value.message
