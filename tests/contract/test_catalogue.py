@@ -147,7 +147,7 @@ def test_artefacts_of_trainings_are_made_for_every_site() -> None:
         ),
         (
             {"workloads_trainings": [{"workload": "speech_gpu"}]},
-            ["image_tensorflow", "image_workloads", "image_speech"],
+            ["image_tensorflow_gpu", "image_workloads", "image_speech"],
         ),
     ],
 )

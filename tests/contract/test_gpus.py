@@ -22,6 +22,8 @@ from trainyard.trainings import complete_all
         ("cnn_ps", "worker", "tensorflow-gpu"),
         ("mnist_ps", "worker", "tensorflow-gpu"),
         ("mnist_gpu", "chief", "tensorflow-gpu"),
+        ("speech_gpu", "chief", "tensorflow-gpu"),
+        ("speech_ps", "worker", "tensorflow-gpu"),
         ("notebook", "server", "notebook-gpu"),
         # It needs the driver's program alone, which comes with the GPU.
         ("nvidia_smi", "chief", "tensorflow"),
