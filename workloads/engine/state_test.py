@@ -188,14 +188,12 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path):
         Small(inputs=17).checkpoint(tmp_path).restore()
 
 
-def test_another_data_set_of_the_same_size_is_refused_by_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(state, "CHIEF_DEVICE", "/job:localhost")
-
+def test_another_data_set_of_the_same_size_is_refused_by_name(tmp_path):
     def live(data_dir):
         folder = RunFolder(tmp_path / "run", "one", print)
         try:
             one = mnist_ps.workload(mnist_ps.Config(data_dir=data_dir))
-            state.State(one, tf.distribute.get_strategy(), 1, folder).save(0)
+            state.State(one, tf.distribute.get_strategy(), 1, folder, "/job:localhost").save(0)
         finally:
             folder.release()
 
