@@ -16,7 +16,6 @@ tf = pytest.importorskip("tensorflow")
 from engine import judge, sample, state, train  # noqa: E402
 from engine.config import Config  # noqa: E402
 from engine.evaluate import Score  # noqa: E402
-from lib.checkpoint import ChiefCheckpoint  # noqa: E402
 from lib.metrics import MetricsLog  # noqa: E402
 from lib.run_folder import Attempt, RunFolder, steps  # noqa: E402
 from lib.watchdog import Watchdog  # noqa: E402
@@ -98,19 +97,6 @@ def test_a_chief_trains_saves_judges_and_ends(chief):
     assert chief.events("end")[-1]["step"] == chief.folder.evaluations.read().step == 12
     assert (chief.path / "export/saved_model.pb").exists()
     assert {chief.events(name)[-1]["gpu_allocated"] for name in ("device", "end")} == {2}
-
-
-def test_a_chief_writes_the_files_itself(chief, monkeypatch):
-    # A ps has no volume, and sees nothing of the chief's where it runs on another node.
-    named = []
-
-    def checkpoint(directory, sources, io_device, **objects):
-        named.append(io_device)
-        return ChiefCheckpoint(directory, sources, io_device, **objects)
-
-    monkeypatch.setattr(state, "ChiefCheckpoint", checkpoint)
-    assert chief.live(train_steps=4) == ExitCode.TRAINED
-    assert named == [train.CHIEF_DEVICE]
 
 
 def test_the_checkpoint_that_a_run_goes_on_from_is_judged(chief):
