@@ -26,7 +26,7 @@ class Config(engine.config.Config):
     train_files: str = flag("train.csv", "manifests of the training set, in data_dir", _some, _FILES)
     dev_files: str = flag("dev.csv", "those of a second held-out set, whose errors are said, too", _some, _FILES)
     test_files: str = flag("test.csv", "those of the held-out set that is judged", _some, _FILES)
-    train_steps: int = other_default("train_steps", 600)
+    train_steps: int = other_default("train_steps", 1500)
     batch_size: int = other_default("batch_size", 32, also="train_batch_size")
     dev_batch_size: int = flag(32, "recordings of dev_files that are judged at once", _positive, "1 or more")
     test_batch_size: int = flag(32, "those of test_files", _positive, "1 or more")

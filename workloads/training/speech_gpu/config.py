@@ -14,5 +14,6 @@ from lib.devices import ALWAYS
 class Config(training.speech.config.Config, engine.config.Alone):
     """Speech on one GPU: letters from recordings, by the flags that DeepSpeech has."""
 
+    train_steps: int = other_default("train_steps", 600)
     # The defaults of speech come before those of a single process, this one among them.
     require_gpu: str = other_default("require_gpu", ALWAYS)

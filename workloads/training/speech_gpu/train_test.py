@@ -20,7 +20,7 @@ def test_the_flags_are_those_of_deepspeech():
     config = Config()
     assert (config.train_files, config.dev_files, config.test_files) == ("train.csv", "dev.csv", "test.csv")
     assert (config.batch_size, config.dev_batch_size, config.test_batch_size) == (32, 32, 32)
-    assert (config.require_gpu, config.learning_rate_decay) == ("true", "cosine")
+    assert (config.require_gpu, config.train_steps, config.learning_rate_decay) == ("true", 600, "cosine")
     for wrong in ({"train_files": ""}, {"test_files": "a.csv,,b.csv"}, {"dev_batch_size": 0}):
         with pytest.raises(InputError, match=next(iter(wrong))):
             Config(**wrong)
