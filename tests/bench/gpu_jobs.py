@@ -77,7 +77,7 @@ def by_hand(stand: Stand, job: Object) -> float:
     until(f"the end of {name}", lambda: complete(stand.api.get("batch/v1", "Job", name, NAMESPACE)))
     seconds = time.monotonic() - begin
     stand.api.delete("batch/v1", "Job", name, NAMESPACE)
-    until("the end of its pod", lambda: not stand.pods(name))
+    until("the end of both", lambda: not stand.pods(name) and not stand.api.get("batch/v1", "Job", name, NAMESPACE))
     return seconds
 
 
