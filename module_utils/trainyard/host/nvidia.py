@@ -15,6 +15,9 @@ VENDOR = "0x10de"
 DISPLAY = ("0x0300", "0x0302")
 """PCI classes of a GPU with and without a display; other functions of the card are its sound and its USB."""
 
+GIVEN_AWAY = "vfio-pci"
+"""Kernel driver of a device that belongs to a virtual machine."""
+
 SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 ENROLLED = "sys/firmware/efi/efivars/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23"
 KEYS = ("var/lib/dkms/mok.pub", "var/lib/shim-signed/mok/MOK.der")
@@ -92,16 +95,10 @@ def observe(kernel: str, root: Path = Path("/")) -> NvidiaHost:
 
     :param kernel: release, as `os.uname` gives it.
     """
-    devices = sorted(root.glob("sys/bus/pci/devices/*"))
-    gpus = [
-        int(_text(device / "device"), 16)
-        for device in devices
-        if _text(device / "vendor") == VENDOR and _text(device / "class").startswith(DISPLAY)
-    ]
     keys = [key for path in KEYS if (key := _bytes(root / path))]
     enrolled = _bytes(root / ENROLLED)
     return NvidiaHost(
-        gpus=gpus,
+        gpus=gpus_on_bus(root),
         kernel=kernel,
         headers=(root / "lib/modules" / kernel / "build").exists(),
         nouveau=(root / "sys/module/nouveau").is_dir(),
@@ -110,6 +107,17 @@ def observe(kernel: str, root: Path = Path("/")) -> NvidiaHost:
         secure_boot=_bytes(root / SECURE_BOOT)[4:5] == b"\x01",
         key_enrolled=any(key in enrolled for key in keys),
     )
+
+
+def gpus_on_bus(root: Path = Path("/")) -> list[int]:
+    """PCI device identifiers of the host's GPUs, without those that it has given to virtual machines."""
+    return [
+        int(_text(device / "device"), 16)
+        for device in sorted(root.glob("sys/bus/pci/devices/*"))
+        if _text(device / "vendor") == VENDOR
+        and _text(device / "class").startswith(DISPLAY)
+        and (device / "driver").resolve().name != GIVEN_AWAY
+    ]
 
 
 def architecture(gpu: int) -> Architecture | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,13 @@ def test_the_library_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 )
 def test_skew(module: str | None, library: str | None, mismatch: bool, skew: bool) -> None:
     facts = Inventory("none", mismatch=mismatch).with_versions(module, library).facts()
-    assert (facts["skew"], facts["healthy"]) == (skew, not skew)
+    assert (facts["skew"], facts["healthy"]) == (skew, False), "no GPU is no healthy one"
+
+
+@pytest.mark.parametrize(("lost", "skewed"), [(False, False), (True, False), (False, True)])
+def test_healthy_are_gpus_that_work(lost: bool, skewed: bool) -> None:
+    facts = Inventory("nvml", gpus=(GPU, replace(GPU, lost=lost)), mismatch=skewed).facts()
+    assert facts["healthy"] == (not (lost or skewed))
 
 
 def test_an_answer_means_that_library_and_module_agree() -> None:

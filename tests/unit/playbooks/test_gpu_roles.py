@@ -49,7 +49,8 @@ module.exit_json(changed=False, ansible_facts=facts)
 import json, os, uuid
 from pathlib import Path
 from ansible.module_utils.basic import AnsibleModule
-facts = {"gpus": [{}, {}], "driver": "580.95.05", "skew": False, "healthy": True}
+facts = {"source": "nvml", "on_bus": 2, "gpus": [{}, {}], "driver": "580.95.05", "skew": False, "healthy": True}
+facts |= json.loads(os.environ.get("GPUS", "{}"))
 module = AnsibleModule({"binding": {}, "textfile": {"type": "path"}}, supports_check_mode=True)
 if module.params["textfile"]:
     Path(os.environ["TOUCHED"], uuid.uuid4().hex).write_text(json.dumps([module.params["textfile"]]))
@@ -65,6 +66,7 @@ PLAY = """
     - distribution: {{name: {distribution}}}
     - ansible.builtin.include_role:
         name: {role}
+        tasks_from: {entry}
 """
 
 GPUS = """
@@ -92,12 +94,18 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(
-    checkout: Path, folder: Path, role: str, *arguments: str, distribution: str = "Debian", hosts: str = "gpu_nodes"
+    checkout: Path,
+    folder: Path,
+    role: str,
+    *arguments: str,
+    distribution: str = "Debian",
+    hosts: str = "gpu_nodes",
+    entry: str = "main",
 ) -> Any:
     """Status, what the fakes were given, and the output."""
     (folder / "gpus.yml").write_text(GPUS, encoding="utf-8")
     play_file = checkout / "playbooks" / "one_role.yml"
-    play_file.write_text(PLAY.format(role=role, distribution=distribution, hosts=hosts), encoding="utf-8")
+    play_file.write_text(PLAY.format(role=role, distribution=distribution, hosts=hosts, entry=entry), encoding="utf-8")
     arguments = ("-i", str(folder / "gpus.yml"), "--check", *arguments)
     status, touched, output = play(checkout, folder, "playbooks/one_role.yml", *arguments)
     given = [json.loads((folder / "touched" / name).read_text(encoding="utf-8")) for name in touched]
@@ -135,6 +143,25 @@ def test_a_gpu_is_not_shared_by_one(checkout: Path, tmp_path: Path) -> None:
     assert status != 0
     assert "device_plugin_replicas is 1 for w1: sharing is between 2 pods or more" in output
     assert not [each for each in objects if each.get("metadata", {}).get("name") == "w1"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"source": "none", "error": "Driver Not Loaded", "gpus": [], "healthy": False}, "does not answer (Driver Not"),
+        ({"source": "none", "error": "Driver Not Loaded", "gpus": [], "on_bus": None, "healthy": False}, "not answer"),
+        ({"gpus": [{}]}, "shows 1 of 2 GPUs"),
+        ({"healthy": False}, "reports a fault"),
+        ({"skew": True, "gpus": [], "healthy": False}, "run playbooks/gpu_driver.yml"),
+    ],
+)
+def test_a_node_whose_fault_is_not_gone_is_not_recovered(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, facts: dict[str, Any], said: str
+) -> None:
+    monkeypatch.setenv("GPUS", json.dumps(facts))
+    status, given, output = run(checkout, tmp_path, "device_plugin", hosts="w1", entry="recover")
+    assert (status != 0, given) == (True, []), output
+    assert "w1 is not recovered: its driver" in output and said in output, output
 
 
 @pytest.mark.parametrize(
