@@ -35,7 +35,7 @@ def gpu_hosts(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]) -
         found[str(known.get("kubernetes_node_name") or host)] = {
             "gpus": None if gpus is None else int(gpus),
             "replicas": int(known.get("device_plugin_replicas", 2)) if shared else 1,
-            "counted": known.get("device_plugin_mig_strategy") != "mixed",
+            "mig_strategy": str(known.get("device_plugin_mig_strategy") or "none"),
             "info": {name: info[name] for name in FACTS if name in info},
         }
     return found
@@ -46,8 +46,18 @@ def gpu_fault(info: Mapping[str, Any], said: int | None = None) -> str:
     return offer.fault(info, None if said is None else int(said))
 
 
+def gpu_units(info: Mapping[str, Any], said: int | None, mig_strategy: str) -> int | None:
+    """What a host offers as `nvidia.com/gpu`, before several pods share one. `offer.units` says more."""
+    return offer.units(info, None if said is None else int(said), mig_strategy)
+
+
 class FilterModule:
     """What Ansible asks for."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"gpu_hosts": gpu_hosts, "gpu_fault": gpu_fault}
+        return {
+            "gpu_hosts": gpu_hosts,
+            "gpu_fault": gpu_fault,
+            "gpu_units": gpu_units,
+            "mig_fault": offer.mig_fault,
+        }

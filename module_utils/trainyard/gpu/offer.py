@@ -36,6 +36,44 @@ def expected(info: Mapping[str, Any], said: int | None) -> int | None:
     return max(info.get("on_bus") or 0, len(info["gpus"]))
 
 
+def units(info: Mapping[str, Any], said: int | None, mig_strategy: str) -> int | None:
+    """What the host offers as `nvidia.com/gpu`, before several pods share one; None where nobody knows.
+
+    MIG divides a GPU into instances. `none` offers the GPU in spite of that, `single` each instance as if it were a
+    GPU, and `mixed` each instance by the name of its profile, so that only undivided GPUs are left.
+
+    :param info: facts of `gpu_info`; empty where the host was not asked.
+    :param said: number of GPUs that the inventory says, divided or not. Without one those count that the driver shows,
+        and those on the bus where it shows none.
+    """
+    shown = info.get("gpus") or []
+    if mig_strategy == "none" or not shown:
+        known = said if said is not None else len(shown) or expected(info, None)
+        return known if mig_strategy == "none" else None
+    if any(gpu.get("lost") for gpu in shown):
+        # Nobody can ask it any more whether it was divided.
+        return None
+    parts = [_parts(gpu, mig_strategy) for gpu in shown]
+    return sum(parts) + max(0, (said or 0) - len(shown))
+
+
+def _parts(gpu: Mapping[str, Any], mig_strategy: str) -> int:
+    if gpu.get("mig") != "enabled":
+        return 1
+    return int(gpu["mig_devices"]) if mig_strategy == "single" else 0
+
+
+def mig_fault(info: Mapping[str, Any], mig_strategy: str) -> str:
+    """Why the device plugin does not start with `single`, as its `assertAllMigDevicesAreValid` has it; else empty."""
+    shown = info.get("gpus") or []
+    divided = [gpu for gpu in shown if gpu.get("mig") == "enabled"]
+    if mig_strategy != "single" or not divided:
+        return ""
+    if any(not gpu["mig_devices"] for gpu in divided):
+        return "has a GPU in MIG mode without an instance (`nvidia-smi mig -cgi` makes them)"
+    return "has GPUs in MIG mode and others; a host with the strategy single has one kind" if divided != shown else ""
+
+
 def fault(info: Mapping[str, Any], said: int | None) -> str:
     """Why the GPUs of the host are not all well, as `silence` says it; empty where they are.
 

@@ -21,13 +21,13 @@ class GpuNode:
 
     :param gpus: number that the inventory says; None where it is what PCI bus and driver show.
     :param replicas: pods that take turns on one.
-    :param counted: false where MIG offers its GPUs under the names of profiles.
+    :param mig_strategy: how GPUs that MIG has divided are offered, `none`, `single` or `mixed`.
     :param info: what `gpu_info` found on the host; empty where the host was not asked.
     """
 
     gpus: int | None = None
     replicas: int = 1
-    counted: bool = True
+    mig_strategy: str = "none"
     info: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -51,7 +51,8 @@ class GpuNode:
     @property
     def wanted(self) -> int | None:
         """What the node has to offer; None where nobody knows."""
-        return None if self.expected is None else self.expected * self.replicas
+        units = offer.units(self.info, self.gpus, self.mig_strategy)
+        return None if units is None else units * self.replicas
 
 
 def gpu_checks(gpus: Mapping[str, Mapping[str, Any]], nodes: Sequence[Object]) -> list[Check]:
@@ -93,8 +94,8 @@ def gpus_offered(wanted: Mapping[str, GpuNode], offers: Mapping[str, tuple[int, 
         if each.asked and not each.silence and len(each.info["gpus"]) != each.expected:
             who = "the PCI bus" if each.gpus is None else "the inventory"
             wrong.append(f"the driver of {name} shows {len(each.info['gpus'])} GPUs, {who} says {each.expected}")
-        elif not each.counted:
-            continue
+        elif why := offer.mig_fault(each.info, each.mig_strategy):
+            wrong.append(f"{name} {why}")
         elif each.wanted is None:
             silent.append(f"nobody knows how many GPUs {name} has")
         elif capacity != each.wanted:

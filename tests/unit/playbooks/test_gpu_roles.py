@@ -138,6 +138,15 @@ def test_each_setting_has_its_plugin_and_each_node_its_labels(checkout: Path, tm
     assert sharing["resources"] == [{"name": "nvidia.com/gpu", "replicas": 4}]
 
 
+def test_a_gpu_that_is_to_be_divided_and_is_not_is_refused(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUS", json.dumps({"gpus": [{"mig": "enabled", "mig_devices": 0}]}))
+    status, given, output = run(checkout, tmp_path, "device_plugin", hosts="w2")
+    assert (status != 0, given) == (True, []), output
+    assert "w2 has a GPU in MIG mode without an instance" in output
+
+
 def test_a_gpu_is_not_shared_by_one(checkout: Path, tmp_path: Path) -> None:
     status, objects, output = run(checkout, tmp_path, "device_plugin", "-e", '{"device_plugin_replicas": 1}')
     assert status != 0
