@@ -26,7 +26,9 @@ options:
     type: bool
     default: false
   may_remove:
-    description: Packages that the installation may remove.
+    description:
+      - Packages that the installation may remove, as names or patterns (V(nvidia-utils-*)).
+      - What a pattern that begins with V(!) fits stays all the same.
     type: list
     elements: str
     default: []

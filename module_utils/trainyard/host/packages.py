@@ -59,7 +59,8 @@ class Packages:
 
     :param wanted: name -> version pattern (`2.3.4-*`), or an empty string for any version.
     :param hold: hold the wanted packages at their versions.
-    :param may_remove: packages that an installation may remove; any other removal is refused.
+    :param may_remove: packages that an installation may remove, as names or patterns; of these, what a pattern that
+        begins with `!` fits is kept. Any other removal is refused.
     :param frozen_by: a file that says that the host is in use: no installed package may get another version; or empty.
     :param timeout: seconds for one run of apt-get.
     """
@@ -176,7 +177,7 @@ class Packages:
                 )
         words = [f"{name}={self.wanted[name]}" if self.wanted[name] else name for name in names]
         removed = removals(run([*APT, "--simulate", "install", *words], timeout=self.timeout, env=ENVIRONMENT).stdout)
-        refused = [name for name in removed if name not in self.may_remove]
+        refused = [name for name in removed if not self._may_go(name)]
         if refused:
             raise TrainyardError(
                 f"Installing {', '.join(words)} would remove {', '.join(refused)}.",
@@ -191,6 +192,11 @@ class Packages:
             self.refresh()
             run([*APT, "install", *words], timeout=self.timeout, env=ENVIRONMENT)
 
+    def _may_go(self, name: str) -> bool:
+        kept = [pattern[1:] for pattern in self.may_remove if pattern.startswith("!")]
+        may_go = [pattern for pattern in self.may_remove if not pattern.startswith("!")]
+        return _fits(name, may_go) and not _fits(name, kept)
+
     def not_in(self, known: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[str]:
         """The wanted packages that the index lacks, each with the versions that it has."""
         lacking = []
@@ -199,6 +205,10 @@ class Packages:
             if not any(fnmatch.fnmatchcase(version, pattern) for version in known.get(name, ())):
                 lacking.append(f"{name} {self.wanted[name]} (there: {', '.join(known.get(name, ())) or 'none'})")
         return lacking
+
+
+def _fits(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def installed() -> dict[str, Seen]:

@@ -117,7 +117,17 @@ def test_a_version_that_no_source_has_is_named(use: Callable[[FakeApt], FakeApt]
         Packages({"kubelet": "1.36.3-*"}).install(["kubelet"])
 
 
-@pytest.mark.parametrize(("may_remove", "refused"), [([], True), (["containerd.io"], False)])
+@pytest.mark.parametrize(
+    ("may_remove", "refused"),
+    [
+        ([], True),
+        (["containerd.io"], False),
+        (["container*"], False),
+        (["container*", "!containerd*"], True),
+        (["!containerd*", "*"], True),
+        (["container"], True),
+    ],
+)
 def test_removing_packages_is_refused(use: Callable[[FakeApt], FakeApt], may_remove: list[str], refused: bool) -> None:
     apt = use(FakeApt("docker.io | 26.1 | http://x\n", simulation="Remv containerd.io [2.3.4-1]\nInst docker.io\n"))
     packages = Packages({"docker.io": ""}, may_remove=may_remove)

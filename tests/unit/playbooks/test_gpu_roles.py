@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible.module_utils.trainyard.host.packages import Packages
 
 from tests.unit.playbooks.runs import ROOT, copy, play
 
@@ -37,7 +38,18 @@ from ansible.module_utils.basic import AnsibleModule
 lists = {name: {"type": "list", "default": []} for name in ("packages", "may_remove")}
 module = AnsibleModule({**lists, "hold": {"type": "bool"}, "timeout": {}}, supports_check_mode=True)
 Path(os.environ["TOUCHED"], uuid.uuid4().hex).write_text(json.dumps([module.params]))
+if refusal := os.environ.get("APT_REFUSES"):
+    module.fail_json(msg=refusal)
 module.exit_json(changed=True, steps=["Install"])
+""",
+    "host_files": """
+import os, uuid, json
+from pathlib import Path
+from ansible.module_utils.basic import AnsibleModule
+names = ("files", "stale", "commands", "timeout")
+module = AnsibleModule({name: {"type": "raw"} for name in names}, supports_check_mode=True)
+Path(os.environ["TOUCHED"], uuid.uuid4().hex).write_text(json.dumps([{"files": module.params["files"]}]))
+module.exit_json(changed=True, changed_paths=[])
 """,
     "distribution": """
 from ansible.module_utils.basic import AnsibleModule
@@ -80,14 +92,26 @@ all:
 """
 
 
+PIN, NOUVEAU = "/etc/apt/preferences.d/trainyard-nvidia-driver", "/etc/modprobe.d/trainyard-nouveau.conf"
+
+OTHER_DRIVERS = (
+    *("nvidia-dkms-535", "nvidia-kernel-source-535-open", "nvidia-kernel-common-535", "nvidia-utils-535"),
+    *("libnvidia-compute-535", "libnvidia-cfg1-535", "libcuda1", "nvidia-kernel-open-dkms", "nvidia-alternative"),
+    *("libegl-nvidia0", "nvidia-driver-535-server", "linux-modules-nvidia-535-6.8.0-45-generic", "firmware-nvidia-gsp"),
+)
+STAYS = (
+    *("libnvidia-container1", "libnvidia-container-tools", "nvidia-container-toolkit-base", "nvidia-cuda-toolkit"),
+    *("linux-image-amd64", "libcudart12", "kubelet"),
+)
+
+
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = copy(tmp_path_factory.mktemp("checkout"))
     (folder / "roles").symlink_to(ROOT / "roles")
     (folder / "bundle.lock.yml").symlink_to(ROOT / "bundle.lock.yml")
     (folder / "plugins" / "action" / "gpu_info.py").unlink()
-    for name in ("host_files", "node_drain"):
-        (folder / "library" / f"{name}.py").symlink_to(ROOT / "library" / f"{name}.py")
+    (folder / "library" / "node_drain.py").symlink_to(ROOT / "library" / "node_drain.py")
     for name, text in FAKES.items():
         (folder / "library" / f"{name}.py").write_text(text, encoding="utf-8")
     return folder
@@ -188,11 +212,26 @@ def test_the_driver_of_each_source(
     arguments = ("-e", variables)
     status, given, output = run(checkout, tmp_path, "nvidia_driver", *arguments, distribution=distribution, hosts="w1")
     assert status == 0, output
-    (asked,) = given
+    (asked,) = [each for each in given if "packages" in each]
     assert asked["packages"] == packages
     assert asked["hold"] is True
-    assert set(asked["may_remove"]).isdisjoint(each.partition("=")[0] for each in packages)
-    assert any("dkms" in each for each in asked["may_remove"])
+    written = {file["dest"] for each in given for file in each.get("files", ())}
+    assert (PIN in written, NOUVEAU in written) == ("source=nvidia" in variables, True)
+    goes = Packages({}, may_remove=asked["may_remove"])._may_go
+    for name in OTHER_DRIVERS:
+        assert goes(name), name
+    for name in STAYS:
+        assert not goes(name), name
+
+
+def test_an_installation_that_is_refused_leaves_no_pin(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("APT_REFUSES", "Installing it would remove gnome.")
+    status, given, output = run(checkout, tmp_path, "nvidia_driver", "-e", "nvidia_driver_source=nvidia", hosts="w1")
+    assert status != 0 and "would remove gnome" in output, output
+    written = sorted([file["dest"] for file in each["files"]] for each in given if "files" in each)
+    assert written == [[], [PIN]], "the pin, and then none; nouveau is left alone"
 
 
 def test_prometheus_is_told_where_the_inventory_says_how(checkout: Path, tmp_path: Path) -> None:
