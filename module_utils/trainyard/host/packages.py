@@ -166,15 +166,7 @@ class Packages:
 
         :raises TrainyardError: a version is not in the index, or the installation would remove other packages.
         """
-        fresh, failure = False, ""
-        if not index_is_current() or self.not_in(available(names), names):
-            fresh, failure = True, self.refresh()
-            lacking = self.not_in(available(names), names)
-            if lacking:
-                raise TrainyardError(
-                    f"Not in the package index: {'; '.join(lacking)}. {failure}".strip(),
-                    remedy="Check that the apt sources (base_apt_sources) answer and hold the wanted versions.",
-                )
+        fresh = self.look_up(names)
         words = [f"{name}={self.wanted[name]}" if self.wanted[name] else name for name in names]
         removed = removals(run([*APT, "--simulate", "install", *words], timeout=self.timeout, env=ENVIRONMENT).stdout)
         refused = [name for name in removed if not self._may_go(name)]
@@ -191,6 +183,26 @@ class Packages:
                 raise
             self.refresh()
             run([*APT, "install", *words], timeout=self.timeout, env=ENVIRONMENT)
+
+    def look_up(self, names: Sequence[str]) -> bool:
+        """Refuse packages that no source has; the index is read again where it is old, or lacks one.
+
+        :returns: whether it was read again.
+        :raises TrainyardError: a version is not in the index.
+        """
+        if index_is_current() and not self.not_in(available(names), names):
+            return False
+        failure = self.refresh()
+        if lacking := self.not_in(available(names), names):
+            raise TrainyardError(
+                f"Not in the package index: {'; '.join(lacking)}. {failure}".strip(),
+                remedy="Check that the apt sources (base_apt_sources) answer and hold the wanted versions.",
+            )
+        return True
+
+    def missing(self, seen: Mapping[str, Seen]) -> list[str]:
+        """The wanted packages that are not there, or not at their versions."""
+        return [name for name in self.wanted if not self._is_there(name, seen)]
 
     def _may_go(self, name: str) -> bool:
         kept = [pattern[1:] for pattern in self.may_remove if pattern.startswith("!")]

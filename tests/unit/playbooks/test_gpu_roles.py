@@ -26,9 +26,14 @@ module.exit_json(changed=True)
 """,
     "nvidia_host": """
 from ansible.module_utils.basic import AnsibleModule
-names = ("host", "branch", "open_modules")
-AnsibleModule({name: {} for name in names}, supports_check_mode=True).exit_json(
-    changed=False, kernel="6.12", headers=True, nouveau=True, loaded="", on_disk="", gpus=["10de:1eb8"]
+import os
+names = ("host", "branch", "open_modules", "installed")
+module = AnsibleModule({name: {} for name in names}, supports_check_mode=True)
+if refusal := os.environ.get("HOST_REFUSES"):
+    module.fail_json(msg=refusal)
+module.exit_json(
+    changed=False, kernel="6.12", headers_lacking=["linux-headers-6.12"], gpus=["10de:1eb8"],
+    nouveau=True, loaded="", on_disk="",
 )
 """,
     "apt_packages": """
@@ -36,9 +41,10 @@ import os, uuid, json
 from pathlib import Path
 from ansible.module_utils.basic import AnsibleModule
 lists = {name: {"type": "list", "default": []} for name in ("packages", "may_remove")}
-module = AnsibleModule({**lists, "hold": {"type": "bool"}, "timeout": {}}, supports_check_mode=True)
+options = {"hold": {"type": "bool"}, "look_up": {"type": "bool"}, "timeout": {}}
+module = AnsibleModule({**lists, **options}, supports_check_mode=True)
 Path(os.environ["TOUCHED"], uuid.uuid4().hex).write_text(json.dumps([module.params]))
-if refusal := os.environ.get("APT_REFUSES"):
+if (refusal := os.environ.get("APT_REFUSES")) and (module.params["may_remove"] or module.params["look_up"]):
     module.fail_json(msg=refusal)
 module.exit_json(changed=True, steps=["Install"])
 """,
@@ -212,7 +218,8 @@ def test_the_driver_of_each_source(
     arguments = ("-e", variables)
     status, given, output = run(checkout, tmp_path, "nvidia_driver", *arguments, distribution=distribution, hosts="w1")
     assert status == 0, output
-    (asked,) = [each for each in given if "packages" in each]
+    (asked,) = [each for each in given if each.get("may_remove")]
+    assert ["linux-headers-6.12"] in [each.get("packages") for each in given]
     assert asked["packages"] == packages
     assert asked["hold"] is True
     written = {file["dest"] for each in given for file in each.get("files", ())}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,3 +52,22 @@ def test_a_skewed_host_reaches_its_label(
     nodes = [each for part in given for each in part if isinstance(each, dict) and each.get("kind") == "Node"]
     assert [each["metadata"]["labels"]["trainyard.dev/gpu"] for each in nodes] == labels, output
     assert (status == 0) == skew, output
+
+
+@pytest.mark.parametrize(
+    ("variables", "facts", "said"),
+    [
+        ("supply=mirror", {"gpus": []}, "w1 is in gpu_nodes, and its driver shows no GPU"),
+        ("supply=mirror", {"driver": "470.256.02"}, "The driver of w1 is 470.256.02"),
+        ("nvidia_driver_source=nvidia", {}, "w1 has no NVIDIA GPU"),
+    ],
+)
+def test_a_host_on_which_no_driver_can_be_is_refused_before_anything_is_changed(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: str, facts: dict[str, Any], said: str
+) -> None:
+    monkeypatch.setenv("GPUS", json.dumps(facts))
+    monkeypatch.setenv("HOST_REFUSES", "w1 has no NVIDIA GPU")
+    (tmp_path / "gpus.yml").write_text(GPUS, encoding="utf-8")
+    _, touched, output = play(checkout, tmp_path, "site.yml", "-i", str(tmp_path / "gpus.yml"), "-e", variables)
+    assert said in output, output
+    assert "w2" in touched and "w1" not in touched, output
