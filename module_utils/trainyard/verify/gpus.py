@@ -8,7 +8,7 @@ from typing import Any
 
 from ..gpu import offer
 from ..kube.api import Object
-from ..training.gpus import offered
+from ..kube.gpu_offer import offered
 from .verdict import FAIL, PASS, UNKNOWN, Check
 
 CHANGE = "playbooks/gpu_driver.yml"

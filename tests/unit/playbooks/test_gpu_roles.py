@@ -36,6 +36,21 @@ module.exit_json(
     nouveau=True, loaded="", on_disk="",
 )
 """,
+    "gpu_wait": """
+import os
+from ansible.module_utils.basic import AnsibleModule
+names = ("kubeconfig", "name", "setting", "wanted", "all_healthy", "timeout")
+module = AnsibleModule({name: {} for name in names}, supports_check_mode=True)
+module.exit_json(changed=False, offered=2, unhealthy=int(os.environ["UNHEALTHY"]))
+""",
+    "node_drain": """
+import json, os, uuid
+from pathlib import Path
+from ansible.module_utils.basic import AnsibleModule
+module = AnsibleModule({name: {} for name in ("kubeconfig", "name", "state")}, supports_check_mode=True)
+Path(os.environ["TOUCHED"], uuid.uuid4().hex).write_text(json.dumps([{"drain": module.params["state"]}]))
+module.exit_json(changed=True)
+""",
     "apt_packages": """
 import os, uuid, json
 from pathlib import Path
@@ -117,7 +132,6 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "roles").symlink_to(ROOT / "roles")
     (folder / "bundle.lock.yml").symlink_to(ROOT / "bundle.lock.yml")
     (folder / "plugins" / "action" / "gpu_info.py").unlink()
-    (folder / "library" / "node_drain.py").symlink_to(ROOT / "library" / "node_drain.py")
     for name, text in FAKES.items():
         (folder / "library" / f"{name}.py").write_text(text, encoding="utf-8")
     return folder
@@ -182,6 +196,22 @@ def test_a_gpu_is_not_shared_by_one(checkout: Path, tmp_path: Path) -> None:
     assert status != 0
     assert "device_plugin_replicas is 1 for w1: sharing is between 2 pods or more" in output
     assert not [each for each in objects if each.get("metadata", {}).get("name") == "w1"]
+
+
+@pytest.mark.parametrize(
+    ("unhealthy", "policy", "cordoned"), [(0, "cordon", False), (1, "cordon", True), (1, "report", False)]
+)
+def test_a_node_with_an_unhealthy_gpu_is_cordoned_where_that_is_the_policy(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unhealthy: int, policy: str, cordoned: bool
+) -> None:
+    monkeypatch.setenv("UNHEALTHY", str(unhealthy))
+    arguments = (
+        "-e",
+        json.dumps({"device_plugin_unhealthy": policy, "ansible_facts": {"gpus": {"skew": False, "gpus": [{}]}}}),
+    )
+    status, given, output = run(checkout, tmp_path, "device_plugin", *arguments, hosts="w1", entry="ready")
+    assert status == 0, output
+    assert ({"drain": "cordoned"} in given) == cordoned, output
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,13 @@ def test_a_node_with_nothing_to_change_keeps_its_pods(checkout: Path, tmp_path: 
     assert "its pods stay" in output
 
 
+def test_the_cordon_of_the_policy_stays(checkout: Path, tmp_path: Path) -> None:
+    """The role leaves this fact where a GPU is unhealthy and such nodes are to take no pods."""
+    arguments = '-e gpu_node=w1 -e gpu_confirm=w1 -e {"__device_plugin_stays_cordoned":true}'
+    status, touched, output = call(checkout, tmp_path, "gpu_driver.yml", arguments)
+    assert (status, touched) == (0, {"compare-w1", "drained-w1", "change-w1", "main-w1"}), output
+
+
 def test_what_can_be_known_before_is_refused_before_the_node_is_emptied(checkout: Path, tmp_path: Path) -> None:
     tasks = checkout / "roles" / "nvidia_driver" / "tasks" / "compare.yml"
     well = tasks.read_text(encoding="utf-8")
