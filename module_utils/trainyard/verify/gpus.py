@@ -112,7 +112,7 @@ def gpus_healthy(wanted: Mapping[str, GpuNode], offers: Mapping[str, tuple[int, 
     for name, each in wanted.items():
         capacity, allocatable = offers.get(name, (0, 0))
         if allocatable < capacity and not each.skew:
-            wrong.append(f"{name} has {capacity - allocatable} unhealthy of {capacity}: mend it, then {RECOVER}")
+            wrong.append(f"{name} has {capacity - allocatable} unhealthy of {capacity}: repair it, then run {RECOVER}")
         elif each.silence or not (each.asked or capacity):
             silent.append(f"nobody knows how the GPUs of {name} are")
         elif each.asked and not each.info.get("healthy", True) and not each.skew:

@@ -76,7 +76,7 @@ def test_a_site_that_offers_what_it_has(changes: dict[str, Any], offers: tuple[i
             "gpus_offered",
             "w1 has GPUs in MIG mode and others",
         ),
-        ({}, (2, 1), "gpus_healthy", "w1 has 1 unhealthy of 2: mend it, then playbooks/gpu_recover.yml"),
+        ({}, (2, 1), "gpus_healthy", "w1 has 1 unhealthy of 2: repair it, then run playbooks/gpu_recover.yml"),
         ({"info": {**INFO, "healthy": False}}, (2, 2), "gpus_healthy", "the driver of w1 reports a fault"),
     ],
 )
