@@ -102,8 +102,7 @@ def old_driver(cuda: str, driver: str) -> str | None:
 def young_gpu(cuda: str, compute_capability: str) -> str | None:
     """Why a GPU is too new for CUDA's libraries, as a sentence; None if it is not, or one of both is not known.
 
-    By NVIDIA's guides compiled code runs on GPUs of the same first number. What is kept as PTX besides, as TensorFlow's
-    own kernels are, is compiled on the node at its first start; CUDA's libraries have to be of a version for the GPU.
+    By NVIDIA's guides compiled code runs on GPUs of the same first number; TensorFlow's own is kept as PTX, too.
     """
     known = [most for first, most in table.typed("newest_gpu").items() if table.number(cuda) >= table.number(first)]
     if not known or table.number(compute_capability)[:1] <= table.number(known[-1]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import glob
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,19 +11,18 @@ from typing import Any
 
 from ..core.command import run
 from ..core.errors import CommandError, TrainyardError
-from ..core.files import digest_of, write
+from ..core.files import write
 from ..core.plan import Plan, Step
 from ..core.waiter import wait_until
+from .apt_index import STAMP, digest_of_sources, index_is_current
 
 QUERY_TIMEOUT = 60.0
 LOCK_TIMEOUT = 180
 """Seconds to wait for another apt: a host that has just booted updates its index by itself."""
 
-SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources")
 LOCKED = "Could not get lock"
 """apt's words for another apt at work."""
 
-STAMP = "/var/cache/trainyard/apt_index.sha256"
 TORN = "H"
 """Second letter of dpkg's status abbreviation (dpkg-query(1)) of a package that was cut off while it was unpacked."""
 
@@ -244,24 +242,6 @@ def available(names: Sequence[str]) -> dict[str, list[str]]:
 def removals(simulation: str) -> list[str]:
     """The packages that a simulated run of apt-get would remove."""
     return [line.split()[1] for line in simulation.splitlines() if line.startswith(("Remv ", "Purg "))]
-
-
-def digest_of_sources() -> str:
-    """Digest of all apt sources as they are now."""
-    texts = {}
-    for pattern in SOURCES:
-        for path in glob.glob(pattern):
-            with open(path, encoding="utf-8", errors="surrogateescape") as stream:
-                texts[path] = stream.read()
-    return digest_of(texts)
-
-
-def index_is_current() -> bool:
-    """Whether the index was read completely since the sources were changed last, and is still there."""
-    if not os.path.exists(STAMP) or not glob.glob("/var/lib/apt/lists/*Release"):
-        return False
-    with open(STAMP, encoding="utf-8") as stream:
-        return stream.read() == digest_of_sources()
 
 
 def dpkg_was_interrupted() -> bool:
