@@ -30,7 +30,7 @@ class Config(engine.config.Config):
     batch_size: int = other_default("batch_size", 32, also="train_batch_size")
     dev_batch_size: int = flag(32, "recordings of dev_files that are judged at once", _positive, "1 or more")
     test_batch_size: int = flag(32, "those of test_files", _positive, "1 or more")
-    learning_rate: float = other_default("learning_rate", 0.003)
+    learning_rate: float = other_default("learning_rate", 0.002)
     learning_rate_decay: str = other_default("learning_rate_decay", COSINE)
     report_every: int = other_default("report_every", 50)
     units: int = flag(128, "width of the layers", lambda n: 1 <= n <= 4096, "1 to 4096")
