@@ -152,7 +152,9 @@ def test_a_node_whose_fault_is_not_gone_is_not_recovered(
     [
         ("Debian", "nvidia_driver_source=nvidia", ["nvidia-kernel-open-dkms=580.*", "nvidia-driver-cuda=580.*"]),
         ("Ubuntu", "nvidia_driver_source=nvidia nvidia_driver_branch=570",
-         ["nvidia-dkms-570-open", "libnvidia-compute-570", "nvidia-utils-570"]),
+         ["nvidia-dkms-570-open=570.*", "libnvidia-compute-570=570.*", "nvidia-utils-570=570.*"]),
+        ("Debian", "nvidia_driver_source=nvidia nvidia_driver_version=580.105.08",
+         ["nvidia-kernel-open-dkms=580.105.08*", "nvidia-driver-cuda=580.105.08*"]),
         ("Debian", "nvidia_driver_source=distro", ["nvidia-open-kernel-dkms", "libcuda1", "nvidia-smi"]),
     ],
 )  # fmt: skip
