@@ -144,13 +144,15 @@ def prove(cache: Path, folder: Path) -> None:
         require_room(cache)
         make(folder / "bundle.log")
     (made,) = assembly(cache).result().values()
-    podman = image.podman(Context(inputs.ROOT, cache, ""))
+    context = Context(inputs.ROOT, cache, "")
+    podman = image.podman(context)
     identity = image.load(podman, Path(made["layout"]))
     locked = lock.load(str(inputs.ROOT / "bundle.lock.yml"))[ARTEFACT]
     entry = {"version": locked.version, **locked.recipe}
     if wrong := faults(look(podman, identity), labels(Path(made["layout"])).get(LABEL, ""), entry):
         raise BenchError("; ".join(wrong))
     require_refusal(podman, identity)
+    image.prune(context)
     print(f"gpu_image: {made['reference']} is whole", flush=True)
 
 

@@ -50,9 +50,9 @@ def image(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
 
 
 def prune(context: Context) -> None:
-    """Remove the layers of builds that a newer build of the same image has replaced."""
+    """Remove what builds have left in their storage: the layouts have it all, and 13 GB are an image with CUDA."""
     if (context.cache / "podman").is_dir():
-        run([*podman(context), "image", "prune", "--force"], timeout=300)
+        run([*podman(context), "image", "prune", "--all", "--force"], timeout=300)
 
 
 def podman(context: Context) -> list[str]:
