@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-WANTED = ("nvidia-kernel-open-dkms=580.95.*", "nvidia-driver-cuda=580.95.*")
+WANTED = ("nvidia-kernel-open-dkms=570.*", "nvidia-driver-cuda=570.*")
 DKMS = "Package: dkms\nVersion: 3\nArchitecture: amd64\nMaintainer: test\nDescription: stands for Debian's\n"
 
 
@@ -74,9 +74,9 @@ def install(published: Path, root: Path, preferences: str) -> tuple[int, set[str
 
 def test_the_role_takes_a_driver_of_one_branch(published: Path, tmp_path: Path) -> None:
     template = (ROOT / "roles/nvidia_driver/templates/preferences.j2").read_text(encoding="utf-8")
-    status, installed = install(published, tmp_path, template.replace("{{ nvidia_driver_branch }}", "580.95"))
+    status, installed = install(published, tmp_path, template.replace("{{ nvidia_driver_branch }}", "570"))
     names = ("libnvidia-ml1", "nvidia-driver-cuda", "nvidia-kernel-open-dkms")
-    assert (status, installed) == (0, {"dkms 3", *(f"{name} 580.95.05-1" for name in names)})
+    assert (status, installed) == (0, {"dkms 3", *(f"{name} 570.172.08-1" for name in names)})
 
 
 def test_without_its_pin_apt_mixes_branches(published: Path, tmp_path: Path) -> None:
