@@ -72,7 +72,7 @@ def gpu_checks(gpus: Mapping[str, Mapping[str, Any]], nodes: Sequence[Object]) -
 def gpu_drivers(wanted: Mapping[str, GpuNode]) -> Check:
     """Every GPU node was asked, and has the driver of the inventory; its module, library and package agree."""
     skewed = [
-        f"{name} has the module {each.info.get('module_version') or '(none)'} loaded, and the library "
+        f"{name} has the module {each.info.get('module_version') or 'of another version'} loaded, and the library "
         f"{each.info.get('library_version') or '(none)'}: no new GPU pod starts there until {CHANGE} has restarted it"
         for name, each in wanted.items()
         if each.skew
