@@ -32,6 +32,10 @@ options:
     type: list
     elements: str
     default: []
+  may_downgrade:
+    description: Let packages get older versions than they have, which apt refuses otherwise.
+    type: bool
+    default: false
   frozen_by:
     description:
       - While this file exists, another version of an installed package is refused.
@@ -92,6 +96,7 @@ def main() -> None:
             "packages": {"type": "list", "elements": "str", "required": True},
             "hold": {"type": "bool", "default": False},
             "may_remove": {"type": "list", "elements": "str", "default": []},
+            "may_downgrade": {"type": "bool", "default": False},
             "frozen_by": {"type": "path", "default": ""},
             "look_up": {"type": "bool", "default": False},
             "timeout": {"type": "int", "default": 600},
@@ -102,6 +107,7 @@ def main() -> None:
         wanted=dict(_split(package) for package in module.params["packages"]),
         hold=module.params["hold"],
         may_remove=module.params["may_remove"],
+        may_downgrade=module.params["may_downgrade"],
         frozen_by=module.params["frozen_by"] if os.path.exists(module.params["frozen_by"]) else "",
         timeout=module.params["timeout"],
     )

@@ -1,4 +1,4 @@
-"""Makes an apt repository such as NVIDIA's, with two versions of a driver that drives nothing.
+"""Makes an apt repository such as NVIDIA's, with versions of a driver that drives nothing.
 
     packages.py LIBRARY DEBIAN KEYRING FOLDER
 
@@ -20,8 +20,8 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-VERSIONS = ("580.95.05", "580.105.08")
-CUDA = "13.0"
+VERSIONS = {"570.172.08": "12.8", "580.95.05": "13.0", "580.105.08": "13.0"}
+"""Two branches, each version with the newest CUDA that it knows."""
 SOURCES = Path(__file__).resolve().parent / "driver"
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 
@@ -70,7 +70,7 @@ def programs(tree: Path, library: Path, version: str, folder: Path) -> None:
     host = tree / "host"
     shutil.copytree(library, host / "usr/lib/lab-gpus")
     program = host / "usr/lib/lab-gpus/lab-gpus"
-    options = ("--profile=A100", f"--driver={version}", f"--cuda={CUDA}", "--seed=gpu-driver")
+    options = ("--profile=A100", f"--driver={version}", f"--cuda={VERSIONS[version]}", "--seed=gpu-driver")
     run(sys.executable, program, "--root", host, "install", "1", *options)
     parts = {"libnvidia-ml1": tree / "libnvidia-ml1", "nvidia-driver-cuda": tree / "nvidia-driver-cuda"}
     shutil.copytree(host / LIBRARIES, parts["libnvidia-ml1"] / LIBRARIES, symlinks=True)

@@ -59,6 +59,7 @@ class Packages:
     :param hold: hold the wanted packages at their versions.
     :param may_remove: packages that an installation may remove, as names or patterns; of these, what a pattern that
         begins with `!` fits is kept. Any other removal is refused.
+    :param may_downgrade: whether packages may get older versions; apt refuses that otherwise.
     :param frozen_by: a file that says that the host is in use: no installed package may get another version; or empty.
     :param timeout: seconds for one run of apt-get.
     """
@@ -66,6 +67,7 @@ class Packages:
     wanted: Mapping[str, str]
     hold: bool = False
     may_remove: Sequence[str] = ()
+    may_downgrade: bool = False
     frozen_by: str = ""
     timeout: float = 600.0
 
@@ -166,7 +168,8 @@ class Packages:
         """
         fresh = self.look_up(names)
         words = [f"{name}={self.wanted[name]}" if self.wanted[name] else name for name in names]
-        removed = removals(run([*APT, "--simulate", "install", *words], timeout=self.timeout, env=ENVIRONMENT).stdout)
+        apt = [*APT, "--allow-downgrades"] if self.may_downgrade else APT
+        removed = removals(run([*apt, "--simulate", "install", *words], timeout=self.timeout, env=ENVIRONMENT).stdout)
         refused = [name for name in removed if not self._may_go(name)]
         if refused:
             raise TrainyardError(
@@ -174,13 +177,13 @@ class Packages:
                 remedy="Remove the packages yourself if that is meant, or choose packages that do not conflict.",
             )
         try:
-            run([*APT, "install", *words], timeout=self.timeout, env=ENVIRONMENT)
+            run([*apt, "install", *words], timeout=self.timeout, env=ENVIRONMENT)
         except CommandError:
             # The files that an old index names may be gone from the server.
             if fresh:
                 raise
             self.refresh()
-            run([*APT, "install", *words], timeout=self.timeout, env=ENVIRONMENT)
+            run([*apt, "install", *words], timeout=self.timeout, env=ENVIRONMENT)
 
     def look_up(self, names: Sequence[str]) -> bool:
         """Refuse packages that no source has; the index is read again where it is old, or lacks one.

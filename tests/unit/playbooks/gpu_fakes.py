@@ -43,8 +43,8 @@ import os, uuid, json
 from pathlib import Path
 from ansible.module_utils.basic import AnsibleModule
 lists = {name: {"type": "list", "default": []} for name in ("packages", "may_remove")}
-options = {"hold": {"type": "bool"}, "look_up": {"type": "bool"}, "timeout": {}}
-module = AnsibleModule({**lists, **options}, supports_check_mode=True)
+flags = {name: {"type": "bool"} for name in ("hold", "look_up", "may_downgrade")}
+module = AnsibleModule({**lists, **flags, "timeout": {}}, supports_check_mode=True)
 Path(os.environ["TOUCHED"], uuid.uuid4().hex).write_text(json.dumps([module.params]))
 if (refusal := os.environ.get("APT_REFUSES")) and (module.params["may_remove"] or module.params["look_up"]):
     module.fail_json(msg=refusal)

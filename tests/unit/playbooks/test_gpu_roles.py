@@ -176,7 +176,7 @@ def test_the_driver_of_each_source(
     (asked,) = [each for each in given if each.get("may_remove")]
     assert ["linux-headers-6.12"] in [each.get("packages") for each in given]
     assert asked["packages"] == packages
-    assert asked["hold"] is True
+    assert (asked["hold"], asked["may_downgrade"]) == (True, True)
     written = {file["dest"] for each in given for file in each.get("files", ())}
     assert (PIN in written, NOUVEAU in written) == ("source=nvidia" in variables, True)
     goes = Packages({}, may_remove=asked["may_remove"])._may_go
