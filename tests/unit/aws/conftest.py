@@ -38,12 +38,21 @@ class Site:
         self.ec2 = boto3.client("ec2", region_name=REGION, endpoint_url=direct)
         self.vpc = self.ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
         self.subnets = [self.subnet(self.vpc, zone, number) for number, zone in enumerate("abc")]
-        self.nodes = self.ec2.create_security_group(GroupName="nodes", Description="Nodes", VpcId=self.vpc)["GroupId"]
+        self.nodes = self.group("nodes")
 
     def subnet(self, vpc: str, zone: str, number: int) -> str:
         """A new subnet in a zone of the region."""
-        made = self.ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.9.{number}.0/24", AvailabilityZone=f"{REGION}{zone}")
-        return made["Subnet"]["SubnetId"]
+        block, zone = f"10.9.{number}.0/24", f"{REGION}{zone}"
+        return str(self.ec2.create_subnet(VpcId=vpc, CidrBlock=block, AvailabilityZone=zone)["Subnet"]["SubnetId"])
+
+    def elsewhere(self) -> str:
+        """A new subnet in another VPC, in zone c."""
+        return self.subnet(self.ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"], "c", 0)
+
+    def group(self, name: str) -> str:
+        """A new security group."""
+        made = self.ec2.create_security_group(GroupName=name, Description="For tests", VpcId=self.vpc)
+        return str(made["GroupId"])
 
     def run(self, name: str, /, *, check: bool = False, **options: Any) -> dict[str, Any]:
         """The result of a module."""
