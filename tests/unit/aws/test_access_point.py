@@ -8,6 +8,9 @@ import pytest
 
 from tests.unit.aws.conftest import Site
 
+# A server is asked, and asked again.
+pytestmark = pytest.mark.slow
+
 MODULE = "efs_access_point"
 OWNER = {"owner_uid": 65532, "owner_gid": 65532, "permissions": "0750"}
 DATASETS: dict[str, Any] = {

@@ -8,6 +8,9 @@ import pytest
 
 from tests.unit.aws.conftest import CREDENTIALS, Site
 
+# A server is asked, and asked again.
+pytestmark = pytest.mark.slow
+
 READ = {"parts": []}
 
 

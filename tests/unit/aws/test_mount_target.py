@@ -9,6 +9,9 @@ import pytest
 from tests.aws.model import failure
 from tests.unit.aws.conftest import REGION, Site
 
+# A server is asked, and asked again.
+pytestmark = pytest.mark.slow
+
 MODULE = "efs_mount_target"
 
 
