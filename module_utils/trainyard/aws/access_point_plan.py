@@ -109,7 +109,9 @@ class AccessPointsPlan:
         if goal is GONE:
             return {f"the access point {each.id}": each.state for each in self._others()}
         return {
-            f"the access point {want.name}": have and have.state for want, have in self._pairs() if want.name in names
+            f"the access point {want.name}": have.state if have else None
+            for want, have in self._pairs()
+            if want.name in names
         }
 
     def _make(self, change: Change) -> None:
