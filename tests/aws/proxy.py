@@ -78,12 +78,12 @@ class Proxy:
         self.losses.append(rule)
 
     def kill(self, pid: Callable[[], int], *, number: int, answered: bool) -> None:
-        """Kill a process at its nth call from now on, before or after the call is carried out."""
+        """Kill a process at its nth call that changes something, before the call is carried out or after."""
         seen: list[Call] = []
 
         def rule(call: Call) -> None:
-            seen.append(call)
-            if len(seen) == number:
+            seen.extend([call] if call.write else [])
+            if call.write and len(seen) == number:
                 os.kill(pid(), signal.SIGKILL)
                 raise Lost
 

@@ -1,0 +1,107 @@
+"""The controller killed in the middle of a creation, at each of its calls that change something, and run again."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.aws.conftest import Site
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[3]
+LIMITS = {"timeout": 10, "interval": 0.02}
+CALLS = [
+    *("efs:CreateFileSystem", "efs:PutLifecycleConfiguration", "efs:PutFileSystemPolicy"),
+    *("ec2:CreateSecurityGroup", "ec2:AuthorizeSecurityGroupIngress"),
+    *("efs:CreateMountTarget", "efs:CreateMountTarget", "efs:CreateMountTarget"),
+    *("efs:CreateAccessPoint", "efs:CreateAccessPoint"),
+]
+"""What a creation calls to change something; each of them is the last of one run."""
+
+
+def steps(site: Site) -> list[dict[str, Any]]:
+    """What the role does."""
+    tags = {"trainyard": "mine"}
+    targets = [{"subnet_id": each, "security_groups": ["{{ security_group.id }}"]} for each in site.subnets]
+    rules = {"transition_to_ia": "AFTER_30_DAYS"}
+    points = [{"name": name, "path": f"/{name}", "tags": tags} for name in ("datasets", "training")]
+    its_id = {"file_system_id": "{{ file_system.id }}"}
+    file_system = {"creation_token": "mine", "name": "mine", "lifecycle": rules, "require_tls": True, "tags": tags}
+    group = {"name": "mine-efs", "owner": "mine", "subnet_ids": site.subnets, "sources": [site.nodes]}
+    return [
+        {"module": module, "register": register, "options": {**options, **LIMITS}}
+        for module, register, options in (
+            ("efs_file_system", "file_system", file_system),
+            ("efs_security_group", "security_group", group),
+            ("efs_mount_target", "mount_targets", {**its_id, "targets": targets}),
+            ("efs_access_point", "access_points", {**its_id, "access_points": points}),
+        )
+    ]
+
+
+class Controller:
+    """Runs the steps in a process of its own.
+
+    :param file: keeps the steps.
+    """
+
+    def __init__(self, site: Site, file: Path) -> None:
+        file.write_text(json.dumps(steps(site)), encoding="utf-8")
+        self._argv = [sys.executable, "-m", "tests.aws.sequence", str(file)]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def pid(self) -> int:
+        assert self._process
+        return self._process.pid
+
+    def run(self) -> int:
+        """Its exit status; negative for the signal that ended it."""
+        self._process = subprocess.Popen(self._argv, cwd=ROOT)
+        return self._process.wait(120)
+
+
+def there(site: Site) -> dict[str, int]:
+    systems = site.file_systems()
+    groups = site.ec2.describe_security_groups(GroupNames=["mine-efs"])["SecurityGroups"] if systems else []
+    return {
+        "file systems": len(systems),
+        "targets": len(site.efs.describe_mount_targets(FileSystemId=systems[0]["FileSystemId"])["MountTargets"]),
+        "access points": len(site.efs.describe_access_points()["AccessPoints"]),
+        "groups": len(groups),
+        "sources": sum(len(each["UserIdGroupPairs"]) for group in groups for each in group["IpPermissions"]),
+    }
+
+
+@pytest.mark.parametrize(
+    ("answered", "hidden"),
+    [(True, 0), (False, 0), (True, 1)],
+    ids=["after the call", "before the call", "after the call, and it is not shown at once"],
+)
+def test_one_file_system_and_nothing_twice(site: Site, tmp_path: Path, answered: bool, hidden: int) -> None:
+    """Each run is killed at a later call than the one before, and goes on from what that has left."""
+    controller, proxy = Controller(site, tmp_path / "steps.json"), site.proxy
+    proxy.gaps.creating, proxy.gaps.hidden = 1, hidden
+    killed_at = []
+    for number in range(len(CALLS)):
+        proxy.rules.clear()
+        proxy.losses.clear()
+        # Where the call is not carried out, the next run makes it first.
+        proxy.kill(controller.pid, number=1 if answered or number == 0 else 2, answered=answered)
+        assert controller.run() == -signal.SIGKILL
+        killed_at.append([call.name for call in proxy.calls if call.write][-1])
+        assert len(site.file_systems()) <= 1
+    assert killed_at == CALLS or hidden
+    proxy.rules.clear()
+    proxy.losses.clear()
+    assert controller.run() == 0
+    assert there(site) == {"file systems": 1, "targets": 3, "access points": 2, "groups": 1, "sources": 1}
+    proxy.gaps.hidden = 0
+    proxy.calls.clear()
+    assert controller.run() == 0 and proxy.names(write=True) == [], "all of it was made"
