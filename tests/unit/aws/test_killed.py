@@ -64,7 +64,7 @@ class Controller:
     def run(self) -> int:
         """Its exit status; negative for the signal that ended it."""
         self._process = subprocess.Popen(self._argv, cwd=ROOT)
-        return self._process.wait(120)
+        return self._process.wait(300)
 
 
 def there(site: Site) -> dict[str, int]:
