@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from .efs import EFS_RULES
 from .hosts import HOST_RULES
 from .model import Problem, Site
 from .networks import NETWORK_RULES, NETWORK_VARIABLES
@@ -14,11 +15,20 @@ from .variables import VARIABLE_RULES
 
 Rule = Callable[[Site], Iterator[Problem]]
 
-RULES: tuple[Rule, ...] = (*VARIABLE_RULES, *SUPPLY_RULES, *HOST_RULES, *NETWORK_RULES, *STORAGE_RULES, *TRAINING_RULES)
+RULES: tuple[Rule, ...] = (
+    *VARIABLE_RULES,
+    *SUPPLY_RULES,
+    *HOST_RULES,
+    *NETWORK_RULES,
+    *STORAGE_RULES,
+    *EFS_RULES,
+    *TRAINING_RULES,
+)
 
 DEFAULTS_READ = (
     *NETWORK_VARIABLES,
     "control_plane_endpoint",
+    "efs_throughput_mode",
     "kubernetes_dns_ip",
     "nvidia_driver_version",
     "supply",
