@@ -26,7 +26,7 @@ COMMON_ERRORS = {
 
 EC2_ERRORS = {
     *("DependencyViolation", "InvalidGroup.NotFound", "InvalidGroup.Duplicate", "InvalidPermission.Duplicate"),
-    *("InvalidPermission.NotFound", "InvalidSubnetID.NotFound", "InvalidGroupId.NotFound"),
+    *("InvalidPermission.NotFound", "InvalidSubnetID.NotFound", "InvalidSecurityGroupID.NotFound"),
 }
 """EC2's model lists no errors at all; these are of its page "Error codes"."""
 

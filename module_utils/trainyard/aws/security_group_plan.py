@@ -15,6 +15,9 @@ from .errors import AwsError
 from .mount_target_plan import find_subnets
 from .security_group import OWNER, SecurityGroup, Wanted, decide, observed, require_ours, target_tags
 
+_UNKNOWN = ("InvalidGroup.NotFound", "InvalidSecurityGroupID.NotFound")
+"""What EC2 says of a group that is not there, or not known yet."""
+
 
 def find(aws: Aws, name: str = "", vpc: str = "", owner: str = "") -> list[SecurityGroup]:
     """Security groups of this name, VPC and owner, of which each may be empty for any."""
@@ -103,7 +106,7 @@ class SecurityGroupPlan:
         if change.operation in ("ec2:CreateTags", "ec2:DeleteTags"):
             key = {"Resources": [self._id]}
         call = partial(self._aws.call, change.operation, name, fine=change.fine, **key, **change.parameters)
-        persist(call, ("InvalidGroup.NotFound", "InvalidGroupId.NotFound"), self._patience)
+        persist(call, _UNKNOWN, self._patience)
 
     def _adopt(self) -> None:
         """Go on with the group that is there although it was not shown, from a call whose answer was lost."""
@@ -148,7 +151,7 @@ class SecurityGroupRemoval:
 
     def _delete(self, group: SecurityGroup) -> None:
         name = f"the security group {group.name} ({group.id})"
-        fine = ("InvalidGroup.NotFound", "InvalidGroupId.NotFound")
+        fine = _UNKNOWN
         call = partial(self._aws.call, "ec2:DeleteSecurityGroup", name, fine=fine, GroupId=group.id)
         # The network interfaces of mount targets that are gone still have it for a while.
         persist(call, ("DependencyViolation",), self._patience, self._patience.timeout)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Iterator
+from functools import cache, cached_property
 from typing import Any
 
 import boto3
+import botocore.session
 import pytest
 from ansible.module_utils.testing import patch_module_args
 from ansible.module_utils.trainyard.aws import client
@@ -34,11 +36,22 @@ class Site:
     def __init__(self, proxy: Proxy, direct: str, capsys: pytest.CaptureFixture[str]) -> None:
         self.proxy, self._capsys = proxy, capsys
         self.efs = boto3.client("efs", region_name=REGION, endpoint_url=direct)
-        self.through = boto3.client("efs", region_name=REGION, endpoint_url=proxy.url)
         self.ec2 = boto3.client("ec2", region_name=REGION, endpoint_url=direct)
-        self.vpc = self.ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
-        self.subnets = [self.subnet(self.vpc, zone, number) for number, zone in enumerate("abc")]
-        self.nodes = self.group("nodes")
+        self.through = boto3.client("efs", region_name=REGION, endpoint_url=proxy.url)
+
+    @cached_property
+    def vpc(self) -> str:
+        return str(self.ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"])
+
+    @cached_property
+    def subnets(self) -> list[str]:
+        """One in each of three zones."""
+        return [self.subnet(self.vpc, zone, number) for number, zone in enumerate("abc")]
+
+    @cached_property
+    def nodes(self) -> str:
+        """The security group of the nodes."""
+        return self.group("nodes")
 
     def subnet(self, vpc: str, zone: str, number: int) -> str:
         """A new subnet in a zone of the region."""
@@ -93,7 +106,9 @@ class Site:
 
 @pytest.fixture(scope="session")
 def served() -> Iterator[tuple[Proxy, str]]:
-    with aws() as both:
+    """The servers; and botocore reads its models once, where every session has its own."""
+    with pytest.MonkeyPatch.context() as patch, aws() as both:
+        patch.setattr(botocore.session, "create_loader", cache(botocore.session.create_loader))
         yield both
 
 
