@@ -23,6 +23,10 @@ LISTS = {"DescribeSubnets": "subnetSet", "DescribeSecurityGroups": "securityGrou
 """Operations of EC2 whose answers the proxy cuts into pages -> the element that is the list."""
 
 
+PATIENCE = 120
+"""Seconds for an answer of moto, on a machine that does other things, too."""
+
+
 class Lost(Exception):
     """The connection ends without an answer."""
 
@@ -42,7 +46,7 @@ class Proxy:
 
     def reset(self) -> None:
         """Forget everything, in moto, too."""
-        connection = http.client.HTTPConnection(*self._moto, timeout=30)
+        connection = http.client.HTTPConnection(*self._moto, timeout=PATIENCE)
         connection.request("POST", "/moto-api/reset")
         assert connection.getresponse().status == 200
         self.calls: list[Call] = []
@@ -157,7 +161,7 @@ class Proxy:
         kept = {
             name: call.headers[name] for name in ("authorization", "content-type", "x-amz-date") if name in call.headers
         }
-        connection = http.client.HTTPConnection(*self._moto, timeout=30)
+        connection = http.client.HTTPConnection(*self._moto, timeout=PATIENCE)
         connection.request(method, target, body=body or None, headers={**kept, "host": call.headers.get("host", "")})
         answer = connection.getresponse()
         headers = {name.lower(): value for name, value in answer.getheaders()}

@@ -101,10 +101,14 @@ def test_addresses_of_ones_own(site: Site, its_id: str) -> None:
 
 def test_lost_answers_make_nothing_twice(site: Site, its_id: str) -> None:
     site.proxy.lose("efs:CreateMountTarget", times=2)
-    site.proxy.refuse("efs:CreateMountTarget", "SecurityGroupNotFound", times=2)
-    targets = [{"subnet_id": each, "security_groups": [site.nodes]} for each in site.subnets]
-    site.settles(MODULE, file_system_id=its_id, targets=targets)
+    site.settles(MODULE, file_system_id=its_id, targets=[{"subnet_id": each} for each in site.subnets])
     assert len(there(site, its_id)) == 3
+
+
+def test_a_group_that_efs_does_not_know_yet_is_waited_for(site: Site, its_id: str) -> None:
+    site.proxy.refuse("efs:CreateMountTarget", "SecurityGroupNotFound", times=2)
+    target = {"subnet_id": site.subnets[0], "security_groups": [site.nodes]}
+    site.settles(MODULE, file_system_id=its_id, targets=[target])
 
 
 def test_more_than_a_page(site: Site, its_id: str) -> None:
