@@ -111,12 +111,13 @@ def test_from_nothing_to_three_zones_and_back(user: User, tmp_path: Path) -> Non
 
     (its_id,) = [each["FileSystemId"] for each in user.site.file_systems()]
     source = {"csi": {"driver": "efs.csi.aws.com", "volumeHandle": f"{its_id}::fsap-1"}}
+    # One by the id of the file system, one by the name of its claim, where the nodes have it as a folder.
+    bound = [volume("a", "Bound", "mine", **source), volume("b", "Bound", "datasets", hostPath={"path": "/mnt"})]
     proxy.calls.clear()
     for volumes, arguments, expected in (
         ([], (), f"efs_confirm={its_id}; efs_confirm is empty"),
         (None, ("-e", f"efs_confirm={its_id}"), "does not say whether claims are bound to it"),
-        ([volume("a", "Bound", "mine", **source)], ("-e", f"efs_confirm={its_id}"), "the claims trainings/mine"),
-        ([volume("a", "Bound", "datasets", hostPath={})], ("-e", f"efs_confirm={its_id}"), "trainings/datasets"),
+        (bound, ("-e", f"efs_confirm={its_id}"), "the claims trainings/mine, trainings/datasets."),
         ([], ("--limit", "w1", "-e", f"efs_confirm={its_id}"), "leaves out localhost"),
         (
             [],
