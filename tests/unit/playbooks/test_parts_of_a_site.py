@@ -12,7 +12,7 @@ from tests.unit.playbooks.runs import copy, play
 pytestmark = pytest.mark.slow
 
 ON_HOSTS = ("base", "docker", "containerd", "kubernetes", "storage", "control_plane", "worker", "mirror")
-ON_CONTROLLER = ("bundle", "lab", "network", "workloads", "verify")
+ON_CONTROLLER = ("bundle", "lab", "efs", "network", "workloads", "verify")
 TOUCH = """
 - name: Leave a file
   ansible.builtin.file:
