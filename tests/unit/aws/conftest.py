@@ -70,7 +70,7 @@ class Site:
     def run(self, name: str, /, *, check: bool = False, **options: Any) -> dict[str, Any]:
         """The result of a module."""
         module = importlib.import_module(f"library.{name}")
-        waits = {} if name == "efs_info" else {"timeout": 3, "interval": 0.02}
+        waits = {} if name == "efs_info" else {"timeout": 60, "interval": 0.02}
         arguments = {**waits, **options, "_ansible_check_mode": check, "_ansible_diff": True}
         with patch_module_args(arguments), pytest.raises(SystemExit):
             module.main()

@@ -16,7 +16,7 @@ from tests.unit.aws.conftest import Site
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[3]
-LIMITS = {"timeout": 10, "interval": 0.02}
+LIMITS = {"timeout": 60, "interval": 0.02}
 CALLS = [
     *("efs:CreateFileSystem", "efs:PutLifecycleConfiguration", "efs:PutFileSystemPolicy"),
     *("ec2:CreateSecurityGroup", "ec2:AuthorizeSecurityGroupIngress"),

@@ -40,7 +40,7 @@ class User:
             "efs_subnet_ids": site.subnets,
             "efs_clients": [site.nodes],
             "efs_lifecycle": {"transition_to_ia": "AFTER_30_DAYS"},
-            "efs_timeout": 5,
+            "efs_timeout": 60,
             "efs_interval": 0.05,
             "storage_backend": "efs_csi",
             "control_plane_kubeconfig": "/nonexistent",
