@@ -1,7 +1,4 @@
-"""Runs modules one after another in one process that can be killed: `python -m tests.aws.sequence FILE`.
-
-The file is a list of `{module, register, options}`; an option `{{ x.y }}` is `y` of what was registered as `x`.
-"""
+"""Modules one after another, in a process that can be killed."""
 
 from __future__ import annotations
 
@@ -9,15 +6,39 @@ import contextlib
 import importlib
 import io
 import json
+import os
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 import ansible.module_utils
+import boto3  # noqa: F401
 from ansible.module_utils.testing import patch_module_args
 
-ROOT = Path(__file__).resolve().parents[2]
+UTILS = str(Path(__file__).resolve().parents[2] / "module_utils")
+if UTILS not in ansible.module_utils.__path__:
+    ansible.module_utils.__path__.append(UTILS)
+
+NAMES = ("efs_file_system", "efs_security_group", "efs_mount_target", "efs_access_point")
+# Read before a process is forked: it takes longer than all that the modules do.
+MODULES = {name: importlib.import_module(f"library.{name}") for name in NAMES}
+
+
+def run(steps: list[dict[str, Any]], environment: dict[str, str]) -> None:
+    """Run modules, each with `module`, `register` and `options`; an option `{{ x.y }}` is `y` of the registered `x`.
+
+    :raises AssertionError: a module failed.
+    """
+    os.environ.update(environment)
+    results: dict[str, Any] = {}
+    for step in steps:
+        output = io.StringIO()
+        arguments = patch_module_args(filled(step["options"], results))
+        with arguments, contextlib.redirect_stdout(output), contextlib.suppress(SystemExit):
+            MODULES[step["module"]].main()
+        result = json.loads(output.getvalue().splitlines()[-1])
+        assert "msg" not in result, result
+        results[step["register"]] = result[step["register"]]
 
 
 def filled(value: Any, results: dict[str, Any]) -> Any:
@@ -29,21 +50,3 @@ def filled(value: Any, results: dict[str, Any]) -> Any:
     if isinstance(value, str) and (found := re.fullmatch(r"\{\{ (\w+)\.(\w+) \}\}", value)):
         return results[found[1]][found[2]]
     return value
-
-
-def main() -> None:
-    ansible.module_utils.__path__.append(str(ROOT / "module_utils"))
-    results: dict[str, Any] = {}
-    for step in json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")):
-        module = importlib.import_module(f"library.{step['module']}")
-        output = io.StringIO()
-        arguments = patch_module_args(filled(step["options"], results))
-        with arguments, contextlib.redirect_stdout(output), contextlib.suppress(SystemExit):
-            module.main()
-        result = json.loads(output.getvalue().splitlines()[-1])
-        assert "msg" not in result, result
-        results[step["register"]] = result[step["register"]]
-
-
-if __name__ == "__main__":
-    main()

@@ -105,7 +105,7 @@ def test_another_creation_at_the_same_time_is_not_doubled(site: Site) -> None:
 
 
 def test_throttling_is_waited_out(site: Site) -> None:
-    site.proxy.refuse("efs:DescribeFileSystems", "ThrottlingException", times=2)
+    site.proxy.refuse("efs:DescribeFileSystems", "ThrottlingException", times=1)
     site.proxy.refuse("efs:CreateFileSystem", "ThrottlingException", times=1)
     assert site.run(MODULE, creation_token="mine")["changed"] is True
     assert len(site.file_systems()) == 1

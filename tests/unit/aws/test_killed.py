@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import multiprocessing
+import os
 import signal
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.aws.sequence import run
 from tests.unit.aws.conftest import Site
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[3]
 LIMITS = {"timeout": 60, "interval": 0.02}
 CALLS = [
     *("efs:CreateFileSystem", "efs:PutLifecycleConfiguration", "efs:PutFileSystemPolicy"),
@@ -46,25 +44,27 @@ def steps(site: Site) -> list[dict[str, Any]]:
     ]
 
 
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["tests.aws.sequence"])
+
+
 class Controller:
-    """Runs the steps in a process of its own.
+    """Runs the steps in a process of its own."""
 
-    :param file: keeps the steps.
-    """
-
-    def __init__(self, site: Site, file: Path) -> None:
-        file.write_text(json.dumps(steps(site)), encoding="utf-8")
-        self._argv = [sys.executable, "-m", "tests.aws.sequence", str(file)]
-        self._process: subprocess.Popen[bytes] | None = None
+    def __init__(self, site: Site) -> None:
+        environment = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+        self._arguments = (steps(site), environment)
+        self._process: Any = None
 
     def pid(self) -> int:
-        assert self._process
-        return self._process.pid
+        return int(self._process.pid)
 
     def run(self) -> int:
         """Its exit status; negative for the signal that ended it."""
-        self._process = subprocess.Popen(self._argv, cwd=ROOT)
-        return self._process.wait(300)
+        self._process = FORKS.Process(target=run, args=self._arguments)
+        self._process.start()
+        self._process.join(300)
+        return int(self._process.exitcode)
 
 
 def there(site: Site) -> dict[str, int]:
@@ -84,9 +84,9 @@ def there(site: Site) -> dict[str, int]:
     [(True, 0), (False, 0), (True, 1)],
     ids=["after the call", "before the call", "after the call, and it is not shown at once"],
 )
-def test_one_file_system_and_nothing_twice(site: Site, tmp_path: Path, answered: bool, hidden: int) -> None:
+def test_one_file_system_and_nothing_twice(site: Site, answered: bool, hidden: int) -> None:
     """Each run is killed at a later call than the one before, and goes on from what that has left."""
-    controller, proxy = Controller(site, tmp_path / "steps.json"), site.proxy
+    controller, proxy = Controller(site), site.proxy
     proxy.gaps.creating, proxy.gaps.hidden = 1, hidden
     killed_at = []
     for number in range(len(CALLS)):
