@@ -73,6 +73,25 @@ options:
       boot_timeout:
         description: Seconds until a started machine must answer on SSH.
         type: int
+  gpus:
+    description: GPUs of the containers that are not there; nodes have none without it.
+    type: dict
+    suboptions:
+      counts:
+        description: How many each node has, by name.
+        type: dict
+      folder:
+        description: What the bundle made of its entry C(lab_gpus).
+        type: path
+      profile:
+        description: Model, one of the folder's C(profiles.json).
+        type: str
+      driver:
+        description: Version of the driver that the nodes seem to have.
+        type: str
+      cuda:
+        description: Newest CUDA that the driver seems to know.
+        type: str
   state_dir:
     description:
       - Folder of everything that the site keeps on this machine; the SSH keys and the known hosts lie in it.
@@ -125,6 +144,7 @@ steps:
 """
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
@@ -132,7 +152,7 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.lock import locked
 from ansible.module_utils.trainyard.core.plan import Plan, Step
 from ansible.module_utils.trainyard.core.runner import run_plan
-from ansible.module_utils.trainyard.lab import host, keys, machines, model, network, nodes
+from ansible.module_utils.trainyard.lab import gpus, host, keys, machines, model, network, nodes
 from ansible.module_utils.trainyard.lab.podman import missing
 
 LOCK_TIMEOUT = 300.0
@@ -162,10 +182,12 @@ def plan_present(lab: model.Lab, states: dict[str, str]) -> Plan:
     states.update(node_states)
     # The way out is closed before the first node starts.
     steps += network.plan_firewall(lab) + node_steps
+    gpu_steps = gpus.plan(lab, node_states)
     if node_steps:
         steps.append(Step("Wait for SSH on every node", lambda: _reach(lab)))
     elif found == "present":
         network.assert_route(lab)
+    steps += gpu_steps
     return Plan(
         steps, {"network": found, **node_states}, {"network": "present", **dict.fromkeys(node_states, "running")}
     )
@@ -223,6 +245,14 @@ def main() -> None:
                     "accelerator": {"type": "str", "choices": ["auto", "kvm", "tcg"]},
                 },
             },
+            "gpus": {
+                "type": "dict",
+                "options": {
+                    "counts": {"type": "dict"},
+                    "folder": {"type": "path"},
+                    **{key: {"type": "str"} for key in ("profile", "driver", "cuda")},
+                },
+            },
             "state_dir": {"type": "path", "required": True},
         },
         supports_check_mode=True,
@@ -233,7 +263,7 @@ def main() -> None:
     def make_plan() -> Plan:
         if os.geteuid() != 0:
             raise TrainyardError("The lab needs root on this machine.", remedy="Run as root.")
-        lab = model.parse(module.params)
+        lab = replace(model.parse(module.params), gpus=gpus.parse(module.params["gpus"] or {}))
         paths.update(ssh_key=str(lab.ssh_key), known_hosts=str(lab.known_hosts))
         return plan_present(lab, states) if module.params["state"] == "present" else plan_absent(lab)
 

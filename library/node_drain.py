@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Empty a node of its pods, or make it schedulable again."""
+"""Empty a node of its pods, keep new ones away, or make it schedulable again."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ options:
   state:
     description:
       - V(drained) empties the node and leaves it cordoned.
+      - V(cordoned) keeps new pods away, and leaves those that are there.
       - V(schedulable) takes back the cordon that this module has made, and only that.
     type: str
-    choices: [drained, schedulable]
+    choices: [drained, cordoned, schedulable]
     default: drained
   delete_empty_dir:
     description: Evict pods with C(emptyDir) volumes on disk; their data is lost. Without it such a pod is refused.
@@ -73,7 +74,7 @@ pods:
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
-from ansible.module_utils.trainyard.kube.drain import Drain, plan_drain, plan_uncordon
+from ansible.module_utils.trainyard.kube.drain import Drain, plan_cordon, plan_drain, plan_uncordon
 from ansible.module_utils.trainyard.kube.kubeconfig import connect
 
 
@@ -82,7 +83,7 @@ def main() -> None:
         argument_spec={
             "kubeconfig": {"type": "path", "required": True},
             "name": {"type": "str", "required": True},
-            "state": {"type": "str", "choices": ["drained", "schedulable"], "default": "drained"},
+            "state": {"type": "str", "choices": ["drained", "cordoned", "schedulable"], "default": "drained"},
             "delete_empty_dir": {"type": "bool", "default": False},
             "timeout": {"type": "int", "default": 300},
         },
@@ -94,6 +95,8 @@ def main() -> None:
         api = connect(params["kubeconfig"])
         if params["state"] == "schedulable":
             return plan_uncordon(api, params["name"])
+        if params["state"] == "cordoned":
+            return plan_cordon(api, params["name"])
         return plan_drain(api, Drain(params["name"], params["delete_empty_dir"], params["timeout"]))
 
     run_plan(module, make_plan)

@@ -50,6 +50,7 @@ options:
           limits: {description: Quantities of C(cpu) and C(memory) and of extended resources., type: dict, default: {}}
           requests: {description: Set aside for it; else what is limited., type: dict, default: {}}
           gpus: {description: GPUs of each pod., type: int, default: 0}
+          cuda: {description: Version of CUDA in the image; a node whose driver is too old is refused., type: str}
           port: {description: Of the TensorFlow server; the next one is used too., type: int, default: 2222}
           node_selector: {description: Labels of the nodes that may be chosen., type: dict, default: {}}
           tolerations: {description: As in a pod., type: list, elements: dict, default: []}

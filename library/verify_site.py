@@ -63,6 +63,13 @@ options:
     description: Node name to what M(service_probe) returned there.
     type: dict
     default: {}
+  gpus:
+    description:
+      - Nodes that have GPUs. Each must offer as many healthy ones as it should, and have one version of its driver.
+      - Node name to C(gpus) (their number, or none for those that the driver shows), C(replicas) (pods that share one),
+        C(counted) (false where MIG gives them other names) and C(info) (what C(gpu_info) returned there).
+    type: dict
+    default: {}
   trainings:
     description: The trainings of the site. One that has ended must have learned, one that goes on must make steps.
     type: list
@@ -191,6 +198,7 @@ def main() -> None:
             "made_images": {"type": "dict"},
             "system_namespaces": {"type": "list", "elements": "str", "default": ["kube-system"]},
             "probes": {"type": "dict", "default": {}},
+            "gpus": {"type": "dict", "default": {}},
             "trainings": {"type": "list", "elements": "dict", "default": [], "options": TRAINING},
             "left_alone": {"type": "list", "elements": "str"},
             "accuracy_bound": {"type": "float", "default": 0.0},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,23 @@ def entry(name: str, variables: dict[str, Any] | None, templar: Any) -> dict[str
     if name not in found:
         raise AnsibleLookupError(f"The lock file has no artefact {name}.")
     return found[name]
+
+
+def versions(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Artefact -> its version without its "v"."""
+    return {name: str(each["version"]).removeprefix("v") for name, each in entries.items() if "version" in each}
+
+
+def cuda(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Artefact -> version of CUDA in it, of the images that have it: the argument that becomes their label, or the
+    label that they have from their base."""
+
+    def of(name: str) -> str:
+        entry = entries.get(name) or {}
+        base = str(entry.get("base", "")).removeprefix("artefact:").partition("/")[0]
+        return str((entry.get("arguments") or {}).get("CUDA") or (of(base) if base else ""))
+
+    return {name: version for name in entries if (version := of(name))}
 
 
 @lru_cache(maxsize=2)

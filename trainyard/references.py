@@ -25,6 +25,8 @@ class Defaults:
     :param archives: address below which the site serves archives of data; empty where it serves none.
     :param authority: certificate authority of that server, as PEM.
     :param code: folder of code, as a training names it -> digest of the image that it was packed into.
+    :param require_gpu: whether pods with GPUs must compute on them; else they run the image without CUDA, on the CPU.
+    :param cuda: artefact -> version of CUDA in it, of the images that have it.
     """
 
     registry: str = ""
@@ -34,6 +36,8 @@ class Defaults:
     archives: str = ""
     authority: str = ""
     code: Mapping[str, str] = field(default_factory=dict)
+    require_gpu: bool = True
+    cuda: Mapping[str, str] = field(default_factory=dict)
 
     def reference(self, image: Any) -> Any:
         """The reference of an image that the project makes or packs: by digest, so that a changed image is a new run.

@@ -9,12 +9,12 @@ from typing import Any
 
 from ansible.module_utils.trainyard.kube.api import Api, KubeError, Object
 from ansible.module_utils.trainyard.training import found, record
-from ansible.module_utils.trainyard.training.logs import SUCCESSES, Event, events, last
+from ansible.module_utils.trainyard.training.gpus import held
+from ansible.module_utils.trainyard.training.logs import DEVICE_FIELDS, SUCCESSES, Event, devices, events, last
 from ansible.module_utils.trainyard.training.names import NAME_LABEL, ROLE_LABEL
 from ansible.module_utils.trainyard.training.places import STUCK, decider, newest, place_of, pod_state
 from ansible.module_utils.trainyard.training.state import attempt_of, created, ended, workload_of
 
-GPU = "nvidia.com/gpu"
 ENDED = (*SUCCESSES, record.FAILED, record.STOPPED, "ended")
 TAIL = 200
 """Lines of the log in which the last step is looked for; TensorFlow's own lines lie between ours."""
@@ -34,6 +34,8 @@ class Row:
     :param pods: number of pods that run now.
     :param wanted: number of pods that the run has while it goes on.
     :param gpus: that its pods hold now.
+    :param compute: `gpu` or `cpu`, by the run's own account; None where it has not said it.
+    :param gpu_allocated: GPUs that it says its pods were given; None as above.
     """
 
     run: str
@@ -48,6 +50,8 @@ class Row:
     pods: int
     wanted: int
     gpus: int
+    compute: str | None = None
+    gpu_allocated: int | None = None
 
 
 def runs(api: Api, now: datetime) -> list[Row]:
@@ -89,7 +93,8 @@ def row(run: found.Found, pods: Sequence[Object], said: Sequence[Event], now: da
         age=_age(created(run.live) or str(known.get("submitted_at", "")), now),
         pods=len(live),
         wanted=_wanted(run.live) if run.live and state not in ENDED else 0,
-        gpus=sum(_gpus(pod) for pod in live),
+        gpus=sum(map(held, live)),
+        **{name: {**known, **devices(said)}.get(name) for name in DEVICE_FIELDS},
     )
 
 
@@ -131,11 +136,6 @@ def _wanted(live: Object) -> int:
         return int(live["spec"].get("replicas", 1))
     jobs = live["spec"]["replicatedJobs"]
     return sum(int(job.get("replicas", 1)) * int(job["template"]["spec"].get("parallelism", 1)) for job in jobs)
-
-
-def _gpus(pod: Object) -> int:
-    limits = [(each.get("resources") or {}).get("limits") or {} for each in pod["spec"]["containers"]]
-    return sum(int(each.get(GPU, 0)) for each in limits)
 
 
 def _age(submitted: str, now: datetime) -> float | None:

@@ -16,12 +16,15 @@ from ansible.module_utils.trainyard.training.spec import VARIABLE, parse_trainin
 
 from .catalogue import Catalogue
 from .datasets import IMPORTER, completed, with_source
+from .images import image_of, made
 from .mappings import merged, no_mappings
 from .references import Defaults
 
 OF_ROLES = tuple(key for key in ROLE if key not in ("name", "replicas"))
 """Keys that hold for all roles where they stand at the top."""
 OF_RUN = ("run", *(key for key in TRAINING if key not in ("name", "description_hash", "roles", "flags")))
+REQUIRE_GPU = "require_gpu"
+"""Flag of a workload whose processes compute on the GPUs that their pods have."""
 INSTEAD = {"name": "run", "data_image": "data", "strategy": "topology", "ps_replicas": "ps"}
 """Keys that others use -> ours."""
 
@@ -57,16 +60,16 @@ def complete(wanted: Mapping[str, Any], entry: Mapping[str, Any], site: Defaults
     :param entry: its workload in the catalogue.
     :raises TrainyardError: an image that is not made, or a command with a quote that does not end.
     """
-    both = _merged(_with_flags(wanted, entry), entry)
+    said = _with_flags(wanted, entry)
+    both, described = _split(_merged(said, entry))
     both = {key: value for key, value in both.items() if key not in ("description", "kind", "run")}
     flags = dict(both.get("flags") or {})
+    if REQUIRE_GPU in flags and not site.require_gpu and REQUIRE_GPU not in (said.get("flags") or {}):
+        flags[REQUIRE_GPU] = False
     for key in flags.keys() & TRAINING.keys():
         # The program and the one who follows it go by the same limit.
         flags[key] = both[key] = both.get(key, flags[key])
-    common = {key: both.pop(key) for key in OF_ROLES if key in both}
-    topology = TOPOLOGIES.get(both.get("topology", "parameter_server"))
-    names = [name for name in ROLES if name in both or (topology and name in topology.roles)]
-    roles = [_role(name, merged(common, both.pop(name, None) or {}), site) for name in names]
+    roles = [_role(name, each, site) for name, each in described.items()]
     name = run_name(wanted)
     logs = dict(site.logs)
     if logs.get("path"):
@@ -83,33 +86,32 @@ def complete(wanted: Mapping[str, Any], entry: Mapping[str, Any], site: Defaults
     }
 
 
+def _split(both: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """What is said of a run, and of each of its roles with what holds for all of them."""
+    rest = dict(both)
+    common = {key: rest.pop(key) for key in OF_ROLES if key in rest}
+    topology = TOPOLOGIES.get(rest.get("topology", "parameter_server"))
+    names = [name for name in ROLES if name in rest or (topology and name in topology.roles)]
+    return rest, {name: merged(common, rest.pop(name, None) or {}) for name in names}
+
+
 def _code(code: Any, run: str, site: Defaults) -> Any:
     folder = code.get("folder") if isinstance(code, Mapping) else None
     return site.packed(str(folder), run) if folder else site.reference(code)
 
 
-def images(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The images of a training that the project makes: repository and artefact of each."""
-    found: dict[str, dict[str, str]] = {}
+def images(wanted: Mapping[str, Any], entry: Mapping[str, Any], *, require_gpu: bool = True) -> list[dict[str, str]]:
+    """The images of a training that the project makes: repository and artefact of each.
 
-    def look(value: Any) -> None:
-        if isinstance(value, Mapping):
-            if {"repository", "artefact"} <= value.keys():
-                found[str(value["artefact"])] = {key: str(value[key]) for key in ("repository", "artefact")}
-            for inner in value.values():
-                look(inner)
-        elif isinstance(value, list):
-            for inner in value:
-                look(inner)
-
-    both = _merged(wanted, entry)
-    data = both.get("data")
+    :param require_gpu: as the site has it.
+    """
+    rest, roles = _split(_merged(wanted, entry))
+    data = rest.get("data")
     if isinstance(data, Mapping) and data.get("source") == "import":
-        both["data"] = IMPORTER
+        rest["data"] = IMPORTER
     elif isinstance(data, Mapping) and data.get("source") == "claim":
-        both["data"] = {}
-    look(both)
-    return list(found.values())
+        rest["data"] = {}
+    return made([*({**role, "image": image_of(role, require_gpu)} for role in roles.values()), rest])
 
 
 def code_folders(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -224,7 +226,11 @@ def _role(name: str, described: Mapping[str, Any], site: Defaults) -> dict[str, 
     if isinstance(role.get("command"), str):
         role["command"] = _words(role["command"])
     if "image" in role:
-        role["image"] = site.reference(role["image"])
+        image = image_of(role, site.require_gpu)
+        role["image"] = site.reference(image)
+        cuda = site.cuda.get(str(image.get("artefact"))) if isinstance(image, Mapping) else None
+        if cuda and not role.get("cuda"):
+            role["cuda"] = cuda
     if isinstance(role.get("volumes"), list):
         role["volumes"] = [
             {**each, **({"image": site.reference(each["image"])} if each.get("image") else {})}

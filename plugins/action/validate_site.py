@@ -35,7 +35,7 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from trainyard import lockfile
 from trainyard.brought import brought
 from trainyard.catalogue import read_catalogue
-from trainyard.site.collect import Resolver, collect_settings, read, read_versions
+from trainyard.site.collect import Resolver, collect_settings, read, read_lock
 from trainyard.site.model import Option, Problem, Setting, Site
 from trainyard.site.rules import DEFAULTS_READ, check
 from trainyard.site.short_names import VERBS, stop_call, strange, train_call, with_whole_command, wrong
@@ -110,8 +110,9 @@ class ActionModule(ActionBase):
         named = raw["localhost"].get(lockfile.VARIABLE, "")
         named = Resolver(self._templar, raw, defaults, hostvars, {}).value("localhost", named)
         lock = lockfile.path_of(named, project)
-        versions = read_versions(lock) if isinstance(named, str) and (named or lock.exists()) else None
-        resolver = Resolver(self._templar, raw, defaults, hostvars, versions or {})
+        entries = read_lock(lock) if isinstance(named, str) and (named or lock.exists()) else None
+        versions = lockfile.versions(entries or {})
+        resolver = Resolver(self._templar, raw, defaults, hostvars, versions)
         roles = frozenset(path.name for path in (project / "roles").iterdir() if path.is_dir())
         first = next(iter(raw))
         settings = collect_settings(raw, resolver, options, roles)
@@ -131,7 +132,8 @@ class ActionModule(ActionBase):
             roles=roles,
             namespaces=frozenset(chain(*brought("namespaces", self._loader, project / "roles"))),
             locked={name: found[1] for name, value in defaults.items() if (found := _LOCKED.fullmatch(str(value)))},
-            versions=versions,
+            versions=None if entries is None else versions,
+            cuda=lockfile.cuda(entries or {}),
             catalogue=read_catalogue(dict.fromkeys(chain(*folders)), project / "workloads" / "catalogue"),
             is_root=os.geteuid() == 0,
         )

@@ -53,11 +53,15 @@ def called_training(wanted: Wanted, folders: Sequence[str], given: Mapping[str, 
     return [call.wanted]
 
 
-def training_images(wanted: Wanted, folders: Sequence[str]) -> list[dict[str, str]]:
-    """Repository and artefact of every image that these trainings need and the project makes."""
+def training_images(wanted: Wanted, folders: Sequence[str], require_gpu: bool = True) -> list[dict[str, str]]:
+    """Repository and artefact of every image that these trainings need and the project makes.
+
+    :param require_gpu: as the site has it.
+    """
     try:
         catalogue = read_catalogue(folders)
-        found = [image for each in wanted for image in trainings.images(each, trainings.entry_of(each, catalogue))]
+        pairs = [(each, trainings.entry_of(each, catalogue)) for each in wanted]
+        found = [image for pair in pairs for image in trainings.images(*pair, require_gpu=require_gpu)]
     except TrainyardError as error:
         raise AnsibleFilterError(str(error)) from error
     return list({image["artefact"]: image for image in found}.values())

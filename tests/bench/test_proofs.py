@@ -48,7 +48,10 @@ def test_a_call_names_the_run_once_and_keeps_words_whole() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["bare", "catalogue", "commits", "compare", "drills", "evaluator", "notebook", "wide"])
+@pytest.mark.parametrize(
+    "name",
+    ["bare", "catalogue", "commits", "compare", "drills", "evaluator", "gpu_image", "notebook", "wide"],
+)
 def test_every_program_starts(name: str) -> None:
     program = Path(__file__).with_name(f"{name}.py")
     said = subprocess.run([sys.executable, program, "--help"], capture_output=True, text=True, check=False, timeout=60)

@@ -15,6 +15,7 @@ ALLOWED = {
     "core": set(),
     "host": {"core"},
     "net": {"core"},
+    "gpu": {"core"},
     "kubeadm": {"core", "host", "net"},
     "kube": {"core", "net"},
     "training": {"core", "kube"},
@@ -26,7 +27,7 @@ ALLOWED = {
 }
 """Package -> the packages whose modules it may import, besides its own."""
 
-ON_HOSTS = ("core", "host", "net", "kubeadm", "oci", "bundle")
+ON_HOSTS = ("core", "host", "net", "gpu", "kubeadm", "oci", "bundle")
 """Packages whose code runs on hosts (the bundle's on a builder), of which the oldest (Ubuntu 22.04) has Python 3.10."""
 
 

@@ -9,8 +9,11 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
-from checkout import ROOT
+from checkout import ROOT, read_yaml
+from compat_columns import PARTS
 from packaging.requirements import Requirement
+
+from lib import compat, compat_table
 
 PYTHONS = ("3.11", "3.12", "3.13")
 """Debian 12, Ubuntu 24.04, Debian 13; the same as in the Makefile."""
@@ -46,6 +49,36 @@ def test_no_package_needs_one_that_is_not_locked(python: str) -> None:
             needed = Requirement(text)
             if needed.marker is None or needed.marker.evaluate(environment):
                 assert re.sub(r"[._-]+", "-", needed.name).lower() in _locked(), f"{name} needs {text}"
+
+
+def _image(name: str) -> dict[str, str]:
+    """What an image of the trainings has locked."""
+    text = (ROOT / "workloads/images" / name / "requirements.txt").read_text(encoding="utf-8")
+    found = {each["name"]: each["version"] for each in LOCKED.finditer(text)}
+    assert len(re.findall(r"--hash=sha256:[0-9a-f]{64}", text)) >= len(found) > 0
+    return found
+
+
+def test_the_image_with_cuda_is_the_usual_one_but_for_cuda() -> None:
+    usual, larger = _image("tensorflow"), _image("tensorflow-gpu")
+    assert larger.pop("tensorflow") == usual.pop("tensorflow-cpu")
+    cuda = {name for name in larger if name.startswith("nvidia-")}
+    assert {name: version for name, version in larger.items() if name not in cuda} == usual
+    assert set(PARTS.values()) <= cuda
+
+
+def test_the_image_with_cuda_works_on_the_driver_that_hosts_get() -> None:
+    locked = _image("tensorflow-gpu")
+    entries = read_yaml(ROOT / "bundle.lock.yml")["artefacts"]
+    image, wheels = entries["image_tensorflow_gpu"], entries["tensorflow_gpu_wheels"]
+    cuda, cudnn, nccl = (locked[PARTS[name]] for name in ("cuda", "cudnn", "nccl"))
+    assert image["arguments"]["CUDA"] == ".".join(cuda.split(".")[:2])
+    assert image["version"] == wheels["version"] == locked["tensorflow"]
+    row = compat_table.row(image["version"])
+    assert (image["arguments"]["CUDA"], cudnn, nccl) == (row["cuda"], row["cudnn"], row["nccl"])
+    branch = str(read_yaml(ROOT / "roles/nvidia_driver/defaults/main.yml")["nvidia_driver_branch"])
+    versions = {"tensorflow": image["version"], "python": wheels["python"], "cuda": image["arguments"]["CUDA"]}
+    compat.check(compat.Combination("single", "custom", "none", **versions, cudnn=cudnn, nccl=nccl, driver=branch))
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ LIMIT = 40 * 60
 
 SCENARIOS = {scenario.name: scenario for scenario in scenarios() if scenario.suite == "proof"}
 DRILLS = "worker_kill,ps_kill,chief_kill,worker_evict,ps_evict,chief_evict,node_off_worker,node_off"
+ASK_THE_INDEX = ("tests/contract/test_requirements.py", "workloads/compat_columns_test.py")
 PROGRAMS = {
     "bare": [sys.executable, "tests/bench/bare.py"],
     "bench": [sys.executable, "tests/bench/compare.py", "--pairs", "2"],
@@ -27,9 +28,10 @@ PROGRAMS = {
     "cuts": [sys.executable, "tests/bench/drills.py", "--only", "node_back,net_cut,net_back"],
     "drills": [sys.executable, "tests/bench/drills.py", "--only", DRILLS],
     "evaluator": [sys.executable, "tests/bench/evaluator.py"],
+    "gpu_image": [sys.executable, "tests/bench/gpu_image.py"],
     "notebook": [sys.executable, "tests/bench/notebook.py"],
     "wide": [sys.executable, "tests/bench/wide.py"],
-    "requirements": [sys.executable, "-m", "pytest", "-m", "proof", "tests/contract/test_requirements.py"],
+    "requirements": [sys.executable, "-m", "pytest", "-m", "proof", *ASK_THE_INDEX],
 }
 """Parts that are programs; most write a table of their own into docs/benchmarks.md. The drills are two: not all fit."""
 

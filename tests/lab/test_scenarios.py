@@ -55,7 +55,7 @@ def mirror(request: pytest.FixtureRequest, logs: Path) -> Iterator[None]:
         print(f"\nBundle and mirror for the scenarios; logs in {logs}")
         for index, arguments in enumerate(LABS):
             run(playbook("lab_down.yml", *arguments), logs / f"down_{index}.log", 120, environment())
-        everything = ["-e", "test_lab_training=true"]
+        everything = ["-e", "test_lab_training=true", "-e", "test_lab_gpus=true"]
         run(playbook("mirror.yml", *everything), logs / "mirror.log", BUNDLE_LIMIT, environment(), show=True)
     yield
     for index, arguments in enumerate(LABS):

@@ -12,7 +12,7 @@ import click
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ("completion", "logs", "trainings", "verify")
+COMMANDS = ("completion", "gpus", "logs", "trainings", "verify")
 
 
 class Program(click.Group):

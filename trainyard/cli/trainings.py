@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import click
 from ansible.module_utils.trainyard.kube.kubeconfig import connect
+from ansible.module_utils.trainyard.training.logs import idle_gpus
 from rich.console import Console
 from rich.table import Table
 
@@ -30,7 +31,7 @@ def command(inventory: tuple[str, ...], as_json: bool) -> None:
 
 
 def show(found: list[Row], console: Console) -> None:
-    """Print the table, and below it what runs wait for."""
+    """Print the table, and below it what runs wait for, and which do not use the GPUs that they have."""
     spaces = len({each.namespace for each in found}) > 1
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("run", *(["namespace"] if spaces else []), "workload", "state"):
@@ -53,6 +54,8 @@ def show(found: list[Row], console: Console) -> None:
     for each in found:
         if each.why:
             console.print(f"{each.run}: {each.why}", markup=False)
+        if idle := idle_gpus(asdict(each)):
+            console.print(f"{each.run}: computes on the CPU, {idle}", markup=False)
 
 
 def _steps(each: Row) -> str:

@@ -139,13 +139,12 @@ def _origin(value: Any) -> str:
     return f"{tag.path if path.startswith('..') else path}:{tag.line_num}"
 
 
-def read_versions(path: Path) -> dict[str, str]:
-    """Artefact of a lock -> version without its "v".
+def read_lock(path: Path) -> dict[str, dict[str, Any]]:
+    """The entries of a lock by their names.
 
-    :raises TrainyardError: the lock cannot be read.
+    :raises TrainyardError: it cannot be read.
     """
-    artefacts = (read(path) or {}).get("artefacts", {})
-    return {name: str(entry["version"]).removeprefix("v") for name, entry in artefacts.items() if "version" in entry}
+    return dict((read(path) or {}).get("artefacts", {}))
 
 
 def read(path: Path) -> Any:

@@ -85,6 +85,7 @@ class Site:
     :param namespaces: those of the roles' own parts of the cluster.
     :param locked: variable -> artefact whose locked version it takes by default, and has to agree with.
     :param versions: artefact -> its version without a leading "v"; None when there is no lock to compare with.
+    :param cuda: artefact of the lock -> version of CUDA in it, of the images that have it.
     :param catalogue: workload -> its entry in the catalogue.
     :param is_root: whether the controller's user may create containers.
     """
@@ -98,6 +99,7 @@ class Site:
     namespaces: frozenset[str] = frozenset()
     locked: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] | None = None
+    cuda: Mapping[str, str] = field(default_factory=dict)
     catalogue: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     is_root: bool = True
 

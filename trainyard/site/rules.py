@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from .efs import EFS_RULES
+from .gpus import GPU_RULES
 from .hosts import HOST_RULES
 from .model import Problem, Site
 from .networks import NETWORK_RULES, NETWORK_VARIABLES
@@ -23,6 +24,7 @@ RULES: tuple[Rule, ...] = (
     *STORAGE_RULES,
     *EFS_RULES,
     *TRAINING_RULES,
+    *GPU_RULES,
 )
 
 DEFAULTS_READ = (
@@ -30,11 +32,12 @@ DEFAULTS_READ = (
     "control_plane_endpoint",
     "efs_throughput_mode",
     "kubernetes_dns_ip",
-    "nvidia_driver_version",
+    "nvidia_driver_branch",
     "supply",
     "workloads_catalogues",
     "workloads_logs_claim",
     "workloads_logs_path",
+    "workloads_require_gpu",
     "workloads_trainings",
 )
 """Variables whose value the rules need where nobody sets them, so that the roles' defaults stand in."""

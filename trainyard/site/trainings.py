@@ -15,15 +15,11 @@ from ansible.module_utils.trainyard.oci import command, folder
 from ansible.module_utils.trainyard.training.arguments import Fault
 from ansible.module_utils.trainyard.training.spec import check
 
-from lib import compat
-from lib.errors import InputError
-
+from ..images import asked_gpus
 from ..mappings import no_mappings
 from ..references import Defaults
 from ..trainings import code_folders, complete, entry_of, run_name, strange_keys
 from .model import Problem, Setting, Site, problem
-
-GPU = "nvidia.com/gpu"
 
 FOREIGN_NAMESPACES = frozenset({"default", "calico-system", "calico-apiserver", "tigera-operator"})
 """Namespaces that others own, beside the roles' and those that begin with "kube-"."""
@@ -50,12 +46,7 @@ class _Training:
 
     def gpus(self) -> int:
         """Most GPUs that a pod of it asks for."""
-        counts = [0]
-        for role in self.description.get("roles", ()):
-            limits = role.get("limits")
-            asked = (role.get("gpus"), limits.get(GPU) if isinstance(limits, Mapping) else 0)
-            counts += [int(count) for count in asked if count and str(count).isdigit()]
-        return max(counts)
+        return max(map(asked_gpus, self.description.get("roles", ())), default=0)
 
 
 def trainings(site: Site) -> Iterator[_Training]:
@@ -77,10 +68,16 @@ def _described(site: Site, setting: Setting, key: str, wanted: Mapping[str, Any]
     wrong = {fault.key.partition(".")[0] for fault in faults}
     known = {name: value for name, value in wanted.items() if name not in wrong}
     try:
-        description = complete(known, entry, Defaults(logs=_logs(site), known=False, archives=_archives(site)))
+        description = complete(known, entry, _defaults(site))
     except TrainyardError as error:
         return replace(training, faults=(*faults, Fault("command", "not a command line", error.message.rstrip("."))))
     return replace(training, description=description, faults=(*faults, *check(description)[1]))
+
+
+def _defaults(site: Site) -> Defaults:
+    """What the role says of all trainings, as far as it is known before any image is made."""
+    required = not any(str(setting.value).lower() == "false" for setting in site.values("workloads_require_gpu"))
+    return Defaults(logs=_logs(site), known=False, archives=_archives(site), require_gpu=required, cuda=site.cuda)
 
 
 def _logs(site: Site) -> dict[str, str]:
@@ -145,27 +142,6 @@ def code_folder(site: Site) -> Iterator[Problem]:
                 yield training.refuse("code", code["folder"], fault, f"{remedy}{error.remedy[len(remedy) :] or '.'}")
 
 
-def gpu_without_driver(site: Site) -> Iterator[Problem]:
-    """A GPU asked for on a site where no host gets a driver: the pod would stay Pending for ever."""
-    if any(True for _ in site.values("nvidia_driver_version")):
-        return
-    for training in trainings(site):
-        if count := training.gpus():
-            fault = "no host of this site has a GPU (nvidia_driver_version is set nowhere)"
-            yield training.refuse("gpus", count, fault, "Set nvidia_driver_version for the GPU nodes, or ask for none.")
-
-
-def old_driver(site: Site) -> Iterator[Problem]:
-    """A driver that TensorFlow's CUDA does not run on, where a training asks for a GPU."""
-    if not any(training.gpus() for training in trainings(site)):
-        return
-    for setting in site.values("nvidia_driver_version"):
-        try:
-            compat.check(compat.Combination(compat.STRATEGIES[0], "custom", "none", driver=str(setting.value)))
-        except InputError as error:
-            yield problem(setting, error.message.removesuffix("."), error.remedy)
-
-
 def reserved_namespace(site: Site) -> Iterator[Problem]:
     """A namespace of others: the run's policies would cut its pods off the network."""
     for training in trainings(site):
@@ -191,8 +167,6 @@ TRAINING_RULES = (
     two_of_one_name,
     description,
     code_folder,
-    gpu_without_driver,
-    old_driver,
     reserved_namespace,
     logs_folder,
 )

@@ -11,25 +11,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from lib.devices import ALWAYS, NEVER, WHERE_GIVEN
 from lib.errors import InputError
 from lib.run_folder import AUTO, FRESH
 
 NONE, COSINE = "none", "cosine"
 
 
-def flag(default: object, meaning: str, check: Callable[[Any], bool] = lambda _: True, allowed: str = "") -> Any:
+def flag(
+    default: object, meaning: str, check: Callable[[Any], bool] = lambda _: True, allowed: str = "", also: str = ""
+) -> Any:
     """A field of a config, which is a flag of the program.
 
     :param meaning: for the program's help and for its README.
     :param check: whether a value can be used; a number that is not finite never can.
     :param allowed: what to set instead, for the error.
+    :param also: another name of the flag.
     """
-    return dataclasses.field(default=default, metadata={"meaning": meaning, "check": check, "allowed": allowed})
+    metadata = {"meaning": meaning, "check": check, "allowed": allowed, "also": also}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
-def other_default(name: str, default: object) -> Any:
-    """A flag of `Config` with the default of one workload."""
-    return dataclasses.field(default=default, metadata=Config.__dataclass_fields__[name].metadata)
+def other_default(name: str, default: object, also: str = "") -> Any:
+    """A flag of `Config` with the default of one workload, and perhaps the name that it has elsewhere."""
+    return dataclasses.field(default=default, metadata={**Config.__dataclass_fields__[name].metadata, "also": also})
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,20 @@ class Config:
         lambda n: n >= 1,
         "1 or more",
     )
+    benchmark_steps: int = flag(
+        0,
+        "steps to time when the first ten are done, evaluations and checkpoints apart; 0: none",
+        lambda n: n >= 0,
+        "0 or more",
+    )
     seed: int = flag(1, "initial weights and the order of the examples", lambda n: 0 <= n < 2**31, "0 to 2147483647")
+    require_gpu: str = flag(
+        WHERE_GIVEN,
+        "auto: what computes ends at its start where its pod was given GPUs and TensorFlow finds none; true: also "
+        "where it was given none; false: the CPU does, and the end says so",
+        lambda text: text.lower() in (ALWAYS, WHERE_GIVEN, NEVER),
+        f"{ALWAYS}, {WHERE_GIVEN} or {NEVER}",
+    )
 
     def __post_init__(self) -> None:
         for each in dataclasses.fields(self):
@@ -122,6 +140,13 @@ class Config:
         return self.train_steps if self.learning_rate_decay == COSINE else 0
 
 
+@dataclass(frozen=True)
+class Alone(Config):
+    """What steers a run in a single process."""
+
+    require_gpu: str = other_default("require_gpu", ALWAYS)
+
+
 def parse_flags(config: type[Config], program: str, arguments: list[str] | None = None) -> dict[str, Any]:
     """Read the command line: a flag for each field of `config`, whose docstring begins the help.
 
@@ -138,5 +163,6 @@ def parse_flags(config: type[Config], program: str, arguments: list[str] | None 
     types = get_type_hints(config)
     for each in dataclasses.fields(config):
         meaning = each.metadata["meaning"]
-        parser.add_argument(f"--{each.name}", type=types[each.name], default=each.default, help=meaning)
+        names = [f"--{name}" for name in (each.name, each.metadata["also"]) if name]
+        parser.add_argument(*names, dest=each.name, type=types[each.name], default=each.default, help=meaning)
     return vars(parser.parse_args(arguments))

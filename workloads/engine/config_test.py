@@ -43,7 +43,9 @@ def test_the_defaults_are_those_of_the_field():
         ("accuracy_bound", 1.5),
         ("patience", -1),
         ("steps_per_dispatch", 0),
+        ("benchmark_steps", -1),
         ("seed", -1),
+        ("require_gpu", "maybe"),
         ("width", 0),
     ],
 )
@@ -80,6 +82,19 @@ def test_a_wrong_flag_leaves_with_2(arguments, capsys):
         parse_flags(Wide, "wide", arguments)
     assert end.value.code == 2
     assert arguments[0].lstrip("-") in capsys.readouterr().err
+
+
+@dataclass(frozen=True)
+class Renamed(Config):
+    """A workload whose users know a flag by another name."""
+
+    batch_size: int = other_default("batch_size", 32, also="train_batch_size")
+
+
+@pytest.mark.parametrize("name", ["--batch_size", "--train_batch_size"])
+def test_a_flag_may_have_a_second_name(name):
+    assert parse_flags(Renamed, "renamed", [name, "8"])["batch_size"] == 8
+    assert parse_flags(Renamed, "renamed", [])["batch_size"] == 32
 
 
 def test_the_help_says_what_a_flag_means(capsys):

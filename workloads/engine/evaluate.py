@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.workload import Data, Model
+from engine.workload import Data, Model, ScoreOf
 
 BATCH_SIZE = 500
 """Bounds the memory; large enough that a batch's own cost does not count."""
@@ -15,24 +15,38 @@ BATCH_SIZE = 500
 
 @dataclass(frozen=True)
 class Score:
-    """Of all held-out examples: share of right answers (0 to 1), mean loss, and how many there are."""
+    """Of all held-out examples: share of right answers (0 to 1), mean loss, and how many there are.
+
+    :param more: what else a workload says of them, by name.
+    """
 
     accuracy: float
     loss: float
     examples: int
+    more: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """By the names that they have in events."""
+        return {"accuracy": self.accuracy, "loss": self.loss, **self.more}
 
 
-def evaluate(model: Model, data: Data, alive: Callable[[], object]) -> Score:
+def right_answers(right: np.ndarray, losses: np.ndarray) -> Score:
+    """The score where a model says of each example whether its answer is right."""
+    return Score(float(np.mean(right)), float(np.mean(losses)), len(right))
+
+
+def evaluate(model: Model, data: Data, alive: Callable[[], object], score: ScoreOf | None = None) -> Score:
     """Judge the model on all held-out examples.
 
     :param model: in this process's memory.
     :param alive: called after each batch.
+    :param score: of the workload, if it has one of its own.
     """
-    right, losses = [], []
+    answers, losses = [], []
     for batch in data.held_out(BATCH_SIZE):
-        hits, loss = model.judge(*batch)
-        right.append(hits.numpy())
+        answer, loss = model.judge(*batch)
+        answers.append(answer.numpy())
         losses.append(loss.numpy())
         alive()
-    hits = np.concatenate(right)
-    return Score(float(np.mean(hits)), float(np.mean(np.concatenate(losses))), len(hits))
+    return (score or right_answers)(np.concatenate(answers), np.concatenate(losses))

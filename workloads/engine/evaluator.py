@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import time
 from pathlib import Path
@@ -65,11 +64,11 @@ def _judge(
     alive()
     try:
         read_model(model, checkpoint)
-        score = evaluate(model, workload.data, alive)
+        score = evaluate(model, workload.data, alive, workload.score)
         account = evaluations.add(step, score.accuracy, checkpoint)
     except (FileNotFoundError, tf.errors.NotFoundError, tf.errors.DataLossError, tf.errors.OutOfRangeError) as error:
         reason = str(error).splitlines()[0]
         log.emit("passed_over", step=step, path=str(checkpoint), why=reason)
         return
-    log.emit("evaluate", step=step, **dataclasses.asdict(score), best_step=account.best_step)
-    log.scalars("eval", step, accuracy=score.accuracy, loss=score.loss)
+    log.emit("evaluate", step=step, **score.figures, examples=score.examples, best_step=account.best_step)
+    log.scalars("eval", step, **score.figures)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import time
 from contextlib import suppress
@@ -65,10 +64,10 @@ class Judge:
             alive()
             score = self._state.score(step, alive)
             self._evaluated = (step, score.accuracy)
-            self._log.emit("evaluate", step=step, **dataclasses.asdict(score))
+            self._log.emit("evaluate", step=step, **score.figures, examples=score.examples)
             if not self._folder.attempt.has_evaluator:
                 self._folder.evaluations.add(step, score.accuracy, Path(path))
-                self._log.scalars("eval", step, accuracy=score.accuracy, loss=score.loss)
+                self._log.scalars("eval", step, **score.figures)
         return self._evaluated[1]
 
     def result(self, step: int, path: str, *, early: bool) -> tuple[int, float]:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from engine.config import Config, parse_flags
+from engine.config import Alone, Config, parse_flags
 from engine.workload import Workload
 
 
@@ -20,5 +20,14 @@ def main(config: type[Config], workload: Callable[[Any], Workload]) -> int:
     started = time.time()
     flags = parse_flags(config, program=config.__module__)
     from engine.program import run
+
+    return run(config, workload, flags, started)
+
+
+def main_alone(config: type[Alone], workload: Callable[[Any], Workload]) -> int:
+    """The same for a training whose only process this is."""
+    started = time.time()
+    flags = parse_flags(config, program=config.__module__)
+    from engine.alone import run
 
     return run(config, workload, flags, started)

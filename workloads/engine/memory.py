@@ -37,6 +37,10 @@ class InMemory:
         return lambda step: tuple(tf.gather(part, numbers(step)) for part in element)
 
     def held_out(self, size: int) -> Iterator[tuple[np.ndarray, ...]]:
-        arrays = self.load_held_out()
-        for first in range(0, len(arrays[0]), size):
-            yield tuple(array[first : first + size] for array in arrays)
+        yield from in_batches(self.load_held_out(), size)
+
+
+def in_batches(arrays: Sequence[np.ndarray], size: int) -> Iterator[tuple[np.ndarray, ...]]:
+    """Parts of at most `size` of arrays of equal first dimension, one after the other."""
+    for first in range(0, len(arrays[0]), size):
+        yield tuple(array[first : first + size] for array in arrays)

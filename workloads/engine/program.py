@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import platform
 import sys
 import time
 import traceback
@@ -13,7 +12,7 @@ from typing import Any, NoReturn
 
 from engine.config import Config
 from engine.workload import Workload
-from lib import compat, control, peers
+from lib import compat, control, devices, peers, runtime
 from lib.cluster_spec import Cluster, parse
 from lib.errors import DivergedError, ExitCode, InputError, StalledError, unwritable
 from lib.lease import Lease
@@ -184,13 +183,17 @@ def _vacate(seat: Lease) -> None:
 
 def _server(config: Config, make_workload: Callable[[Any], Workload], cluster: Cluster, log: MetricsLog) -> None:
     preemption = Preemption()
+    import tensorflow as tf
+
     from lib.server import serve
 
     _check_versions()
+    device: dict[str, Any] = {}
     if cluster.role == "worker":
+        device = devices.compute(tf, require_gpu=config.require_gpu.lower())
         _checked(make_workload(config))
-    log.emit("start", role=cluster.role, index=cluster.index, address=cluster.address)
-    serve(cluster, preemption)
+    log.emit("start", role=cluster.role, index=cluster.index, address=cluster.address, **device)
+    serve(cluster, preemption, device)
 
 
 def _checked(workload: Workload) -> Workload:
@@ -204,7 +207,7 @@ def _checked(workload: Workload) -> Workload:
 def _check_versions() -> None:
     import tensorflow as tf
 
-    compat.check(compat.Combination("parameter_server", "custom", "none", tf.__version__, platform.python_version()))
+    compat.check(compat.Combination("parameter_server", "custom", "none", **runtime.versions(tf)))
 
 
 def _broken(log: MetricsLog, cluster: Cluster | None, error: Exception) -> ExitCode:

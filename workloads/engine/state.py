@@ -18,7 +18,9 @@ from lib.data_digest import digest
 from lib.errors import DivergedError, VolumeError
 from lib.run_folder import RunFolder
 
-_CHIEF_DEVICE = "/job:chief/replica:0/task:0/device:CPU:0"
+CHIEF_DEVICE = "/job:chief/replica:0/task:0/device:CPU:0"
+LOCAL_DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
+"""TensorFlow's names of the device that reads and writes files: of a chief, and of a process that is alone."""
 
 
 class State:
@@ -27,12 +29,21 @@ class State:
     :param strategy: places the variables.
     :param lanes: number of calls that may be under way at once.
     :param folder: the run's, held by this chief.
+    :param io_device: TensorFlow's name of the device that reads and writes files; empty for the chief's own.
     :raises InputError: the folder's checkpoints are of something else, or a file of the data cannot be read.
     """
 
-    def __init__(self, workload: Workload, strategy: tf.distribute.Strategy, lanes: int, folder: RunFolder) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        strategy: tf.distribute.Strategy,
+        lanes: int,
+        folder: RunFolder,
+        io_device: str = "",
+    ) -> None:
         config = workload.config
-        self._data, self._folder = workload.data, folder
+        self._data, self._score_of = workload.data, workload.score
+        self._folder, self._io_device = folder, io_device or CHIEF_DEVICE
         with strategy.scope():
             self._model = workload.model()
             adam = Adam(self._model.parameters(), strategy, config.learning_rate, config.decay_steps)
@@ -48,7 +59,7 @@ class State:
         self._checkpoint = ChiefCheckpoint(
             folder.save_to,
             folder.open(kind, config.train_steps, config.resume),
-            _CHIEF_DEVICE,
+            io_device,
             model=self._model,
             adam=adam,
             global_step=self.counters.global_step,
@@ -82,7 +93,7 @@ class State:
         :param alive: called after each batch.
         """
         self._fetch(step)
-        return evaluate(self._copy, self._data, alive)
+        return evaluate(self._copy, self._data, alive, self._score_of)
 
     def take(self, step: int, checkpoint: Path) -> None:
         """Read the copy of the model from a checkpoint, for `export`; the variables stay as they are.
@@ -92,7 +103,7 @@ class State:
         """
         self._copied = None
         try:
-            read_model(self._copy, checkpoint, _CHIEF_DEVICE)
+            read_model(self._copy, checkpoint, self._io_device)
         except tf.errors.OpError as error:
             raise VolumeError(
                 f"{checkpoint} cannot be read ({str(error).splitlines()[0]}).",
@@ -109,7 +120,7 @@ class State:
         """
         self._fetch(step)
         self._folder.require_held()
-        export(self._copy, self._folder.export, _CHIEF_DEVICE)
+        export(self._copy, self._folder.export, self._io_device)
         return self._folder.export
 
     def _fetch(self, step: int) -> None:

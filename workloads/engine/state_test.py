@@ -10,7 +10,7 @@ from training.mnist_ps import main as mnist_ps
 
 tf = pytest.importorskip("tensorflow")
 from engine import sample, state  # noqa: E402
-from engine.evaluate import evaluate  # noqa: E402
+from engine.evaluate import Score, evaluate  # noqa: E402
 from engine.optimizer import Adam  # noqa: E402
 from engine.step import Counters, make_train_call  # noqa: E402
 from lib.checkpoint import ChiefCheckpoint  # noqa: E402
@@ -56,6 +56,21 @@ def test_all_held_out_examples_are_judged_in_batches(monkeypatch):
     parts = evaluate(small.model, small.data, lambda: looks.append(1))
     assert (parts.accuracy, parts.examples, len(looks)) == (1.0, 64, 7)
     assert parts.loss == pytest.approx(whole.loss, rel=1e-5)
+
+
+def test_a_workload_may_have_a_score_of_its_own(monkeypatch):
+    small = Small()
+    monkeypatch.setattr("engine.evaluate.BATCH_SIZE", 10)
+    seen = []
+
+    def score(answers, losses):
+        seen.append((answers, losses))
+        return Score(0.5, 1.5, 3, {"word_error_rate": 0.25})
+
+    found = evaluate(small.model, small.data, list, score)
+    assert found.figures == {"accuracy": 0.5, "loss": 1.5, "word_error_rate": 0.25}
+    ((answers, losses),) = seen
+    assert len(answers) == len(losses) == 64
 
 
 def test_a_repeated_call_goes_on_where_it_was():
@@ -174,7 +189,7 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path):
 
 
 def test_another_data_set_of_the_same_size_is_refused_by_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(state, "_CHIEF_DEVICE", "/job:localhost")
+    monkeypatch.setattr(state, "CHIEF_DEVICE", "/job:localhost")
 
     def live(data_dir):
         folder = RunFolder(tmp_path / "run", "one", print)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -14,6 +15,7 @@ from engine.pieces import partitioner
 from engine.state import State
 from engine.workload import Workload
 from lib import peers
+from lib.benchmark import Benchmark
 from lib.calls import Calls, Ended
 from lib.cluster_spec import Cluster
 from lib.dispatch import Call, Dispatcher
@@ -56,6 +58,7 @@ def train(
     servers = cluster.peers("ps", "worker")
     waiting = functools.partial(watchdog.beat, "waiting for parameter servers and workers")
     peers.wait_for(servers, workload.config.start_timeout, listener.missing, waiting)
+    log.emit("device", **listener.computes())
     watchdog.beat("connecting")
     training = _Training(workload, cluster, log, watchdog, preemption, folder)
     _KEPT.append(training)
@@ -67,7 +70,7 @@ def train(
         if not training.finished:
             training.loop()
         training.save()
-        return ExitCode.PREEMPTED if preemption.requested else training.conclude(started)
+        return ExitCode.PREEMPTED if preemption.requested else training.conclude(started, listener.computes())
     except ToldToStop:
         return ExitCode.PREEMPTED
 
@@ -142,7 +145,8 @@ class _Training:
         dispatcher.pass_barrier()
         pace = Pace(self._lanes // CALLS_PER_WORKER, config.steps_per_dispatch)
         progress = Progress(self._log, config.report_every, config.train_steps, self._start)
-        begun = time.monotonic()
+        benchmark = Benchmark(self._log, config.benchmark_steps, config.batch_size)
+        begun = counted = time.monotonic()
         self._watchdog.beat("training", self._step)
         # Not a local variable: see `_KEPT`.
         self._examples = iter(self._coordinator.create_per_worker_dataset(self._data.source))
@@ -156,6 +160,8 @@ class _Training:
                     self._step = dispatcher.collected
                     self._watchdog.beat("training", self._step)
                     progress.add(self._step, total, done)
+                    benchmark.add(done, time.monotonic() - counted)
+                    counted = time.monotonic()
                 continue
             self._settle()
             if self._preemption.requested or dispatcher.finished or not dispatcher.at_barrier:
@@ -166,6 +172,7 @@ class _Training:
                 break
             self._watchdog.beat("training", self._step)
             dispatcher.pass_barrier()
+            counted = time.monotonic()
         self._loop_seconds = time.monotonic() - begun
 
     def _schedule(self, call: Call) -> Any:
@@ -195,9 +202,10 @@ class _Training:
         self._repeated += applied - self._step
         self._state.counters.global_step.assign(self._step)
 
-    def conclude(self, started: float) -> ExitCode:
+    def conclude(self, started: float, device: Mapping[str, Any]) -> ExitCode:
         """Evaluate what is saved, and give the verdict.
 
+        :param device: what the workers compute on.
         :raises ToldToStop: before the verdict.
         """
         early = self._judge.out_of_patience and not self._all_done
@@ -219,6 +227,7 @@ class _Training:
             accuracy_step=step,
             accuracy_bound=bound,
             result="no_bound" if not bound else "passed" if code == ExitCode.TRAINED else "failed",
+            **device,
         )
         self._folder.attempt.finish()
         self._watchdog.stop()

@@ -44,9 +44,7 @@ class Told:
         pass
 
 
-class Listener:
-    def missing(self):
-        return []
+LISTENER = SimpleNamespace(missing=list, computes=lambda: {"compute": "cpu", "gpu_allocated": 2})
 
 
 class Coordinator:
@@ -70,7 +68,7 @@ class Chief:
         config = Config(**{"batch_size": 8, "report_every": 4, "steps_per_dispatch": 4, "log_dir": self.path, **flags})
         self.folder = RunFolder(self.path, attempt, print)
         log = MetricsLog(self.folder.attempt.folder)
-        rest = (Watchdog(60, print), told or Told(), Listener(), self.folder, 0.0)
+        rest = (Watchdog(60, print), told or Told(), LISTENER, self.folder, 0.0)
         try:
             return train.train(sample.workload(config), Cluster(), log, *rest)
         finally:
@@ -89,7 +87,7 @@ class Chief:
 def chief(tmp_path, monkeypatch):
     monkeypatch.setattr(train, "_connect", lambda _: (tf.distribute.get_strategy(), Coordinator()))
     monkeypatch.setattr(train, "_KEPT", [])
-    monkeypatch.setattr(state, "_CHIEF_DEVICE", "/job:localhost")
+    monkeypatch.setattr(state, "CHIEF_DEVICE", "/job:localhost")
     return Chief(tmp_path / "run")
 
 
@@ -98,6 +96,7 @@ def test_a_chief_trains_saves_judges_and_ends(chief):
     assert chief.steps("checkpoint") == chief.steps("evaluate") == [4, 8, 12]
     assert chief.events("end")[-1]["step"] == chief.folder.evaluations.read().step == 12
     assert (chief.path / "export/saved_model.pb").exists()
+    assert {chief.events(name)[-1]["gpu_allocated"] for name in ("device", "end")} == {2}
 
 
 def test_the_checkpoint_that_a_run_goes_on_from_is_judged(chief):
@@ -242,7 +241,7 @@ def test_what_tensorflow_holds_is_not_let_go_before_the_process_ends(monkeypatch
 
     monkeypatch.setattr(train, "_Training", Training)
     workload, watchdog = sample.workload(Config()), Watchdog(60, print)
-    code = train.train(workload, Cluster(), MetricsLog(), watchdog, Told(1, lambda: 1), Listener(), None, 0.0)
+    code = train.train(workload, Cluster(), MetricsLog(), watchdog, Told(1, lambda: 1), LISTENER, None, 0.0)
     gc.collect()
     assert code == ExitCode.PREEMPTED
     assert [each() is not None for each in made] == [True]

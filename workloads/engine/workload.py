@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     import numpy as np
     import tensorflow as tf
 
+    from engine.evaluate import Score
+
+ScoreOf = Callable[["np.ndarray", "np.ndarray"], "Score"]
+"""From what a model's `judge` has said of all held-out examples, answers and losses in order."""
+
 
 class Model(Protocol):
     """A `tf.Module` of plain variables. The engine trains one whose large variables lie in pieces on all parameter
@@ -25,7 +30,8 @@ class Model(Protocol):
         """Mean loss of the examples, float32 scalar."""
 
     def judge(self, *batch: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Which examples are answered rightly, bool [n], and the loss of each, float32 [n]."""
+        """Which examples are answered rightly, bool [n], and the loss of each, float32 [n]. Where the workload has a
+        `score`, the answers themselves."""
 
     @property
     def serve(self) -> Callable[..., Mapping[str, tf.Tensor]]:
@@ -70,9 +76,11 @@ class Workload:
 
     :param model: makes the model; its initial values must follow from `config.seed` alone.
     :param kind: what a checkpoint is of, beside optimizer and data: a run goes on only where it is the same.
+    :param score: what the answers come to, where more is to be said of them than how many are right.
     """
 
     config: Config
     model: Callable[[], Model]
     data: Data
     kind: Mapping[str, object]
+    score: ScoreOf | None = None

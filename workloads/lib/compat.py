@@ -1,129 +1,221 @@
-"""Which strategy, loop, Keras, TensorFlow, Python and CUDA work together; the others are refused before they start.
+"""Which topology, loop, Keras, TensorFlow, Python, CUDA, driver and GPU work together; others are refused early.
 
-The strategy table was measured with TensorFlow 2.21.0 (Keras 3.12 to 3.15, tf_keras 2.21); the version tables are
-TensorFlow's tested build configurations (https://www.tensorflow.org/install/source#tested_build_configurations).
-Standard library only, so that a controller without TensorFlow can ask too.
+The table is `compat.json`: columns of versions are what TensorFlow's wheels record (`compat_columns.py` writes them),
+typed ones name their source. Standard library only, so that a controller without TensorFlow can ask too.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations, product
 
+from lib import compat_table as table
 from lib.errors import ExitCode, InputError
 
-STRATEGIES = ("parameter_server", "multi_worker_mirrored")
+STRATEGIES = ("parameter_server", "multi_worker_mirrored", "single")
 LOOPS = ("custom", "fit")
 KERAS = ("none", "tf_keras", "keras3")
-
-_REFUSED = {
-    ("parameter_server", "custom", "keras3"): (
-        "a Keras 3 optimizer loses steps under a coordinator (26 to 28 counted of 40)",
-        "loop custom with keras tf_keras or none",
-    ),
-    ("parameter_server", "fit", "keras3"): ("model.fit of Keras 3 fails at its start", "loop fit with keras tf_keras"),
-    ("multi_worker_mirrored", "fit", "keras3"): (
-        "model.fit of Keras 3 cannot convert PerReplica values",
-        "loop fit with keras tf_keras, or loop custom with keras3",
-    ),
-    ("parameter_server", "fit", "none"): ("model.fit is part of Keras", "loop custom with keras none"),
-    ("multi_worker_mirrored", "fit", "none"): ("model.fit is part of Keras", "loop custom with keras none"),
-}
-
-_PYTHON = {
-    (2, 16): ((3, 9), (3, 12)),
-    (2, 17): ((3, 9), (3, 12)),
-    (2, 18): ((3, 9), (3, 12)),
-    (2, 19): ((3, 9), (3, 12)),
-    (2, 20): ((3, 9), (3, 13)),
-    (2, 21): ((3, 10), (3, 13)),
-}
-"""TensorFlow -> first and last Python with a wheel."""
-
-_CUDA_MAJOR = 12
-_DRIVER_FLOOR = (525, 60, 13)
-"""Oldest driver for any CUDA 12 (https://docs.nvidia.com/deploy/cuda-compatibility, minor version compatibility)."""
+NOT_ASKED = ""
+CHANGED_LAST = ("keras", "loop", "driver", "tensorflow", "strategy")
+"""What costs more to change than the rest; of two ways with as many changes, the one without these is named."""
+NEVER_CHANGED = ("compute_capability",)
+"""A GPU is there or it is not."""
 
 
 @dataclass(frozen=True)
 class Combination:
-    """What a training wants to run with; versions as dotted text, empty means "not asked"."""
+    """What a training wants to run with; versions as dotted text, empty means "not asked".
+
+    :param keras_version: of Keras 3; `cuda`, `cudnn`, `nccl` are those of the image, the rest is the node's.
+    """
 
     strategy: str
     loop: str
     keras: str
-    tensorflow: str = ""
-    python: str = ""
-    tf_keras: str = ""
-    cuda: str = ""
-    driver: str = ""
+    tensorflow: str = NOT_ASKED
+    python: str = NOT_ASKED
+    tf_keras: str = NOT_ASKED
+    cuda: str = NOT_ASKED
+    driver: str = NOT_ASKED
+    keras_version: str = NOT_ASKED
+    cudnn: str = NOT_ASKED
+    nccl: str = NOT_ASKED
+    compute_capability: str = NOT_ASKED
 
 
 def check(wanted: Combination) -> None:
     """Return if the combination can work.
 
-    :raises InputError: it cannot; the remedy names the nearest combination that does.
+    :raises InputError: it cannot; the remedy names the nearest combination that does, with the fewest changes.
     """
-    for name, value, known in (
-        ("strategy", wanted.strategy, STRATEGIES),
-        ("loop", wanted.loop, LOOPS),
-        ("keras", wanted.keras, KERAS),
-    ):
-        if value not in known:
-            raise InputError(f"{name} '{value}' is unknown.", f"Use one of {', '.join(known)}.")
-    refused = _REFUSED.get((wanted.strategy, wanted.loop, wanted.keras))
-    if refused:
-        reason, nearest = refused
-        raise InputError(
-            f"strategy {wanted.strategy} with loop {wanted.loop} and keras {wanted.keras} cannot work: {reason}.",
-            f"The nearest that works: {nearest}.",
-        )
-    _check_versions(wanted)
-    _check_gpu(wanted)
-
-
-def _check_versions(wanted: Combination) -> None:
-    if not wanted.tensorflow:
+    _check_words(wanted)
+    why = reason(wanted)
+    if why is None:
         return
-    release = _version("tensorflow", wanted.tensorflow)[:2]
-    if release not in _PYTHON:
-        raise InputError(
-            f"tensorflow {wanted.tensorflow} is not a version that was tried.",
-            f"Use {_text(min(_PYTHON))} to {_text(max(_PYTHON))}.",
+    changes = nearest(wanted)
+    if not changes:
+        raise InputError(why, "Nothing near it works; leave some of it to the image.")
+    raise InputError(why, f"The nearest that works: {', '.join(f'{name} {value}' for name, value in changes.items())}.")
+
+
+def nearest(wanted: Combination) -> dict[str, str]:
+    """The columns to change, and to what, so that the combination works; as few as possible.
+
+    :returns: nothing where it works as it is, or where no change helps.
+    """
+    if reason(wanted) is None:
+        return {}
+    asked = {name: value for name, value in asdict(wanted).items() if value != NOT_ASKED and name not in NEVER_CHANGED}
+    order = sorted(asked, key=lambda name: CHANGED_LAST.index(name) + 1 if name in CHANGED_LAST else 0)
+    choices = {name: _choices(name, value) for name, value in asked.items()}
+    for count in range(1, len(order) + 1):
+        for names in combinations(order, count):
+            for values in product(*(choices[name] for name in names)):
+                changes = dict(zip(names, values, strict=True))
+                if reason(replace(wanted, **changes)) is None:
+                    return changes
+    return {}
+
+
+def reason(wanted: Combination) -> str | None:
+    """Why a combination cannot work, as a sentence; None if it can."""
+    return next((why for rule in _RULES if (why := rule(wanted))), None)
+
+
+def oldest_driver(cuda: str) -> str:
+    """The oldest driver that a CUDA runs on; empty where the table does not know it."""
+    return str(table.typed("driver").get(cuda.partition(".")[0], ""))
+
+
+def old_driver(cuda: str, driver: str) -> str | None:
+    """Why a driver cannot run a CUDA, as a sentence; None if it can. Compared as exactly as the driver is written:
+    an inventory names a branch alone."""
+    floor, numbers = oldest_driver(cuda), table.number(driver)
+    if not floor or numbers >= table.number(floor)[: len(numbers)]:
+        return None
+    return f"driver {driver} is too old for CUDA {cuda.partition('.')[0]}, which needs {floor} or newer."
+
+
+def _check_words(wanted: Combination) -> None:
+    """Words of a fixed list, and versions that are versions; what is neither has no neighbours."""
+    for name, known in (("strategy", STRATEGIES), ("loop", LOOPS), ("keras", KERAS)):
+        if getattr(wanted, name) not in known:
+            raise InputError(f"{name} '{getattr(wanted, name)}' is unknown.", f"Use one of {', '.join(known)}.")
+    for name, value in list(asdict(wanted).items())[3:]:
+        if value != NOT_ASKED and table.version(value) is None:
+            raise InputError(f"{name} version '{value}' is not dotted numbers.", "Use for example 2.21.0.")
+
+
+# --- rules: each gives a sentence, or None --------------------------------------------------------------------------
+
+
+def _refused(wanted: Combination) -> str | None:
+    for strategy, loop, keras, why in table.typed("refused"):
+        if (wanted.strategy, wanted.loop, wanted.keras) == (strategy, loop, keras):
+            return f"strategy {strategy} with loop {loop} and keras {keras} cannot work: {why}."
+    return None
+
+
+def _unknown_tensorflow(wanted: Combination) -> str | None:
+    if wanted.tensorflow == NOT_ASKED or table.release(wanted.tensorflow) in table.releases():
+        return None
+    return f"tensorflow {wanted.tensorflow} is not a version that was tried."
+
+
+def _no_wheel(wanted: Combination) -> str | None:
+    if (
+        NOT_ASKED in (wanted.tensorflow, wanted.python)
+        or table.release(wanted.python) in table.row(wanted.tensorflow)["python"]
+    ):
+        return None
+    return f"tensorflow {wanted.tensorflow} has no wheel for python {wanted.python}."
+
+
+def _other_tf_keras(wanted: Combination) -> str | None:
+    if wanted.keras != "tf_keras" or NOT_ASKED in (wanted.tensorflow, wanted.tf_keras):
+        return None
+    if table.release(wanted.tf_keras) == table.release(wanted.tensorflow):
+        return None
+    return f"tf_keras {wanted.tf_keras} does not belong to tensorflow {wanted.tensorflow}."
+
+
+def _libraries(wanted: Combination) -> str | None:
+    """A library serves where its first number is the same, and it is not older: so its makers keep its interface."""
+    for name in ("cuda", "cudnn", "nccl"):
+        value = getattr(wanted, name)
+        rows = [table.row(wanted.tensorflow)] if wanted.tensorflow != NOT_ASKED else list(table.releases().values())
+        if value != NOT_ASKED and not any(table.serves(value, row[name]) for row in rows):
+            which = f"tensorflow {wanted.tensorflow}" if wanted.tensorflow != NOT_ASKED else "TensorFlow"
+            return f"The wheels of {which} do not run on {name} {value}."
+    return None
+
+
+def _old_keras(wanted: Combination) -> str | None:
+    if wanted.keras != "keras3" or NOT_ASKED in (wanted.tensorflow, wanted.keras_version):
+        return None
+    needed = table.row(wanted.tensorflow)["keras"]
+    if table.number(wanted.keras_version) >= table.number(needed):
+        return None
+    return f"tensorflow {wanted.tensorflow} needs keras {needed} or newer, not {wanted.keras_version}."
+
+
+def _old_driver(wanted: Combination) -> str | None:
+    """Without a word of CUDA it is the one of the wheels, which all have the same first number."""
+    if wanted.driver == NOT_ASKED:
+        return None
+    cuda = (
+        wanted.cuda
+        or (table.row(wanted.tensorflow) if wanted.tensorflow else list(table.releases().values())[-1])["cuda"]
+    )
+    return old_driver(cuda, wanted.driver)
+
+
+def _unknown_gpu(wanted: Combination) -> str | None:
+    """A GPU that TensorFlow's wheels have no kernels for, or that the driver no longer drives."""
+    if wanted.compute_capability == NOT_ASKED:
+        return None
+    capability = table.number(wanted.compute_capability)
+    if wanted.tensorflow != NOT_ASKED:
+        oldest = table.typed("compute_capability")[table.release(wanted.tensorflow)]
+        if capability < table.number(oldest):
+            gpu = f"a GPU of {wanted.compute_capability}, below {oldest}"
+            return f"tensorflow {wanted.tensorflow} has no kernels for {gpu}."
+    for driver, oldest in table.typed("driver_drops").items():
+        if wanted.driver and table.number(wanted.driver) >= table.number(driver) and capability < table.number(oldest):
+            return f"driver {wanted.driver} does not drive a GPU of {wanted.compute_capability}, below {oldest}."
+    return None
+
+
+# In this order: a later rule looks up the row of a release that an earlier one knows to be there.
+_RULES: tuple[Callable[[Combination], str | None], ...] = (
+    _refused,
+    _unknown_tensorflow,
+    _no_wheel,
+    _other_tf_keras,
+    _old_keras,
+    _libraries,
+    _old_driver,
+    _unknown_gpu,
+)
+
+
+def _choices(name: str, value: str) -> list[str]:
+    """Values that a column can be changed to: the table's, the nearest first, and of two the newer."""
+    words = {"strategy": STRATEGIES, "loop": LOOPS, "keras": KERAS}.get(name)
+    if words:
+        return sorted(
+            (word for word in words if word != value), key=lambda word: abs(words.index(word) - words.index(value))
         )
-    if wanted.python:
-        first, last = _PYTHON[release]
-        if not first <= _version("python", wanted.python)[:2] <= last:
-            raise InputError(
-                f"tensorflow {wanted.tensorflow} has no wheel for python {wanted.python}.",
-                f"Use python {_text(first)} to {_text(last)}.",
-            )
-    if wanted.keras == "tf_keras" and wanted.tf_keras and _version("tf_keras", wanted.tf_keras)[:2] != release:
-        raise InputError(
-            f"tf_keras {wanted.tf_keras} does not belong to tensorflow {wanted.tensorflow}.",
-            f"Use tf_keras {_text(release)}.",
-        )
+    known = {text for text in table.column(name) if text != value}
+    return sorted(known, key=lambda text: (_distance(text, value), tuple(-part for part in table.number(text))))
 
 
-def _check_gpu(wanted: Combination) -> None:
-    if wanted.cuda and _version("cuda", wanted.cuda)[0] != _CUDA_MAJOR:
-        raise InputError(f"TensorFlow's wheels are not built for cuda {wanted.cuda}.", f"Use CUDA {_CUDA_MAJOR}.")
-    if wanted.driver and _version("driver", wanted.driver) < _DRIVER_FLOOR:
-        raise InputError(
-            f"driver {wanted.driver} is too old for CUDA {_CUDA_MAJOR}.", f"Use {_text(_DRIVER_FLOOR)} or newer."
-        )
-
-
-def _version(name: str, text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split("+")[0].split("."))
-    except ValueError:
-        raise InputError(f"{name} version '{text}' is not dotted numbers.", "Use for example 2.21.0.") from None
-
-
-def _text(version: tuple[int, ...]) -> str:
-    return ".".join(str(part) for part in version)
+def _distance(one: str, other: str) -> table.Version:
+    padded = [(*table.number(text), 0, 0, 0, 0)[:4] for text in (one, other)]
+    return tuple(abs(a - b) for a, b in zip(*padded, strict=True))
 
 
 def main() -> int:

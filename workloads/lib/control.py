@@ -1,10 +1,11 @@
 """One TCP connection from every ps and worker to the chief: who is there, who is leaving, who is gone.
 
 TensorFlow itself says none of it: its coordinator waits for a dead parameter server for ever. The chief listens on the
-port after its TensorFlow server's. A server says `hello ROLE INDEX PROCESS`, then `alive` every two seconds, and
-`leaving` after SIGTERM. That the chief hangs up tells a leaving server that it is not needed any more. The chief says
-two things: `lost`, to a worker that was silent: its work was given to another, and it ends before it goes on with it;
-and `finished`, when the run has ended: who is told to stop after that asks nobody.
+port after its TensorFlow server's. A server says `hello ROLE INDEX PROCESS`, a worker what it computes on besides
+(`cpu 1`: on the CPU, with one GPU given), then `alive` every two seconds, and `leaving` after SIGTERM. That the chief
+hangs up tells a leaving server that it is not needed any more. The chief says two things: `lost`, to a worker that was
+silent: its work was given to another, and it ends before it goes on with it; and `finished`, when the run has ended:
+who is told to stop after that asks nobody.
 
 Nothing here is authenticated, like TensorFlow's own port, over which anybody could stop or change a run: the run's
 NetworkPolicy admits only its own pods to both. Lines that are not understood are ignored, and what says no `hello` is
@@ -19,8 +20,9 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import Any
 
 from lib.cluster_spec import Cluster
 from lib.peers import split
@@ -49,13 +51,17 @@ class Link(threading.Thread):
     """A server's end. Start it when the server can be used.
 
     :param given_up: called when the chief has taken this process for lost; it ends the process.
+    :param device: what this process computes on (`lib.devices`); empty for one that does not.
     """
 
-    def __init__(self, cluster: Cluster, given_up: Callable[[], object]) -> None:
+    def __init__(
+        self, cluster: Cluster, given_up: Callable[[], object], device: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__(name="control", daemon=True)
         self._given_up = given_up
         self._chief = (split(cluster.addresses["chief"][0])[0], port(cluster))
-        self._hello = f"hello {cluster.role} {cluster.index} {uuid.uuid4().hex}\n".encode()
+        computes = f" {device['compute']} {device['gpu_allocated']}" if device else ""
+        self._hello = f"hello {cluster.role} {cluster.index} {uuid.uuid4().hex}{computes}\n".encode()
         self._connection: socket.socket | None = None
         self._leaving = threading.Event()
         self._said_leaving: float | None = None

@@ -6,10 +6,12 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
+from lib import devices
 from lib.cluster_spec import Cluster
 from lib.control import FINISHED, GIVEN_UP, LINE_BYTES, SILENT_SECONDS, port
 from lib.peers import cut, failures, split
@@ -41,6 +43,7 @@ class _Peer:
     heard: float = 0.0
     left: float | None = None
     lost: bool = False
+    device: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def worker(self) -> bool:
@@ -80,6 +83,10 @@ class Listener(threading.Thread):
     def missing(self) -> list[str]:
         """The names of all that have never called."""
         return [name for name, peer in self._peers.items() if not peer.process]
+
+    def computes(self) -> dict[str, Any]:
+        """What all workers that have called compute on together, for the run's account of itself."""
+        return devices.together([peer.device for peer in self._peers.values() if peer.device])
 
     def stop(self, *, finished: bool = False) -> None:
         """Tell nothing more; the connections stay until the process ends.
@@ -124,8 +131,10 @@ class Listener(threading.Thread):
 
     def _understand(self, connection: _Connection, words: list[str]) -> None:
         match words:
-            case ["hello", role, index, process] if connection.peer is None:
-                if peer := self._peers.get(f"{role} {index}"):
+            case ["hello", role, index, process, *computes] if connection.peer is None:
+                device, peer = _device(computes), self._peers.get(f"{role} {index}")
+                if peer and device is not None:
+                    peer.device = device
                     self._greet(connection, peer, process)
             case ["leaving"] if (peer := connection.peer) and peer.left is None:
                 peer.left = time.monotonic()
@@ -198,6 +207,16 @@ class Listener(threading.Thread):
             elif isinstance(errors.get(peer.name), ConnectionRefusedError):
                 gone.append((peer, "its connection ended, and its port is closed"))
         return gone
+
+
+def _device(words: list[str]) -> dict[str, Any] | None:
+    """What a process says that it computes on, empty where it says nothing; None for what is none of our words."""
+    match words:
+        case []:
+            return {}
+        case [devices.GPU | devices.CPU as compute, gpus] if gpus.isdecimal():
+            return {"compute": compute, "gpu_allocated": int(gpus)}
+    return None
 
 
 def _serve(number: int) -> socket.socket:

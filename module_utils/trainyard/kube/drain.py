@@ -57,8 +57,15 @@ def plan_drain(api: Api, drain: Drain) -> Plan:
     return Plan(steps, {"cordoned": cordoned, "pods": names}, {"cordoned": True, "pods": []})
 
 
+def plan_cordon(api: Api, name: str) -> Plan:
+    """The step that keeps new pods away and leaves those that are there; none where somebody has cordoned it before."""
+    cordoned = bool(_node(api, name).get("spec", {}).get("unschedulable"))
+    steps = [] if cordoned else [Step(f"Cordon {name}", partial(_set_cordon, api, name, True))]
+    return Plan(steps, {"cordoned": cordoned}, {"cordoned": True})
+
+
 def plan_uncordon(api: Api, name: str) -> Plan:
-    """The step that makes a node schedulable again; none unless `plan_drain` had cordoned it."""
+    """The step that makes a node schedulable again; none unless one of these plans had cordoned it."""
     node = _node(api, name)
     ours = CORDON in (node["metadata"].get("annotations") or {})
     steps = [Step(f"Uncordon {name}", partial(_set_cordon, api, name, False))] if ours else []

@@ -7,7 +7,7 @@ import ipaddress
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,23 @@ class Machine:
 
 
 @dataclass(frozen=True)
+class Gpus:
+    """GPUs of the lab's containers that are not there.
+
+    :param counts: how many each node has, by name.
+    :param folder: what the bundle made (`lab_gpus`).
+    :param profile: model, one of the folder's `profiles.json`.
+    :param driver: version of the driver, `cuda` the newest CUDA that it knows.
+    """
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    folder: Path = Path()
+    profile: str = ""
+    driver: str = ""
+    cuda: str = ""
+
+
+@dataclass(frozen=True)
 class Lab:
     """A lab.
 
@@ -78,6 +95,7 @@ class Lab:
     state_dir: Path
     machine: Machine = Machine()
     shared: str = ""
+    gpus: Gpus = Gpus()
 
     @property
     def containers(self) -> tuple[Node, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 from ..core.errors import TrainyardError
 from ..core.plan import Step
 from ..core.waiter import wait_until
-from . import host, keys
+from . import gpus, host, keys
 from .model import LABEL, Lab, Node
 from .podman import podman
 
@@ -191,6 +191,7 @@ def _create(lab: Lab, node: Node) -> None:
         _image(lab),
     )
     podman("cp", "-", f"{name}:/", stdin=keys.identity(lab, node))
+    gpus.forget(lab, node)
     _start(name)
 
 

@@ -31,6 +31,7 @@ ROLE: dict[str, Any] = {
     "limits": {"type": "dict", "default": {}},
     "requests": {"type": "dict", "default": {}},
     "gpus": {"type": "int", "default": 0},
+    "cuda": {"type": "str"},
     "port": {"type": "int", "default": 2222},
     "node_selector": {"type": "dict", "default": {}},
     "tolerations": {"type": "list", "elements": "dict", "default": []},

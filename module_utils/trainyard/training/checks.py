@@ -27,6 +27,7 @@ _QUANTITY = re.compile(r"[0-9]+(\.[0-9]+)?(m|[KMGT]i?|k)?")
 _BYTES = re.compile(r"[0-9]+(\.[0-9]+)?([KMGT]i?)?")
 _CPUS = re.compile(r"[0-9]+m|[0-9]+(\.[0-9]+)?")
 _WHOLE = re.compile(r"[0-9]+")
+_VERSION = re.compile(r"[0-9]+(\.[0-9]+)*")
 QUANTITIES = {"cpu": _CPUS, "memory": _BYTES}
 
 
@@ -79,6 +80,7 @@ _ROLE: Mapping[str, Check] = {
     "image": (bool, "an image reference"),
     "command": (bool, "a program and its arguments"),
     "gpus": (_from(0), "a whole number from 0"),
+    "cuda": (lambda value: not value or bool(_VERSION.fullmatch(value)), "a version such as 12.9"),
     "port": (
         lambda value: _whole(value) and 1024 <= value <= 65534,
         "a port from 1024 to 65534 (the next one is used, too)",

@@ -12,8 +12,9 @@ from ..kube.api import Api, KubeError
 from ..kube.patient import OUTAGE_SECONDS, PatientApi
 from . import record, state
 from .bounds import Bounds
+from .gpus import missing_gpus
 from .jobset import EXIT_BOUND, EXIT_DIVERGED, EXIT_REFUSED, EXIT_VOLUME
-from .logs import KeptLogs, last, outcome, progress_line, summary
+from .logs import ERROR_RATES, KeptLogs, idle_gpus, last, outcome, progress_line, summary
 from .model import Training
 from .names import API_VERSIONS
 from .pod_logs import PodLogs, log_folder
@@ -97,7 +98,10 @@ class Follower:
         more = {"isolation": evidence, "released": True, "apply_to_completion_seconds": seconds, "logs": kept.paths}
         result = self._record(view, attempt, found["result"], **more)
         learned = f", accuracy {found['accuracy']}" if found["accuracy"] is not None else ""
-        self._say(f"training {training.name}: {found['result']}{learned}, {seconds} s")
+        learned += "".join(f", {name.replace('_', ' ')} {found[name]}" for name in ERROR_RATES if name in found)
+        idle = idle_gpus(found)
+        on = f", on the CPU: {idle}" if idle else ""
+        self._say(f"training {training.name}: {found['result']}{learned}, {seconds} s{on}")
         return result
 
     def _record(self, view: RunView, attempt: str, result: str, **more: Any) -> dict[str, Any]:
@@ -146,7 +150,7 @@ class Follower:
             now = self._clock.monotonic()
             why = bounds.broken(now, all_run=view.all_started(), restarts=restarts, step=step.get("step"))
             if why:
-                raise self._given_up(view, kept, f"{why}: {view.states()}")
+                raise self._given_up(view, kept, f"{why}: {view.states()}{self._gpus(view)}")
 
     def _release(self, view: RunView, kept: KeptLogs) -> None:
         """Wait until nothing of the run holds resources any more."""
@@ -186,6 +190,10 @@ class Follower:
             if refused.status != 409:
                 raise
         return error
+
+    def _gpus(self, view: RunView) -> str:
+        """Where the cluster's GPUs are, if pods wait for one; else empty."""
+        return missing_gpus(PatientApi(self._api, self._clock), view.present().values())
 
     def _failure(self, view: RunView, kept: KeptLogs, why: str) -> TrainyardError:
         view.keep_logs()

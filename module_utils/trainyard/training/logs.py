@@ -16,9 +16,13 @@ LAST_LINES = 12
 """Lines of each role's log that an error quotes."""
 SUCCESSES = ("passed", "no_bound")
 """Results of a run that need nothing more."""
-_TEXTS = ("event", "result")
-_WHOLE = ("step", "steps_total")
-_NUMBERS = ("time", "loss", "steps_per_second", "seconds", "accuracy")
+DEVICE_FIELDS = ("compute", "gpu_allocated")
+"""What a run says of its devices: `gpu` or `cpu`, and how many GPUs its pods were given."""
+ERROR_RATES = ("character_error_rate", "word_error_rate")
+"""What trainings of speech say beside their accuracy, which is 1 less the first."""
+_TEXTS = ("event", "result", "compute")
+_WHOLE = ("step", "steps_total", "gpu_allocated", "accuracy_step")
+_NUMBERS = ("time", "loss", "steps_per_second", "seconds", "accuracy", *ERROR_RATES)
 """Types of the fields that we look at, by name. None stands for what is not known."""
 _LARGEST = 1e300
 """Whole numbers of JSON have no limit, and none beyond this can be shown as a fraction."""
@@ -58,6 +62,23 @@ def _is_ours(name: str, value: Any) -> bool:
 def last(found: Sequence[Event], kind: str) -> Event:
     """The last event of a kind; empty if there is none."""
     return next((event for event in reversed(found) if event["event"] == kind), {})
+
+
+def devices(found: Sequence[Event]) -> dict[str, Any]:
+    """What a run computes on, by the last word of its own about that; empty where it says nothing."""
+    known = {name: event[name] for event in found for name in DEVICE_FIELDS if event.get(name) is not None}
+    return known if len(known) == len(DEVICE_FIELDS) else {}
+
+
+def idle_gpus(known: Mapping[str, Any]) -> str:
+    """`2 GPUs allocated and not used` where a run had GPUs and computed on the CPU; else empty.
+
+    :param known: with `DEVICE_FIELDS`, where the run has said them.
+    """
+    count = known.get("gpu_allocated")
+    if known.get("compute") != "cpu" or not count:
+        return ""
+    return f"{count} GPU{'s' if count > 1 else ''} allocated and not used"
 
 
 def progress_line(step: Event) -> str:
@@ -175,6 +196,10 @@ def summary(chief: Sequence[Event], flags: Mapping[str, Any]) -> dict[str, Any]:
     end = last(chief, "end")
     step = end or last(chief, "step")
     measured = {**last(chief, "evaluate"), **end}
+    # Of a run that ends with its best and not with its last, the accuracy is that of another step.
+    judged = [event for event in chief if event["event"] == "evaluate"]
+    judged = [event for event in judged if event.get("step") == end.get("accuracy_step", event.get("step"))]
+    rates = {name: judged[-1][name] for name in ERROR_RATES if judged and name in judged[-1]}
     return {
         "result": end.get("result", "unknown"),
         "steps": step.get("step", 0),
@@ -182,6 +207,8 @@ def summary(chief: Sequence[Event], flags: Mapping[str, Any]) -> dict[str, Any]:
         "seconds": end.get("seconds"),
         "accuracy": measured.get("accuracy"),
         "accuracy_bound": flags.get("accuracy_bound", 0),
+        **rates,
         "train_steps": flags.get("train_steps"),
         **({"stopped_early": True} if end.get("stopped_early") else {}),
+        **devices(chief),
     }

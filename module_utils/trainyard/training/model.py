@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .names import GPU
 from .roles import TOPOLOGIES, RoleKind, Topology
 
 
@@ -28,6 +29,8 @@ class Role:
     :param limits: quantities of `cpu`, `memory` and extended resources.
     :param requests: what the scheduler sets aside; resources not named here are requested as limited.
     :param env: name -> value, or `{secret, key}`.
+    :param cuda: version of CUDA in its image, by which nodes are told whose driver is too old; empty where that is not
+        known, or no matter.
     :param shm: size of the shared memory; empty for the container runtime's own 64 MiB.
     :param grace: seconds from SIGTERM to SIGKILL.
     """
@@ -43,11 +46,17 @@ class Role:
     node_selector: Mapping[str, str] = field(default_factory=dict)
     tolerations: tuple[Mapping[str, Any], ...] = ()
     spread: bool = True
+    cuda: str = ""
     shm: str = ""
     priority: str = ""
     env: Mapping[str, Any] = field(default_factory=dict, repr=False)
     volumes: tuple[Volume, ...] = ()
     grace: int = 30
+
+    @property
+    def gpus(self) -> int:
+        """Of each pod."""
+        return int(self.limits.get(GPU, "0"))
 
     @property
     def ports(self) -> tuple[int, ...]:

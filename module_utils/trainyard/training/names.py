@@ -8,6 +8,8 @@ API_VERSIONS = {"JobSet": JOBSET_API, "Job": JOB_API, "Deployment": "apps/v1"}
 """Kind of the object that runs a training or a service -> its API version."""
 
 CONTAINER = "tensorflow"
+GPU = "nvidia.com/gpu"
+"""The resource, of pods and of nodes."""
 
 NAME_LABEL = "trainyard.dev/run"
 ROLE_LABEL = "trainyard.dev/role"

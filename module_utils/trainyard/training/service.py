@@ -13,6 +13,7 @@ from ..core.plan import Plan, Step
 from ..kube.api import Object
 from ..kube.apply import Wait, is_met, plan_objects, retry, wait_for
 from . import record
+from .gpus import missing_gpus
 from .jobset import run_object, spec_hash
 from .names import NAME_LABEL
 from .objects import collector_binding, of_run, surroundings
@@ -148,12 +149,13 @@ class Service(Run):
         try:
             wait_for(self._api, waits, timeout=training.start_timeout)
         except WaitError as error:
-            told = [part for pod in self._pods() for part in self._told(pod)]
-            logs = self._keep_logs(attempt)
-            self.result = {**self.result, "why": f"it does not answer: {error.message}", "logs": logs}
+            pods = self._pods()
+            told = [part for pod in pods for part in self._told(pod)]
+            logs, gpus = self._keep_logs(attempt), missing_gpus(self._api, pods)
+            self.result = {**self.result, "why": f"it does not answer: {error.message}{gpus}", "logs": logs}
             record.keep(self._api, training, self.result)
             raise TrainyardError(
-                "\n".join([f"The service {training.name} does not answer. {error.message}", *told]),
+                "\n".join([f"The service {training.name} does not answer. {error.message}{gpus}", *told]),
                 remedy="It is left as it is: what it says may help, and train_stop.yml ends it.",
             ) from error
         self._say(f"service {training.name}: {self._reach()}")

@@ -12,6 +12,7 @@ from ..core.errors import TrainyardError
 from .arguments import FLAGS, ROLE, TRAINING, Fault, fault, nearest, validated
 from .checks import data_faults, flag_faults, role_faults, training_faults
 from .model import Import, Login, Logs, Role, Success, Training, Volume
+from .names import GPU
 from .roles import TOPOLOGIES, Topology
 
 VARIABLE = "workloads_trainings"
@@ -122,7 +123,7 @@ def _role(data: Mapping[str, Any], shape: Topology) -> tuple[Role | None, list[F
     replicas = kind.usual if known["replicas"] is None else known["replicas"]
     limits = _texts(known["limits"])
     if known["gpus"]:
-        limits["nvidia.com/gpu"] = str(known["gpus"])
+        limits[GPU] = str(known["gpus"])
     faults = role_faults(name, kind, replicas, limits, known)
     if faults:
         return None, faults
@@ -138,6 +139,7 @@ def _role(data: Mapping[str, Any], shape: Topology) -> tuple[Role | None, list[F
         node_selector=_texts(known["node_selector"]),
         tolerations=tuple(known["tolerations"]),
         spread=known["spread"],
+        cuda=known["cuda"] or "",
         shm=known["shm"] or "",
         priority=known["priority"] or "",
         env=known["env"],

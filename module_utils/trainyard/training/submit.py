@@ -14,6 +14,7 @@ from ..kube.api import Api, KubeError, Object, describe
 from ..kube.apply import RETRY_SECONDS
 from ..kube.patient import PatientApi
 from . import record
+from .gpus import gpu_faults
 from .jobset import run_object
 from .model import Training
 from .names import API_VERSIONS, NAME_LABEL
@@ -22,7 +23,6 @@ from .pods import RELEASE_SECONDS
 from .probe import probe_objects
 from .state import attempt_of, ended, grace, live_object, workload_of
 
-GPU = "nvidia.com/gpu"
 CONTROLLER_SECONDS = 120.0
 """How long the JobSet controller's webhook may take to answer after its installation."""
 
@@ -55,7 +55,8 @@ def refuse_another_workload(training: Training, *there: Object | None) -> None:
 
 
 def refuse_what_has_no_place(api: Api, training: Training, *, planning: bool = False) -> None:
-    """What would wait for ever: more GPUs in a pod than any node has, a Secret or a claim that is not there.
+    """What would wait for ever: more GPUs in a pod than any node has, a Secret or a claim that is not there; and what
+    would end at its start: CUDA that a node's driver is too old for.
 
     :param planning: in check mode, in which nobody has made the claims that the site's storage will have.
     :raises TrainyardError: names all of them.
@@ -70,18 +71,8 @@ def refuse_what_has_no_place(api: Api, training: Training, *, planning: bool = F
 
 
 def _gpu_faults(api: Api, training: Training) -> Iterator[str]:
-    asked = {name: int(role.limits.get(GPU, "0")) for name, role in training.roles.items()}
-    if not any(asked.values()):
-        return
-    nodes = {
-        node["metadata"]["name"]: int(((node.get("status") or {}).get("allocatable") or {}).get(GPU, 0))
-        for node in api.list("v1", "Node")
-    }
-    largest = max(nodes, key=lambda name: nodes[name], default="")
-    for name, count in asked.items():
-        if count > nodes.get(largest, 0):
-            most = f"{largest} has the most, {nodes[largest]}" if nodes.get(largest) else "no node has any"
-            yield f"a pod of {name} asks for {count} GPUs, and {most}"
+    if any(role.gpus for role in training.roles.values()):
+        yield from gpu_faults(training, api.list("v1", "Node"))
 
 
 def _secret_faults(api: Api, training: Training) -> Iterator[str]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..kube.api import Object
+from .gpus import SHARED, SHARING
 from .model import Role, Training, Volume
 from .names import ATTEMPT_ANNOTATION, CONTAINER, INDEX_LABEL, NAME_LABEL, ROLE_LABEL
 from .pods import container_security, lost_node_tolerations, pod_security, pull_secrets
@@ -145,6 +146,9 @@ def _environment(training: Training, role: Role, resume: str) -> list[Object]:
         told |= {"LOG_DIR": run_folder(training), "CHECKPOINT_DIR": f"{run_folder(training)}/checkpoints"}
     if training.code:
         told["PYTHONPATH"] = CODE
+    if role.gpus:
+        # TensorFlow would take the whole memory of a GPU at its start, and leave none to others that share it.
+        told["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
     # At least two: with one CPU no step was ever done, because an operation that waits for another process had the only
     # thread.
     told["TF_NUM_INTEROP_THREADS"] = str(max(2, math.ceil(_cpus(role.limits["cpu"]))))
@@ -215,6 +219,11 @@ def _claim(name: str, *, read_only: bool = False) -> Object:
 def _placement(training: Training, role: Role) -> Object:
     """Where the pods of a role may run."""
     placement: Object = {"tolerations": [*lost_node_tolerations(), *map(dict, role.tolerations)]}
+    if role.gpus > 1:
+        # The device plugin fails a pod that asks for two shares, on a node where GPUs are shared.
+        whole = {"key": SHARING, "operator": "NotIn", "values": [SHARED]}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [whole]}]}
+        placement["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
     if role.node_selector:
         placement["nodeSelector"] = dict(role.node_selector)
     if role.priority:

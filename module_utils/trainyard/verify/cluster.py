@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from ..kube.api import Object
+from ..training.gpus import offered
+from .gpus import gpu_checks
 from .images import image_version, images_locked
 from .reading import Observation, Unread
 from .verdict import FAIL, PASS, UNKNOWN, Check, judge
@@ -32,6 +34,7 @@ class Expected:
     locked_images: Mapping[str, str] = field(default_factory=dict)
     made_images: Mapping[str, str] | None = None
     probes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    gpus: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     missing_hosts: Sequence[str] = ()
     left_out: Sequence[str] = ()
     planning: bool = False
@@ -58,6 +61,7 @@ def site_checks(
         judge("images_locked", all_pods(seen), lambda pods: images_locked(expected.images, pods, own)),
         probed("dns", "resolve a Service name", expected),
         probed("service", "reach the API server through its Service", expected),
+        *([] if isinstance(seen.nodes, Unread) else gpu_checks(expected.gpus, seen.nodes)),
     ]
 
 
@@ -172,13 +176,15 @@ def warnings(expected: Expected, seen: Observation) -> list[str]:
 
 
 def node_row(node: Object) -> dict[str, Any]:
-    """A node as the receipt shows it; `containerd` names another runtime in full."""
+    """A node as the receipt shows it; `containerd` names another runtime in full, `gpus` is there where it has any."""
     info = (node.get("status") or {}).get("nodeInfo") or {}
+    capacity, allocatable = offered(node)
     return {
         "name": _name(node),
         "ready": condition(node, "Ready") == "True",
         "kubelet": str(info.get("kubeletVersion", "")).removeprefix("v"),
         "containerd": str(info.get("containerRuntimeVersion", "")).removeprefix("containerd://").removeprefix("v"),
+        **({"gpus": {"offered": capacity, "healthy": allocatable}} if capacity else {}),
     }
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from ..kube.api import Object
-from ..training.logs import SUCCESSES
+from ..training.logs import DEVICE_FIELDS, ERROR_RATES, SUCCESSES, idle_gpus
 from ..training.record import FAILED, RUNNING, STOPPED
 from ..training.record import UNKNOWN as UNPROVEN
 from ..training.roles import TOPOLOGIES, clean_exits
@@ -34,6 +34,8 @@ RECEIPT_FIELDS = (
     "seconds",
     "accuracy",
     "accuracy_bound",
+    *ERROR_RATES,
+    *DEVICE_FIELDS,
     "apply_to_completion_seconds",
     "restarts",
     "isolation",
@@ -99,7 +101,9 @@ def training(want: Wanted, seen: RunSeen, site_bound: float = 0.0) -> Check:
         return Check("training", FAIL, "; ".join(wrong))
     learned = f"accuracy {accuracy:.4f}, bound {asked:g}" if asked else "no accuracy bound was asked for"
     after = f" after {steps} steps" if steps else ""  # a program of somebody else may report none
-    return Check("training", PASS, f"{run} ended{after}, {learned}")
+    idle = idle_gpus(result)
+    on = f"; it computed on the CPU: {idle}" if idle else ""
+    return Check("training", PASS, f"{run} ended{after}, {learned}{on}")
 
 
 def _other_description(want: Wanted, result: Mapping[str, Any]) -> Iterator[str]:

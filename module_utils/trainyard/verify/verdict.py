@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from ..core import files
 from ..core.errors import TrainyardError
+from ..training.logs import DEVICE_FIELDS, ERROR_RATES, idle_gpus
 from .reading import Unread
 
 T = TypeVar("T")
@@ -86,7 +87,7 @@ def make_receipt(
 ) -> dict[str, Any]:
     """The receipt as JSON-serialisable data.
 
-    :param nodes: one mapping per node: name, ready, kubelet, containerd.
+    :param nodes: one mapping per node: name, ready, kubelet, containerd, and gpus where it has any.
     :param versions: component or image name to the version that was seen running.
     :param made_images: reference to digest of the images in the bundle, for verdicts that make none.
     :param trainings: what is known of each training of the site, by `training.summary`.
@@ -125,11 +126,13 @@ def table(receipt: Mapping[str, Any], path: str) -> list[str]:
     lines += [f"warning: {text}" for text in receipt["warnings"]]
     if receipt["nodes"]:
         lines.append("")
-        lines.append(f"{'node':<18} {'ready':<8} {'kubelet':<12} containerd")
+        head = f"{'node':<18} {'ready':<8} {'kubelet':<12} {'containerd':<12}"
+        lines.append(f"{head} GPUs" if any("gpus" in node for node in receipt["nodes"]) else head.rstrip())
         for node in receipt["nodes"]:
-            lines.append(
-                f"{node['name']:<18} {'yes' if node['ready'] else 'no':<8} {node['kubelet']:<12} {node['containerd']}"
-            )
+            ready, gpus = "yes" if node["ready"] else "no", node.get("gpus")
+            counted = f"{gpus['healthy']} of {gpus['offered']}" if gpus else ""
+            line = f"{node['name']:<18} {ready:<8} {node['kubelet']:<12} {node['containerd']:<12} {counted}"
+            lines.append(line.rstrip())
     lines += _version_lines(receipt["versions"])
     lines.append("")
     for training in receipt["trainings"]:
@@ -148,19 +151,29 @@ def _version_lines(versions: Mapping[str, str]) -> list[str]:
 
 
 def _training_lines(training: Mapping[str, Any]) -> list[str]:
-    bound = training.get("accuracy_bound")
+    accuracy, bound = training.get("accuracy"), training.get("accuracy_bound")
+    reached = (
+        f"{_number(accuracy)} on held-out data, bound {_number(bound)}" if bound and accuracy is not None else accuracy
+    )
     left_alone = ", left alone: it has another description" if training["left_alone"] else ""
     rows = (
         ("training", f"{training['name']} {training['result']}{left_alone}"),
         ("steps", training.get("steps")),
         ("steps per second", training.get("steps_per_second")),
         ("seconds", training.get("seconds")),
-        ("accuracy", training.get("accuracy")),
+        ("compute", _computed(training)),
+        ("accuracy", reached),
+        *((name.replace("_", " "), training.get(name)) for name in ERROR_RATES),
     )
-    lines = [f"{name:<18} {_number(value)}" for name, value in rows if value is not None]
-    if bound and training.get("accuracy") is not None:
-        lines[-1] += f" on held-out data, bound {_number(bound)}"
-    return lines
+    return [f"{name:<18} {_number(value)}" for name, value in rows if value is not None]
+
+
+def _computed(training: Mapping[str, Any]) -> str | None:
+    """`gpu, 2 allocated`, `cpu`, or `cpu, 1 GPU allocated and not used`; None where the run has not said it."""
+    compute, count = (training.get(name) for name in DEVICE_FIELDS)
+    if compute is None:
+        return None
+    return ", ".join(filter(None, [compute, idle_gpus(training) or (f"{count} allocated" if count else "")]))
 
 
 def _number(value: object) -> str:

@@ -112,6 +112,18 @@ def test_uncordon_takes_back_the_own_cordon_only() -> None:
     assert not drain.plan_uncordon(Api(Server(cordoned=True)), "w1").changed
 
 
+def test_a_cordon_leaves_the_pods_and_is_taken_back() -> None:
+    server = Server(pod("web"))
+    plan = drain.plan_cordon(Api(server), "w1")
+    assert [step.what for step in plan.steps] == ["Cordon w1"]
+    plan.execute()
+    assert server.cordoned
+    assert server.pods == {"web"}
+    assert not drain.plan_cordon(Api(server), "w1").changed
+    drain.plan_uncordon(Api(server), "w1").execute()
+    assert not server.cordoned
+
+
 def test_a_node_that_is_not_there_is_refused() -> None:
     with pytest.raises(TrainyardError, match="no node w9"):
         drain.plan_drain(Api(Server()), drain.Drain("w9"))

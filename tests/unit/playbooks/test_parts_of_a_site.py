@@ -11,7 +11,10 @@ from tests.unit.playbooks.runs import copy, play
 # Several seconds for each run of the whole site.
 pytestmark = pytest.mark.slow
 
-ON_HOSTS = ("base", "docker", "containerd", "kubernetes", "storage", "control_plane", "worker", "mirror")
+ON_HOSTS = (
+    *("base", "docker", "containerd", "kubernetes", "storage", "control_plane", "worker", "mirror"),
+    *("nvidia_driver", "nvidia_runtime", "device_plugin"),
+)
 ON_CONTROLLER = ("bundle", "lab", "efs", "network", "workloads", "verify")
 TOUCH = """
 - name: Leave a file

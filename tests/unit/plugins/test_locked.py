@@ -9,7 +9,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 from checkout import ROOT
 
-from plugins.lookup import locked_images, locked_origin, locked_version
+from plugins.lookup import locked_cuda, locked_images, locked_origin, locked_version
 
 ARTEFACTS = yaml.safe_load((ROOT / "bundle.lock.yml").read_text(encoding="utf-8"))["artefacts"]
 
@@ -41,6 +41,12 @@ def test_images_with_the_digests_that_are_pinned() -> None:
     assert look(locked_images, "image_pause") == [
         {"registry.k8s.io/pause:3.10.2": found["registry.k8s.io/pause:3.10.2"]}
     ]
+
+
+def test_cuda_of_images_and_of_those_that_stand_on_them() -> None:
+    (found,) = look(locked_cuda)
+    version = ARTEFACTS["image_tensorflow_gpu"]["arguments"]["CUDA"]
+    assert found == {"image_tensorflow_gpu": version, "image_notebook_gpu": version}
 
 
 def test_the_repository_of_a_package() -> None:

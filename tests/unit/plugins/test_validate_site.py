@@ -128,7 +128,7 @@ def test_hosts_refused(bad_hosts: subprocess.CompletedProcess[str], expected: st
         "workloads_trainings[0].ps.replicas",
         "workloads_trainings[0].worker.replicas",
         "workloads_trainings[0].worker.limits.memory",
-        "no host of this site has a GPU",
+        "no node of this site has a GPU",
     ],
 )
 def test_variables_refused(bad_variables: subprocess.CompletedProcess[str], expected: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -73,6 +74,7 @@ RECORD = {
     "result": "passed", "steps": 2000, "train_steps": 2000, "accuracy": 0.95, "attempt": "20261122T120000Z",
     "submitted_at": "2026-11-22T12:00:00Z",
 }  # fmt: skip
+DEVICE = {"event": "device", "compute": "cpu", "gpu_allocated": 4}
 SOON = {"waiting": {"reason": "ContainerCreating"}}
 PULL = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
 
@@ -99,6 +101,9 @@ PULL = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
         # What is on record is about the attempt before this one.
         (jobset(), {**RECORD, "attempt": "20261101T000000Z"}, PODS, [], {"state": "running", "accuracy": None}),
         (jobset(), {}, PODS, [STEP, {"event": "evaluate", "accuracy": 0.9}], {"accuracy": 0.9, "age": 300.0}),
+        (jobset(), {}, PODS, [DEVICE, STEP], {"gpus": 4, "compute": "cpu", "gpu_allocated": 4}),
+        (None, {**RECORD, "compute": "gpu", "gpu_allocated": 4}, [], [], {"gpus": 0, "compute": "gpu"}),
+        (jobset(), {**RECORD, **DEVICE, "attempt": "before"}, PODS, [STEP], {"compute": None, "gpu_allocated": None}),
     ],
 )  # fmt: skip
 def test_row(there: Any, record: Any, pods: Any, said: Any, expected: dict[str, Any]) -> None:
@@ -156,3 +161,11 @@ def test_table() -> None:
     assert header.split() == ["run", "workload", "state", "step", "accuracy", "age", "pods", "GPUs"]
     assert line.split() == ["wide", "mnist_ps", "waiting", "400", "of", "2000", "-", "2h5m", "3/4", "2"]
     assert why == "wide: worker-1 [x]"
+
+
+def test_a_run_that_does_not_use_its_gpus_is_named_below_the_table() -> None:
+    console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    one = Row("wide", "trainings", "mnist_ps", "running", "", 400, 2000, None, 7500, 4, 4, 2, "cpu", 2)
+    show([one, replace(one, run="fast", compute="gpu"), replace(one, run="quiet", compute=None)], console)
+    said = [line for line in console.export_text().splitlines() if ":" in line]
+    assert said == ["wide: computes on the CPU, 2 GPUs allocated and not used"]

@@ -62,6 +62,13 @@ def test_a_run_that_passes(tmp_path: Path) -> None:
     assert [line.count('"event"') for line in kept(tmp_path).values()].count(3) == 1, "the chief's log, no line twice"
 
 
+def test_rates_of_error_are_said_and_kept(tmp_path: Path) -> None:
+    judged = {"event": "evaluate", "step": 200, "accuracy": 0.9, "character_error_rate": 0.1, "word_error_rate": 0.25}
+    result, _, said = follow(tmp_path, [*STARTS, (29, "say", "chief-0", judged), *ENDS])
+    assert (result["character_error_rate"], result["word_error_rate"]) == (0.1, 0.25)
+    assert "passed, accuracy 0.95, character error rate 0.1, word error rate 0.25, " in said[-1]
+
+
 def test_progress_is_shown_within_two_seconds(tmp_path: Path) -> None:
     cluster = Cluster(TRAINING, [(1, "start"), *((5 + n, "say", "chief-0", step(n)) for n in range(20)), *ENDS])
     ages = []

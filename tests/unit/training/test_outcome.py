@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.training.logs import outcome
+from ansible.module_utils.trainyard.training.logs import events, idle_gpus, outcome, summary
 from ansible.module_utils.trainyard.training.model import Success
 
 END = {"event": "end", "result": "passed"}
@@ -37,3 +37,40 @@ def test_by_the_last_value_of_a_metric(values: list[float], result: str) -> None
     found, why = outcome([*said, END], Success("accuracy", 0.9))
     assert found == result
     assert bool(why) == (result == "failed")
+
+
+DEVICE = {"event": "device", "compute": "cpu", "gpu_allocated": 1}
+
+
+@pytest.mark.parametrize(
+    ("said", "known"),
+    [
+        ([DEVICE, END], ("cpu", 1)),
+        # A worker that was replaced has found its GPU; the end has the last word.
+        ([DEVICE, {**END, "compute": "gpu", "gpu_allocated": 2}], ("gpu", 2)),
+        ([END], (None, None)),
+        ([{"event": "device"}, END], (None, None)),
+    ],
+)
+def test_a_run_says_what_it_computes_on(said: list[dict[str, Any]], known: tuple[Any, Any]) -> None:
+    found = summary(said, {})
+    assert (found.get("compute"), found.get("gpu_allocated")) == known
+
+
+@pytest.mark.parametrize("line", ['{"event": "device", "compute": 1}', '{"event": "device", "gpu_allocated": "two"}'])
+def test_devices_in_other_words_are_none_of_ours(line: str) -> None:
+    assert events(line) == []
+
+
+@pytest.mark.parametrize(
+    ("compute", "gpus", "said"),
+    [
+        ("cpu", 1, "1 GPU allocated and not used"),
+        ("cpu", 2, "2 GPUs allocated and not used"),
+        ("cpu", 0, ""),
+        ("gpu", 2, ""),
+        (None, None, ""),
+    ],
+)
+def test_gpus_that_nobody_computes_on_are_named(compute: str | None, gpus: int | None, said: str) -> None:
+    assert idle_gpus({"compute": compute, "gpu_allocated": gpus}) == said

@@ -67,6 +67,7 @@ def test_events_are_found_between_other_lines() -> None:
         '{"event": "step", "step": 1, "steps_per_second": [3]}',
         '{"event": "step", "step": 1, "time": null}',
         '{"event": "evaluate", "accuracy": {"top1": 0.9}}',
+        '{"event": "evaluate", "character_error_rate": "low"}',
         '{"event": "end", "result": {"passed": true}}',
         '{"event": "step", "loss": 1' + "0" * 400 + "}",
         '{"event": ' + '{"a": ' * 100_000,
@@ -103,6 +104,25 @@ def test_summary_takes_the_accuracy_from_the_end_or_the_last_evaluation() -> Non
     end = {"event": "end", "step": 60, "accuracy": 0.92, "result": "passed", "seconds": 3.0, "steps_per_second": 20.0}
     found = summary([*chief, end], {"train_steps": 60, "accuracy_bound": 0.9})
     assert (found["steps"], found["accuracy"], found["result"], found["accuracy_bound"]) == (60, 0.92, "passed", 0.9)
+
+
+@pytest.mark.parametrize(
+    ("end", "rates"),
+    [
+        ({}, [0.2, 0.4]),
+        ({"step": 40, "accuracy": 0.8}, [0.2, 0.4]),
+        ({"step": 40, "accuracy": 0.9, "accuracy_step": 20}, [0.1, 0.3]),
+        ({"step": 40, "accuracy": 0.9, "accuracy_step": 30}, []),
+    ],
+)
+def test_summary_takes_rates_of_error_from_the_evaluation_that_counts(end: dict, rates: list) -> None:
+    chief = [
+        {"event": "evaluate", "step": 20, "accuracy": 0.9, "character_error_rate": 0.1, "word_error_rate": 0.3},
+        {"event": "evaluate", "step": 40, "accuracy": 0.8, "character_error_rate": 0.2, "word_error_rate": 0.4},
+        {"event": "end", **end},
+    ]
+    found = summary(chief, {})
+    assert [found[name] for name in ("character_error_rate", "word_error_rate") if name in found] == rates
 
 
 def test_kept_logs_grow_only(tmp_path: Path) -> None:

@@ -30,6 +30,19 @@ def mounts(role: str, **changes: object) -> dict:
     return {each["mountPath"]: sources[each["name"]] for each in pod["containers"][0]["volumeMounts"]}
 
 
+def test_pods_with_several_gpus_stay_off_nodes_that_share_them() -> None:
+    assert "affinity" not in spec("worker", gpus=1)
+    required = spec("worker", gpus=2)["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    (rule,) = required["nodeSelectorTerms"][0]["matchExpressions"]
+    assert (rule["key"], rule["operator"]) == ("nvidia.com/gpu.sharing-strategy", "NotIn")
+    assert rule["values"] == ["time-slicing"]
+
+
+def test_tensorflow_takes_as_much_of_a_gpu_as_it_needs() -> None:
+    assert env("worker", worker={"gpus": 1})["TF_FORCE_GPU_ALLOW_GROWTH"] == "true"
+    assert "TF_FORCE_GPU_ALLOW_GROWTH" not in env("ps", worker={"gpus": 1})
+
+
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_every_topology_becomes_an_object(topology: str) -> None:
     found = run_object(training(topology=topology), "first")

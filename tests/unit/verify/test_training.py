@@ -170,8 +170,9 @@ def test_a_run_that_goes_on_is_a_warning(live: Any, steps: int, left_alone: bool
 
 
 def test_summary_leaves_the_controllers_paths_out() -> None:
-    found = verify_training.summary(wanted(), seen(RESULT))
+    found = verify_training.summary(wanted(), seen({**RESULT, "word_error_rate": 0.25}))
     assert "logs" not in found
+    assert found["word_error_rate"] == 0.25
     assert (found["name"], found["namespace"], found["accuracy"]) == ("m", "trainings", 0.9366)
     assert verify_training.summary(wanted(), seen(Unread("x")))["result"] == "unknown"
 

@@ -82,6 +82,21 @@ def test_what_counts_as_a_difference(changes: dict[str, Any], same: bool) -> Non
     assert (verdict.stable(receipt(**changes)) == verdict.stable(receipt())) is same
 
 
+@pytest.mark.parametrize(
+    ("device", "shown"),
+    [
+        ({"compute": "cpu", "gpu_allocated": 1}, "compute            cpu, 1 GPU allocated and not used"),
+        ({"compute": "gpu", "gpu_allocated": 2}, "compute            gpu, 2 allocated"),
+        ({"compute": "cpu", "gpu_allocated": 0}, "compute            cpu"),
+    ],
+)
+def test_the_table_says_what_a_training_computed_on(device: dict[str, Any], shown: str) -> None:
+    lines = verdict.table(receipt(trainings=[{**PASSED, **device}]), "")
+    assert shown in lines
+    assert any(line.startswith("accuracy") and line.endswith("bound 0.9") for line in lines)
+    assert not any(line.startswith("compute") for line in verdict.table(receipt(), ""))
+
+
 def test_table_says_everything_and_ends_with_the_path() -> None:
     lines = verdict.table(receipt(warnings=["node x is cordoned"]), "/srv/receipt.json")
     text = "\n".join(lines)
@@ -100,6 +115,13 @@ def test_table_says_everything_and_ends_with_the_path() -> None:
     assert "warning: node x is cordoned" in lines
     assert lines[-2].split() == ["verdict", "pass"]
     assert lines[-1].split() == ["receipt", "/srv/receipt.json"]
+
+
+def test_table_of_a_training_of_speech() -> None:
+    speech = {**PASSED, "accuracy": 0.88, "accuracy_bound": 0.7, "character_error_rate": 0.12, "word_error_rate": 0.3}
+    lines = verdict.table(receipt(trainings=[speech]), "")
+    begin = lines.index("accuracy           0.88 on held-out data, bound 0.7")
+    assert lines[begin + 1 : begin + 3] == ["character error rate 0.12", "word error rate    0.3"]
 
 
 def test_table_without_training_time_and_path() -> None:

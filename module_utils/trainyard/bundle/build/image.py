@@ -26,24 +26,24 @@ def image(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     Output: the layout `oci/`, and the facts `reference` and `digest` (of the manifest).
     """
     recipe = artefact.recipe
-    podman = _podman(context)
+    program = podman(context)
     work = context.cache / "work" / f"context-{artefact.name}"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     context.copy(recipe.get("context", {}), work)
     containerfile = context.resolve(recipe["containerfile"]) / "Containerfile"
     tag = f"localhost/trainyard/{artefact.name}:build"
-    argv = [*podman, "build", "--quiet", "--format=oci", "--layers", f"--timestamp={EPOCH}", "--pull=never"]
+    argv = [*program, "build", "--quiet", "--format=oci", "--layers", f"--timestamp={EPOCH}", "--pull=never"]
     argv += ["--network=none", f"--tag={tag}", f"--file={containerfile}"]
     # A RUN step needs these on hosts that cannot raise limits; both are within every ordinary host's own.
     argv += ["--ulimit=nofile=20000:20000", "--ulimit=nproc=32768:32768"]
     argv += [f"--build-arg={name}={value}" for name, value in recipe.get("arguments", {}).items()]
     if "base" in recipe:
-        argv.append(f"--build-arg=BASE={_load(podman, context.resolve(recipe['base']))}")
+        argv.append(f"--build-arg=BASE={load(program, context.resolve(recipe['base']))}")
     run([*argv, str(work)], timeout=1200)
     layout = out / LAYOUT
     # Layers are compressed once, here, with zstd: nodes unpack it several times faster than gzip.
-    run([*podman, "push", "--quiet", "--compression-format=zstd", tag, f"oci:{layout}:image"], timeout=900)
+    run([*program, "push", "--quiet", "--compression-format=zstd", tag, f"oci:{layout}:image"], timeout=900)
     shutil.rmtree(work)
     digest = json.loads((layout / "index.json").read_text(encoding="utf-8"))["manifests"][0]["digest"]
     return {"reference": recipe["reference"].format(version=artefact.version), "digest": digest, "layout": LAYOUT}
@@ -52,10 +52,11 @@ def image(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
 def prune(context: Context) -> None:
     """Remove the layers of builds that a newer build of the same image has replaced."""
     if (context.cache / "podman").is_dir():
-        run([*_podman(context), "image", "prune", "--force"], timeout=300)
+        run([*podman(context), "image", "prune", "--force"], timeout=300)
 
 
-def _podman(context: Context) -> list[str]:
+def podman(context: Context) -> list[str]:
+    """The program with the bundle's own storage."""
     storage = context.cache / "podman"
     return [
         "podman",
@@ -66,6 +67,6 @@ def _podman(context: Context) -> list[str]:
     ]
 
 
-def _load(podman: list[str], layout: Path) -> str:
-    """Bring a base image's layout into the build's storage and return its image ID."""
-    return run([*podman, "pull", "--quiet", f"oci:{layout}:image"], timeout=300).stdout.strip().splitlines()[-1]
+def load(program: list[str], layout: Path) -> str:
+    """Bring an image's layout into the build's storage and return its image ID."""
+    return run([*program, "pull", "--quiet", f"oci:{layout}:image"], timeout=300).stdout.strip().splitlines()[-1]

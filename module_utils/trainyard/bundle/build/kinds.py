@@ -8,7 +8,7 @@ from typing import Any
 
 from ..context import Context
 from ..lock import Artefact
-from . import code, deb, disk, files, go, image
+from . import c_library, code, deb, disk, files, go, image, output
 
 Builder = Callable[[Artefact, Path, Context], dict[str, Any]]
 
@@ -21,7 +21,9 @@ BUILDERS: dict[str, tuple[int, Builder]] = {
     "python_wheels": (1, files.wheels),
     "npm_files": (1, files.npm_files),
     "c_program": (2, files.c_program),
+    "c_library": (1, c_library.library),
     "rootfs": (1, files.rootfs),
+    "program_output": (1, output.output),
     "disk": (1, disk.disk),
     "image": (1, image.image),
     "code": (1, code.code),

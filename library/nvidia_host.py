@@ -1,0 +1,120 @@
+#!/usr/bin/python
+"""Thin module; the logic is in module_utils/trainyard/host/nvidia.py."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: nvidia_host
+short_description: Refuse a host on which an NVIDIA driver cannot be installed
+description:
+  - Looks at the GPUs by PCI, at loaded kernel modules, kernel headers and secure boot, without any driver.
+  - Names everything that stands in the way at once. Changes nothing.
+options:
+  host:
+    description: Name of the host, for the error.
+    type: str
+    required: true
+  branch:
+    description: Branch of the driver that is to be installed, such as V(580); empty where the distribution chooses it.
+    type: str
+    default: ""
+  open_modules:
+    description: Whether the open kernel modules are to be installed, or the proprietary ones.
+    type: bool
+    default: true
+attributes:
+  check_mode:
+    description: The same.
+    support: full
+  diff_mode:
+    description: There is nothing to show.
+    support: none
+author:
+  - trainyard
+"""
+
+EXAMPLES = r"""
+- name: Look at the host
+  nvidia_host:
+    host: "{{ inventory_hostname }}"
+    branch: "580"
+  register: nvidia
+"""
+
+RETURN = r"""
+gpus:
+  description: PCI identifiers of the GPUs, as C(10de:2330).
+  returned: always
+  type: list
+  elements: str
+kernel:
+  description: Release of the running kernel.
+  returned: always
+  type: str
+headers:
+  description: Whether the headers of that kernel are there.
+  returned: always
+  type: bool
+nouveau:
+  description: Whether the kernel's own driver is loaded.
+  returned: always
+  type: bool
+loaded:
+  description: Version of the loaded kernel module, or nothing.
+  returned: always
+  type: str
+on_disk:
+  description: Version of the kernel module that the next boot loads, or nothing.
+  returned: always
+  type: str
+secure_boot:
+  description: Whether the kernel takes signed modules only.
+  returned: always
+  type: bool
+key_enrolled:
+  description: Whether the machine knows the key with which dkms signs.
+  returned: always
+  type: bool
+"""
+
+import os
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.trainyard.core.command import run
+from ansible.module_utils.trainyard.core.errors import CommandError, TrainyardError
+from ansible.module_utils.trainyard.core.runner import fail
+from ansible.module_utils.trainyard.host.facts import refuse
+from ansible.module_utils.trainyard.host.nvidia import observe, problems
+
+
+def _on_disk() -> str:
+    """Version of the module that modprobe would load; nothing where there is none, or no modinfo."""
+    try:
+        return run(["modinfo", "--field=version", "nvidia"], timeout=20).stdout.strip()
+    except CommandError:
+        return ""
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "host": {"type": "str", "required": True},
+            "branch": {"type": "str", "default": ""},
+            "open_modules": {"type": "bool", "default": True},
+        },
+        supports_check_mode=True,
+    )
+    seen = observe(os.uname().release)
+    try:
+        refuse(
+            module.params["host"],
+            problems(seen, module.params["branch"], open_modules=module.params["open_modules"]),
+        )
+    except TrainyardError as error:
+        fail(module, error)
+    module.exit_json(changed=False, on_disk=_on_disk(), **seen.as_dict())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What GPUs a host has, and how they are, whoever is asked."""

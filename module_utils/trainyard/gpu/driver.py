@@ -1,0 +1,57 @@
+"""What the host itself knows of its NVIDIA driver: the loaded module, the library on the disk, the kernel's log."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+ROOT = Path("/")
+LIBRARY = "libnvidia-ml.so.1"
+FOLDERS = ("usr/lib/x86_64-linux-gnu", "usr/lib64", "usr/lib")
+"""Debian and Ubuntu, Red Hat, others."""
+JOURNAL = ("journalctl", "--boot", "--identifier=kernel", "--grep=NVRM: Xid", "--output=json", "--no-pager", "--quiet")
+XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:]+)(?:\.\d)?\): (\d+)")
+"""https://docs.nvidia.com/deploy/xid-errors"""
+VERSION = re.compile(r"Kernel Module(?: for \S+)?\s+(\d[\d.]+)")
+"""Both of `/proc/driver/nvidia/version`: proprietary module, and open one."""
+
+
+def module_version() -> str | None:
+    """Version of the loaded kernel module; None where none is loaded, or where the kernel does not say."""
+    for name, pattern in (("sys/module/nvidia/version", re.compile(r"(\S+)")), ("proc/driver/nvidia/version", VERSION)):
+        try:
+            found = pattern.search((ROOT / name).read_text(encoding="utf-8"))
+        except OSError:
+            continue
+        if found:
+            return found[1]
+    return None
+
+
+def library_version() -> str | None:
+    """Version of the library that programs find, which is the suffix of its file."""
+    for folder in FOLDERS:
+        path = ROOT / folder / LIBRARY
+        if path.is_file():
+            version = path.resolve().name.partition(".so.")[2]
+            return version if "." in version else None
+    return None
+
+
+def xids(journal: str) -> list[tuple[str, int]]:
+    """Logged faults in their order, as pairs of PCI bus address and XID.
+
+    :param journal: what `JOURNAL` printed. What a user has logged under the kernel's name is left out.
+    """
+    found = []
+    for line in journal.splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        trusted = entry.get("_TRANSPORT") == "kernel" or entry.get("_UID") == "0"
+        match = XID.search(entry.get("MESSAGE") if isinstance(entry.get("MESSAGE"), str) else "")
+        if trusted and match:
+            found.append((match[1], int(match[2])))
+    return found

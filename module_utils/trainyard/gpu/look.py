@@ -1,0 +1,55 @@
+"""Looks at the GPUs of this host: the library first, then the program, and what the host knows besides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from ..core.command import run
+from ..core.errors import CommandError, TrainyardError
+from . import driver, nvml, smi
+from .model import Inventory
+
+TIMEOUT = 60
+"""Seconds for nvidia-smi; without its persistence daemon a host of eight GPUs takes 20."""
+JOURNAL_TIMEOUT = 30
+"""Seconds to search the log since the start of the host."""
+NOTHING_FOUND = 1
+"""Exit status of journalctl where no line fits."""
+
+
+def look(binding: Path | None) -> Inventory:
+    """The GPUs of this host.
+
+    :param binding: file of NVIDIA's binding `pynvml`; without it only the program is asked.
+    """
+    inventory = nvml.read(nvml.load(binding)) if binding else Inventory("none", error="there is no binding")
+    # A library that does not fit its module is no better through the program, which uses it as well.
+    if inventory.source == "none" and not inventory.mismatch:
+        inventory = _ask_program(inventory)
+    return inventory.with_versions(driver.module_version(), driver.library_version()).with_xids(_xids())
+
+
+def _ask_program(before: Inventory) -> Inventory:
+    try:
+        text = run(smi.QUERY, timeout=TIMEOUT).stdout
+    except CommandError as error:
+        mismatch = "version mismatch" in str(error)
+        return replace(before, mismatch=mismatch, error=f"NVML: {before.error}; nvidia-smi: {error}")
+    try:
+        capabilities = run(smi.CAPABILITIES, timeout=TIMEOUT).stdout
+    except CommandError:
+        # Programs of old drivers do not know the question.
+        capabilities = ""
+    try:
+        return smi.read(text, capabilities)
+    except TrainyardError as error:
+        return replace(before, error=f"NVML: {before.error}; {error}")
+
+
+def _xids() -> list[tuple[str, int]]:
+    try:
+        return driver.xids(run(driver.JOURNAL, timeout=JOURNAL_TIMEOUT, ok=(0, NOTHING_FOUND)).stdout)
+    except CommandError:
+        # A host without systemd's journal: whether a GPU works is known all the same.
+        return []

@@ -1,0 +1,173 @@
+"""What a host has for an NVIDIA driver: the GPUs by PCI, the kernel modules, secure boot; and what a branch refuses.
+
+Read from /sys, /lib and /var below a root that tests replace; nothing of it needs a driver.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+VENDOR = "0x10de"
+DISPLAY = ("0x0300", "0x0302")
+"""PCI classes of a GPU with and without a display; other functions of the card are its sound and its USB."""
+
+SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+ENROLLED = "sys/firmware/efi/efivars/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23"
+KEYS = ("var/lib/dkms/mok.pub", "var/lib/shim-signed/mok/MOK.der")
+"""Certificates (DER) with whose keys dkms signs what it builds: its own, and Ubuntu's."""
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Which drivers know the GPUs of one generation.
+
+    :param first: PCI device identifiers, the first and the last one of each range.
+    :param oldest: first branch that knows it; 0 for one older than any in use.
+    :param newest: last branch that knows it; 0 for none yet.
+    :param open_modules: whether the open kernel modules drive it (from Turing on: they need its GSP).
+    :param closed_modules: whether the proprietary ones do.
+    """
+
+    name: str
+    ranges: tuple[tuple[int, int], ...]
+    oldest: int = 0
+    newest: int = 0
+    open_modules: bool = True
+    closed_modules: bool = True
+
+
+ARCHITECTURES = (
+    Architecture("Fermi", ((0x06C0, 0x06DF), (0x0DC0, 0x0F0F), (0x1040, 0x10BF), (0x1140, 0x117F), (0x1200, 0x127F)),
+                 newest=390, open_modules=False),
+    Architecture("Kepler", ((0x0FC0, 0x103F), (0x1180, 0x11FF), (0x1280, 0x12BF)), newest=470, open_modules=False),
+    Architecture("Maxwell", ((0x1340, 0x143F), (0x1600, 0x16FF), (0x1740, 0x17FF)), newest=580, open_modules=False),
+    Architecture("Pascal", ((0x15F0, 0x15FF), (0x1720, 0x173F), (0x1B00, 0x1D7F)), newest=580, open_modules=False),
+    Architecture("Volta", ((0x1D80, 0x1DFF),), newest=580, open_modules=False),
+    Architecture("Turing", ((0x1E00, 0x1FFF), (0x2180, 0x21FF)), oldest=418),
+    Architecture("Ampere", ((0x2080, 0x20FF), (0x2200, 0x22FF), (0x2400, 0x25FF)), oldest=450),
+    Architecture("Hopper", ((0x2300, 0x237F),), oldest=525),
+    Architecture("Ada Lovelace", ((0x2600, 0x28FF),), oldest=525),
+    Architecture("Blackwell", ((0x2900, 0x297F), (0x2B80, 0x2DFF), (0x2F00, 0x2FFF)), oldest=570, closed_modules=False),
+    Architecture("Blackwell Ultra", ((0x3180, 0x31FF),), oldest=580, closed_modules=False),
+)  # fmt: skip
+"""By ranges of PCI device identifiers. A GPU that is in none is newer than this table, and left to the driver.
+
+Sources: the chips of pci.ids (2023.04.11) up to Volta; from Turing on g_nv_name_released.h in the versions 515.43.04 to
+595.45.04 of NVIDIA's open kernel modules, whose first version with a range is `oldest` where that is 525 or later. The
+branches before are from the drivers' release notes. 390 and 470 are NVIDIA's legacy branches; Maxwell, Pascal and Volta
+are in that file at 580.105.08 and no more at 590.48.01."""
+
+
+@dataclass(frozen=True)
+class NvidiaHost:
+    """Observed properties of a host.
+
+    :param gpus: identifiers of the GPUs' PCI devices.
+    :param kernel: release of the running kernel.
+    :param headers: whether modules can be built for it.
+    :param nouveau: whether the kernel's own driver is loaded.
+    :param loaded: version of NVIDIA's kernel module that is loaded; empty for none.
+    :param secure_boot: whether the kernel takes signed modules alone.
+    :param key_enrolled: whether the machine knows the key with which dkms signs.
+    """
+
+    gpus: Sequence[int]
+    kernel: str
+    headers: bool
+    nouveau: bool
+    loaded: str
+    secure_boot: bool
+    key_enrolled: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "gpus": [f"10de:{gpu:04x}" for gpu in self.gpus]}
+
+
+def observe(kernel: str, root: Path = Path("/")) -> NvidiaHost:
+    """Look at the host.
+
+    :param kernel: release, as `os.uname` gives it.
+    """
+    devices = sorted(root.glob("sys/bus/pci/devices/*"))
+    gpus = [
+        int(_text(device / "device"), 16)
+        for device in devices
+        if _text(device / "vendor") == VENDOR and _text(device / "class").startswith(DISPLAY)
+    ]
+    keys = [key for path in KEYS if (key := _bytes(root / path))]
+    enrolled = _bytes(root / ENROLLED)
+    return NvidiaHost(
+        gpus=gpus,
+        kernel=kernel,
+        headers=(root / "lib/modules" / kernel / "build").exists(),
+        nouveau=(root / "sys/module/nouveau").is_dir(),
+        loaded=_text(root / "sys/module/nvidia/version"),
+        # Four bytes of attributes, then the value.
+        secure_boot=_bytes(root / SECURE_BOOT)[4:5] == b"\x01",
+        key_enrolled=any(key in enrolled for key in keys),
+    )
+
+
+def architecture(gpu: int) -> Architecture | None:
+    """The generation of a GPU; None for one that the table does not have.
+
+    :param gpu: PCI device identifier.
+    """
+    for each in ARCHITECTURES:
+        if any(first <= gpu <= last for first, last in each.ranges):
+            return each
+    return None
+
+
+def problems(host: NvidiaHost, branch: str, *, open_modules: bool) -> list[str]:
+    """Why the driver cannot be installed, each with its remedy; empty if it can.
+
+    :param branch: of the driver, "580"; empty where the distribution chooses it.
+    """
+    if not host.gpus:
+        return ["it has no NVIDIA GPU (PCI vendor 10de). Take it out of gpu_nodes, or put the GPU in."]
+    found = list(dict.fromkeys(_gpu_problems(host.gpus, branch, open_modules)))
+    if host.secure_boot and not host.key_enrolled:
+        found.append(
+            "secure boot is on, and the machine does not know the key with which dkms signs the driver's modules. "
+            "Enrol it (`mokutil --import /var/lib/dkms/mok.pub`, made by `dkms generate_mok`, then boot at the "
+            "console), or turn secure boot off."
+        )
+    return found
+
+
+def _gpu_problems(gpus: Sequence[int], branch: str, open_modules: bool) -> Iterator[str]:
+    number = int(match[0]) if (match := re.match(r"\d+", branch)) else 0
+    for gpu in gpus:
+        kind = architecture(gpu)
+        if kind is None:
+            continue
+        named = f"its GPU 10de:{gpu:04x} ({kind.name})"
+        if number and number < kind.oldest:
+            yield (
+                f"{named} is newer than the driver branch {branch}. Set nvidia_driver_branch to {kind.oldest} or newer."
+            )
+        if number and kind.newest and number > kind.newest:
+            yield (
+                f"{named} is not known to the driver branch {branch} any more. "
+                f"Set nvidia_driver_branch to {kind.newest}."
+            )
+        if open_modules and not kind.open_modules:
+            yield f"{named} needs the proprietary kernel modules. Set nvidia_driver_open_modules to false for it."
+        if not open_modules and not kind.closed_modules:
+            yield f"{named} needs the open kernel modules. Set nvidia_driver_open_modules to true for it."
+
+
+def _text(path: Path) -> str:
+    return _bytes(path).decode("utf-8", "replace").strip()
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,162 @@
+"""GPUs of a cluster's nodes: what each offers, who holds them, and why a pod could never have its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..kube.api import Api, Object
+from .model import Role, Training
+from .names import GPU, NAME_LABEL
+from .places import place_of, pod_state
+
+MARK = "trainyard.dev/gpu"
+"""Label of the nodes in `gpu_nodes`: `ready`, or `skew` where the loaded module is not that of the library."""
+SHARING, SHARED = "nvidia.com/gpu.sharing-strategy", "time-slicing"
+"""Label of feature discovery, and its value where several pods take turns on a GPU."""
+CUDA = "nvidia.com/cuda.runtime-version.full"
+"""Label of feature discovery: the newest CUDA that the node's driver runs."""
+
+ENDED = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A pod with GPUs.
+
+    :param pod: `namespace/name`, or the run and its process, such as `wide worker-1`.
+    :param gpus: how many it holds.
+    :param unhealthy: how many of them its status calls unhealthy.
+    """
+
+    pod: str
+    gpus: int
+    unhealthy: int
+
+    def __str__(self) -> str:
+        count = f" ({self.gpus})" if self.gpus > 1 else ""
+        return f"{self.pod}{count}" + (", unhealthy" if self.unhealthy else "")
+
+
+def offered(node: Object) -> tuple[int, int]:
+    """GPUs of a node, healthy or not, and those that pods can have."""
+    status = node.get("status") or {}
+    capacity, allocatable = (int((status.get(what) or {}).get(GPU, 0)) for what in ("capacity", "allocatable"))
+    return capacity, allocatable
+
+
+def has_gpus(node: Object) -> bool:
+    """Whether a node offers GPUs, or should do so."""
+    return bool(offered(node)[0]) or MARK in labels(node)
+
+
+def state(node: Object) -> str:
+    """`ready`, or why no new pod gets a GPU there: `skew`, `no plugin`, `cordoned`."""
+    if labels(node).get(MARK) == "skew":
+        return "skew"
+    if not offered(node)[0]:
+        return "no plugin"
+    return "cordoned" if (node.get("spec") or {}).get("unschedulable") else "ready"
+
+
+def held(pod: Object) -> int:
+    """GPUs that a pod holds; none once it has ended."""
+    if (pod.get("status") or {}).get("phase") in ENDED:
+        return 0
+    limits = [(each.get("resources") or {}).get("limits") or {} for each in pod["spec"].get("containers") or []]
+    return sum(int(each.get(GPU, 0)) for each in limits)
+
+
+def holders(pods: Iterable[Object]) -> dict[str, list[Holder]]:
+    """Node -> the pods that hold its GPUs, by name."""
+    found: dict[str, list[Holder]] = {}
+    for pod in pods:
+        if (count := held(pod)) and (node := pod["spec"].get("nodeName")):
+            found.setdefault(node, []).append(Holder(_called(pod), count, _unhealthy(pod)))
+    return {node: sorted(each, key=lambda holder: holder.pod) for node, each in found.items()}
+
+
+def free(node: Object, holding: Sequence[Holder]) -> int:
+    """GPUs of a node that nobody holds."""
+    return max(0, offered(node)[1] - sum(each.gpus for each in holding))
+
+
+def whereabouts(nodes: Sequence[Object], pods: Iterable[Object]) -> str:
+    """Where a cluster's GPUs are: `worker1: 1 of 2 free, held by wide worker-1; worker2: 2 of 2 free, cordoned`."""
+    holding, parts = holders(pods), []
+    for node in sorted(filter(has_gpus, nodes), key=lambda each: str(each["metadata"]["name"])):
+        name = node["metadata"]["name"]
+        mine = holding.get(name, [])
+        who = [f"held by {', '.join(map(str, mine))}"] if mine else []
+        why = [state(node)] if state(node) != "ready" else []
+        parts.append(", ".join([f"{name}: {free(node, mine)} of {offered(node)[1]} free", *why, *who]))
+    return "; ".join(parts) or "no node has any"
+
+
+def missing_gpus(api: Api, pods: Iterable[Object]) -> str:
+    """`; GPUs: ` and where they are, if the scheduler finds none for one of these pods; else empty.
+
+    :param pods: of a run.
+    """
+    if not any(kind == "waiting" and GPU in why for kind, why in map(pod_state, pods)):
+        return ""
+    return f"; GPUs: {whereabouts(api.list('v1', 'Node'), api.list('v1', 'Pod'))}"
+
+
+def gpu_faults(training: Training, nodes: Sequence[Object]) -> Iterator[str]:
+    """Pods that would wait for ever, or end at their start: no node has as many GPUs, or its driver is too old."""
+    for name, role in training.roles.items():
+        count = role.gpus
+        if not count:
+            continue
+        mine = [node for node in nodes if role.node_selector.items() <= labels(node).items()]
+        enough = [node for node in mine if _most(node) >= count]
+        if not enough:
+            yield f"a pod of {name} asks for {count} GPUs, and {_largest(mine, role)}"
+        for node in enough:
+            runs = labels(node).get(CUDA, "")
+            if role.cuda and runs and _major(runs) < _major(role.cuda):
+                yield (
+                    f"the image of {name} has CUDA {role.cuda}, and the driver of {node['metadata']['name']} runs "
+                    f"{runs} at most (playbooks/gpu_driver.yml changes it, node_selector chooses other nodes)"
+                )
+
+
+def labels(node: Object) -> Mapping[str, str]:
+    return node["metadata"].get("labels") or {}
+
+
+def _most(node: Object) -> int:
+    """GPUs that one pod can have of a node; the device plugin refuses a second share."""
+    allocatable = offered(node)[1]
+    return min(allocatable, 1) if labels(node).get(SHARING) == SHARED else allocatable
+
+
+def _largest(nodes: Sequence[Object], role: Role) -> str:
+    """What the node has of which a pod could have the most."""
+    where = f" with {', '.join(f'{key}={value}' for key, value in role.node_selector.items())}"
+    largest = max(nodes, key=_most, default=None)
+    if largest is None or not _most(largest):
+        return f"no node{where if role.node_selector else ''} has any"
+    shared = ", of which each is shared and a pod has one" if labels(largest).get(SHARING) == SHARED else ""
+    return f"{largest['metadata']['name']} has the most, {offered(largest)[1]}{shared}"
+
+
+def _major(version: str) -> int:
+    return int(version.partition(".")[0])
+
+
+def _called(pod: Object) -> str:
+    meta = pod["metadata"]
+    run = (meta.get("labels") or {}).get(NAME_LABEL)
+    return f"{run} {place_of(pod)}" if run else f"{meta['namespace']}/{meta['name']}"
+
+
+def _unhealthy(pod: Object) -> int:
+    """What the kubelet says of the devices of a running pod (Kubernetes' `allocatedResourcesStatus`)."""
+    return sum(
+        device.get("health") == "Unhealthy"
+        for container in (pod.get("status") or {}).get("containerStatuses") or []
+        for resource in container.get("allocatedResourcesStatus") or []
+        for device in resource.get("resources") or []
+    )

@@ -1,0 +1,32 @@
+"""Sends NVIDIA's binding of its management library along with the module `gpu_info`.
+
+The binding is one file without dependencies. No distribution that hosts run has it in its main archive, and a host
+should not need a Python environment to be asked for its GPUs; so it comes with the controller's, pinned by hash there.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+
+class ActionModule(ActionBase):
+    """One file more than the module itself; it goes with Ansible's folder of temporary files."""
+
+    TRANSFERS_FILES = True
+
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        found = importlib.util.find_spec("pynvml")
+        if found is None or not found.origin:
+            raise AnsibleActionFail("gpu_info: the controller's environment lacks nvidia-ml-py; run `make env`.")
+        if not self._connection._shell.tmpdir:
+            self._make_tmp_path()
+        remote = self._connection._shell.join_path(self._connection._shell.tmpdir, "pynvml.py")
+        self._transfer_file(found.origin, remote)
+        self._fixup_perms2((self._connection._shell.tmpdir, remote), execute=False)
+        arguments = {**self._task.args, "binding": remote}
+        result.update(self._execute_module(module_args=arguments, task_vars=task_vars))
+        return result

@@ -1,0 +1,45 @@
+"""CUDA of the images in the lock file."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: locked_cuda
+short_description: CUDA of the images in the lock file
+description:
+  - Returns one mapping from each image with CUDA to the version of it.
+  - The lock file is the one that the variable C(bundle_lock) names, or else C(bundle.lock.yml) in the project's root.
+options:
+  _terms:
+    description: None.
+"""
+
+EXAMPLES = r"""
+- name: Show which images have CUDA
+  ansible.builtin.debug:
+    msg: "{{ lookup('locked_cuda') }}"  # {image_tensorflow_gpu: "12.5"}
+"""
+
+RETURN = r"""
+_list:
+  description: One mapping.
+  type: list
+  elements: dict
+"""
+
+import sys
+from pathlib import Path
+
+from ansible.plugins.lookup import LookupBase
+
+# The root package is not on Ansible's path.
+if str(ROOT := Path(__file__).resolve().parents[2]) not in sys.path:
+    sys.path.append(str(ROOT))
+
+from trainyard import lockfile
+
+
+class LookupModule(LookupBase):
+    """See DOCUMENTATION."""
+
+    def run(self, terms, variables=None, **kwargs):
+        return [lockfile.cuda(lockfile.artefacts(variables, self._templar))]

@@ -1,0 +1,115 @@
+"""What a host has for an NVIDIA driver, from a tree like /sys, and what is refused."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from ansible.module_utils.trainyard.host.nvidia import (
+    ARCHITECTURES,
+    ENROLLED,
+    KEYS,
+    SECURE_BOOT,
+    NvidiaHost,
+    architecture,
+    observe,
+    problems,
+)
+
+T4, V100, H100, B200, P100, K80 = 0x1EB8, 0x1DB4, 0x2330, 0x2901, 0x15F8, 0x102D
+
+
+def device(root: Path, slot: str, **files: str) -> None:
+    folder = root / "sys/bus/pci/devices" / slot
+    folder.mkdir(parents=True)
+    for name, text in files.items():
+        (folder / {"kind": "class"}.get(name, name)).write_text(f"{text}\n", encoding="utf-8")
+
+
+def put(root: Path, path: str, content: bytes) -> None:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_bytes(content)
+
+
+def host(*gpus: int, **changes: object) -> NvidiaHost:
+    values = {"kernel": "6.12", "headers": True, "nouveau": False, "loaded": ""}
+    values |= {"secure_boot": False, "key_enrolled": False}
+    return NvidiaHost(gpus=gpus, **{**values, **changes})
+
+
+def test_only_gpus_of_nvidia_are_seen(tmp_path: Path) -> None:
+    device(tmp_path, "0000:01:00.0", vendor="0x10de", device="0x1eb8", kind="0x030200")
+    device(tmp_path, "0000:02:00.0", vendor="0x10de", device="0x2330", kind="0x030000")
+    device(tmp_path, "0000:02:00.1", vendor="0x10de", device="0x22ba", kind="0x040300")
+    device(tmp_path, "0000:03:00.0", vendor="0x1af4", device="0x1050", kind="0x030000")
+    seen = observe("6.12", tmp_path)
+    assert list(seen.gpus) == [T4, H100]
+    assert seen.as_dict()["gpus"] == ["10de:1eb8", "10de:2330"]
+    assert not (seen.headers or seen.nouveau or seen.loaded or seen.secure_boot or seen.key_enrolled)
+
+
+def test_modules_headers_and_secure_boot_are_seen(tmp_path: Path) -> None:
+    put(tmp_path, "lib/modules/6.12/build/Makefile", b"")
+    put(tmp_path, "sys/module/nouveau/refcnt", b"1\n")
+    put(tmp_path, "sys/module/nvidia/version", b"580.95.05\n")
+    put(tmp_path, SECURE_BOOT, b"\x06\0\0\0\x01")
+    seen = observe("6.12", tmp_path)
+    assert (seen.headers, seen.nouveau, seen.loaded, seen.secure_boot) == (True, True, "580.95.05", True)
+    assert observe("6.13", tmp_path).headers is False
+
+
+@pytest.mark.parametrize("path", KEYS)
+def test_a_key_is_enrolled_when_the_firmware_lists_it(tmp_path: Path, path: str) -> None:
+    put(tmp_path, path, b"certificate")
+    put(tmp_path, ENROLLED, b"\x06\0\0\0list another")
+    assert not observe("6.12", tmp_path).key_enrolled
+    put(tmp_path, ENROLLED, b"\x06\0\0\0list another certificate end")
+    assert observe("6.12", tmp_path).key_enrolled
+
+
+@pytest.mark.parametrize(
+    ("gpu", "name"),
+    [(T4, "Turing"), (V100, "Volta"), (H100, "Hopper"), (B200, "Blackwell"), (P100, "Pascal"), (K80, "Kepler"),
+     (0x20B0, "Ampere"), (0x2236, "Ampere"), (0x27B8, "Ada Lovelace"), (0x2204, "Ampere"), (0x1B38, "Pascal"),
+     (0x17FD, "Maxwell"), (0x13F2, "Maxwell"), (0x2BB5, "Blackwell"), (0x2184, "Turing")],
+)  # fmt: skip
+def test_the_generation_of_known_gpus(gpu: int, name: str) -> None:
+    found = architecture(gpu)
+    assert found and found.name == name
+
+
+def test_no_gpu_is_of_two_generations() -> None:
+    ranges = sorted(each for kind in ARCHITECTURES for each in kind.ranges)
+    assert all(last < first for (_, last), (first, _) in pairwise(ranges))
+
+
+@pytest.mark.parametrize(
+    ("seen", "branch", "open_modules"),
+    [(host(T4, H100), "580", True), (host(V100), "580", False), (host(0xFFFE), "580", True), (host(T4), "", True)],
+)
+def test_hosts_that_can_be(seen: NvidiaHost, branch: str, open_modules: bool) -> None:
+    assert problems(seen, branch, open_modules=open_modules) == []
+
+
+@pytest.mark.parametrize(
+    ("seen", "branch", "open_modules", "said"),
+    [
+        (host(), "580", True, "it has no NVIDIA GPU"),
+        (host(V100), "580", True, "(Volta) needs the proprietary kernel modules"),
+        (host(V100), "590", False, "is not known to the driver branch 590 any more. Set nvidia_driver_branch to 580"),
+        (host(B200), "550", True, "is newer than the driver branch 550. Set nvidia_driver_branch to 570 or newer"),
+        (host(B200), "580", False, "needs the open kernel modules"),
+        (host(K80), "580", False, "Set nvidia_driver_branch to 470"),
+        (host(T4, secure_boot=True), "580", True, "secure boot is on"),
+    ],
+)
+def test_refused(seen: NvidiaHost, branch: str, open_modules: bool, said: str) -> None:
+    (found,) = problems(seen, branch, open_modules=open_modules)
+    assert said in found
+
+
+def test_everything_is_named_once() -> None:
+    found = problems(host(V100, V100, secure_boot=True), "590", open_modules=True)
+    assert len(found) == 3
+    assert problems(host(T4, secure_boot=True, key_enrolled=True), "580", open_modules=True) == []

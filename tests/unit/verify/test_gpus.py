@@ -1,0 +1,100 @@
+"""The checks of GPUs, a row for each thing that can be wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible.module_utils.trainyard.verify.cluster import node_row
+from ansible.module_utils.trainyard.verify.gpus import gpu_checks
+from ansible.module_utils.trainyard.verify.verdict import FAIL, PASS, UNKNOWN
+
+from plugins.filter.gpus import gpu_hosts
+
+INFO = {"gpus": [{}, {}], "driver": "580.95.05", "library_version": "580.95.05", "module_version": "580.95.05"}
+INFO |= {"skew": False, "healthy": True}
+
+
+def node(capacity: int, allocatable: int, name: str = "w1") -> dict[str, Any]:
+    offers = {"capacity": {"nvidia.com/gpu": str(capacity)}, "allocatable": {"nvidia.com/gpu": str(allocatable)}}
+    return {"metadata": {"name": name}, "status": offers if capacity else {}}
+
+
+def wanted(**changes: Any) -> dict[str, Any]:
+    return {"w1": {"gpus": None, "replicas": 1, "counted": True, "info": INFO, **changes}}
+
+
+def results(gpus: dict[str, Any], *nodes: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    return {check.name: (check.result, check.detail) for check in gpu_checks(gpus, nodes)}
+
+
+def test_a_site_without_gpus_has_no_such_checks() -> None:
+    assert gpu_checks({}, [node(0, 0)]) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "offers"),
+    [
+        ({}, (2, 2)),
+        ({"gpus": 2}, (2, 2)),
+        ({"replicas": 4}, (8, 8)),
+        ({"counted": False}, (0, 0)),
+        ({"gpus": 2, "info": {k: v for k, v in INFO.items() if k != "healthy"}}, (2, 2)),
+    ],
+)
+def test_a_site_that_offers_what_it_has(changes: dict[str, Any], offers: tuple[int, int]) -> None:
+    found = results(wanted(**changes), node(*offers))
+    assert {result for result, _ in found.values()} == {PASS}
+    assert found["gpu_drivers"][1] == "driver 580.95.05 on 1 nodes"
+
+
+@pytest.mark.parametrize(
+    ("changes", "offers", "name", "said"),
+    [
+        ({}, (1, 1), "gpus_offered", "w1 offers 1 GPUs, and should offer 2"),
+        ({}, (0, 0), "gpus_offered", "w1 offers 0 GPUs, and should offer 2"),
+        ({"gpus": 3}, (2, 2), "gpus_offered", "the driver of w1 shows 2 GPUs, the inventory says 3"),
+        ({}, (2, 1), "gpus_healthy", "w1 has 1 unhealthy of 2: mend it, then playbooks/gpu_recover.yml"),
+        ({"info": {**INFO, "healthy": False}}, (2, 2), "gpus_healthy", "the driver of w1 reports a fault"),
+    ],
+)
+def test_what_is_wrong_fails(changes: dict[str, Any], offers: tuple[int, int], name: str, said: str) -> None:
+    found = results(wanted(**changes), node(*offers))
+    result, detail = found.pop(name)
+    assert result == FAIL
+    assert said in detail
+    assert {result for result, _ in found.values()} == {PASS}
+
+
+def test_a_skew_is_named_once_with_its_remedy() -> None:
+    skew = {**INFO, "skew": True, "library_version": "580.105.08", "healthy": False}
+    skew["gpus"] = []
+    found = results(wanted(info=skew, gpus=2), node(2, 0))
+    assert found["gpu_drivers"][0] == FAIL
+    assert "w1 has the module 580.95.05 loaded, and the library 580.105.08" in found["gpu_drivers"][1]
+    assert "playbooks/gpu_driver.yml" in found["gpu_drivers"][1]
+    assert found["gpus_offered"][0] == found["gpus_healthy"][0] == PASS
+
+
+def test_a_host_that_was_not_asked_leaves_it_open() -> None:
+    found = results(wanted(info={}), node(2, 2))
+    assert (found["gpu_drivers"][0], found["gpus_offered"][0]) == (UNKNOWN, UNKNOWN)
+    assert results(wanted(info={}, gpus=2), node(2, 2))["gpus_offered"][0] == PASS
+
+
+def test_the_receipt_shows_gpus_where_there_are_some() -> None:
+    assert node_row(node(2, 1))["gpus"] == {"offered": 2, "healthy": 1}
+    assert "gpus" not in node_row(node(0, 0))
+
+
+def test_inventory_and_driver_make_what_is_expected() -> None:
+    hostvars = {
+        "w1": {"ansible_facts": {"gpus": {**INFO, "cuda": "13.0", "source": "nvml"}}},
+        "w2": {"kubernetes_node_name": "two", "device_plugin_gpus": 1, "device_plugin_sharing": "time_slicing"},
+        "w3": {"device_plugin_sharing": "time_slicing", "device_plugin_replicas": 4},
+        "w4": {"device_plugin_replicas": 4, "device_plugin_mig_strategy": "mixed"},
+    }
+    found = gpu_hosts(["w1", "w2", "w3", "w4"], hostvars)
+    assert found["w1"] == {"gpus": None, "replicas": 1, "counted": True, "info": INFO}
+    assert found["two"] == {"gpus": 1, "replicas": 2, "counted": True, "info": {}}
+    assert (found["w3"]["replicas"], found["w4"]["replicas"], found["w4"]["counted"]) == (4, 1, False)

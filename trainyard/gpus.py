@@ -1,0 +1,72 @@
+"""Which GPUs a cluster has, and who holds them: from nodes, their labels, and pods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ansible.module_utils.trainyard.kube.api import Api, Object
+from ansible.module_utils.trainyard.training.gpus import CUDA, SHARING, Holder, free, has_gpus, holders, offered, state
+from ansible.module_utils.trainyard.training.gpus import labels as labels_of
+
+
+@dataclass(frozen=True)
+class Row:
+    """The GPUs of one node, which are of one kind.
+
+    :param product: name of the GPU; empty before feature discovery has said it, and so on for the next three.
+    :param memory: of one GPU, in MiB; 0 where unknown.
+    :param driver: version of the driver.
+    :param cuda: newest CUDA that the driver runs.
+    :param offered: GPUs that the node offers, shares counted, healthy or not.
+    :param healthy: those of them that pods can have.
+    :param sharing: `none`, or how several pods share one: `time-slicing x4`.
+    :param state: `ready`, or why no new pod gets one: `skew`, `no plugin`, `cordoned`.
+    :param free: GPUs that nobody holds.
+    """
+
+    node: str
+    product: str
+    memory: int
+    driver: str
+    cuda: str
+    offered: int
+    healthy: int
+    sharing: str
+    state: str
+    holders: Sequence[Holder]
+    free: int
+
+
+def gpus(api: Api) -> list[Row]:
+    """The nodes that have GPUs, or should have some, by name.
+
+    :raises KubeError: the cluster does not answer, or refuses.
+    """
+    holding = holders(api.list("v1", "Pod"))
+    nodes = [node for node in api.list("v1", "Node") if has_gpus(node)]
+    return sorted((row(node, holding.get(node["metadata"]["name"], [])) for node in nodes), key=lambda each: each.node)
+
+
+def row(node: Object, holding: Sequence[Holder]) -> Row:
+    """One node from what was read."""
+    labels = labels_of(node)
+    capacity, allocatable = offered(node)
+    return Row(
+        node=node["metadata"]["name"],
+        product=labels.get("nvidia.com/gpu.product", "").removesuffix("-SHARED"),
+        memory=int(labels.get("nvidia.com/gpu.memory", 0)),
+        driver=labels.get("nvidia.com/cuda.driver-version.full", ""),
+        cuda=labels.get(CUDA, ""),
+        offered=capacity,
+        healthy=allocatable,
+        sharing=_sharing(labels),
+        state=state(node),
+        holders=holding,
+        free=free(node, holding),
+    )
+
+
+def _sharing(labels: Mapping[str, str]) -> str:
+    strategy = labels.get(SHARING, "none")
+    return strategy if strategy == "none" else f"{strategy} x{labels.get('nvidia.com/gpu.replicas', '?')}"

@@ -1,0 +1,42 @@
+"""Speech as a picture: the logarithm of the energy in bands as wide as the ear tells apart, every 10 ms."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from lib import wav
+
+BANDS = 40
+_WINDOW, _HOP, _FFT = 400, 160, 512
+"""Samples: 25 ms, 10 ms, and what the first is filled up to."""
+_LOWEST, _HIGHEST = 60.0, 7600.0
+_SILENCE = 1e-6
+"""Keeps the logarithm of nothing finite; a sample has at most 1.0."""
+
+
+def frames(samples: int) -> int:
+    """How many windows a recording has."""
+    return max(0, 1 + (samples - _WINDOW) // _HOP)
+
+
+def log_mel(samples: tf.Tensor) -> tf.Tensor:
+    """Each band with mean 0 and variance 1 over the recording, so that how loud it is and what room it was made in
+    count little.
+
+    :param samples: int16 [samples] of one recording.
+    :returns: float32 [frames(samples), BANDS].
+    """
+    waves = tf.signal.stft(tf.cast(samples, tf.float32) / 32768.0, _WINDOW, _HOP, _FFT)
+    bands = tf.signal.linear_to_mel_weight_matrix(BANDS, _FFT // 2 + 1, wav.RATE, _LOWEST, _HIGHEST)
+    energies = tf.math.log(tf.matmul(tf.abs(waves), bands) + _SILENCE)
+    mean, variance = tf.nn.moments(energies, axes=[0])
+    return (energies - mean) / tf.sqrt(variance + 1e-3)
+
+
+def read(path: tf.Tensor, begin: tf.Tensor, samples: tf.Tensor) -> tf.Tensor:
+    """The same of a file, by operations that read it where they run.
+
+    :param begin: first byte of its samples, and how many there are: `wav.Sound`.
+    """
+    content = tf.strings.substr(tf.io.read_file(path), begin, samples * wav.SAMPLE_BYTES)
+    return log_mel(tf.io.decode_raw(content, tf.int16))

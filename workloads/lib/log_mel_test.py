@@ -1,0 +1,44 @@
+"""Features: their number, their place in the spectrum, and that loudness does not count."""
+
+import numpy as np
+import pytest
+
+from lib import speech_samples, wav
+
+tf = pytest.importorskip("tensorflow")
+from lib import log_mel  # noqa: E402
+
+
+def tone(hertz, loudness=8000):
+    return np.int16(loudness * np.sin(2 * np.pi * hertz * np.arange(wav.RATE // 2) / wav.RATE))
+
+
+def test_there_are_as_many_frames_as_promised():
+    for samples in (400, 559, 560, 8000):
+        assert log_mel.log_mel(np.ones(samples, np.int16)).shape == (log_mel.frames(samples), log_mel.BANDS)
+    assert log_mel.frames(399) == 0
+
+
+def test_a_higher_tone_is_in_a_higher_band():
+    def band(*hertz):
+        found = log_mel.log_mel(np.concatenate([tone(each) for each in hertz])).numpy()
+        return [int(np.argmax(found[row])) for row in (10, 70)]
+
+    low, high = band(300, 3000)
+    assert low < high - 10
+
+
+def test_loudness_does_not_count():
+    noise = np.random.default_rng(0).normal(0, 3000, wav.RATE) * np.repeat([1.0, 0.5, 1.0, 0.1], wav.RATE // 4)
+    loud, soft = (log_mel.log_mel(np.int16(noise * part)).numpy() for part in (1.0, 0.25))
+    assert np.abs(loud - soft).mean() < 0.02
+    assert np.abs(loud.mean(axis=0)).max() < 1e-3
+
+
+def test_a_file_gives_what_its_samples_give(tmp_path):
+    samples = tone(440).tolist()
+    path = tmp_path / "a.wav"
+    speech_samples.write_wav(path, samples)
+    found = wav.sound(path)
+    read = log_mel.read(str(path), found.begin, found.samples).numpy()
+    assert read == pytest.approx(log_mel.log_mel(np.array(samples, np.int16)).numpy(), abs=1e-6)

@@ -1,0 +1,96 @@
+"""Lists of recordings, as DeepSpeech has them: CSV files with a line for each, its file, bytes and transcript
+(https://deepspeech.readthedocs.io/en/r0.9/TRAINING.html, "Common Voice training data")."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lib import transcripts, wav
+from lib.errors import InputError
+
+COLUMNS = ("wav_filename", "wav_filesize", "transcript")
+SHOWN = 50
+"""Faults that an error names; of more it says how many there are."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A file with speech, and what is said in it."""
+
+    path: Path
+    sound: wav.Sound
+    transcript: str
+
+
+def read(lists: Sequence[Sequence[Path]], refused: Callable[[Recording], str] = lambda _: "") -> list[list[Recording]]:
+    """Read several lists of manifests, and look into every file that they name.
+
+    A name of a file is relative to the folder of its manifest.
+
+    :param refused: why a recording cannot be used after all, or nothing.
+    :returns: the recordings of each list, in the order of its manifests.
+    :raises InputError: names everything that is wrong with any of them.
+    """
+    known: dict[Path, list[Recording]] = {}
+    faults: list[str] = []
+    for manifest in dict.fromkeys(path for paths in lists for path in paths):
+        known[manifest] = []
+        for found in _read(manifest, refused):
+            if isinstance(found, Recording):
+                known[manifest].append(found)
+            else:
+                faults.append(f"{manifest.name}{found}")
+    if faults:
+        more = [f"and {len(faults) - SHOWN} more"] if len(faults) > SHOWN else []
+        raise InputError(
+            f"The data has {len(faults)} faults: {'; '.join([*faults[:SHOWN], *more])}.",
+            "Mend these files, or take their lines out of the manifests.",
+        )
+    return [[recording for path in paths for recording in known[path]] for paths in lists]
+
+
+def _read(manifest: Path, refused: Callable[[Recording], str]) -> Iterator[Recording | str]:
+    """Each line as a recording, or what is wrong with it, to be put behind the manifest's name."""
+    try:
+        with manifest.open(encoding="utf-8", newline="") as stream:
+            lines = csv.DictReader(stream)
+            if missing := set(COLUMNS) - set(lines.fieldnames or ()):
+                yield f" has no column {', '.join(sorted(missing))}"
+                return
+            empty = True
+            for line in lines:
+                empty = False
+                for found in _look(manifest.parent, line, refused):
+                    yield found if isinstance(found, Recording) else f" line {lines.line_num}: {found}"
+            if empty:
+                yield " names no recording"
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        yield f" cannot be read ({getattr(error, 'strerror', None) or error})"
+
+
+def _look(folder: Path, line: dict[str, str | None], refused: Callable[[Recording], str]) -> Iterator[Recording | str]:
+    name, size, transcript = (str(line[column] or "").strip() for column in COLUMNS)
+    faults = []
+    if not transcript:
+        faults.append("there is no transcript")
+    if wrong := transcripts.strange(transcript):
+        faults.append(f"the transcript has {wrong!r}, and letters are {transcripts.LETTERS!r}")
+    path = folder / name
+    try:
+        sound = wav.sound(path)
+        bytes_there = path.stat().st_size
+        if size != str(bytes_there):
+            faults.append(f"{name} has {bytes_there} bytes, not {size or 'an unknown number'}")
+        found = Recording(path, sound, transcript)
+        if not faults and (why := refused(found)):
+            faults.append(why)
+        if not faults:
+            yield found
+    except ValueError as error:
+        faults.append(f"{name} {error}")
+    except OSError as error:
+        faults.append(f"{name or 'a file without a name'} cannot be read ({error.strerror})")
+    yield from faults

@@ -1,0 +1,34 @@
+"""What this process runs on, for `lib.compat`: versions of the image, and of the node's driver and GPU."""
+
+from __future__ import annotations
+
+import platform
+import re
+from pathlib import Path
+from typing import Any
+
+DRIVER = Path("/proc/driver/nvidia/version")
+"""The node's, in every container of it; missing where no kernel module is loaded."""
+VERSION = re.compile(r"Kernel Module(?: for \S+)?\s+(\d[\d.]+)")
+
+
+def versions(tf: Any) -> dict[str, str]:
+    """Versions as the fields of `compat.Combination`; those of CUDA, driver and GPU only in an image with CUDA.
+
+    :param tf: the module `tensorflow`.
+    """
+    found = {"tensorflow": tf.__version__, "python": platform.python_version()}
+    build = tf.sysconfig.get_build_info()
+    if not build.get("is_cuda_build"):
+        return found
+    found |= {"cuda": str(build["cuda_version"]), "cudnn": str(build["cudnn_version"])}
+    if DRIVER.is_file() and (match := VERSION.search(DRIVER.read_text(encoding="utf-8"))):
+        found["driver"] = match[1]
+    capabilities = [
+        tf.config.experimental.get_device_details(gpu).get("compute_capability")
+        for gpu in tf.config.list_physical_devices("GPU")
+    ]
+    known = [capability for capability in capabilities if capability]
+    if known:
+        found["compute_capability"] = ".".join(str(part) for part in min(known))
+    return found

@@ -1,0 +1,1 @@
+"""What `speech_ps` and `speech_gpu` have in common: flags, model and data."""

@@ -1,0 +1,96 @@
+"""Convolutions over time, on plain variables, whose every step has a score for each letter."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tensorflow as tf
+
+from lib import ctc, log_mel
+
+_STACKED = 3
+"""Frames of 10 ms that make one step."""
+_FIRST_WIDTH, _WIDTH, _BLOCKS = 5, 9, 4
+
+
+def steps_of(frames: Any) -> Any:
+    """How many steps so many frames are."""
+    return (frames + _STACKED - 1) // _STACKED
+
+
+class Letters(tf.Module):
+    """Log-mel frames -> scores of letters, a step for every 30 ms.
+
+    One convolution, then blocks that add to what goes through them: convolution, normalisation, ReLU. A score sees
+    1.1 s.
+
+    :param units: width of the layers.
+    :param seed: makes the initial values the same in every run.
+    """
+
+    def __init__(self, units: int, seed: int) -> None:
+        super().__init__(name="letters")
+        self.first_kernel = _he_normal("first_kernel", [_FIRST_WIDTH, _STACKED * log_mel.BANDS, units], seed)
+        self.first_bias = tf.Variable(tf.zeros([units]), name="first_bias")
+        self.kernels = [_he_normal(f"kernel_{n}", [_WIDTH, units, units], seed + 1 + n) for n in range(_BLOCKS)]
+        self.scales = [tf.Variable(tf.ones([units]), name=f"scale_{n}") for n in range(_BLOCKS)]
+        self.offsets = [tf.Variable(tf.zeros([units]), name=f"offset_{n}") for n in range(_BLOCKS)]
+        self.output_kernel = _he_normal("output_kernel", [units, ctc.CLASSES], seed + 1 + _BLOCKS)
+        self.output_bias = tf.Variable(tf.zeros([ctc.CLASSES]), name="output_bias")
+
+    def parameters(self) -> list[tf.Variable]:
+        blocks = [*self.kernels, *self.scales, *self.offsets]
+        return [self.first_kernel, self.first_bias, *blocks, self.output_kernel, self.output_bias]
+
+    def logits(self, features: tf.Tensor, frames: tf.Tensor) -> tf.Tensor:
+        """Unnormalised scores, float32 [n, steps, CLASSES], which what is behind a recording's end does not change.
+
+        :param features: float32 [n, all frames, BANDS].
+        :param frames: those of each recording, int32 [n].
+        """
+        features = features[:, : tf.reduce_max(frames)]
+        count, there = tf.unstack(tf.shape(features)[:2])
+        steps = steps_of(there)
+        features = tf.pad(features, [[0, 0], [0, steps * _STACKED - there], [0, 0]])
+        stacked = tf.reshape(features, [count, steps, _STACKED * log_mel.BANDS])
+        own = tf.sequence_mask(steps_of(frames), steps, tf.float32)[:, :, tf.newaxis]
+        hidden = own * tf.nn.relu(_convolve(stacked, self.first_kernel) + self.first_bias)
+        for kernel, scale, offset in zip(self.kernels, self.scales, self.offsets, strict=True):
+            hidden += own * tf.nn.relu(_normalise(_convolve(hidden, kernel)) * scale + offset)
+        return tf.matmul(hidden, self.output_kernel) + self.output_bias
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int16, name="samples")])
+    def serve(self, samples: tf.Tensor) -> dict[str, tf.Tensor]:
+        """What is said in one recording of 16 kHz, string scalar."""
+        features = log_mel.log_mel(samples)[tf.newaxis]
+        frames = tf.shape(features)[1:2]
+        return {"text": ctc.texts(self.logits(features, frames), steps_of(frames))[0]}
+
+    def loss(self, features: tf.Tensor, letters: tf.Tensor, frames: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+        """Mean loss of a recording in nats, float32 scalar; arguments as `Recordings.tensors` gives them."""
+        return tf.reduce_mean(ctc.losses(self.logits(features, frames), steps_of(frames), letters, lengths))
+
+    def judge(
+        self, features: tf.Tensor, letters: tf.Tensor, frames: tf.Tensor, lengths: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """What is heard in each recording, string [n], and its loss in nats, float32 [n]."""
+        logits = self.logits(features, frames)
+        return ctc.texts(logits, steps_of(frames)), ctc.losses(logits, steps_of(frames), letters, lengths)
+
+
+def _convolve(values: tf.Tensor, kernel: tf.Variable) -> tf.Tensor:
+    return tf.nn.conv1d(values, kernel, stride=1, padding="SAME")
+
+
+def _normalise(values: tf.Tensor) -> tf.Tensor:
+    """Each step by itself (Ba, Kiros, Hinton 2016, https://arxiv.org/abs/1607.06450)."""
+    mean, variance = tf.nn.moments(values, axes=[-1], keepdims=True)
+    return (values - mean) * tf.math.rsqrt(variance + 1e-5)
+
+
+def _he_normal(name: str, shape: list[int], seed: int) -> tf.Variable:
+    """Kaiming He et al. 2015, https://arxiv.org/abs/1502.01852, equation 10."""
+    inputs = math.prod(shape[:-1])
+    value = tf.random.stateless_normal(shape, seed=[seed, inputs], stddev=(2.0 / inputs) ** 0.5)
+    return tf.Variable(value, name=name)
