@@ -50,6 +50,9 @@ options:
           id, in check mode, is of a group that is not there yet.
         type: list
         elements: str
+  availability_zone:
+    description: The one zone of a file system of a single zone; targets in others are refused.
+    type: str
   purge:
     description: Delete the targets in subnets that are not in O(targets), which breaks their mounts.
     type: bool
@@ -125,6 +128,7 @@ ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
     "file_system_id": {"type": "str", "required": True},
     "confirm": {"type": "str", "default": ""},
     "targets": {"type": "list", "elements": "dict", "default": [], "options": TARGET},
+    "availability_zone": {"type": "str"},
     "purge": {"type": "bool", "default": False},
     **CONNECTION,
     **WAITING,
@@ -153,8 +157,10 @@ def main() -> None:
         else:
             require_file_system(its_id, module.check_mode)
         targets = None if absent else [wanted(given) for given in params["targets"]]
-        limits = patience(params)
-        work.append(MountTargetsPlan(opened(params), its_id, targets, purge=params["purge"], patience=limits))
+        limits, zone = patience(params), params["availability_zone"] or ""
+        work.append(
+            MountTargetsPlan(opened(params), its_id, targets, purge=params["purge"], zone=zone, patience=limits)
+        )
         return work[0].plan()
 
     def make_result() -> dict[str, Any]:

@@ -32,6 +32,8 @@ class Gaps:
         self._forward = forward
         self.hidden = self.creating = self.updating = self.deleting = 0
         """Looks in which something new is not shown, then is creating; changed is updating; deleted is deleting."""
+        self.lagging: tuple[str, ...] = ()
+        """States in which something deleted is shown before it is deleting."""
         self.page = 0
         """Elements of a list in one answer; 0 for all."""
         self._states: dict[str, list[str | None]] = {}
@@ -45,9 +47,14 @@ class Gaps:
         file_system = call.parameters.get("FileSystemId", "")
         waiting = [state for state in self._states.get(file_system, []) if state in ("creating", "updating")]
         if call.operation in NEEDS_AVAILABLE and waiting:
+            self._states[file_system].pop(0)
             return failure(call, "IncorrectFileSystemLifeCycleState", f"{file_system} is {waiting[0]}")
         own = getattr(self, f"_{call.operation}", None)
         return own(call) if own else self._moto(call)
+
+    def shows(self, its_id: str, *states: str | None) -> None:
+        """Say what the next looks at one thing show of it, before they show how it is."""
+        self._states[its_id] = list(states)
 
     def _moto(self, call: Call, **changed: Any) -> Answer:
         answer = self._forward(call, {**call.parameters, **changed})
@@ -84,6 +91,12 @@ class Gaps:
             self._more[made["MountTargetId"]] = more
             return success(call, prune(operation(call).output_shape, made | more))
         return answer
+
+    def _ModifyMountTargetSecurityGroups(self, call: Call) -> Answer:
+        states = self._states.get(call.parameters["MountTargetId"])
+        if states:
+            return failure(call, "IncorrectMountTargetState", f"It is {states.pop(0)}.")
+        return self._moto(call)
 
     def _CreateAccessPoint(self, call: Call) -> Answer:
         file_system, token = call.parameters["FileSystemId"], call.parameters["ClientToken"]
@@ -155,7 +168,7 @@ class Gaps:
         if there.get("MountTargets"):
             return failure(call, "FileSystemInUse", f"{its_id} has mount targets")
         self._doomed[its_id] = call
-        self._states[its_id] = ["deleting"] * self.deleting
+        self._states[its_id] = [*self.lagging, *["deleting"] * self.deleting]
         return success(call, {})
 
     def _DescribeFileSystems(self, call: Call) -> Answer:

@@ -9,7 +9,7 @@ from typing import Any
 from ..core.plan import Plan, Step
 from .access_point import AccessPoint, check, decide, observed, pairs, shown, target_tags
 from .changes import Change
-from .client import Aws, Patience
+from .client import BUSY, Aws, Patience, persist
 from .errors import AwsError
 from .states import AVAILABLE, GONE, LEAVING, Goal, State, settle
 
@@ -122,7 +122,8 @@ class AccessPointsPlan:
             self._aws.call(change.operation, name, fine=change.fine, **parameters)
             return
         try:
-            self._aws.call(change.operation, name, FileSystemId=self._id, **parameters)
+            call = partial(self._aws.call, change.operation, name, FileSystemId=self._id, **parameters)
+            persist(call, (BUSY,), self._patience)
         except AwsError as error:
             # From a call whose answer was lost; that it is the wanted one is seen as for any that is there.
             if error.code != "AccessPointAlreadyExists":

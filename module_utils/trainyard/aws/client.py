@@ -25,6 +25,9 @@ ATTEMPTS = 8
 CONNECT_SECONDS = 10
 READ_SECONDS = 60
 
+BUSY = "IncorrectFileSystemLifeCycleState"
+"""What EFS says while a file system is made or changed, which another run may be doing."""
+
 CONSISTENCY_SECONDS = 20.0
 """How long one part of AWS may not know yet what another part has just made or removed."""
 

@@ -10,7 +10,7 @@ from typing import Any
 from ..core.errors import TrainyardError
 from ..core.plan import Plan, Step
 from .changes import Change, require_confirmation
-from .client import Aws, Patience, persist
+from .client import BUSY, Aws, Patience, persist
 from .errors import AwsError
 from .file_system import LIFECYCLE, FileSystem, check, decide, shown, target
 from .states import AVAILABLE, GONE, LEAVING, State, settle, state_of
@@ -136,7 +136,9 @@ class FileSystemPlan:
         self.settled()
         key = "ResourceId" if change.operation in ("efs:TagResource", "efs:UntagResource") else "FileSystemId"
         name = f"the file system {self._id}"
-        answer = self._aws.call(change.operation, name, **{key: self._id}, **change.parameters)
+        call = partial(self._aws.call, change.operation, name, **{key: self._id}, **change.parameters)
+        # Another run may have begun to change it after that look.
+        answer = persist(call, (BUSY,), self._patience, self._patience.timeout)
         if change.operation == "efs:UpdateFileSystem" and answer:
             self._know(answer)
 

@@ -60,10 +60,13 @@ def observed(description: Mapping[str, Any]) -> MountTarget:
     )
 
 
-def check(wanted: Sequence[MountTarget], found: Sequence[MountTarget], subnets: Mapping[str, Subnet]) -> None:
+def check(
+    wanted: Sequence[MountTarget], found: Sequence[MountTarget], subnets: Mapping[str, Subnet], zone: str = ""
+) -> None:
     """Refuse targets that AWS would refuse: one in each zone, and all in one VPC.
 
     :param subnets: of those that are wanted and not there yet, by id.
+    :param zone: the only one that the file system is in; empty for all of the region.
     :raises TrainyardError: which two exclude each other.
     """
     there = [Subnet(each.subnet, each.vpc, each.zone) for each in found if each.state not in LEAVING]
@@ -73,6 +76,11 @@ def check(wanted: Sequence[MountTarget], found: Sequence[MountTarget], subnets: 
     if doubled := sorted({each for each in twice if twice.count(each) > 1}):
         _refuse(f"{doubled[0]} is named twice", "Name each subnet once.")
     for index, place in enumerate(places):
+        if zone and place.zone != zone:
+            _refuse(
+                f"{place.id} is in {place.zone}, and the file system in {zone} alone",
+                "Name one subnet of that zone; nodes of all zones of the VPC mount its target.",
+            )
         for other in places[:index]:
             if place.vpc != other.vpc:
                 _refuse(

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.plan import Plan, Step
 from .changes import Change
-from .client import Aws, Patience, persist
+from .client import BUSY, Aws, Patience, persist
 from .errors import AwsError
 from .mount_target import MountTarget, Subnet, check, decide, observed, pairs, shown, target
 from .states import AVAILABLE, GONE, LEAVING, Goal, State, settle
@@ -57,6 +57,7 @@ class MountTargetsPlan:
     :param file_system_id: empty, in check mode alone, for one that is not there yet.
     :param wanted: None removes all.
     :param purge: targets in subnets that are not wanted go, too.
+    :param zone: the only zone of a file system of one zone.
     """
 
     def __init__(
@@ -66,9 +67,11 @@ class MountTargetsPlan:
         wanted: Sequence[MountTarget] | None,
         *,
         purge: bool = False,
+        zone: str = "",
         patience: Patience,
     ) -> None:
         self._aws, self._id, self._wanted, self._patience = aws, file_system_id, wanted, patience
+        self._zone = zone
         self._purge = purge or wanted is None
         self._name = f"the file system {file_system_id or 'that will be made'}"
         self._found: list[MountTarget] = []
@@ -85,7 +88,7 @@ class MountTargetsPlan:
         new = [want.subnet for want, have in pairs(wanted, found) if have is None]
         subnets = find_subnets(self._aws, new)
         named = {each.subnet for each in wanted}
-        check(wanted, [each for each in found if not self._purge or each.subnet in named], subnets)
+        check(wanted, [each for each in found if not self._purge or each.subnet in named], subnets, self._zone)
         wanted = [replace(each, zone=subnets[each.subnet].zone) if each.subnet in subnets else each for each in wanted]
         if any(each.security_groups is not None for each in wanted):
             found = with_groups(self._aws, found)
@@ -144,7 +147,9 @@ class MountTargetsPlan:
             self._create(change)
             return
         name = f"{change.parameters['MountTargetId']} of {self._name}"
-        self._aws.call(change.operation, name, fine=change.fine, **change.parameters)
+        call = partial(self._aws.call, change.operation, name, fine=change.fine, **change.parameters)
+        # From a run that was cut off it may still be in the making.
+        persist(call, ("IncorrectMountTargetState",), self._patience, self._patience.timeout)
 
     def _create(self, change: Change) -> None:
         # A target that is being deleted still has its zone.
@@ -155,9 +160,14 @@ class MountTargetsPlan:
         call = partial(self._aws.call, change.operation, name, FileSystemId=self._id, **change.parameters)
         try:
             # A security group that was just made, too, may not be known yet.
-            persist(call, ("SecurityGroupNotFound",), self._patience)
+            persist(call, ("SecurityGroupNotFound", BUSY), self._patience)
         except AwsError as error:
-            # It may be there from a call whose answer was lost.
-            if error.code != "MountTargetConflict" or subnet not in [each.subnet for each in find(self._aws, self._id)]:
+            if error.code != "MountTargetConflict":
                 raise
+            # It may be there from a call whose answer was lost, or from another run, and not be shown yet.
+            persist(partial(self._require_shown, subnet, error), (error.code,), self._patience)
         self._stale = True
+
+    def _require_shown(self, subnet: str, error: AwsError) -> None:
+        if subnet not in [each.subnet for each in find(self._aws, self._id)]:
+            raise error

@@ -31,8 +31,8 @@ class Goal:
 AVAILABLE = Goal("available", frozenset({"available"}), frozenset({None, "creating", "updating"}))
 """What was just made may not be shown for some seconds."""
 
-GONE = Goal("gone", frozenset({None, "deleted"}), frozenset({"available", "updating", "deleting"}))
-"""What was just deleted may be shown as it was for some seconds."""
+GONE = Goal("gone", frozenset({None, "deleted"}), frozenset({"creating", "available", "updating", "error", "deleting"}))
+"""What was just deleted may be shown for some seconds as it was, and what a run left half made is deleted, too."""
 
 LEAVING = frozenset({"deleting", "deleted"})
 """States of what is as good as not there."""

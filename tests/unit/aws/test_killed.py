@@ -61,8 +61,14 @@ class Controller:
 
     def run(self) -> int:
         """Its exit status; negative for the signal that ended it."""
+        self.start()
+        return self.end()
+
+    def start(self) -> None:
         self._process = FORKS.Process(target=run, args=self._arguments)
         self._process.start()
+
+    def end(self) -> int:
         self._process.join(300)
         return int(self._process.exitcode)
 
@@ -105,3 +111,15 @@ def test_one_file_system_and_nothing_twice(site: Site, answered: bool, hidden: i
     proxy.gaps.hidden = 0
     proxy.calls.clear()
     assert controller.run() == 0 and proxy.names(write=True) == [], "all of it was made"
+
+
+def test_two_controllers_at_once_make_one(site: Site) -> None:
+    """They answer each other's questions: each is a call ahead of the other now and then."""
+    site.proxy.gaps.creating, site.proxy.gaps.hidden = 1, 3
+    both = Controller(site), Controller(site)
+    for each in both:
+        each.start()
+    assert [each.end() for each in both] == [0, 0]
+    assert there(site) == {"file systems": 1, "targets": 3, "access points": 2, "groups": 1, "sources": 1}
+    site.proxy.calls.clear()
+    assert both[0].run() == 0 and site.proxy.names(write=True) == []

@@ -76,6 +76,14 @@ def test_states_on_the_way_are_waited_for(site: Site, its_id: str) -> None:
     assert there(site, its_id) == []
 
 
+def test_a_file_system_of_one_zone_has_no_targets_in_others(site: Site, its_id: str) -> None:
+    targets = [{"subnet_id": each} for each in site.subnets[:2]]
+    refused = site.run(MODULE, file_system_id=its_id, targets=targets, availability_zone=f"{REGION}a")
+    assert f"{site.subnets[1]} is in {REGION}b, and the file system in {REGION}a alone" in refused["msg"]
+    assert there(site, its_id) == [] and refused["changed"] is False
+    site.settles(MODULE, file_system_id=its_id, targets=targets[:1], availability_zone=f"{REGION}a")
+
+
 def test_one_that_is_being_deleted_is_made_anew(site: Site, its_id: str) -> None:
     (old,) = site.run(MODULE, file_system_id=its_id, targets=[{"subnet_id": site.subnets[0]}])["mount_targets"]
     site.proxy.gaps.deleting = 4
@@ -101,6 +109,8 @@ def test_addresses_of_ones_own(site: Site, its_id: str) -> None:
 
 def test_lost_answers_make_nothing_twice(site: Site, its_id: str) -> None:
     site.proxy.lose("efs:CreateMountTarget", times=2)
+    # What was made is not shown at once, either, and the second try is told that it is there.
+    site.proxy.gaps.hidden = 4
     site.settles(MODULE, file_system_id=its_id, targets=[{"subnet_id": each} for each in site.subnets])
     assert len(there(site, its_id)) == 3
 
