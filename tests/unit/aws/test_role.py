@@ -111,13 +111,15 @@ def test_from_nothing_to_three_zones_and_back(user: User, tmp_path: Path) -> Non
 
     (its_id,) = [each["FileSystemId"] for each in user.site.file_systems()]
     source = {"csi": {"driver": "efs.csi.aws.com", "volumeHandle": f"{its_id}::fsap-1"}}
-    # One by the id of the file system, one by the name of its claim, where the nodes have it as a folder.
-    bound = [volume("a", "Bound", "mine", **source), volume("b", "Bound", "datasets", hostPath={"path": "/mnt"})]
+    # One by the id of the file system; where the nodes have it as a folder, by the name of its claim and by its path.
+    folders = {"datasets": "/mnt", "their": "/srv/trainyard/shared/their", "far": "/srv/trainyard/sharedness"}
+    bound = [volume("a", "Bound", "mine", **source)]
+    bound += [volume(claim, "Bound", claim, hostPath={"path": path}) for claim, path in folders.items()]
     proxy.calls.clear()
     for volumes, arguments, expected in (
         ([], (), f"efs_confirm={its_id}; efs_confirm is empty"),
         (None, ("-e", f"efs_confirm={its_id}"), "does not say whether claims are bound to it"),
-        (bound, ("-e", f"efs_confirm={its_id}"), "the claims trainings/mine, trainings/datasets."),
+        (bound, ("-e", f"efs_confirm={its_id}"), "the claims trainings/mine, trainings/datasets, trainings/their."),
         ([], ("--limit", "w1", "-e", f"efs_confirm={its_id}"), "leaves out localhost"),
     ):
         with cluster(tmp_path, volumes or []) as kubeconfig:
@@ -149,6 +151,17 @@ def test_what_one_part_refuses_changes_no_other(user: User) -> None:
         user.values = usual
         assert not done and changes == 0 and expected in said, said
     assert user.left() == NOTHING and user.site.proxy.names(write=True) == []
+
+
+def test_what_a_run_that_was_cut_off_left_in_the_making_is_waited_for(user: User) -> None:
+    assert user.play("efs.yml")[0]
+    (its_id,) = [each["FileSystemId"] for each in user.site.file_systems()]
+    for each in user.site.efs.describe_mount_targets(FileSystemId=its_id)["MountTargets"]:
+        user.site.proxy.gaps.shows(each["MountTargetId"], *["creating"] * 4)
+    done, changes, said = user.play("efs.yml")
+    assert done and changes == 0, said
+    seen = user.site.through.describe_mount_targets(FileSystemId=its_id)["MountTargets"]
+    assert {each["LifeCycleState"] for each in seen} == {"available"}, "the run has ended before they can be mounted"
 
 
 def test_a_teardown_that_was_cut_off_is_gone_on_with(user: User) -> None:

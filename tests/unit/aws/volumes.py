@@ -1,4 +1,4 @@
-"""An API server that has persistent volumes and nothing else, as far as a client looks before it lists them."""
+"""An API server that has persistent volumes and drivers of CSI alone, as far as a client looks before it reads them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ RESOURCE = {
     "kind": "PersistentVolume",
     "verbs": ["get", "list"],
 }
+DRIVER = {"name": "csidrivers", "singularName": "", "namespaced": False, "kind": "CSIDriver", "verbs": ["get", "list"]}
 
 
 def volume(name: str, phase: str, claim: str, **source: Any) -> dict[str, Any]:
@@ -28,12 +29,22 @@ def volume(name: str, phase: str, claim: str, **source: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def cluster(folder: Path, volumes: list[dict[str, Any]]) -> Iterator[Path]:
-    """The kubeconfig of a cluster with these volumes."""
+def cluster(folder: Path, volumes: list[dict[str, Any]], drivers: tuple[str, ...] = ()) -> Iterator[Path]:
+    """The kubeconfig of a cluster with these volumes and drivers."""
+    group = "storage.k8s.io/v1"
+    version = {"groupVersion": group, "version": "v1"}
     answers = {
         "/version": {"major": "1", "minor": "36", "gitVersion": "v1.36.3"},
         "/api": {"kind": "APIVersions", "versions": ["v1"]},
-        "/apis": {"kind": "APIGroupList", "groups": []},
+        "/apis": {
+            "kind": "APIGroupList",
+            "groups": [{"name": "storage.k8s.io", "versions": [version], "preferredVersion": version}],
+        },
+        f"/apis/{group}": {"kind": "APIResourceList", "groupVersion": group, "resources": [DRIVER]},
+        **{
+            f"/apis/{group}/csidrivers/{name}": {"kind": "CSIDriver", "apiVersion": group, "metadata": {"name": name}}
+            for name in drivers
+        },
         "/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": [RESOURCE]},
         "/api/v1/persistentvolumes": {
             "kind": "PersistentVolumeList",
