@@ -1,0 +1,110 @@
+"""Where the shared files lie: what is refused before anything is touched."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from trainyard.site.backends import BACKEND_RULES, quantity
+from trainyard.site.model import Setting, Site
+
+DEFAULTS = {
+    "efs_mount_mode": "none",
+    "efs_require_tls": True,
+    "storage_claims": {"datasets": "20Gi", "training": "20Gi"},
+    "storage_reclaim_policy": "Retain",
+}
+NFS = {"storage_backend": "nfs", "storage_nfs_server": "nfs.example.org", "storage_nfs_path": "/export"}
+
+
+def refusals(values: dict[str, Any]) -> list[str]:
+    site = Site(settings=[Setting(name, value, ("a",)) for name, value in values.items()], defaults=DEFAULTS)
+    return [str(problem) for rule in BACKEND_RULES for problem in rule(site)]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("750Gi", 750 * 1024**3),
+        ("1.5k", 1500),
+        ("1E", 10**18),
+        ("1Ei", 1024**6),
+        ("12e3", 12000),
+        ("500m", "0.5"),
+        (7, 7),
+        ("7 Gi", None),
+        ("much", None),
+        ("-1", None),
+    ],
+)
+def test_quantities(text: object, number: int | str | None) -> None:
+    assert quantity(text) == (None if number is None else Decimal(number))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"storage_backend": "shared_path"},
+        {"storage_backend": "efs_mount", "efs_mount_mode": "efs_utils"},
+        {"storage_backend": "efs_mount", "efs_mount_mode": "nfs4", "efs_require_tls": False},
+        # A server on premises has no policy of AWS.
+        {"storage_backend": "shared_path", "efs_mount_mode": "nfs4", "efs_mount_server": "nfs.example.org"},
+        {"storage_backend": "efs_mount", "efs_mount_mode": "nfs4", "efs_policy": {"Statement": []}},
+        NFS,
+        {**NFS, "storage_nfs_server": "fs-0123.efs.eu-central-1.amazonaws.com", "efs_require_tls": False},
+        {"storage_backend": "efs_csi", "storage_reclaim_policy": "Delete"},
+        {"storage_claims": {"training": "750Gi"}, "storage_volumes": {"training": "900Gi"}},
+        {"storage_volumes": {"training": "20Gi"}},
+        {"storage_backend": "efs_mount", "efs_mount_mode": "efs_utils", "storage_path": "/f", "efs_mount_path": "/f"},
+    ],
+)
+def test_what_can_be(values: dict[str, Any]) -> None:
+    assert refusals(values) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (
+            {"storage_claims": {"training": "1Ti"}, "storage_volumes": {"training": "900Gi"}},
+            'storage_volumes.training (a) is "900Gi": its claim asks for more, 1Ti.',
+        ),
+        ({"storage_volumes": {"other": "1Gi"}}, "there is no claim of this name. The claims are datasets, training."),
+        ({"storage_claims": {"training": "much"}}, 'storage_claims.training (a) is "much": not a quantity'),
+        ({**NFS, "storage_nfs_server": ""}, "storage_nfs_server is not set"),
+        ({**NFS, "storage_nfs_path": ""}, "storage_nfs_path is not set"),
+        ({**NFS, "storage_nfs_path": "export"}, 'storage_nfs_path (a) is "export": not absolute'),
+        ({"storage_backend": "shared_path", "storage_reclaim_policy": "Delete"}, "has nothing that deletes a volume"),
+        ({"storage_backend": "efs_mount"}, 'efs_mount_mode is "none": storage_backend is efs_mount'),
+        (
+            {"storage_backend": "efs_csi", "efs_mount_mode": "efs_utils"},
+            "storage_backend is efs_csi, which mounts for each pod by itself",
+        ),
+        ({"storage_backend": "efs_mount", "efs_mount_mode": "nfs4"}, "NFS has no TLS, and efs_require_tls is true"),
+        (
+            {
+                "storage_backend": "efs_mount",
+                "efs_mount_mode": "nfs4",
+                "efs_require_tls": False,
+                "efs_policy": {"Statement": [{"Condition": {"Bool": {"aws:SecureTransport": "false"}}}]},
+            },
+            "NFS has no TLS",
+        ),
+        ({**NFS, "storage_nfs_server": "fs-0123.efs.eu-central-1.amazonaws.com"}, "NFS has no TLS"),
+        (
+            {
+                "storage_backend": "efs_mount",
+                "efs_mount_mode": "efs_utils",
+                "storage_path": "/f",
+                "efs_mount_path": "/g",
+            },
+            'efs_mount_path (a) is "/g": storage_path is /f',
+        ),
+    ],
+)
+def test_what_cannot_be(values: dict[str, Any], expected: str) -> None:
+    found = refusals(values)
+    assert len(found) == 1 and expected in found[0], found
