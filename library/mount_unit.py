@@ -14,18 +14,22 @@ description:
     one; nothing has been changed then.
   - A server that does not answer ends the module in time, in check mode, too; nothing waits for it.
 options:
+  state:
+    description: V(absent) unmounts what this module has mounted, while no pod uses it, and removes the unit. The folder
+      stays, and what others have mounted.
+    type: str
+    choices: [mounted, absent]
+    default: mounted
   path:
     description: Where to mount it. The folder is made where there is none.
     type: path
     required: true
   source:
-    description: What is mounted, as mount takes it.
+    description: What is mounted, as mount takes it; needed for V(mounted).
     type: str
-    required: true
   fstype:
-    description: Type of the file system.
+    description: Type of the file system; needed for V(mounted).
     type: str
-    required: true
   options:
     description: Options of mount, in the unit's order.
     type: list
@@ -76,35 +80,42 @@ unit:
   returned: always
 """
 
+import os
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
-from ansible.module_utils.trainyard.host.mount_plan import make_plan, observe, probe
+from ansible.module_utils.trainyard.host.mount_plan import make_plan, make_removal, observe, probe
 from ansible.module_utils.trainyard.host.mounts import Mount
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
+            "state": {"type": "str", "choices": ["mounted", "absent"], "default": "mounted"},
             "path": {"type": "path", "required": True},
-            "source": {"type": "str", "required": True},
-            "fstype": {"type": "str", "required": True},
+            "source": {"type": "str"},
+            "fstype": {"type": "str"},
             "options": {"type": "list", "elements": "str", "default": []},
             "read_ahead_kb": {"type": "int", "default": 0},
             "timeout": {"type": "int", "default": 60},
             "probe_timeout": {"type": "int", "default": 10},
         },
+        required_if=[("state", "mounted", ["source", "fstype"])],
         supports_check_mode=True,
     )
-    mount = Mount(**module.params)
+    absent = module.params["state"] == "absent"
+    given = {name: value for name, value in module.params.items() if name != "state" and value is not None}
+    # Not the real path: to look at links would be to ask the server of what is mounted there.
+    mount = Mount(**{**given, "path": os.path.normpath(given["path"])})
 
     def plan() -> Plan:
-        return make_plan(mount, observe(mount))
+        seen = observe(mount, ask=not absent)
+        return make_removal(mount, seen) if absent else make_plan(mount, seen)
 
     def after() -> dict[str, Any]:
-        if not module.check_mode:
+        if not (absent or module.check_mode):
             probe(mount)
         return {"unit": mount.unit}
 

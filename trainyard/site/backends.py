@@ -68,13 +68,16 @@ def one_way_to_mount(site: Site) -> Iterator[Problem]:
     """Hosts that mount what a driver mounts, or do not mount what is to be a folder."""
     backends = [str(each.value) for each in site.values("storage_backend")]
     for mode in site.values("efs_mount_mode"):
-        if mode.value == "none" and "efs_mount" in backends:
+        if mode.value in ("none", "absent") and "efs_mount" in backends:
             remedy = "Set it to efs_utils, or to nfs4 for NFS without TLS."
             yield problem(mode, "storage_backend is efs_mount", remedy)
         for backend in ("efs_csi", "nfs"):
-            if mode.value != "none" and backend in backends:
+            if mode.value not in ("none", "absent") and backend in backends:
                 fault = f"storage_backend is {backend}, which mounts for each pod by itself"
                 yield problem(mode, fault, "Set it to none, or storage_backend to efs_mount.")
+    for path in site.values("efs_mount_path"):
+        if not str(path.value).startswith("/") or not str(path.value).strip("/"):
+            yield problem(path, "not the path of a folder", "Write /srv/trainyard/shared, for one.")
     if "efs_mount" in backends:
         paths = {str(each.value) for each in site.values("storage_path")}
         for mount in site.values("efs_mount_path"):

@@ -43,10 +43,11 @@ class Seen:
     read_ahead_kb: int | None = None
 
 
-def observe(mount: Mount) -> Seen:
+def observe(mount: Mount, *, ask: bool = True) -> Seen:
     """Read what there is.
 
-    :raises TrainyardError: it is mounted, and its server does not answer in time.
+    :param ask: ask the server of what is mounted.
+    :raises TrainyardError: that did not answer in time.
     """
     entry = mounted_at(mount.path, _read("/proc/self/mountinfo") or "")
     shown = run(["systemctl", "show", mount.unit, f"--property={','.join(PROPERTIES)}"], timeout=QUERY_TIMEOUT)
@@ -54,7 +55,8 @@ def observe(mount: Mount) -> Seen:
     unit = _read(mount.unit_path)
     if entry is None:
         return Seen(None, unit, properties, inside=entries_of(mount.path), folder=os.path.isdir(mount.path))
-    probe(mount)
+    if ask:
+        probe(mount)
     started = int(properties.get("ActiveEnterTimestampMonotonic") or 0) / 1e6
     ahead = _read(read_ahead_path(entry.device))
     return Seen(
@@ -103,7 +105,7 @@ def make_plan(mount: Mount, seen: Seen) -> Plan:
     if seen.entry is None:
         steps.append(Step(f"Mount {mount.source} at {mount.path}", partial(_mount, mount, "start")))
     elif seen.unit != text or seen.older:
-        _refuse_use(mount, seen)
+        _refuse_use(mount, seen, "mounted anew")
         steps.append(Step(f"Mount {mount.path} anew", partial(_mount, mount, "restart")))
     elif mount.read_ahead_kb and seen.read_ahead_kb not in (None, mount.read_ahead_kb):
         steps.append(Step(f"Read {mount.read_ahead_kb} KiB ahead", partial(_read_ahead, mount)))
@@ -130,10 +132,30 @@ def _refuse_other(mount: Mount, seen: Seen) -> None:
         )
 
 
-def _refuse_use(mount: Mount, seen: Seen) -> None:
+def make_removal(mount: Mount, seen: Seen) -> Plan:
+    """The plan that unmounts what our unit has mounted, and removes the unit; the folder stays.
+
+    :raises TrainyardError: pods use it.
+    """
+    if seen.unit is None:
+        return Plan()
+    steps = []
+    if seen.entry is not None:
+        _refuse_use(mount, seen, "unmounted")
+        steps.append(Step(f"Unmount {mount.path}", partial(_mount, mount, "stop")))
+    steps += [
+        _systemctl(mount, f"Mount {mount.path} at no boot", "disable", mount.unit),
+        Step(f"Remove {mount.unit_path}", partial(os.unlink, mount.unit_path)),
+        _systemctl(mount, "Reload the units of systemd", "daemon-reload"),
+    ]
+    before = {"unit": seen.unit, "mounted": seen.entry is not None}
+    return Plan(steps, before, {"unit": "", "mounted": False})
+
+
+def _refuse_use(mount: Mount, seen: Seen, what: str) -> None:
     if seen.users:
         raise TrainyardError(
-            f"{mount.path} has to be mounted anew and is in use by {some(seen.users)}.",
+            f"{mount.path} has to be {what} and is in use by {some(seen.users)}.",
             remedy="Drain the node (kubectl drain NODE --ignore-daemonsets --delete-emptydir-data), run this again, "
             "and uncordon it; or set what it was mounted with.",
         )
@@ -154,11 +176,13 @@ def _mount(mount: Mount, verb: str) -> None:
             ok=(0, 1),
         )
         raise TrainyardError(
-            f"{mount.source} cannot be mounted at {mount.path}: {error.message}\n"
+            f"{mount.unit} does not {verb}, {mount.source} at {mount.path}: {error.message}\n"
             f"The last lines of the unit:\n{shown.stdout.strip()}",
-            remedy="Look whether the server runs, its name is known here, and it admits this host.",
+            remedy="Look whether the server runs, its name is known here, it admits this host, and no program has "
+            "files of it open.",
         ) from error
-    _read_ahead(mount)
+    if verb != "stop":
+        _read_ahead(mount)
 
 
 def _read_ahead(mount: Mount) -> None:

@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ..core.errors import TrainyardError
+
 UNITS = "/etc/systemd/system"
 SHOWN = 3
 """How many entries or programs an error names."""
@@ -25,8 +27,8 @@ class Mount:
     """
 
     path: str
-    source: str
-    fstype: str
+    source: str = ""
+    fstype: str = ""
     options: Sequence[str] = ()
     read_ahead_kb: int = 0
     timeout: int = 60
@@ -148,11 +150,16 @@ def users(mount: Entry, proc: str = "/proc") -> list[str]:
 
 
 def entries_of(path: str) -> list[str]:
-    """Names of what lies in a folder; none where there is no folder."""
+    """Names of what lies in a folder; none where there is no folder.
+
+    :raises TrainyardError: it is something else.
+    """
     try:
         return sorted(os.listdir(path))
     except FileNotFoundError:
         return []
+    except NotADirectoryError as error:
+        raise TrainyardError(f"{path} is not a folder.", remedy="Move it, or mount at another path.") from error
 
 
 def read_ahead_path(device: str) -> str:

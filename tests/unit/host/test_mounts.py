@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.host import mount_plan
-from ansible.module_utils.trainyard.host.mount_plan import Seen, make_plan, observe, probe
+from ansible.module_utils.trainyard.host.mount_plan import Seen, make_plan, make_removal, observe, probe
 from ansible.module_utils.trainyard.host.mounts import Entry, Mount, escaped, mounted_at, parse, unit_text, users
 
 MOUNT = Mount("/srv/files", "10.1.0.5:/export", "nfs4", ["nfsvers=4.1", "hard", "_netdev"], read_ahead_kb=15360)
@@ -21,6 +21,7 @@ ENTRY = Entry("0:53", "/srv/files", "nfs4", "10.1.0.5:/export")
 KEPT = {"UnitFileState": "enabled", "NeedDaemonReload": "no", "FragmentPath": "/etc/systemd/system/srv-files.mount"}
 MOUNTED = Seen(ENTRY, UNIT, KEPT, read_ahead_kb=15360)
 WRITE = ["Write /etc/systemd/system/srv-files.mount", "Reload the units of systemd"]
+REMOVE = ["Mount /srv/files at no boot", "Remove /etc/systemd/system/srv-files.mount", WRITE[1]]
 INFO = """\
 21 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda rw
 22 21 0:53 / /srv/my\\040files rw,relatime shared:2 - nfs4 10.1.0.5:/old rw,vers=4.1
@@ -116,6 +117,26 @@ def test_plan(seen: Seen, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (MOUNTED, ["Unmount /srv/files", *REMOVE]),
+        # Cut off after it was unmounted; the server that is gone is not asked.
+        (Seen(None, UNIT, KEPT), REMOVE),
+        (Seen(), []),
+        # Somebody else's.
+        (Seen(ENTRY, None, {}), []),
+    ],
+)
+def test_removal(seen: Seen, expected: list[str]) -> None:
+    assert [step.what for step in make_removal(MOUNT, seen).steps] == expected
+
+
+def test_what_pods_use_is_not_unmounted() -> None:
+    with pytest.raises(TrainyardError, match="has to be unmounted and is in use by python"):
+        make_removal(MOUNT, dataclasses.replace(MOUNTED, users=["python (pid 3)"]))
+
+
+@pytest.mark.parametrize(
     ("seen", "said"),
     [
         (Seen(inside=["a", "b", "c", "d", "e"]), "holds other files, which the mount would hide: a, b, c, and 2 more"),
@@ -163,3 +184,5 @@ def test_it_is_found_how_a_mount_is(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     seen = observe(dataclasses.replace(MOUNT, path=str(tmp_path / "folder")))
     assert (seen.entry, seen.inside) == (None, ["file"])
     assert observe(dataclasses.replace(MOUNT, path=str(tmp_path / "none"))).folder is False
+    with pytest.raises(TrainyardError, match="is not a folder"):
+        observe(dataclasses.replace(MOUNT, path=str(tmp_path / "folder" / "file")))

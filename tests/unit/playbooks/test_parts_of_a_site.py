@@ -12,7 +12,7 @@ from tests.unit.playbooks.runs import copy, play
 pytestmark = pytest.mark.slow
 
 ON_HOSTS = (
-    *("base", "docker", "containerd", "kubernetes", "storage", "control_plane", "worker", "mirror"),
+    *("base", "docker", "containerd", "kubernetes", "efs_mount", "storage", "control_plane", "worker", "mirror"),
     *("nvidia_driver", "nvidia_runtime", "device_plugin"),
 )
 ON_CONTROLLER = ("bundle", "lab", "efs", "network", "workloads", "verify")

@@ -179,7 +179,7 @@ def test_what_each_mode_mounts_and_what_is_refused(checkout: Path, tmp_path: Pat
     for said in (
         "efs_mount_server is empty: the role efs",
         "refuses clients without. Set efs_mount_mode to efs_utils",
-        "value of efs_mount_mode must be one of: none, nfs4, efs_utils, got: smb",
+        "value of efs_mount_mode must be one of: none, absent, nfs4, efs_utils, got: smb",
     ):
         assert said in output
     for case, (_, package, mounted) in MODES.items():

@@ -78,7 +78,10 @@ def test_what_can_be(values: dict[str, Any]) -> None:
         ({**NFS, "storage_nfs_path": ""}, "storage_nfs_path is not set"),
         ({**NFS, "storage_nfs_path": "export"}, 'storage_nfs_path (a) is "export": not absolute'),
         ({"storage_backend": "shared_path", "storage_reclaim_policy": "Delete"}, "has nothing that deletes a volume"),
+        ({"storage_backend": "efs_mount", "efs_mount_mode": "absent"}, 'is "absent": storage_backend is efs_mount'),
         ({"storage_backend": "efs_mount"}, 'efs_mount_mode is "none": storage_backend is efs_mount'),
+        ({"efs_mount_mode": "nfs4", "efs_mount_server": "nas", "efs_mount_path": "/"}, "not the path of a folder"),
+        ({"efs_mount_mode": "nfs4", "efs_mount_server": "nas", "efs_mount_path": "srv"}, "not the path of a folder"),
         (
             {"storage_backend": "efs_csi", "efs_mount_mode": "efs_utils"},
             "storage_backend is efs_csi, which mounts for each pod by itself",
