@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import inputs
@@ -45,10 +46,14 @@ class Stand:
     :param inventory: the lab's.
     :param lab: name of the lab, as its containers' names begin.
     :param folder: for logs, one file a call.
+    :param variables: given with `-e` to every playbook.
     """
 
-    def __init__(self, inventory: Path, lab: str, folder: Path) -> None:
+    def __init__(
+        self, inventory: Path, lab: str, folder: Path, variables: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
         self.inventory, self.lab, self.folder = inventory, lab, folder
+        self.variables = ["-e", json.dumps(dict(variables))] if variables else []
         self.state = Path("/var/lib/trainyard") / lab
         self._numbers = itertools.count(1)
 
@@ -61,7 +66,8 @@ class Stand:
 
         :raises BenchError: it fails, with the end of what it said.
         """
-        return self._call(["ansible-playbook", playbook, "-i", str(self.inventory), *arguments], playbook, limit)
+        command = ["ansible-playbook", playbook, "-i", str(self.inventory), *self.variables, *arguments]
+        return self._call(command, playbook, limit)
 
     def train(self, entry: Mapping[str, Any] | None = None, **words: str) -> tuple[float, str]:
         """Seconds and output of train.yml; see `call`."""
@@ -122,10 +128,11 @@ def call(entry: Mapping[str, Any] | None = None, **words: str) -> list[str]:
 
 
 @contextmanager
-def standing(options: argparse.Namespace) -> Iterator[Stand]:
+def standing(options: argparse.Namespace, variables: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Stand]:
     """The lab, after site.yml has passed on it; one of its own is removed afterwards.
 
     :param options: those of `add_options`.
+    :param variables: given with `-e` to every playbook.
     :raises BenchError: the lab cannot be made.
     """
     folder = Path(tempfile.mkdtemp(prefix="trainyard-proof-", dir="/var/tmp"))
@@ -135,7 +142,7 @@ def standing(options: argparse.Namespace) -> Iterator[Stand]:
         if own:
             own.prepare()
             own.down()
-        stand = Stand(own.inventory if own else options.inventory, options.lab, folder)
+        stand = Stand(own.inventory if own else options.inventory, options.lab, folder, variables)
         stand.play("site.yml", limit=SITE_LIMIT)
         yield stand
     finally:

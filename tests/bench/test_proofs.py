@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import bare
 import catalogue
 import evaluator
+import gpu_jobs
 import inputs
 import stand
 import wide
@@ -50,7 +51,7 @@ def test_a_call_names_the_run_once_and_keeps_words_whole() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    ["bare", "catalogue", "commits", "compare", "drills", "evaluator", "gpu_image", "notebook", "wide"],
+    ["bare", "catalogue", "commits", "compare", "drills", "evaluator", "gpu_image", "gpu_jobs", "notebook", "wide"],
 )
 def test_every_program_starts(name: str) -> None:
     program = Path(__file__).with_name(f"{name}.py")
@@ -150,3 +151,22 @@ def test_an_aim_is_for_the_median() -> None:
     assert catalogue.Aim(4.0).row("a", [3.0, 4.1, 9.0])[-1] == "at most 4 s, missed"
     assert catalogue.Aim(0.96, at_least=True, unit="", digits=4).met([0.95, 0.961, 0.97])
     assert catalogue.Aim().met([100.0])
+
+
+def test_a_job_by_hand_is_the_same_pod_without_what_the_cluster_added() -> None:
+    labels = {"trainyard.dev/run": "a", "job-name": "a", "batch.kubernetes.io/controller-uid": "1"}
+    spec = {"selector": {}, "backoffLimit": 6, "template": {"metadata": {"labels": labels}, "spec": {"a": 1}}}
+    again = gpu_jobs.copied({"metadata": {"name": "a", "uid": "1"}, "spec": spec})
+    assert again["metadata"] == {"name": "a", "namespace": "trainings"}
+    assert again["spec"]["backoffLimit"] == 6 and "selector" not in again["spec"]
+    assert again["spec"]["template"] == {"metadata": {"labels": {"trainyard.dev/run": "a"}}, "spec": {"a": 1}}
+
+
+def test_a_job_that_failed_is_not_measured() -> None:
+    def job(kind: str) -> dict[str, Any]:
+        return {"status": {"conditions": [{"type": kind, "status": "True"}]}}
+
+    assert gpu_jobs.complete(job("Complete"))
+    assert not gpu_jobs.complete(job("Suspended"))
+    with pytest.raises(BenchError):
+        gpu_jobs.complete(job("Failed"))

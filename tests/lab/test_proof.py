@@ -29,6 +29,7 @@ PROGRAMS = {
     "drills": [sys.executable, "tests/bench/drills.py", "--only", DRILLS],
     "evaluator": [sys.executable, "tests/bench/evaluator.py"],
     "gpu_image": [sys.executable, "tests/bench/gpu_image.py"],
+    "gpu_jobs": [sys.executable, "tests/bench/gpu_jobs.py"],
     "notebook": [sys.executable, "tests/bench/notebook.py"],
     "wide": [sys.executable, "tests/bench/wide.py"],
     "requirements": [sys.executable, "-m", "pytest", "-m", "proof", *ASK_THE_INDEX],

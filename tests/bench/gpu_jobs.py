@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Measure jobs with GPUs by train.yml against the same pods applied by hand. Writes a table to docs/benchmarks.md.
+
+    .venv/bin/python tests/bench/gpu_jobs.py [--pairs 3] [--inventory inventories/lab --lab trainyard]
+
+In the lab, whose GPUs do not compute: what is measured is what the project adds to a pod, and what the device plugin
+takes. By hand means: the Job of the run before, created again through the API and asked ten times a second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import page
+import report
+from ansible.module_utils.trainyard.kube.api import Api, KubeError
+from stand import NAMESPACE, Stand, add_options, standing
+from timed import BenchError
+
+GPUS = {"lab_gpus": 2}
+"""Of each worker."""
+JOBS = ("nvidia_smi", "mnist_gpu", "speech_gpu")
+RATIO = 1.1
+ALLOCATABLE_SECONDS = 10.0
+LIMIT = 900.0
+RESOURCE = "nvidia.com/gpu"
+PLUGIN = "trainyard.dev/gpu-setting"
+"""Label of the device plugin's pods."""
+HEAD = ["job with one GPU", "apply to completion, median (range)", "times", "aim"]
+PAUSE = 0.1
+
+Object = Mapping[str, Any]
+
+
+def by_train(stand: Stand, workload: str) -> tuple[float, Object]:
+    """Seconds of the run as its record has them, and the Job that the cluster had for it."""
+    run = workload.replace("_", "-")
+    stand.forget(run)
+    stand.train(workload=workload)
+    kept = stand.record(run)
+    if kept.get("gpu_allocated", 1) != 1 or kept.get("compute", "cpu") != "cpu":
+        raise BenchError(f"{run} had {kept.get('gpu_allocated')} GPUs and computed on {kept.get('compute')}.")
+    job = stand.api.get("batch/v1", "Job", run, NAMESPACE)
+    if not job:
+        raise BenchError(f"The Job of {run} is gone after its end.")
+    return float(kept["apply_to_completion_seconds"]), job
+
+
+def copied(job: Object) -> dict[str, Any]:
+    """What somebody would write by hand: the same pod in a Job of the same name, without what the cluster added."""
+    template = {**job["spec"]["template"]}
+    added = ("batch.kubernetes.io/controller-uid", "controller-uid", "batch.kubernetes.io/job-name", "job-name")
+    labels = {name: value for name, value in template["metadata"]["labels"].items() if name not in added}
+    template["metadata"] = {**template["metadata"], "labels": labels}
+    kept = {key: value for key, value in job["spec"].items() if key not in ("selector", "template", "suspend")}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": job["metadata"]["name"], "namespace": NAMESPACE},
+        "spec": {**kept, "template": template},
+    }
+
+
+def by_hand(stand: Stand, job: Object) -> float:
+    """Seconds from the creation of a Job to its condition Complete. The files of the run before are removed first."""
+    name = job["metadata"]["name"]
+    stand.forget(name)
+    begin = time.monotonic()
+    stand.api.create(copied(job))
+    until(f"the end of {name}", lambda: complete(stand.api.get("batch/v1", "Job", name, NAMESPACE)))
+    seconds = time.monotonic() - begin
+    stand.api.delete("batch/v1", "Job", name, NAMESPACE)
+    until("the end of its pod", lambda: not stand.pods(name))
+    return seconds
+
+
+def complete(job: Object | None) -> bool:
+    """Whether a Job is complete.
+
+    :raises BenchError: it has failed.
+    """
+    conditions = ((job or {}).get("status") or {}).get("conditions") or []
+    held = {each["type"] for each in conditions if each["status"] == "True"}
+    if "Failed" in held:
+        raise BenchError(f"The Job failed: {conditions}.")
+    return "Complete" in held
+
+
+def until(what: str, done: Callable[[], bool]) -> None:
+    """Wait.
+
+    :raises BenchError: it takes too long.
+    """
+    end = time.monotonic() + LIMIT
+    while not done():
+        if time.monotonic() > end:
+            raise BenchError(f"{what} did not come within {LIMIT:.0f} s.")
+        time.sleep(PAUSE)
+
+
+def restart_plugin(api: Api, node: str) -> float:
+    """Seconds from the start of a new plugin on a node until the node offers all its GPUs again."""
+
+    def plugin() -> Object:
+        pods = api.list("v1", "Pod", "kube-system", labels=PLUGIN)
+        return next((pod for pod in pods if pod["spec"].get("nodeName") == node), {})
+
+    def allocatable() -> int:
+        return int(((api.get("v1", "Node", node) or {}).get("status") or {}).get("allocatable", {}).get(RESOURCE, 0))
+
+    old = plugin()["metadata"]
+    api.delete("v1", "Pod", old["name"], "kube-system")
+    until("the loss of the GPUs", lambda: allocatable() == 0)
+    until("the return of the GPUs", lambda: allocatable() == GPUS["lab_gpus"])
+    seen = time.time()
+    return seen - begun(plugin())
+
+
+def begun(pod: Object) -> float:
+    """When the first container of a pod was started, seconds since the epoch; the cluster knows whole seconds."""
+    state = pod["status"]["containerStatuses"][0]["state"]
+    return datetime.fromisoformat(state["running"]["startedAt"]).timestamp()
+
+
+def measure(stand: Stand, pairs: int) -> bool:
+    """Run both in turn and write the table; whether the aims were reached."""
+    starts = [restart_plugin(stand.api, "worker1") for _ in range(pairs)]
+    met = statistics.median(starts) <= ALLOCATABLE_SECONDS
+    words = f"{ALLOCATABLE_SECONDS:.0f} s" + ("" if met else ", missed")
+    rows = [["GPUs offered, from the start of the device plugin", report.spread(starts), str(pairs), words]]
+    page.write("gpu_jobs", HEAD, rows)
+    for workload in JOBS:
+        # Not counted: it brings image and code to the nodes.
+        _, job = by_train(stand, workload)
+        seconds: dict[str, list[float]] = {"train.yml": [], "by hand": []}
+        for number in range(pairs):
+            for side in sorted(seconds, reverse=bool(number % 2)):
+                taken = by_train(stand, workload)[0] if side == "train.yml" else by_hand(stand, job)
+                seconds[side].append(taken)
+                print(f"gpu_jobs: {workload}: pair {number + 1} of {pairs}: {side}: {taken:.1f} s", flush=True)
+        ratios = [ours / theirs for ours, theirs in zip(seconds["train.yml"], seconds["by hand"], strict=True)]
+        reached = statistics.median(ratios) <= RATIO or min(ratios) <= 1.0 <= max(ratios)
+        met = met and reached
+        aim = f"{RATIO}, or 1.0 within the range" + ("" if reached else ", missed")
+        page.write("gpu_jobs", HEAD, [
+            [f"`{workload}` by train.yml", report.spread(seconds["train.yml"]), str(pairs), ""],
+            [f"`{workload}` by hand", report.spread(seconds["by hand"]), str(pairs), ""],
+            [f"`{workload}`, train.yml / by hand, pair by pair", report.spread(ratios, "", 2), str(pairs), aim],
+        ])  # fmt: skip
+        stand.forget(workload.replace("_", "-"))
+    return met
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    add_options(parser)
+    parser.add_argument("--pairs", type=int, default=3, help="runs of each (default: %(default)s)")
+    options = parser.parse_args(argv)
+    try:
+        with standing(options, GPUS) as stand:
+            return 0 if measure(stand, options.pairs) else 1
+    except (BenchError, KubeError) as error:
+        print(f"gpu_jobs: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
