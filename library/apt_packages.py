@@ -26,7 +26,9 @@ options:
     type: bool
     default: false
   may_remove:
-    description: Packages that the installation may remove.
+    description:
+      - Packages that the installation may remove, as names or patterns (V(nvidia-utils-*)).
+      - What a pattern that begins with V(!) fits stays all the same.
     type: list
     elements: str
     default: []
@@ -36,13 +38,17 @@ options:
       - Such a file says that the host is in use with its present versions.
     type: path
     default: ""
+  look_up:
+    description: In check mode, too, refuse packages that are to be installed and that no apt source has.
+    type: bool
+    default: false
   timeout:
     description: Seconds for one run of apt-get.
     type: int
     default: 600
 attributes:
   check_mode:
-    description: Reports the same plan, made from the installed packages; the index is not read.
+    description: Reports the same plan, made from the installed packages; the index is read only with O(look_up).
     support: full
   diff_mode:
     description: Shows versions and holds before and after.
@@ -69,6 +75,7 @@ steps:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
 from ansible.module_utils.trainyard.host.packages import Packages, dpkg_was_interrupted, installed
 
@@ -86,6 +93,7 @@ def main() -> None:
             "hold": {"type": "bool", "default": False},
             "may_remove": {"type": "list", "elements": "str", "default": []},
             "frozen_by": {"type": "path", "default": ""},
+            "look_up": {"type": "bool", "default": False},
             "timeout": {"type": "int", "default": 600},
         },
         supports_check_mode=True,
@@ -97,7 +105,14 @@ def main() -> None:
         frozen_by=module.params["frozen_by"] if os.path.exists(module.params["frozen_by"]) else "",
         timeout=module.params["timeout"],
     )
-    run_plan(module, lambda: packages.plan(installed(), dpkg_was_interrupted()))
+
+    def make_plan() -> Plan:
+        seen = installed()
+        if module.params["look_up"] and (missing := packages.missing(seen)):
+            packages.look_up(missing)
+        return packages.plan(seen, dpkg_was_interrupted())
+
+    run_plan(module, make_plan)
 
 
 if __name__ == "__main__":

@@ -59,6 +59,9 @@ ansible_facts:
         error:
           description: Why nobody did.
           type: str
+        on_bus:
+          description: Number of GPUs that PCI shows, whether the driver knows them or not; null where it shows none.
+          type: int
         driver:
           description: Version of the driver.
           type: str
@@ -75,7 +78,7 @@ ansible_facts:
           description: Whether the two differ, or the library says that it does not fit; new programs then find no GPU.
           type: bool
         healthy:
-          description: Whether there is no skew, and no GPU with problems.
+          description: Whether there are GPUs, none of them with problems, and no skew.
           type: bool
         gpus:
           description: One element for each GPU, by its index; what is not known is null.

@@ -23,6 +23,10 @@ options:
     description: Whether the open kernel modules are to be installed, or the proprietary ones.
     type: bool
     default: true
+  installed:
+    description: Whether the driver is there already; a module that is loaded needs no other key then.
+    type: bool
+    default: false
 attributes:
   check_mode:
     description: The same.
@@ -52,10 +56,11 @@ kernel:
   description: Release of the running kernel.
   returned: always
   type: str
-headers:
-  description: Whether the headers of that kernel are there.
+headers_lacking:
+  description: Packages of kernel headers that dkms lacks for the running kernel, the newest one, or later ones.
   returned: always
-  type: bool
+  type: list
+  elements: str
 nouveau:
   description: Whether the kernel's own driver is loaded.
   returned: always
@@ -90,10 +95,13 @@ from ansible.module_utils.trainyard.host.nvidia import observe, problems
 
 def _on_disk() -> str:
     """Version of the module that modprobe would load; nothing where there is none, or no modinfo."""
-    try:
-        return run(["modinfo", "--field=version", "nvidia"], timeout=20).stdout.strip()
-    except CommandError:
-        return ""
+    # Debian's own packages call the file by the second name.
+    for name in ("nvidia", "nvidia-current"):
+        try:
+            return run(["modinfo", "--field=version", name], timeout=20).stdout.strip()
+        except CommandError:
+            continue
+    return ""
 
 
 def main() -> None:
@@ -102,6 +110,7 @@ def main() -> None:
             "host": {"type": "str", "required": True},
             "branch": {"type": "str", "default": ""},
             "open_modules": {"type": "bool", "default": True},
+            "installed": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
@@ -109,7 +118,12 @@ def main() -> None:
     try:
         refuse(
             module.params["host"],
-            problems(seen, module.params["branch"], open_modules=module.params["open_modules"]),
+            problems(
+                seen,
+                module.params["branch"],
+                open_modules=module.params["open_modules"],
+                installed=module.params["installed"],
+            ),
         )
     except TrainyardError as error:
         fail(module, error)

@@ -67,7 +67,7 @@ options:
     description:
       - Nodes that have GPUs. Each must offer as many healthy ones as it should, and have one version of its driver.
       - Node name to C(gpus) (their number, or none for those that the driver shows), C(replicas) (pods that share one),
-        C(counted) (false where MIG gives them other names) and C(info) (what C(gpu_info) returned there).
+        C(mig_strategy) (how those that MIG has divided are offered) and C(info) (what C(gpu_info) returned there).
     type: dict
     default: {}
   trainings:

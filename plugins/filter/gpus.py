@@ -1,11 +1,22 @@
-"""Filter: what the verdict has to know of each host with GPUs."""
+"""Filters: what the verdict has to know of each host with GPUs, and what is wrong with one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-FACTS = ("gpus", "driver", "library_version", "module_version", "skew", "healthy")
+import ansible.module_utils
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+if str(PROJECT / "module_utils") not in ansible.module_utils.__path__:
+    # Ansible ships module_utils to hosts; code on the controller has to be shown where they are.
+    ansible.module_utils.__path__.append(str(PROJECT / "module_utils"))
+
+from ansible.module_utils.trainyard.gpu import offer
+
+FACTS = ("source", "error", "on_bus", "gpus", "driver", "library_version", "module_version", "skew", "healthy")
 """Of what `gpu_info` found."""
 
 
@@ -24,14 +35,29 @@ def gpu_hosts(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]) -
         found[str(known.get("kubernetes_node_name") or host)] = {
             "gpus": None if gpus is None else int(gpus),
             "replicas": int(known.get("device_plugin_replicas", 2)) if shared else 1,
-            "counted": known.get("device_plugin_mig_strategy") != "mixed",
+            "mig_strategy": str(known.get("device_plugin_mig_strategy") or "none"),
             "info": {name: info[name] for name in FACTS if name in info},
         }
     return found
+
+
+def gpu_fault(info: Mapping[str, Any], said: int | None = None) -> str:
+    """Why not all GPUs of a host are well; empty where they are. `offer.fault` says more."""
+    return offer.fault(info, None if said is None else int(said))
+
+
+def gpu_units(info: Mapping[str, Any], said: int | None, mig_strategy: str) -> int | None:
+    """What a host offers as `nvidia.com/gpu`, before several pods share one. `offer.units` says more."""
+    return offer.units(info, None if said is None else int(said), mig_strategy)
 
 
 class FilterModule:
     """What Ansible asks for."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"gpu_hosts": gpu_hosts}
+        return {
+            "gpu_hosts": gpu_hosts,
+            "gpu_fault": gpu_fault,
+            "gpu_units": gpu_units,
+            "mig_fault": offer.mig_fault,
+        }

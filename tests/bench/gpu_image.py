@@ -67,7 +67,7 @@ def assembly(cache: Path) -> Assembly:
 
 def make(log: Path) -> None:
     """Have the role make it, as a site would."""
-    wanted = {"supply": "vendors", "bundle_artefacts_wanted": [ARTEFACT], "bundle_artefacts_also": []}
+    wanted = {"supply": "vendors", "bundle_artefacts_wanted": [ARTEFACT], "bundle_artefacts_of_site": []}
     program = str(Path(sys.executable).with_name("ansible"))
     role = ["localhost", "-m", "ansible.builtin.include_role", "-a", "name=bundle"]
     timed([program, *role, "-e", json.dumps(wanted)], log, BUILD_SECONDS)

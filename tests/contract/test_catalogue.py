@@ -147,7 +147,7 @@ def test_artefacts_of_trainings_are_made_for_every_site() -> None:
         ),
         (
             {"workloads_trainings": [{"workload": "speech_gpu"}]},
-            ["image_tensorflow", "image_workloads", "image_speech"],
+            ["image_tensorflow_gpu", "image_workloads", "image_speech"],
         ),
     ],
 )
@@ -156,12 +156,12 @@ def test_what_a_site_lists_is_made_with_the_rest_of_it(variables: dict[str, Any]
     role: dict[str, Any] = {"groups": {}, "hostvars": {}}
     for file in ("vars/main.yml", "defaults/main.yml"):
         role |= loader.load_from_file(str(ROOT / "roles/bundle" / file), trusted_as_template=True)
-    found = Templar(loader=loader, variables={**role, **variables}).template(role["bundle_artefacts_also"])
+    found = Templar(loader=loader, variables={**role, **variables}).template(role["bundle_artefacts_of_site"])
     assert sorted(found) == sorted(also)
 
 
 def test_artefacts_of_the_catalogue_are_made_before_they_are_pushed() -> None:
-    # The large ones of GPUs are made where the site lists a training with some: `bundle_artefacts_also`.
+    # The large ones of GPUs are made where the site lists a training with some: `bundle_artefacts_of_site`.
     needed = {image["artefact"] for image in _images(gpus=0)}
     (play,) = read_yaml(ROOT / "playbooks/push.yml")
     (made,) = [task["vars"]["bundle_artefacts_wanted"] for task in play["tasks"] if "Make" in task["name"]]

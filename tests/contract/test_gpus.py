@@ -22,6 +22,8 @@ from trainyard.trainings import complete_all
         ("cnn_ps", "worker", "tensorflow-gpu"),
         ("mnist_ps", "worker", "tensorflow-gpu"),
         ("mnist_gpu", "chief", "tensorflow-gpu"),
+        ("speech_gpu", "chief", "tensorflow-gpu"),
+        ("speech_ps", "worker", "tensorflow-gpu"),
         ("notebook", "server", "notebook-gpu"),
         # It needs the driver's program alone, which comes with the GPU.
         ("nvidia_smi", "chief", "tensorflow"),
@@ -46,7 +48,7 @@ def test_the_image_with_cuda_is_made_where_gpus_compute(requires: bool, image: s
     role["workloads_trainings"] = [{"workload": "mnist_gpu"}]
     for file in ("vars/main.yml", "defaults/main.yml"):
         role |= loader.load_from_file(str(ROOT / "roles/bundle" / file), trusted_as_template=True)
-    found = Templar(loader=loader, variables=role).template(role["bundle_artefacts_also"])
+    found = Templar(loader=loader, variables=role).template(role["bundle_artefacts_of_site"])
     assert sorted(found) == sorted([image, "image_mnist", "image_workloads"])
 
 
@@ -72,7 +74,7 @@ def test_a_mirror_gets_what_hosts_with_gpus_need() -> None:
     for file in ("vars/main.yml", "defaults/main.yml"):
         role |= loader.load_from_file(str(ROOT / "roles/bundle" / file), trusted_as_template=True)
     found = {
-        supply: Templar(loader=loader, variables={**role, "supply": supply}).template(role["bundle_artefacts_also"])
+        supply: Templar(loader=loader, variables={**role, "supply": supply}).template(role["bundle_artefacts_of_site"])
         for supply in ("mirror", "vendors")
     }
     assert found == {"mirror": ["apt_repository_gpu", "image_nvidia_device_plugin"], "vendors": []}

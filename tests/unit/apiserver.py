@@ -21,7 +21,7 @@ KINDS = {
         "Secret",
         "Service",
     ),
-    "/apis/apps/v1": ("Deployment",),
+    "/apis/apps/v1": ("ControllerRevision", "DaemonSet", "Deployment"),
     "/apis/admissionregistration.k8s.io/v1": ("ValidatingWebhookConfiguration",),
     "/apis/batch/v1": ("Job",),
     "/apis/jobset.x-k8s.io/v1alpha2": ("JobSet",),

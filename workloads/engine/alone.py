@@ -20,6 +20,9 @@ from lib.progress import Progress
 from lib.run_folder import RunFolder
 from lib.watchdog import Watchdog
 
+LOCAL_DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
+"""TensorFlow's name of the device of a process that is alone."""
+
 
 def run(
     make_config: type[Alone], make_workload: Callable[[Any], Workload], flags: Mapping[str, Any], started: float
@@ -99,7 +102,7 @@ class _Training:
     ) -> None:
         import tensorflow as tf
 
-        from engine.state import LOCAL_DEVICE, State
+        from engine.state import State
 
         self._tf, self._workload, self._config = tf, workload, workload.config
         self._log, self._watchdog, self._preemption, self._folder = log, watchdog, preemption, folder

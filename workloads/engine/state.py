@@ -18,10 +18,6 @@ from lib.data_digest import digest
 from lib.errors import DivergedError, VolumeError
 from lib.run_folder import RunFolder
 
-CHIEF_DEVICE = "/job:chief/replica:0/task:0/device:CPU:0"
-LOCAL_DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
-"""TensorFlow's names of the device that reads and writes files: of a chief, and of a process that is alone."""
-
 
 class State:
     """Everything that a checkpoint holds.
@@ -29,7 +25,7 @@ class State:
     :param strategy: places the variables.
     :param lanes: number of calls that may be under way at once.
     :param folder: the run's, held by this chief.
-    :param io_device: TensorFlow's name of the device that reads and writes files; empty for the chief's own.
+    :param io_device: TensorFlow's name of the device that reads and writes files, which is this process's.
     :raises InputError: the folder's checkpoints are of something else, or a file of the data cannot be read.
     """
 
@@ -39,11 +35,11 @@ class State:
         strategy: tf.distribute.Strategy,
         lanes: int,
         folder: RunFolder,
-        io_device: str = "",
+        io_device: str,
     ) -> None:
         config = workload.config
         self._data, self._score_of = workload.data, workload.score
-        self._folder, self._io_device = folder, io_device or CHIEF_DEVICE
+        self._folder, self._io_device = folder, io_device
         with strategy.scope():
             self._model = workload.model()
             adam = Adam(self._model.parameters(), strategy, config.learning_rate, config.decay_steps)

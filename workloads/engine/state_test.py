@@ -188,14 +188,12 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path):
         Small(inputs=17).checkpoint(tmp_path).restore()
 
 
-def test_another_data_set_of_the_same_size_is_refused_by_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(state, "CHIEF_DEVICE", "/job:localhost")
-
+def test_another_data_set_of_the_same_size_is_refused_by_name(tmp_path):
     def live(data_dir):
         folder = RunFolder(tmp_path / "run", "one", print)
         try:
             one = mnist_ps.workload(mnist_ps.Config(data_dir=data_dir))
-            state.State(one, tf.distribute.get_strategy(), 1, folder).save(0)
+            state.State(one, tf.distribute.get_strategy(), 1, folder, "/job:localhost").save(0)
         finally:
             folder.release()
 
@@ -205,3 +203,14 @@ def test_another_data_set_of_the_same_size_is_refused_by_name(tmp_path, monkeypa
     images.write_bytes(images.read_bytes()[:-1] + b"\1")
     with pytest.raises(InputError, match=r"checkpoints with data [0-9a-f]{16}, and [0-9a-f]{16} is asked for"):
         live(tmp_path / "other")
+
+
+def test_the_device_that_is_named_writes_the_files(tmp_path):
+    # A chief names its own: a ps has no volume, and sees nothing of the chief's where it runs on another node.
+    folder = RunFolder(tmp_path / "run", "one", print)
+    one = mnist_ps.workload(mnist_ps.Config(data_dir=idx_files.write(tmp_path / "data")))
+    try:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="nowhere"):
+            state.State(one, tf.distribute.get_strategy(), 1, folder, "/job:nowhere").save(0)
+    finally:
+        folder.release()

@@ -28,6 +28,8 @@ from lib.progress import Progress
 from lib.run_folder import RunFolder
 from lib.watchdog import Watchdog
 
+CHIEF_DEVICE = "/job:chief/replica:0/task:0/device:CPU:0"
+"""TensorFlow's name of a chief's device, which writes all files: a ps has no volume."""
 _LOOK_SECONDS = 0.2
 """Between two looks at whether the process was asked to end, while no call ends."""
 _KEPT: list[_Training] = []
@@ -100,7 +102,7 @@ class _Training:
         self._log, self._watchdog, self._preemption, self._folder = log, watchdog, preemption, folder
         strategy, self._coordinator = _connect(cluster)
         self._lanes = CALLS_PER_WORKER * len(cluster.addresses["worker"])
-        self._state = State(workload, strategy, self._lanes, folder)
+        self._state = State(workload, strategy, self._lanes, folder, CHIEF_DEVICE)
         self.bytes_held = self._state.bytes_held
         self._repeated = 0
         self._judge = Judge(workload.config.patience, self._state, folder, log, watchdog, preemption)

@@ -87,7 +87,7 @@ class Chief:
 def chief(tmp_path, monkeypatch):
     monkeypatch.setattr(train, "_connect", lambda _: (tf.distribute.get_strategy(), Coordinator()))
     monkeypatch.setattr(train, "_KEPT", [])
-    monkeypatch.setattr(state, "CHIEF_DEVICE", "/job:localhost")
+    monkeypatch.setattr(train, "CHIEF_DEVICE", "/job:localhost")
     return Chief(tmp_path / "run")
 
 

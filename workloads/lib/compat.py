@@ -99,6 +99,17 @@ def old_driver(cuda: str, driver: str) -> str | None:
     return f"driver {driver} is too old for CUDA {cuda.partition('.')[0]}, which needs {floor} or newer."
 
 
+def young_gpu(cuda: str, compute_capability: str) -> str | None:
+    """Why a GPU is too new for CUDA's libraries, as a sentence; None if it is not, or one of both is not known.
+
+    By NVIDIA's guides compiled code runs on GPUs of the same first number; TensorFlow's own is kept as PTX, too.
+    """
+    known = [most for first, most in table.typed("newest_gpu").items() if table.number(cuda) >= table.number(first)]
+    if not known or table.number(compute_capability)[:1] <= table.number(known[-1]):
+        return None
+    return f"CUDA {cuda} has no code for a GPU of {compute_capability}: its newest are those of {known[-1]}.x."
+
+
 def _check_words(wanted: Combination) -> None:
     """Words of a fixed list, and versions that are versions; what is neither has no neighbours."""
     for name, known in (("strategy", STRATEGIES), ("loop", LOOPS), ("keras", KERAS)):
@@ -174,7 +185,7 @@ def _old_driver(wanted: Combination) -> str | None:
 
 
 def _unknown_gpu(wanted: Combination) -> str | None:
-    """A GPU that TensorFlow's wheels have no kernels for, or that the driver no longer drives."""
+    """A GPU that TensorFlow's wheels or CUDA's libraries have no kernels for, or that the driver no longer drives."""
     if wanted.compute_capability == NOT_ASKED:
         return None
     capability = table.number(wanted.compute_capability)
@@ -183,6 +194,8 @@ def _unknown_gpu(wanted: Combination) -> str | None:
         if capability < table.number(oldest):
             gpu = f"a GPU of {wanted.compute_capability}, below {oldest}"
             return f"tensorflow {wanted.tensorflow} has no kernels for {gpu}."
+    if why := young_gpu(wanted.cuda, wanted.compute_capability):
+        return why
     for driver, oldest in table.typed("driver_drops").items():
         if wanted.driver and table.number(wanted.driver) >= table.number(driver) and capability < table.number(oldest):
             return f"driver {wanted.driver} does not drive a GPU of {wanted.compute_capability}, below {oldest}."
@@ -210,7 +223,9 @@ def _choices(name: str, value: str) -> list[str]:
             (word for word in words if word != value), key=lambda word: abs(words.index(word) - words.index(value))
         )
     known = {text for text in table.column(name) if text != value}
-    return sorted(known, key=lambda text: (_distance(text, value), tuple(-part for part in table.number(text))))
+    near = sorted(known, key=lambda text: (_distance(text, value), tuple(-part for part in table.number(text))))
+    # Newer than those of TensorFlow's wheels, which are what its makers have tried: only where none of these does.
+    return near + [text for text in table.typed("newest_gpu") if name == "cuda" and text not in (*known, value)]
 
 
 def _distance(one: str, other: str) -> table.Version:

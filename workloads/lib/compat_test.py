@@ -61,6 +61,12 @@ def test_an_impossible_combination_names_the_nearest(strategy, loop, keras, word
         ({"tensorflow": "2.21.0", "nccl": "2.19.3"}, "do not run on nccl 2.19.3", {"nccl": "2.27.7"}),
         ({"driver": "470.256.02"}, "driver 470.256.02 is too old for CUDA 12", {"driver": "525.60.13"}),
         ({"compute_capability": "5.2", "tensorflow": "2.17.0"}, "no kernels for a GPU of 5.2", {"tensorflow": "2.16"}),
+        (
+            {"compute_capability": "12.0", "cuda": "12.5.82"},
+            "CUDA 12.5.82 has no code for a GPU of 12.0",
+            {"cuda": "12.8"},
+        ),
+        ({"compute_capability": "10.3", "cuda": "12.3"}, "no code for a GPU of 10.3", {"cuda": "12.8"}),
         ({"compute_capability": "7.0", "driver": "590.44.01"}, "does not drive a GPU of 7.0", {"driver": "580.65.06"}),
     ],
 )
@@ -122,6 +128,11 @@ def test_as_few_columns_as_possible_are_changed(spoiled, fewest):
     assert reason(replace(asked, **changes)) is None
     one_less = [replace(asked, **{name: value}) for name, value in asdict(replace(asked, **changes)).items()]
     assert all(reason(each) for each in one_less)
+
+
+@pytest.mark.parametrize(("cuda", "gpu"), [("12.5", "9.0"), ("12.8.1", "12.0"), ("12.9", "10.3"), ("", "12.0")])
+def test_a_gpu_that_its_cuda_knows_is_taken(cuda, gpu):
+    check(replace(OURS, cuda=cuda, compute_capability=gpu))
 
 
 def test_the_gpu_itself_is_never_changed():

@@ -10,6 +10,9 @@ BANDS = 40
 _WINDOW, _HOP, _FFT = 400, 160, 512
 """Samples: 25 ms, 10 ms, and what the first is filled up to."""
 _LOWEST, _HIGHEST = 60.0, 7600.0
+_FLOOR = 10 ** (-50 / 20)
+"""What is 50 dB below the loudest counts as silence: how silent a pause is depends on room and device, and the
+logarithm of a pause without any noise would outweigh all that is said."""
 _SILENCE = 1e-6
 """Keeps the logarithm of nothing finite; a sample has at most 1.0."""
 
@@ -28,7 +31,8 @@ def log_mel(samples: tf.Tensor) -> tf.Tensor:
     """
     waves = tf.signal.stft(tf.cast(samples, tf.float32) / 32768.0, _WINDOW, _HOP, _FFT)
     bands = tf.signal.linear_to_mel_weight_matrix(BANDS, _FFT // 2 + 1, wav.RATE, _LOWEST, _HIGHEST)
-    energies = tf.math.log(tf.matmul(tf.abs(waves), bands) + _SILENCE)
+    magnitudes = tf.matmul(tf.abs(waves), bands)
+    energies = tf.math.log(magnitudes + _FLOOR * tf.reduce_max(magnitudes) + _SILENCE)
     mean, variance = tf.nn.moments(energies, axes=[0])
     return (energies - mean) / tf.sqrt(variance + 1e-3)
 

@@ -35,6 +35,14 @@ def test_loudness_does_not_count():
     assert np.abs(loud.mean(axis=0)).max() < 1e-3
 
 
+def test_how_silent_a_pause_is_does_not_count():
+    random = np.random.default_rng(0)
+    speech = random.normal(0, 3000, wav.RATE) * np.repeat([0.0, 1.0, 0.0, 0.3], wav.RATE // 4)
+    one, other = (log_mel.log_mel(np.int16(speech + random.normal(0, noise, wav.RATE))).numpy() for noise in (0, 4))
+    assert np.abs(one - other).mean() < 0.05
+    assert np.isfinite(log_mel.log_mel(np.zeros(wav.RATE, np.int16)).numpy()).all()
+
+
 def test_a_file_gives_what_its_samples_give(tmp_path):
     samples = tone(440).tolist()
     path = tmp_path / "a.wav"

@@ -42,7 +42,7 @@ def read(lists: Sequence[Sequence[Path]], refused: Callable[[Recording], str] = 
             if isinstance(found, Recording):
                 known[manifest].append(found)
             else:
-                faults.append(f"{manifest.name}{found}")
+                faults.append(f"{manifest}{found}")
     if faults:
         more = [f"and {len(faults) - SHOWN} more"] if len(faults) > SHOWN else []
         raise InputError(
@@ -53,7 +53,7 @@ def read(lists: Sequence[Sequence[Path]], refused: Callable[[Recording], str] = 
 
 
 def _read(manifest: Path, refused: Callable[[Recording], str]) -> Iterator[Recording | str]:
-    """Each line as a recording, or what is wrong with it, to be put behind the manifest's name."""
+    """Each line as a recording, or what is wrong with it, to be put behind the manifest's path."""
     try:
         with manifest.open(encoding="utf-8", newline="") as stream:
             lines = csv.DictReader(stream)

@@ -27,7 +27,8 @@ def test_everything_that_is_wrong_is_named_at_once(tmp_path):
     manifest.write_text("\n".join(lines) + "\n", encoding="utf-8")
     bare = tmp_path / "bare.csv"
     bare.write_text("wav_filename,text\n", encoding="utf-8")
-    empty = tmp_path / "empty.csv"
+    empty = tmp_path / "two/train.csv"
+    empty.parent.mkdir()
     empty.write_text(",".join(manifests.COLUMNS) + "\n", encoding="utf-8")
     with pytest.raises(InputError) as error:
         manifests.read([[manifest], [bare, empty], [tmp_path / "none.csv"]])
@@ -39,7 +40,7 @@ def test_everything_that_is_wrong_is_named_at_once(tmp_path):
         "train.csv line 5: there is no transcript",
         "train.csv line 6: train-4.wav has 7724 bytes, not 17",
         "bare.csv has no column transcript, wav_filesize",
-        "empty.csv names no recording",
+        "two/train.csv names no recording",
         "none.csv cannot be read (No such file or directory)",
     ):
         assert fault in message

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import platform
 import re
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 DRIVER = Path("/proc/driver/nvidia/version")
 """The node's, in every container of it; missing where no kernel module is loaded."""
 VERSION = re.compile(r"Kernel Module(?: for \S+)?\s+(\d[\d.]+)")
+
+
+def installed(package: str) -> str:
+    """Version of a package of this environment; empty where it is not there."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def versions(tf: Any) -> dict[str, str]:
@@ -21,7 +30,11 @@ def versions(tf: Any) -> dict[str, str]:
     build = tf.sysconfig.get_build_info()
     if not build.get("is_cuda_build"):
         return found
-    found |= {"cuda": str(build["cuda_version"]), "cudnn": str(build["cudnn_version"])}
+    # TensorFlow says what it was built with; an image may have newer libraries, for younger GPUs.
+    found |= {
+        "cuda": installed("nvidia-cuda-runtime-cu12") or str(build["cuda_version"]),
+        "cudnn": installed("nvidia-cudnn-cu12") or str(build["cudnn_version"]),
+    }
     if DRIVER.is_file() and (match := VERSION.search(DRIVER.read_text(encoding="utf-8"))):
         found["driver"] = match[1]
     capabilities = [

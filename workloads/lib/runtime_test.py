@@ -47,6 +47,16 @@ def test_an_image_with_cuda_has_the_weakest_gpu_and_the_driver(driver):
     check(Combination("single", "custom", "none", **found))
 
 
+def test_libraries_that_the_image_has_count_and_not_those_of_the_build(driver, monkeypatch):
+    monkeypatch.setattr(runtime.metadata, "version", {"nvidia-cuda-runtime-cu12": "12.9.79"}.__getitem__)
+    monkeypatch.setattr(runtime.metadata, "PackageNotFoundError", KeyError)
+    found = runtime.versions(tensorflow((12, 0), **WITH_CUDA))
+    assert (found["cuda"], found["cudnn"]) == ("12.9.79", "9")
+    check(Combination("single", "custom", "none", **found))
+    with pytest.raises(InputError, match=r"CUDA 12\.5\.1 has no code for a GPU of 12\.0"):
+        check(Combination("single", "custom", "none", **{**found, "cuda": "12.5.1"}))
+
+
 def test_a_node_without_a_driver_is_no_obstacle_here(driver):
     assert "driver" not in runtime.versions(tensorflow(**WITH_CUDA))
 

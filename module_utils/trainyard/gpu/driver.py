@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+from ..host.nvidia import gpus_on_bus
+
 ROOT = Path("/")
 LIBRARY = "libnvidia-ml.so.1"
 FOLDERS = ("usr/lib/x86_64-linux-gnu", "usr/lib64", "usr/lib")
@@ -27,6 +29,11 @@ def module_version() -> str | None:
         if found:
             return found[1]
     return None
+
+
+def on_bus() -> int | None:
+    """GPUs that PCI shows; None where it shows none, which does not say that there are none."""
+    return len(gpus_on_bus(ROOT)) or None
 
 
 def library_version() -> str | None:

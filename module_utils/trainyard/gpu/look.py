@@ -27,6 +27,7 @@ def look(binding: Path | None) -> Inventory:
     # A library that does not fit its module is no better through the program, which uses it as well.
     if inventory.source == "none" and not inventory.mismatch:
         inventory = _ask_program(inventory)
+    inventory = replace(inventory, on_bus=driver.on_bus())
     return inventory.with_versions(driver.module_version(), driver.library_version()).with_xids(_xids())
 
 

@@ -81,6 +81,7 @@ class Inventory:
     :param driver: version that whoever was asked reports, `cuda` the newest CUDA that it knows.
     :param module_version: version of the loaded kernel module, `library_version` that of the library on the disk.
     :param mismatch: the library itself says that it does not fit the module.
+    :param on_bus: GPUs that are seen by PCI; None where none is, as on a host that has no such bus.
     """
 
     source: str
@@ -91,6 +92,7 @@ class Inventory:
     library_version: str | None = None
     mismatch: bool = False
     error: str | None = None
+    on_bus: int | None = None
 
     @property
     def skew(self) -> bool:
@@ -113,7 +115,8 @@ class Inventory:
     def facts(self) -> dict[str, Any]:
         """What the module returns."""
         facts = {**asdict(self), "gpus": [gpu.facts() for gpu in self.gpus], "skew": self.skew}
-        return {**facts, "healthy": not self.skew and all(not gpu.problems for gpu in self.gpus)}
+        well = bool(self.gpus) and not self.skew and all(not gpu.problems for gpu in self.gpus)
+        return {**facts, "healthy": well}
 
 
 def same_bus(one: str, other: str) -> bool:

@@ -55,6 +55,9 @@ def read(nvml: Any) -> Inventory:
         cuda = nvml.nvmlSystemGetCudaDriverVersion_v2()
         gpus = tuple(_gpu(nvml, index) for index in range(nvml.nvmlDeviceGetCount()))
         return Inventory("nvml", nvml.nvmlSystemGetDriverVersion(), f"{cuda // 1000}.{cuda % 1000 // 10}", gpus)
+    except nvml.NVMLError as error:
+        # One that starts and then says no more, as while the driver is being unloaded: the program is asked.
+        return Inventory("none", error=str(error))
     finally:
         nvml.nvmlShutdown()
 

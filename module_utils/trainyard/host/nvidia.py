@@ -15,6 +15,12 @@ VENDOR = "0x10de"
 DISPLAY = ("0x0300", "0x0302")
 """PCI classes of a GPU with and without a display; other functions of the card are its sound and its USB."""
 
+FLAVOUR = re.compile(r"^\d[^-]*-(\d[^-]*-)?")
+"""What a kernel's release has before its flavour: 6.1.0-28-amd64, 6.12.41+deb13-cloud-amd64, 6.8.0-45-generic."""
+
+GIVEN_AWAY = "vfio-pci"
+"""Kernel driver of a device that belongs to a virtual machine."""
+
 SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 ENROLLED = "sys/firmware/efi/efivars/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23"
 KEYS = ("var/lib/dkms/mok.pub", "var/lib/shim-signed/mok/MOK.der")
@@ -68,7 +74,7 @@ class NvidiaHost:
 
     :param gpus: identifiers of the GPUs' PCI devices.
     :param kernel: release of the running kernel.
-    :param headers: whether modules can be built for it.
+    :param headers_lacking: packages of kernel headers without which dkms builds nothing for this boot or a later one.
     :param nouveau: whether the kernel's own driver is loaded.
     :param loaded: version of NVIDIA's kernel module that is loaded; empty for none.
     :param secure_boot: whether the kernel takes signed modules alone.
@@ -77,7 +83,7 @@ class NvidiaHost:
 
     gpus: Sequence[int]
     kernel: str
-    headers: bool
+    headers_lacking: Sequence[str]
     nouveau: bool
     loaded: str
     secure_boot: bool
@@ -92,24 +98,51 @@ def observe(kernel: str, root: Path = Path("/")) -> NvidiaHost:
 
     :param kernel: release, as `os.uname` gives it.
     """
-    devices = sorted(root.glob("sys/bus/pci/devices/*"))
-    gpus = [
-        int(_text(device / "device"), 16)
-        for device in devices
-        if _text(device / "vendor") == VENDOR and _text(device / "class").startswith(DISPLAY)
-    ]
     keys = [key for path in KEYS if (key := _bytes(root / path))]
     enrolled = _bytes(root / ENROLLED)
     return NvidiaHost(
-        gpus=gpus,
+        gpus=gpus_on_bus(root),
         kernel=kernel,
-        headers=(root / "lib/modules" / kernel / "build").exists(),
+        headers_lacking=headers_lacking(kernel, root),
         nouveau=(root / "sys/module/nouveau").is_dir(),
         loaded=_text(root / "sys/module/nvidia/version"),
         # Four bytes of attributes, then the value.
         secure_boot=_bytes(root / SECURE_BOOT)[4:5] == b"\x01",
         key_enrolled=any(key in enrolled for key in keys),
     )
+
+
+def gpus_on_bus(root: Path = Path("/")) -> list[int]:
+    """PCI device identifiers of the host's GPUs, without those that it has given to virtual machines."""
+    return [
+        int(_text(device / "device"), 16)
+        for device in sorted(root.glob("sys/bus/pci/devices/*"))
+        if _text(device / "vendor") == VENDOR
+        and _text(device / "class").startswith(DISPLAY)
+        and (device / "driver").resolve().name != GIVEN_AWAY
+    ]
+
+
+def headers_lacking(kernel: str, root: Path = Path("/")) -> list[str]:
+    """Packages of kernel headers to install: those of the running kernel, of the newest one installed, which the
+    next boot takes, and the package that brings those of each later one, where its like brings the kernels.
+
+    :param kernel: release of the running one.
+    """
+    modules = root / "lib/modules"
+    installed = [path.name for path in modules.glob("*") if (root / "boot" / f"vmlinuz-{path.name}").exists()]
+    newest = max(installed, key=_release, default=kernel)
+    lacking = [each for each in dict.fromkeys((kernel, newest)) if not (modules / each / "build").exists()]
+    flavour = FLAVOUR.sub("", kernel)
+    known = root / "var/lib/dpkg/info"
+    if (known / f"linux-image-{flavour}.list").exists() and not (known / f"linux-headers-{flavour}.list").exists():
+        lacking.append(flavour)
+    return [f"linux-headers-{each}" for each in lacking]
+
+
+def _release(name: str) -> list[tuple[int, str]]:
+    """Key by which 6.12.9 is older than 6.12.10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.findall(r"\d+|\D+", name)]
 
 
 def architecture(gpu: int) -> Architecture | None:
@@ -123,15 +156,16 @@ def architecture(gpu: int) -> Architecture | None:
     return None
 
 
-def problems(host: NvidiaHost, branch: str, *, open_modules: bool) -> list[str]:
+def problems(host: NvidiaHost, branch: str, *, open_modules: bool, installed: bool = False) -> list[str]:
     """Why the driver cannot be installed, each with its remedy; empty if it can.
 
     :param branch: of the driver, "580"; empty where the distribution chooses it.
+    :param installed: it is there already. One that the kernel has loaded was signed by whomever it trusts.
     """
     if not host.gpus:
         return ["it has no NVIDIA GPU (PCI vendor 10de). Take it out of gpu_nodes, or put the GPU in."]
     found = list(dict.fromkeys(_gpu_problems(host.gpus, branch, open_modules)))
-    if host.secure_boot and not host.key_enrolled:
+    if host.secure_boot and not host.key_enrolled and not (installed and host.loaded):
         found.append(
             "secure boot is on, and the machine does not know the key with which dkms signs the driver's modules. "
             "Enrol it (`mokutil --import /var/lib/dkms/mok.pub`, made by `dkms generate_mok`, then boot at the "

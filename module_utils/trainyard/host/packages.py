@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import glob
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,19 +11,18 @@ from typing import Any
 
 from ..core.command import run
 from ..core.errors import CommandError, TrainyardError
-from ..core.files import digest_of, write
+from ..core.files import write
 from ..core.plan import Plan, Step
 from ..core.waiter import wait_until
+from .apt_index import STAMP, digest_of_sources, index_is_current
 
 QUERY_TIMEOUT = 60.0
 LOCK_TIMEOUT = 180
 """Seconds to wait for another apt: a host that has just booted updates its index by itself."""
 
-SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources")
 LOCKED = "Could not get lock"
 """apt's words for another apt at work."""
 
-STAMP = "/var/cache/trainyard/apt_index.sha256"
 TORN = "H"
 """Second letter of dpkg's status abbreviation (dpkg-query(1)) of a package that was cut off while it was unpacked."""
 
@@ -59,7 +57,8 @@ class Packages:
 
     :param wanted: name -> version pattern (`2.3.4-*`), or an empty string for any version.
     :param hold: hold the wanted packages at their versions.
-    :param may_remove: packages that an installation may remove; any other removal is refused.
+    :param may_remove: packages that an installation may remove, as names or patterns; of these, what a pattern that
+        begins with `!` fits is kept. Any other removal is refused.
     :param frozen_by: a file that says that the host is in use: no installed package may get another version; or empty.
     :param timeout: seconds for one run of apt-get.
     """
@@ -165,18 +164,10 @@ class Packages:
 
         :raises TrainyardError: a version is not in the index, or the installation would remove other packages.
         """
-        fresh, failure = False, ""
-        if not index_is_current() or self.not_in(available(names), names):
-            fresh, failure = True, self.refresh()
-            lacking = self.not_in(available(names), names)
-            if lacking:
-                raise TrainyardError(
-                    f"Not in the package index: {'; '.join(lacking)}. {failure}".strip(),
-                    remedy="Check that the apt sources (base_apt_sources) answer and hold the wanted versions.",
-                )
+        fresh = self.look_up(names)
         words = [f"{name}={self.wanted[name]}" if self.wanted[name] else name for name in names]
         removed = removals(run([*APT, "--simulate", "install", *words], timeout=self.timeout, env=ENVIRONMENT).stdout)
-        refused = [name for name in removed if name not in self.may_remove]
+        refused = [name for name in removed if not self._may_go(name)]
         if refused:
             raise TrainyardError(
                 f"Installing {', '.join(words)} would remove {', '.join(refused)}.",
@@ -191,6 +182,31 @@ class Packages:
             self.refresh()
             run([*APT, "install", *words], timeout=self.timeout, env=ENVIRONMENT)
 
+    def look_up(self, names: Sequence[str]) -> bool:
+        """Refuse packages that no source has; the index is read again where it is old, or lacks one.
+
+        :returns: whether it was read again.
+        :raises TrainyardError: a version is not in the index.
+        """
+        if index_is_current() and not self.not_in(available(names), names):
+            return False
+        failure = self.refresh()
+        if lacking := self.not_in(available(names), names):
+            raise TrainyardError(
+                f"Not in the package index: {'; '.join(lacking)}. {failure}".strip(),
+                remedy="Check that the apt sources (base_apt_sources) answer and hold the wanted versions.",
+            )
+        return True
+
+    def missing(self, seen: Mapping[str, Seen]) -> list[str]:
+        """The wanted packages that are not there, or not at their versions."""
+        return [name for name in self.wanted if not self._is_there(name, seen)]
+
+    def _may_go(self, name: str) -> bool:
+        kept = [pattern[1:] for pattern in self.may_remove if pattern.startswith("!")]
+        may_go = [pattern for pattern in self.may_remove if not pattern.startswith("!")]
+        return _fits(name, may_go) and not _fits(name, kept)
+
     def not_in(self, known: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[str]:
         """The wanted packages that the index lacks, each with the versions that it has."""
         lacking = []
@@ -199,6 +215,10 @@ class Packages:
             if not any(fnmatch.fnmatchcase(version, pattern) for version in known.get(name, ())):
                 lacking.append(f"{name} {self.wanted[name]} (there: {', '.join(known.get(name, ())) or 'none'})")
         return lacking
+
+
+def _fits(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def installed() -> dict[str, Seen]:
@@ -222,24 +242,6 @@ def available(names: Sequence[str]) -> dict[str, list[str]]:
 def removals(simulation: str) -> list[str]:
     """The packages that a simulated run of apt-get would remove."""
     return [line.split()[1] for line in simulation.splitlines() if line.startswith(("Remv ", "Purg "))]
-
-
-def digest_of_sources() -> str:
-    """Digest of all apt sources as they are now."""
-    texts = {}
-    for pattern in SOURCES:
-        for path in glob.glob(pattern):
-            with open(path, encoding="utf-8", errors="surrogateescape") as stream:
-                texts[path] = stream.read()
-    return digest_of(texts)
-
-
-def index_is_current() -> bool:
-    """Whether the index was read completely since the sources were changed last, and is still there."""
-    if not os.path.exists(STAMP) or not glob.glob("/var/lib/apt/lists/*Release"):
-        return False
-    with open(STAMP, encoding="utf-8") as stream:
-        return stream.read() == digest_of_sources()
 
 
 def dpkg_was_interrupted() -> bool:

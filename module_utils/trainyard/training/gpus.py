@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..kube.api import Api, Object
+from ..kube.gpu_offer import offered
 from .model import Role, Training
 from .names import GPU, NAME_LABEL
 from .places import place_of, pod_state
@@ -36,13 +37,6 @@ class Holder:
     def __str__(self) -> str:
         count = f" ({self.gpus})" if self.gpus > 1 else ""
         return f"{self.pod}{count}" + (", unhealthy" if self.unhealthy else "")
-
-
-def offered(node: Object) -> tuple[int, int]:
-    """GPUs of a node, healthy or not, and those that pods can have."""
-    status = node.get("status") or {}
-    capacity, allocatable = (int((status.get(what) or {}).get(GPU, 0)) for what in ("capacity", "allocatable"))
-    return capacity, allocatable
 
 
 def has_gpus(node: Object) -> bool:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from ..kube.api import Object
-from ..training.gpus import offered
+from ..kube.gpu_offer import offered
 from .gpus import gpu_checks
 from .images import image_version, images_locked
 from .reading import Observation, Unread

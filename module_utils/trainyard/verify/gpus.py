@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..gpu import offer
 from ..kube.api import Object
-from ..training.gpus import offered
+from ..kube.gpu_offer import offered
 from .verdict import FAIL, PASS, UNKNOWN, Check
 
 CHANGE = "playbooks/gpu_driver.yml"
@@ -18,15 +19,15 @@ RECOVER = "playbooks/gpu_recover.yml"
 class GpuNode:
     """A node of the group `gpu_nodes`.
 
-    :param gpus: number that the inventory says; None where it is what the driver shows.
+    :param gpus: number that the inventory says; None where it is what PCI bus and driver show.
     :param replicas: pods that take turns on one.
-    :param counted: false where MIG offers its GPUs under the names of profiles.
+    :param mig_strategy: how GPUs that MIG has divided are offered, `none`, `single` or `mixed`.
     :param info: what `gpu_info` found on the host; empty where the host was not asked.
     """
 
     gpus: int | None = None
     replicas: int = 1
-    counted: bool = True
+    mig_strategy: str = "none"
     info: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -38,11 +39,20 @@ class GpuNode:
         return bool(self.info.get("skew"))
 
     @property
+    def silence(self) -> str:
+        """Why its driver shows no GPU, though it was asked; else empty."""
+        return offer.silence(self.info) if self.asked else ""
+
+    @property
+    def expected(self) -> int | None:
+        """GPUs of the host; None where nobody knows."""
+        return offer.expected(self.info, self.gpus)
+
+    @property
     def wanted(self) -> int | None:
         """What the node has to offer; None where nobody knows."""
-        if self.gpus is None and not self.asked:
-            return None
-        return (len(self.info["gpus"]) if self.gpus is None else self.gpus) * self.replicas
+        units = offer.units(self.info, self.gpus, self.mig_strategy)
+        return None if units is None else units * self.replicas
 
 
 def gpu_checks(gpus: Mapping[str, Mapping[str, Any]], nodes: Sequence[Object]) -> list[Check]:
@@ -65,9 +75,10 @@ def gpu_drivers(wanted: Mapping[str, GpuNode]) -> Check:
         for name, each in wanted.items()
         if each.skew
     ]
+    dead = [f"the driver of {name} {each.silence}" for name, each in wanted.items() if each.silence]
     silent = [f"the driver of {name} was not asked" for name, each in wanted.items() if not each.asked]
-    if skewed or silent:
-        return Check("gpu_drivers", FAIL if skewed else UNKNOWN, "; ".join(skewed + silent))
+    if skewed or dead or silent:
+        return Check("gpu_drivers", FAIL if skewed or dead else UNKNOWN, "; ".join(skewed + dead + silent))
     versions = sorted({str(each.info.get("driver")) for each in wanted.values()})
     return Check("gpu_drivers", PASS, f"driver {', '.join(versions)} on {len(wanted)} nodes")
 
@@ -80,10 +91,11 @@ def gpus_offered(wanted: Mapping[str, GpuNode], offers: Mapping[str, tuple[int, 
         if each.skew:
             # Its driver shows none, and it offers none; `gpu_drivers` says so.
             continue
-        if each.gpus is not None and each.asked and len(each.info["gpus"]) != each.gpus:
-            wrong.append(f"the driver of {name} shows {len(each.info['gpus'])} GPUs, the inventory says {each.gpus}")
-        elif not each.counted:
-            continue
+        if each.asked and not each.silence and len(each.info["gpus"]) != each.expected:
+            who = "the PCI bus" if each.gpus is None else "the inventory"
+            wrong.append(f"the driver of {name} shows {len(each.info['gpus'])} GPUs, {who} says {each.expected}")
+        elif why := offer.mig_fault(each.info, each.mig_strategy):
+            wrong.append(f"{name} {why}")
         elif each.wanted is None:
             silent.append(f"nobody knows how many GPUs {name} has")
         elif capacity != each.wanted:
@@ -95,12 +107,16 @@ def gpus_offered(wanted: Mapping[str, GpuNode], offers: Mapping[str, tuple[int, 
 
 
 def gpus_healthy(wanted: Mapping[str, GpuNode], offers: Mapping[str, tuple[int, int]]) -> Check:
-    """No GPU is unhealthy, by the device plugin and by the driver."""
-    wrong = []
+    """No GPU is unhealthy, by the device plugin and by the driver; `gpu_drivers` names a driver that shows none."""
+    wrong, silent = [], []
     for name, each in wanted.items():
         capacity, allocatable = offers.get(name, (0, 0))
         if allocatable < capacity and not each.skew:
-            wrong.append(f"{name} has {capacity - allocatable} unhealthy of {capacity}: mend it, then {RECOVER}")
+            wrong.append(f"{name} has {capacity - allocatable} unhealthy of {capacity}: repair it, then run {RECOVER}")
+        elif each.silence or not (each.asked or capacity):
+            silent.append(f"nobody knows how the GPUs of {name} are")
         elif each.asked and not each.info.get("healthy", True) and not each.skew:
             wrong.append(f"the driver of {name} reports a fault (nvidia-smi -q on the host)")
-    return Check("gpus_healthy", FAIL if wrong else PASS, "; ".join(wrong) or "all GPUs are healthy")
+    if wrong or silent:
+        return Check("gpus_healthy", FAIL if wrong else UNKNOWN, "; ".join(wrong + silent))
+    return Check("gpus_healthy", PASS, "all GPUs are healthy")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from ansible.module_utils.trainyard.gpu import driver, metrics
+from ansible.module_utils.trainyard.gpu import driver, metrics, nvml
 from ansible.module_utils.trainyard.gpu.model import Gpu, Inventory, same_bus
 
 OPEN = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build  (builder)\nGCC version:\n"
@@ -54,7 +56,13 @@ def test_the_library_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 )
 def test_skew(module: str | None, library: str | None, mismatch: bool, skew: bool) -> None:
     facts = Inventory("none", mismatch=mismatch).with_versions(module, library).facts()
-    assert (facts["skew"], facts["healthy"]) == (skew, not skew)
+    assert (facts["skew"], facts["healthy"]) == (skew, False), "no GPU is no healthy one"
+
+
+@pytest.mark.parametrize(("lost", "skewed"), [(False, False), (True, False), (False, True)])
+def test_healthy_are_gpus_that_work(lost: bool, skewed: bool) -> None:
+    facts = Inventory("nvml", gpus=(GPU, replace(GPU, lost=lost)), mismatch=skewed).facts()
+    assert facts["healthy"] == (not (lost or skewed))
 
 
 def test_an_answer_means_that_library_and_module_agree() -> None:
@@ -105,3 +113,16 @@ def test_the_text_for_prometheus() -> None:
         f"DCGM_FI_DEV_XID_ERRORS{{{labels}}} 79",
     ]
     assert metrics.series(text) == [line.rpartition(" ")[0] for line in text.splitlines()[2::3]]
+
+
+def test_a_library_that_starts_and_then_fails_is_no_answer() -> None:
+    class Failed(Exception):
+        value = 999
+
+    def fail() -> int:
+        raise Failed("Unknown Error")
+
+    library = SimpleNamespace(NVMLError=Failed, nvmlInit=lambda: None, nvmlShutdown=lambda: None)
+    library.nvmlSystemGetCudaDriverVersion_v2 = fail
+    found = nvml.read(library)
+    assert (found.source, found.error, found.mismatch) == ("none", "Unknown Error", False)

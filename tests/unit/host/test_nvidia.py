@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from ansible.module_utils.trainyard.gpu import driver
 from ansible.module_utils.trainyard.host.nvidia import (
     ARCHITECTURES,
     ENROLLED,
@@ -33,7 +34,7 @@ def put(root: Path, path: str, content: bytes) -> None:
 
 
 def host(*gpus: int, **changes: object) -> NvidiaHost:
-    values = {"kernel": "6.12", "headers": True, "nouveau": False, "loaded": ""}
+    values = {"kernel": "6.12", "headers_lacking": [], "nouveau": False, "loaded": ""}
     values |= {"secure_boot": False, "key_enrolled": False}
     return NvidiaHost(gpus=gpus, **{**values, **changes})
 
@@ -46,7 +47,18 @@ def test_only_gpus_of_nvidia_are_seen(tmp_path: Path) -> None:
     seen = observe("6.12", tmp_path)
     assert list(seen.gpus) == [T4, H100]
     assert seen.as_dict()["gpus"] == ["10de:1eb8", "10de:2330"]
-    assert not (seen.headers or seen.nouveau or seen.loaded or seen.secure_boot or seen.key_enrolled)
+    assert not (seen.nouveau or seen.loaded or seen.secure_boot or seen.key_enrolled)
+
+
+def test_a_gpu_of_a_virtual_machine_is_not_the_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "ROOT", tmp_path)
+    assert driver.on_bus() is None, "a machine may have GPUs, and no such bus"
+    for slot, name in (("0000:01:00.0", "nvidia"), ("0000:02:00.0", "vfio-pci")):
+        device(tmp_path, slot, vendor="0x10de", device="0x1eb8", kind="0x030200")
+        (tmp_path / "sys/bus/pci/drivers" / name).mkdir(parents=True)
+        (tmp_path / "sys/bus/pci/devices" / slot / "driver").symlink_to(tmp_path / "sys/bus/pci/drivers" / name)
+    assert list(observe("6.12", tmp_path).gpus) == [T4]
+    assert driver.on_bus() == 1
 
 
 def test_modules_headers_and_secure_boot_are_seen(tmp_path: Path) -> None:
@@ -55,8 +67,34 @@ def test_modules_headers_and_secure_boot_are_seen(tmp_path: Path) -> None:
     put(tmp_path, "sys/module/nvidia/version", b"580.95.05\n")
     put(tmp_path, SECURE_BOOT, b"\x06\0\0\0\x01")
     seen = observe("6.12", tmp_path)
-    assert (seen.headers, seen.nouveau, seen.loaded, seen.secure_boot) == (True, True, "580.95.05", True)
-    assert observe("6.13", tmp_path).headers is False
+    assert (seen.headers_lacking, seen.nouveau, seen.loaded, seen.secure_boot) == ([], True, "580.95.05", True)
+    assert observe("6.13", tmp_path).headers_lacking == ["linux-headers-6.13"]
+
+
+@pytest.mark.parametrize(
+    ("running", "others", "images", "lacking"),
+    [
+        # The next boot takes the newest, and what upgrades the kernel has to upgrade its headers.
+        ("6.1.0-9-amd64", ["6.1.0-28-amd64"], ["amd64"], ["6.1.0-9-amd64", "6.1.0-28-amd64", "amd64"]),
+        ("6.1.0-28-amd64", ["6.1.0-9-amd64"], [], ["6.1.0-28-amd64"]),
+        ("6.12.41+deb13-cloud-amd64", [], ["amd64", "cloud-amd64"], ["6.12.41+deb13-cloud-amd64", "cloud-amd64"]),
+        ("6.8.0-45-generic", [], ["generic-hwe-24.04"], ["6.8.0-45-generic"]),
+    ],
+)
+def test_the_headers_of_this_boot_and_of_later_ones(
+    tmp_path: Path, running: str, others: list[str], images: list[str], lacking: list[str]
+) -> None:
+    for release in (running, *others):
+        put(tmp_path, f"lib/modules/{release}/modules.dep", b"")
+        put(tmp_path, f"boot/vmlinuz-{release}", b"")
+    for flavour in images:
+        put(tmp_path, f"var/lib/dpkg/info/linux-image-{flavour}.list", b"")
+    assert observe(running, tmp_path).headers_lacking == [f"linux-headers-{each}" for each in lacking]
+    for release in (running, *others):
+        put(tmp_path, f"lib/modules/{release}/build/Makefile", b"")
+    for flavour in images:
+        put(tmp_path, f"var/lib/dpkg/info/linux-headers-{flavour}.list", b"")
+    assert observe(running, tmp_path).headers_lacking == []
 
 
 @pytest.mark.parametrize("path", KEYS)
@@ -107,6 +145,12 @@ def test_hosts_that_can_be(seen: NvidiaHost, branch: str, open_modules: bool) ->
 def test_refused(seen: NvidiaHost, branch: str, open_modules: bool, said: str) -> None:
     (found,) = problems(seen, branch, open_modules=open_modules)
     assert said in found
+
+
+@pytest.mark.parametrize(("loaded", "installed", "refused"), [("580.1", True, 0), ("580.1", False, 1), ("", True, 1)])
+def test_secure_boot_is_no_matter_of_a_driver_that_runs(loaded: str, installed: bool, refused: int) -> None:
+    seen = host(T4, secure_boot=True, loaded=loaded)
+    assert len(problems(seen, "580", open_modules=True, installed=installed)) == refused
 
 
 def test_everything_is_named_once() -> None:

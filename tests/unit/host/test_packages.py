@@ -111,13 +111,33 @@ def test_the_index_is_read_again_only_when_it_lacks_the_version(use: Callable[[F
     assert "apt-get update" in apt.calls
 
 
+def test_packages_are_looked_up_without_an_installation(use: Callable[[FakeApt], FakeApt]) -> None:
+    apt = use(FakeApt("curl | 8.14-1 | http://x\n"))
+    wanted = Packages({"curl": "", "socat": "1.8*"})
+    assert wanted.missing(INSTALLED) == ["socat"]
+    with pytest.raises(TrainyardError, match=r"socat 1\.8\* \(there: none\)"):
+        wanted.look_up(["socat"])
+    assert wanted.look_up(["curl"]) is False
+    assert not [call for call in apt.calls if "install" in call]
+
+
 def test_a_version_that_no_source_has_is_named(use: Callable[[FakeApt], FakeApt]) -> None:
     use(FakeApt("kubelet | 1.36.1-1.1 | http://x\n"))
     with pytest.raises(TrainyardError, match=r"kubelet 1\.36\.3-\* \(there: 1\.36\.1-1\.1\)"):
         Packages({"kubelet": "1.36.3-*"}).install(["kubelet"])
 
 
-@pytest.mark.parametrize(("may_remove", "refused"), [([], True), (["containerd.io"], False)])
+@pytest.mark.parametrize(
+    ("may_remove", "refused"),
+    [
+        ([], True),
+        (["containerd.io"], False),
+        (["container*"], False),
+        (["container*", "!containerd*"], True),
+        (["!containerd*", "*"], True),
+        (["container"], True),
+    ],
+)
 def test_removing_packages_is_refused(use: Callable[[FakeApt], FakeApt], may_remove: list[str], refused: bool) -> None:
     apt = use(FakeApt("docker.io | 26.1 | http://x\n", simulation="Remv containerd.io [2.3.4-1]\nInst docker.io\n"))
     packages = Packages({"docker.io": ""}, may_remove=may_remove)

@@ -24,6 +24,24 @@ all:
     cluster: {children: {control_plane: , workers: }}
 """
 
+ON_HOSTS = (
+    *("base", "docker", "containerd", "kubernetes", "efs_mount", "storage", "control_plane", "worker", "mirror"),
+    *("nvidia_driver", "nvidia_runtime", "device_plugin"),
+)
+ON_CONTROLLER = ("bundle", "lab", "efs", "network", "workloads", "verify")
+TOUCH = """
+- name: Leave a file
+  ansible.builtin.file:
+    path: "{{ lookup('ansible.builtin.env', 'TOUCHED') }}/{{ inventory_hostname }}%s"
+    state: touch
+    mode: "0600"
+"""
+VERDICT = "-missing={{ verify_missing_hosts | join(',') }}-left_out={{ verify_left_out | length }}"
+VALID = """
+from ansible.module_utils.basic import AnsibleModule
+AnsibleModule({}).exit_json()
+"""
+
 
 def copy(folder: Path) -> Path:
     """The checkout without `roles` and `library`; Ansible would find the real ones beside the playbooks first."""
@@ -34,6 +52,28 @@ def copy(folder: Path) -> Path:
     for name in ("module_utils", "trainyard"):
         (folder / name).symlink_to(ROOT / name)
     (folder / "library").mkdir()
+    return folder
+
+
+def stubs(folder: Path) -> Path:
+    """Every role of `site.yml` as one that only leaves a file named after its host; no inventory is refused."""
+    (folder / "plugins" / "action" / "validate_site.py").unlink()
+    (folder / "library" / "validate_site.py").write_text(VALID, encoding="utf-8")
+    for role in ON_HOSTS + ON_CONTROLLER:
+        tasks = folder / "roles" / role / "tasks"
+        tasks.mkdir(parents=True)
+        (tasks / "main.yml").write_text(TOUCH % (VERDICT if role == "verify" else ""), encoding="utf-8")
+    for role, entry_point in (
+        ("base", "preflight"),
+        ("kubernetes", "preflight"),
+        ("kubernetes", "endpoint"),
+        ("network", "ready"),
+        ("storage", "claims"),
+        ("workloads", "code"),
+        ("workloads", "deliver"),
+    ):
+        (folder / "roles" / role / "tasks" / f"{entry_point}.yml").write_text(TOUCH % "", encoding="utf-8")
+    (folder / "roles" / "verify" / "tasks" / "probe.yml").write_text(TOUCH % "-probed", encoding="utf-8")
     return folder
 
 

@@ -8,55 +8,13 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible.module_utils.trainyard.host.packages import Packages
 
+from tests.unit.playbooks.gpu_fakes import FAKES, OTHER_DRIVERS, STAYS
 from tests.unit.playbooks.runs import ROOT, copy, play
 
 # Two seconds and more for each start of Ansible.
 pytestmark = pytest.mark.slow
-
-FAKES = {
-    "kube_apply": """
-import json, os, uuid
-from pathlib import Path
-from ansible.module_utils.basic import AnsibleModule
-module = AnsibleModule({"kubeconfig": {}, "definitions": {"type": "list"}}, supports_check_mode=True)
-Path(os.environ["TOUCHED"], uuid.uuid4().hex).write_text(json.dumps(module.params["definitions"]))
-module.exit_json(changed=True)
-""",
-    "nvidia_host": """
-from ansible.module_utils.basic import AnsibleModule
-names = ("host", "branch", "open_modules")
-AnsibleModule({name: {} for name in names}, supports_check_mode=True).exit_json(
-    changed=False, kernel="6.12", headers=True, nouveau=True, loaded="", on_disk="", gpus=["10de:1eb8"]
-)
-""",
-    "apt_packages": """
-import os, uuid, json
-from pathlib import Path
-from ansible.module_utils.basic import AnsibleModule
-lists = {name: {"type": "list", "default": []} for name in ("packages", "may_remove")}
-module = AnsibleModule({**lists, "hold": {"type": "bool"}, "timeout": {}}, supports_check_mode=True)
-Path(os.environ["TOUCHED"], uuid.uuid4().hex).write_text(json.dumps([module.params]))
-module.exit_json(changed=True, steps=["Install"])
-""",
-    "distribution": """
-from ansible.module_utils.basic import AnsibleModule
-module = AnsibleModule({"name": {}}, supports_check_mode=True)
-facts = {"distribution": module.params["name"], "distribution_release": "trixie"}
-module.exit_json(changed=False, ansible_facts=facts)
-""",
-    "gpu_info": """
-import json, os, uuid
-from pathlib import Path
-from ansible.module_utils.basic import AnsibleModule
-facts = {"gpus": [{}, {}], "driver": "580.95.05", "skew": False, "healthy": True}
-module = AnsibleModule({"binding": {}, "textfile": {"type": "path"}}, supports_check_mode=True)
-if module.params["textfile"]:
-    Path(os.environ["TOUCHED"], uuid.uuid4().hex).write_text(json.dumps([module.params["textfile"]]))
-module.exit_json(changed=False, ansible_facts={"gpus": facts})
-""",
-}
-"""Stand for modules that need a cluster, a package archive or a GPU: leave what they were given in a file."""
 
 PLAY = """
 - hosts: {hosts}
@@ -65,6 +23,7 @@ PLAY = """
     - distribution: {{name: {distribution}}}
     - ansible.builtin.include_role:
         name: {role}
+        tasks_from: {entry}
 """
 
 GPUS = """
@@ -78,26 +37,33 @@ all:
 """
 
 
+PIN, NOUVEAU = "/etc/apt/preferences.d/trainyard-nvidia-driver", "/etc/modprobe.d/trainyard-nouveau.conf"
+
+
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = copy(tmp_path_factory.mktemp("checkout"))
     (folder / "roles").symlink_to(ROOT / "roles")
     (folder / "bundle.lock.yml").symlink_to(ROOT / "bundle.lock.yml")
     (folder / "plugins" / "action" / "gpu_info.py").unlink()
-    for name in ("host_files", "node_drain"):
-        (folder / "library" / f"{name}.py").symlink_to(ROOT / "library" / f"{name}.py")
     for name, text in FAKES.items():
         (folder / "library" / f"{name}.py").write_text(text, encoding="utf-8")
     return folder
 
 
 def run(
-    checkout: Path, folder: Path, role: str, *arguments: str, distribution: str = "Debian", hosts: str = "gpu_nodes"
+    checkout: Path,
+    folder: Path,
+    role: str,
+    *arguments: str,
+    distribution: str = "Debian",
+    hosts: str = "gpu_nodes",
+    entry: str = "main",
 ) -> Any:
     """Status, what the fakes were given, and the output."""
     (folder / "gpus.yml").write_text(GPUS, encoding="utf-8")
     play_file = checkout / "playbooks" / "one_role.yml"
-    play_file.write_text(PLAY.format(role=role, distribution=distribution, hosts=hosts), encoding="utf-8")
+    play_file.write_text(PLAY.format(role=role, distribution=distribution, hosts=hosts, entry=entry), encoding="utf-8")
     arguments = ("-i", str(folder / "gpus.yml"), "--check", *arguments)
     status, touched, output = play(checkout, folder, "playbooks/one_role.yml", *arguments)
     given = [json.loads((folder / "touched" / name).read_text(encoding="utf-8")) for name in touched]
@@ -130,11 +96,55 @@ def test_each_setting_has_its_plugin_and_each_node_its_labels(checkout: Path, tm
     assert sharing["resources"] == [{"name": "nvidia.com/gpu", "replicas": 4}]
 
 
+def test_a_gpu_that_is_to_be_divided_and_is_not_is_refused(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUS", json.dumps({"gpus": [{"mig": "enabled", "mig_devices": 0}]}))
+    status, given, output = run(checkout, tmp_path, "device_plugin", hosts="w2")
+    assert (status != 0, given) == (True, []), output
+    assert "w2 has a GPU in MIG mode without an instance" in output
+
+
 def test_a_gpu_is_not_shared_by_one(checkout: Path, tmp_path: Path) -> None:
     status, objects, output = run(checkout, tmp_path, "device_plugin", "-e", '{"device_plugin_replicas": 1}')
     assert status != 0
     assert "device_plugin_replicas is 1 for w1: sharing is between 2 pods or more" in output
     assert not [each for each in objects if each.get("metadata", {}).get("name") == "w1"]
+
+
+@pytest.mark.parametrize(
+    ("unhealthy", "policy", "cordoned"), [(0, "cordon", False), (1, "cordon", True), (1, "report", False)]
+)
+def test_a_node_with_an_unhealthy_gpu_is_cordoned_where_that_is_the_policy(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unhealthy: int, policy: str, cordoned: bool
+) -> None:
+    monkeypatch.setenv("UNHEALTHY", str(unhealthy))
+    arguments = (
+        "-e",
+        json.dumps({"device_plugin_unhealthy": policy, "ansible_facts": {"gpus": {"skew": False, "gpus": [{}]}}}),
+    )
+    status, given, output = run(checkout, tmp_path, "device_plugin", *arguments, hosts="w1", entry="ready")
+    assert status == 0, output
+    assert ({"drain": "cordoned"} in given) == cordoned, output
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"source": "none", "error": "Driver Not Loaded", "gpus": [], "healthy": False}, "does not answer (Driver Not"),
+        ({"source": "none", "error": "Driver Not Loaded", "gpus": [], "on_bus": None, "healthy": False}, "not answer"),
+        ({"gpus": [{}]}, "shows 1 of 2 GPUs"),
+        ({"healthy": False}, "reports a fault"),
+        ({"skew": True, "gpus": [], "healthy": False}, "run playbooks/gpu_driver.yml"),
+    ],
+)
+def test_a_node_whose_fault_is_not_gone_is_not_recovered(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, facts: dict[str, Any], said: str
+) -> None:
+    monkeypatch.setenv("GPUS", json.dumps(facts))
+    status, given, output = run(checkout, tmp_path, "device_plugin", hosts="w1", entry="recover")
+    assert (status != 0, given) == (True, []), output
+    assert "w1 is not recovered: its driver" in output and said in output, output
 
 
 @pytest.mark.parametrize(
@@ -152,11 +162,27 @@ def test_the_driver_of_each_source(
     arguments = ("-e", variables)
     status, given, output = run(checkout, tmp_path, "nvidia_driver", *arguments, distribution=distribution, hosts="w1")
     assert status == 0, output
-    (asked,) = given
+    (asked,) = [each for each in given if each.get("may_remove")]
+    assert ["linux-headers-6.12"] in [each.get("packages") for each in given]
     assert asked["packages"] == packages
     assert asked["hold"] is True
-    assert set(asked["may_remove"]).isdisjoint(each.partition("=")[0] for each in packages)
-    assert any("dkms" in each for each in asked["may_remove"])
+    written = {file["dest"] for each in given for file in each.get("files", ())}
+    assert (PIN in written, NOUVEAU in written) == ("source=nvidia" in variables, True)
+    goes = Packages({}, may_remove=asked["may_remove"])._may_go
+    for name in OTHER_DRIVERS:
+        assert goes(name), name
+    for name in STAYS:
+        assert not goes(name), name
+
+
+def test_an_installation_that_is_refused_leaves_no_pin(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("APT_REFUSES", "Installing it would remove gnome.")
+    status, given, output = run(checkout, tmp_path, "nvidia_driver", "-e", "nvidia_driver_source=nvidia", hosts="w1")
+    assert status != 0 and "would remove gnome" in output, output
+    written = sorted([file["dest"] for file in each["files"]] for each in given if "files" in each)
+    assert written == [[], [PIN]], "the pin, and then none; nouveau is left alone"
 
 
 def test_prometheus_is_told_where_the_inventory_says_how(checkout: Path, tmp_path: Path) -> None:

@@ -6,52 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.playbooks.runs import copy, play
+from tests.unit.playbooks.runs import copy, play, stubs
 
 # Several seconds for each run of the whole site.
 pytestmark = pytest.mark.slow
-
-ON_HOSTS = (
-    *("base", "docker", "containerd", "kubernetes", "efs_mount", "storage", "control_plane", "worker", "mirror"),
-    *("nvidia_driver", "nvidia_runtime", "device_plugin"),
-)
-ON_CONTROLLER = ("bundle", "lab", "efs", "network", "workloads", "verify")
-TOUCH = """
-- name: Leave a file
-  ansible.builtin.file:
-    path: "{{ lookup('ansible.builtin.env', 'TOUCHED') }}/{{ inventory_hostname }}%s"
-    state: touch
-    mode: "0600"
-"""
-VERDICT = "-missing={{ verify_missing_hosts | join(',') }}-left_out={{ verify_left_out | length }}"
-VALID = """
-from ansible.module_utils.basic import AnsibleModule
-AnsibleModule({}).exit_json()
-"""
 
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The playbooks, and roles that only leave a file named after their host; the verdict's says what it was given."""
-    folder = copy(tmp_path_factory.mktemp("checkout"))
-    (folder / "plugins" / "action" / "validate_site.py").unlink()
-    (folder / "library" / "validate_site.py").write_text(VALID, encoding="utf-8")
-    for role in ON_HOSTS + ON_CONTROLLER:
-        tasks = folder / "roles" / role / "tasks"
-        tasks.mkdir(parents=True)
-        (tasks / "main.yml").write_text(TOUCH % (VERDICT if role == "verify" else ""), encoding="utf-8")
-    for role, entry_point in (
-        ("base", "preflight"),
-        ("kubernetes", "preflight"),
-        ("kubernetes", "endpoint"),
-        ("network", "ready"),
-        ("storage", "claims"),
-        ("workloads", "code"),
-        ("workloads", "deliver"),
-    ):
-        (folder / "roles" / role / "tasks" / f"{entry_point}.yml").write_text(TOUCH % "", encoding="utf-8")
-    (folder / "roles" / "verify" / "tasks" / "probe.yml").write_text(TOUCH % "-probed", encoding="utf-8")
-    return folder
+    return stubs(copy(tmp_path_factory.mktemp("checkout")))
 
 
 PROBED = {"cp1-probed", "w1-probed", "w2-probed"}

@@ -12,7 +12,9 @@ from ansible.module_utils.trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 from plugins.filter.gpus import gpu_hosts
 
 INFO = {"gpus": [{}, {}], "driver": "580.95.05", "library_version": "580.95.05", "module_version": "580.95.05"}
-INFO |= {"skew": False, "healthy": True}
+INFO |= {"source": "nvml", "error": None, "on_bus": None, "skew": False, "healthy": True}
+DIVIDED = {**INFO, "gpus": [{"mig": "enabled", "mig_devices": 7}, {"mig": "enabled", "mig_devices": 3}]}
+DEAD = {**INFO, "source": "none", "error": "NVML: Driver Not Loaded", "gpus": [], "driver": None, "healthy": False}
 
 
 def node(capacity: int, allocatable: int, name: str = "w1") -> dict[str, Any]:
@@ -21,7 +23,7 @@ def node(capacity: int, allocatable: int, name: str = "w1") -> dict[str, Any]:
 
 
 def wanted(**changes: Any) -> dict[str, Any]:
-    return {"w1": {"gpus": None, "replicas": 1, "counted": True, "info": INFO, **changes}}
+    return {"w1": {"gpus": None, "replicas": 1, "mig_strategy": "none", "info": INFO, **changes}}
 
 
 def results(gpus: dict[str, Any], *nodes: dict[str, Any]) -> dict[str, tuple[str, str]]:
@@ -38,8 +40,14 @@ def test_a_site_without_gpus_has_no_such_checks() -> None:
         ({}, (2, 2)),
         ({"gpus": 2}, (2, 2)),
         ({"replicas": 4}, (8, 8)),
-        ({"counted": False}, (0, 0)),
-        ({"gpus": 2, "info": {k: v for k, v in INFO.items() if k != "healthy"}}, (2, 2)),
+        ({"info": DIVIDED}, (2, 2)),
+        ({"info": DIVIDED, "mig_strategy": "single"}, (10, 10)),
+        ({"info": DIVIDED, "mig_strategy": "single", "replicas": 2}, (20, 20)),
+        ({"info": DIVIDED, "mig_strategy": "mixed"}, (0, 0)),
+        ({"mig_strategy": "single"}, (2, 2)),
+        ({"info": {**INFO, "on_bus": 2}}, (2, 2)),
+        # A display that is no matter of pods.
+        ({"gpus": 2, "info": {**INFO, "on_bus": 3}}, (2, 2)),
     ],
 )
 def test_a_site_that_offers_what_it_has(changes: dict[str, Any], offers: tuple[int, int]) -> None:
@@ -54,7 +62,21 @@ def test_a_site_that_offers_what_it_has(changes: dict[str, Any], offers: tuple[i
         ({}, (1, 1), "gpus_offered", "w1 offers 1 GPUs, and should offer 2"),
         ({}, (0, 0), "gpus_offered", "w1 offers 0 GPUs, and should offer 2"),
         ({"gpus": 3}, (2, 2), "gpus_offered", "the driver of w1 shows 2 GPUs, the inventory says 3"),
-        ({}, (2, 1), "gpus_healthy", "w1 has 1 unhealthy of 2: mend it, then playbooks/gpu_recover.yml"),
+        ({"info": {**INFO, "on_bus": 3}}, (2, 2), "gpus_offered", "the driver of w1 shows 2 GPUs, the PCI bus says 3"),
+        ({"info": DIVIDED, "mig_strategy": "single"}, (7, 7), "gpus_offered", "w1 offers 7 GPUs, and should offer 10"),
+        (
+            {"info": {**INFO, "gpus": [{"mig": "enabled", "mig_devices": 0}] * 2}, "mig_strategy": "single"},
+            (0, 0),
+            "gpus_offered",
+            "w1 has a GPU in MIG mode without an instance",
+        ),
+        (
+            {"info": {**INFO, "gpus": [DIVIDED["gpus"][0], {"mig": "disabled"}]}, "mig_strategy": "single"},
+            (0, 0),
+            "gpus_offered",
+            "w1 has GPUs in MIG mode and others",
+        ),
+        ({}, (2, 1), "gpus_healthy", "w1 has 1 unhealthy of 2: repair it, then run playbooks/gpu_recover.yml"),
         ({"info": {**INFO, "healthy": False}}, (2, 2), "gpus_healthy", "the driver of w1 reports a fault"),
     ],
 )
@@ -76,9 +98,26 @@ def test_a_skew_is_named_once_with_its_remedy() -> None:
     assert found["gpus_offered"][0] == found["gpus_healthy"][0] == PASS
 
 
+@pytest.mark.parametrize(
+    ("info", "said"),
+    [
+        (DEAD, "the driver of w1 does not answer (NVML: Driver Not Loaded)"),
+        ({**DEAD, "on_bus": 2}, "the driver of w1 does not answer (NVML: Driver Not Loaded)"),
+        ({**DEAD, "source": "nvml"}, "the driver of w1 shows no GPU"),
+    ],
+)
+def test_a_driver_that_shows_nothing_fails(info: dict[str, Any], said: str) -> None:
+    """A kernel without the driver's module: the node offers nothing, and nothing agrees with nothing."""
+    found = results(wanted(info=info), node(0, 0))
+    assert found["gpu_drivers"] == (FAIL, said)
+    assert found["gpus_offered"][0] == (FAIL if info["on_bus"] else UNKNOWN)
+    assert found["gpus_healthy"][0] == UNKNOWN
+
+
 def test_a_host_that_was_not_asked_leaves_it_open() -> None:
     found = results(wanted(info={}), node(2, 2))
     assert (found["gpu_drivers"][0], found["gpus_offered"][0]) == (UNKNOWN, UNKNOWN)
+    assert results(wanted(info={}), node(0, 0))["gpus_healthy"][0] == UNKNOWN
     assert results(wanted(info={}, gpus=2), node(2, 2))["gpus_offered"][0] == PASS
 
 
@@ -89,12 +128,12 @@ def test_the_receipt_shows_gpus_where_there_are_some() -> None:
 
 def test_inventory_and_driver_make_what_is_expected() -> None:
     hostvars = {
-        "w1": {"ansible_facts": {"gpus": {**INFO, "cuda": "13.0", "source": "nvml"}}},
+        "w1": {"ansible_facts": {"gpus": {**INFO, "cuda": "13.0"}}},
         "w2": {"kubernetes_node_name": "two", "device_plugin_gpus": 1, "device_plugin_sharing": "time_slicing"},
         "w3": {"device_plugin_sharing": "time_slicing", "device_plugin_replicas": 4},
         "w4": {"device_plugin_replicas": 4, "device_plugin_mig_strategy": "mixed"},
     }
     found = gpu_hosts(["w1", "w2", "w3", "w4"], hostvars)
-    assert found["w1"] == {"gpus": None, "replicas": 1, "counted": True, "info": INFO}
-    assert found["two"] == {"gpus": 1, "replicas": 2, "counted": True, "info": {}}
-    assert (found["w3"]["replicas"], found["w4"]["replicas"], found["w4"]["counted"]) == (4, 1, False)
+    assert found["w1"] == {"gpus": None, "replicas": 1, "mig_strategy": "none", "info": INFO}
+    assert found["two"] == {"gpus": 1, "replicas": 2, "mig_strategy": "none", "info": {}}
+    assert (found["w3"]["replicas"], found["w4"]["replicas"], found["w4"]["mig_strategy"]) == (4, 1, "mixed")

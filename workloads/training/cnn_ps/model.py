@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import tensorflow as tf
 
+from lib.initial import he_normal
 from training.cnn_ps.data import CLASSES, SIDE
 
 _KERNEL = 3
@@ -27,13 +26,13 @@ class ConvNet(tf.Module):
     def __init__(self, dense_units: int, seed: int) -> None:
         super().__init__(name="conv_net")
         first, second = _CHANNELS
-        self.conv1_kernel = _he_normal("conv1_kernel", [_KERNEL, _KERNEL, 1, first], seed)
+        self.conv1_kernel = he_normal("conv1_kernel", [_KERNEL, _KERNEL, 1, first], seed)
         self.conv1_bias = tf.Variable(tf.zeros([first]), name="conv1_bias")
-        self.conv2_kernel = _he_normal("conv2_kernel", [_KERNEL, _KERNEL, first, second], seed + 1)
+        self.conv2_kernel = he_normal("conv2_kernel", [_KERNEL, _KERNEL, first, second], seed + 1)
         self.conv2_bias = tf.Variable(tf.zeros([second]), name="conv2_bias")
-        self.dense_kernel = _he_normal("dense_kernel", [_FLAT, dense_units], seed + 2)
+        self.dense_kernel = he_normal("dense_kernel", [_FLAT, dense_units], seed + 2)
         self.dense_bias = tf.Variable(tf.zeros([dense_units]), name="dense_bias")
-        self.output_kernel = _he_normal("output_kernel", [dense_units, CLASSES], seed + 3)
+        self.output_kernel = he_normal("output_kernel", [dense_units, CLASSES], seed + 3)
         self.output_bias = tf.Variable(tf.zeros([CLASSES]), name="output_bias")
 
     def parameters(self) -> list[tf.Variable]:
@@ -83,10 +82,3 @@ def _convolve(images: tf.Tensor, kernel: tf.Variable, bias: tf.Variable) -> tf.T
 
 def _cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.cast(labels, tf.int32), logits=logits)
-
-
-def _he_normal(name: str, shape: list[int], seed: int) -> tf.Variable:
-    """Kaiming He et al. 2015, https://arxiv.org/abs/1502.01852, equation 10."""
-    inputs = math.prod(shape[:-1])
-    value = tf.random.stateless_normal(shape, seed=[seed, inputs], stddev=(2.0 / inputs) ** 0.5)
-    return tf.Variable(value, name=name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from lib.initial import he_normal
 from training.mnist_ps.data import CLASSES, PIXELS
 
 
@@ -16,9 +17,9 @@ class Classifier(tf.Module):
 
     def __init__(self, hidden_units: int, seed: int) -> None:
         super().__init__(name="classifier")
-        self.hidden_kernel = tf.Variable(_he_normal(PIXELS, hidden_units, seed), name="hidden_kernel")
+        self.hidden_kernel = he_normal("hidden_kernel", [PIXELS, hidden_units], seed)
         self.hidden_bias = tf.Variable(tf.zeros([hidden_units]), name="hidden_bias")
-        self.output_kernel = tf.Variable(_he_normal(hidden_units, CLASSES, seed + 1), name="output_kernel")
+        self.output_kernel = he_normal("output_kernel", [hidden_units, CLASSES], seed + 1)
         self.output_bias = tf.Variable(tf.zeros([CLASSES]), name="output_bias")
 
     def parameters(self) -> list[tf.Variable]:
@@ -53,8 +54,3 @@ class Classifier(tf.Module):
 
 def _cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.cast(labels, tf.int32), logits=logits)
-
-
-def _he_normal(inputs: int, outputs: int, seed: int) -> tf.Tensor:
-    """Kaiming He et al. 2015, https://arxiv.org/abs/1502.01852, equation 10."""
-    return tf.random.stateless_normal([inputs, outputs], seed=[seed, inputs], stddev=(2.0 / inputs) ** 0.5)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import tensorflow as tf
 
 from lib import ctc, log_mel
+from lib.initial import he_normal
 
 _STACKED = 3
 """Frames of 10 ms that make one step."""
@@ -22,8 +22,7 @@ def steps_of(frames: Any) -> Any:
 class Letters(tf.Module):
     """Log-mel frames -> scores of letters, a step for every 30 ms.
 
-    One convolution, then blocks that add to what goes through them: convolution, normalisation, ReLU. A score sees
-    1.1 s.
+    One convolution, then blocks that add to their input: convolution, normalisation, ReLU. A score sees 1.1 s.
 
     :param units: width of the layers.
     :param seed: makes the initial values the same in every run.
@@ -31,12 +30,12 @@ class Letters(tf.Module):
 
     def __init__(self, units: int, seed: int) -> None:
         super().__init__(name="letters")
-        self.first_kernel = _he_normal("first_kernel", [_FIRST_WIDTH, _STACKED * log_mel.BANDS, units], seed)
+        self.first_kernel = he_normal("first_kernel", [_FIRST_WIDTH, _STACKED * log_mel.BANDS, units], seed)
         self.first_bias = tf.Variable(tf.zeros([units]), name="first_bias")
-        self.kernels = [_he_normal(f"kernel_{n}", [_WIDTH, units, units], seed + 1 + n) for n in range(_BLOCKS)]
+        self.kernels = [he_normal(f"kernel_{n}", [_WIDTH, units, units], seed + 1 + n) for n in range(_BLOCKS)]
         self.scales = [tf.Variable(tf.ones([units]), name=f"scale_{n}") for n in range(_BLOCKS)]
         self.offsets = [tf.Variable(tf.zeros([units]), name=f"offset_{n}") for n in range(_BLOCKS)]
-        self.output_kernel = _he_normal("output_kernel", [units, ctc.CLASSES], seed + 1 + _BLOCKS)
+        self.output_kernel = he_normal("output_kernel", [units, ctc.CLASSES], seed + 1 + _BLOCKS)
         self.output_bias = tf.Variable(tf.zeros([ctc.CLASSES]), name="output_bias")
 
     def parameters(self) -> list[tf.Variable]:
@@ -87,10 +86,3 @@ def _normalise(values: tf.Tensor) -> tf.Tensor:
     """Each step by itself (Ba, Kiros, Hinton 2016, https://arxiv.org/abs/1607.06450)."""
     mean, variance = tf.nn.moments(values, axes=[-1], keepdims=True)
     return (values - mean) * tf.math.rsqrt(variance + 1e-5)
-
-
-def _he_normal(name: str, shape: list[int], seed: int) -> tf.Variable:
-    """Kaiming He et al. 2015, https://arxiv.org/abs/1502.01852, equation 10."""
-    inputs = math.prod(shape[:-1])
-    value = tf.random.stateless_normal(shape, seed=[seed, inputs], stddev=(2.0 / inputs) ** 0.5)
-    return tf.Variable(value, name=name)

@@ -20,7 +20,7 @@ def test_the_flags_are_those_of_deepspeech():
     config = Config()
     assert (config.train_files, config.dev_files, config.test_files) == ("train.csv", "dev.csv", "test.csv")
     assert (config.batch_size, config.dev_batch_size, config.test_batch_size) == (32, 32, 32)
-    assert config.gpu_is_required and config.learning_rate_decay == "cosine"
+    assert (config.require_gpu, config.train_steps, config.learning_rate_decay) == ("true", 600, "cosine")
     for wrong in ({"train_files": ""}, {"test_files": "a.csv,,b.csv"}, {"dev_batch_size": 0}):
         with pytest.raises(InputError, match=next(iter(wrong))):
             Config(**wrong)
@@ -50,6 +50,13 @@ def test_a_run_says_its_errors_and_its_speed(tmp_path):
     assert events["benchmark"]["steps"] == 30
     assert events["benchmark"]["examples_per_second"] == pytest.approx(4 * events["benchmark"]["steps_per_second"])
     assert (tmp_path / "logs/export/saved_model.pb").exists()
+
+
+@pytest.mark.slow
+def test_a_gpu_is_required(tmp_path):
+    code, events = run(tmp_path, "--require_gpu=true")
+    assert (code, events["error"]["code"]) == (2, 2)
+    assert "A GPU is required" in events["error"]["message"]
 
 
 @pytest.mark.slow

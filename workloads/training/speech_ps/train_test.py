@@ -1,11 +1,27 @@
-"""A whole run as processes, on tones in the place of letters."""
+"""What is refused, and a whole run as processes, on tones in the place of letters."""
 
 import pytest
 
 from engine.processes import START_SECONDS, Processes
 from lib import speech_samples
+from lib.errors import InputError
+from training.speech.config import Config
+from training.speech_ps.main import workload
 
 pytest.importorskip("tensorflow")
+
+
+def test_everything_wrong_with_the_data_is_named_before_training(tmp_path):
+    manifest = speech_samples.write(tmp_path, ["ab"], "train.csv")
+    speech_samples.write_wav(tmp_path / "short.wav", [0] * 1000)
+    with manifest.open("a", encoding="utf-8") as stream:
+        stream.write(f"short.wav,{(tmp_path / 'short.wav').stat().st_size},abc\n")
+    (tmp_path / "dev.csv").write_text("wav_filename,wav_filesize,transcript\nnone.wav,1,a\n", encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        workload(Config(data_dir=tmp_path))
+    assert error.value.message.startswith("The data has 3 faults: ")
+    assert "train.csv line 3: short.wav is too short for its transcript: 2 steps" in error.value.message
+    assert "none.wav cannot be read" in error.value.message and "test.csv cannot be read" in error.value.message
 
 
 @pytest.mark.slow

@@ -1,0 +1,29 @@
+"""Whether apt's index is that of the present sources."""
+
+from __future__ import annotations
+
+import glob
+import os
+
+from ..core.files import digest_of
+
+SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources")
+STAMP = "/var/cache/trainyard/apt_index.sha256"
+
+
+def digest_of_sources() -> str:
+    """Digest of all apt sources as they are now."""
+    texts = {}
+    for pattern in SOURCES:
+        for path in glob.glob(pattern):
+            with open(path, encoding="utf-8", errors="surrogateescape") as stream:
+                texts[path] = stream.read()
+    return digest_of(texts)
+
+
+def index_is_current() -> bool:
+    """Whether the index was read completely since the sources were changed last, and is still there."""
+    if not os.path.exists(STAMP) or not glob.glob("/var/lib/apt/lists/*Release"):
+        return False
+    with open(STAMP, encoding="utf-8") as stream:
+        return stream.read() == digest_of_sources()
