@@ -172,7 +172,10 @@ class Ticking(Clock):
         (states.AVAILABLE, ["creating", "error"], AwsError),
         (states.AVAILABLE, ["deleting"], AwsError),
         (states.GONE, ["available", "deleting", None], None),
-        (states.GONE, ["deleting", "error"], AwsError),
+        # As it was before the deletion, for some seconds.
+        (states.GONE, ["error", "creating", "deleting", None], None),
+        (states.GONE, ["deleting", "unheard of"], AwsError),
+        (states.GONE, ["deleting"] + ["error"] * 9, WaitError),
         (states.GONE, ["deleting"] * 9, WaitError),
     ],
 )
@@ -183,5 +186,5 @@ def test_waits(goal: states.Goal, seen: list[states.State], expected: type[Excep
         states.settle(lambda: {"it": left.pop(0)}, goal, patience)
         assert left == []
         return
-    with pytest.raises(expected, match=r"it is (error|deleting)"):
+    with pytest.raises(expected, match=r"it is (error|deleting|unheard of)"):
         states.settle(lambda: {"it": left.pop(0)}, goal, patience)
