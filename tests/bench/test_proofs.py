@@ -17,7 +17,7 @@ import catalogue
 import evaluator
 import gpu_jobs
 import inputs
-import shared
+import shared_runs
 import stand
 import wide
 from timed import BenchError
@@ -30,7 +30,11 @@ ENTRIES = {
     str(entry["run"]): entry
     for entry in (
         *(bare.ENTRY, wide.ENTRY, evaluator.JUDGED, evaluator.LOADED, evaluator.WRITTEN, evaluator.READ),
-        *(shared.LONGER, shared.on("worker2", shared.JUDGED), shared.on("worker1", shared.RATE)),
+        *(
+            shared_runs.LONGER,
+            shared_runs.on("worker2", shared_runs.JUDGED),
+            shared_runs.on("worker1", shared_runs.RATE),
+        ),
     )
 }
 

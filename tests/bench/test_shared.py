@@ -12,7 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import input_rate
-import shared
+import shared_runs
 from timed import BenchError
 
 
@@ -26,15 +26,15 @@ def steps(*pairs: tuple[int, float]) -> list[dict[str, Any]]:
 
 OFF = 100.0
 TOLD = [
-    restored(shared.STEPS, 1.0),
+    restored(shared_runs.STEPS, 1.0),
     *steps((220, 2.0), (520, 99.0)),
     restored(500, 170.0),
-    *steps((520, 175.0), (540, 180.0), (shared.MORE_STEPS, 200.0)),
+    *steps((520, 175.0), (540, 180.0), (shared_runs.MORE_STEPS, 200.0)),
 ]
 
 
 def test_a_run_that_goes_on_from_another_node_and_past_its_loss_is_accounted_for() -> None:
-    assert shared.account(TOLD, OFF) == {"from": shared.STEPS, "gap": 80.0, "lost": 20.0}
+    assert shared_runs.account(TOLD, OFF) == {"from": shared_runs.STEPS, "gap": 80.0, "lost": 20.0}
 
 
 @pytest.mark.parametrize(
@@ -48,24 +48,24 @@ def test_a_run_that_goes_on_from_another_node_and_past_its_loss_is_accounted_for
 )
 def test_a_run_that_began_anew_or_did_not_survive_is_not(told: list[dict[str, Any]], why: str) -> None:
     with pytest.raises(BenchError, match=why):
-        shared.account(told, OFF)
+        shared_runs.account(told, OFF)
 
 
 OUTPUT = [
     "attempts/a/metrics.jsonl",
     "attempts/a/train/events.out.tfevents.1",
-    f"checkpoints/000001/ckpt-{shared.STEPS}.index",
+    f"checkpoints/000001/ckpt-{shared_runs.STEPS}.index",
     "export/saved_model.pb",
 ]
 
 
 def test_all_that_a_run_leaves_is_there_on_another_node() -> None:
-    shared.require_output(OUTPUT, "a")
+    shared_runs.require_output(OUTPUT, "a")
     for number in range(len(OUTPUT)):
         with pytest.raises(BenchError, match="lacks"):
-            shared.require_output(OUTPUT[:number] + OUTPUT[number + 1 :], "a")
+            shared_runs.require_output(OUTPUT[:number] + OUTPUT[number + 1 :], "a")
     with pytest.raises(BenchError, match="lacks"):
-        shared.require_output(OUTPUT, "b")
+        shared_runs.require_output(OUTPUT, "b")
 
 
 def test_a_rate_is_measured_by_the_program_that_runs_in_pods(tmp_path: Path) -> None:
