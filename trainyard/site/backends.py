@@ -64,6 +64,28 @@ def backend_has_what_it_needs(site: Site) -> Iterator[Problem]:
                 yield problem(policy, fault, "Set it to Retain, and delete the files by hand.")
 
 
+def a_file_system_is_there(site: Site) -> Iterator[Problem]:
+    """A back end on EFS without a file system, and one that the site is to make without all that it is made of.
+
+    What is set may need facts, so that its value is not looked at.
+    """
+    said = {setting.name: setting for setting in site.settings}
+    own = {"efs_mount": "efs_mount_server", "efs_csi": "storage_efs_handles"}
+    for setting in site.values("storage_backend"):
+        if setting.value not in own:
+            continue
+        if "efs_name" in said:
+            for name in ("efs_subnet_ids", "efs_clients"):
+                if name not in said:
+                    yield problem(said["efs_name"], f"{name} is not set", "Set it, as roles/efs/README.md says.")
+        elif own[setting.value] not in said:
+            remedy = (
+                "Set efs_name, efs_subnet_ids and efs_clients, by which the site makes the file system, or name one "
+                f"that is there by {own[setting.value]}."
+            )
+            yield problem(setting, "efs_name is not set", remedy)
+
+
 def one_way_to_mount(site: Site) -> Iterator[Problem]:
     """Hosts that mount what a driver mounts, or do not mount what is to be a folder."""
     backends = [str(each.value) for each in site.values("storage_backend")]
@@ -114,4 +136,4 @@ def _is_efs(site: Site, name: str, *, empty: bool) -> bool:
     return any(_EFS.match(each) for each in servers) if servers else empty
 
 
-BACKEND_RULES = (sizes, backend_has_what_it_needs, one_way_to_mount, nfs_has_no_tls)
+BACKEND_RULES = (sizes, backend_has_what_it_needs, a_file_system_is_there, one_way_to_mount, nfs_has_no_tls)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from trainyard.site.backends import BACKEND_RULES, quantity
-from trainyard.site.model import Setting, Site
+from trainyard.site.model import UNRESOLVED, Setting, Site
 
 DEFAULTS = {
     "efs_mount_mode": "none",
@@ -16,6 +16,7 @@ DEFAULTS = {
     "storage_claims": {"datasets": "20Gi", "training": "20Gi"},
     "storage_reclaim_policy": "Retain",
 }
+EFS = {"efs_name": "mine", "efs_subnet_ids": ["subnet-a"], "efs_clients": ["sg-a"]}
 NFS = {"storage_backend": "nfs", "storage_nfs_server": "nfs.example.org", "storage_nfs_path": "/export"}
 
 
@@ -48,17 +49,28 @@ def test_quantities(text: object, number: int | str | None) -> None:
     [
         {},
         {"storage_backend": "shared_path"},
-        {"storage_backend": "efs_mount", "efs_mount_mode": "efs_utils"},
-        {"storage_backend": "efs_mount", "efs_mount_mode": "nfs4", "efs_require_tls": False},
+        {**EFS, "storage_backend": "efs_mount", "efs_mount_mode": "efs_utils"},
+        {**EFS, "storage_backend": "efs_mount", "efs_mount_mode": "nfs4", "efs_require_tls": False},
+        # One that is there already.
+        {"storage_backend": "efs_mount", "efs_mount_mode": "efs_utils", "efs_mount_server": "fs-0123"},
+        {"storage_backend": "efs_csi", "storage_efs_handles": {"training": "fs-0123::fsap-0123"}},
+        # What only the run can tell.
+        {**EFS, "efs_subnet_ids": UNRESOLVED, "storage_backend": "efs_csi"},
         # A server on premises has no policy of AWS.
         {"storage_backend": "shared_path", "efs_mount_mode": "nfs4", "efs_mount_server": "nfs.example.org"},
-        {"storage_backend": "efs_mount", "efs_mount_mode": "nfs4", "efs_policy": {"Statement": []}},
+        {**EFS, "storage_backend": "efs_mount", "efs_mount_mode": "nfs4", "efs_policy": {"Statement": []}},
         NFS,
         {**NFS, "storage_nfs_server": "fs-0123.efs.eu-central-1.amazonaws.com", "efs_require_tls": False},
-        {"storage_backend": "efs_csi", "storage_reclaim_policy": "Delete"},
+        {**EFS, "storage_backend": "efs_csi", "storage_reclaim_policy": "Delete"},
         {"storage_claims": {"training": "750Gi"}, "storage_volumes": {"training": "900Gi"}},
         {"storage_volumes": {"training": "20Gi"}},
-        {"storage_backend": "efs_mount", "efs_mount_mode": "efs_utils", "storage_path": "/f", "efs_mount_path": "/f"},
+        {
+            **EFS,
+            "storage_backend": "efs_mount",
+            "efs_mount_mode": "efs_utils",
+            "storage_path": "/f",
+            "efs_mount_path": "/f",
+        },
     ],
 )
 def test_what_can_be(values: dict[str, Any]) -> None:
@@ -74,21 +86,38 @@ def test_what_can_be(values: dict[str, Any]) -> None:
         ),
         ({"storage_volumes": {"other": "1Gi"}}, "there is no claim of this name. The claims are datasets, training."),
         ({"storage_claims": {"training": "much"}}, 'storage_claims.training (a) is "much": not a quantity'),
+        (
+            {"storage_backend": "efs_mount", "efs_mount_mode": "efs_utils"},
+            'storage_backend (a) is "efs_mount": efs_name is not set. Set efs_name, efs_subnet_ids and efs_clients, by '
+            "which the site makes the file system, or name one that is there by efs_mount_server.",
+        ),
+        ({"storage_backend": "efs_csi"}, "efs_name is not set. Set efs_name, efs_subnet_ids and efs_clients, by which"),
+        (
+            {"storage_backend": "efs_csi", "efs_name": "mine", "efs_clients": ["sg-a"]},
+            'efs_name (a) is "mine": efs_subnet_ids is not set',
+        ),
         ({**NFS, "storage_nfs_server": ""}, "storage_nfs_server is not set"),
         ({**NFS, "storage_nfs_path": ""}, "storage_nfs_path is not set"),
         ({**NFS, "storage_nfs_path": "export"}, 'storage_nfs_path (a) is "export": not absolute'),
         ({"storage_backend": "shared_path", "storage_reclaim_policy": "Delete"}, "has nothing that deletes a volume"),
-        ({"storage_backend": "efs_mount", "efs_mount_mode": "absent"}, 'is "absent": storage_backend is efs_mount'),
-        ({"storage_backend": "efs_mount"}, 'efs_mount_mode is "none": storage_backend is efs_mount'),
+        (
+            {**EFS, "storage_backend": "efs_mount", "efs_mount_mode": "absent"},
+            'is "absent": storage_backend is efs_mount',
+        ),
+        ({**EFS, "storage_backend": "efs_mount"}, 'efs_mount_mode is "none": storage_backend is efs_mount'),
         ({"efs_mount_mode": "nfs4", "efs_mount_server": "nas", "efs_mount_path": "/"}, "not the path of a folder"),
         ({"efs_mount_mode": "nfs4", "efs_mount_server": "nas", "efs_mount_path": "srv"}, "not the path of a folder"),
         (
-            {"storage_backend": "efs_csi", "efs_mount_mode": "efs_utils"},
+            {**EFS, "storage_backend": "efs_csi", "efs_mount_mode": "efs_utils"},
             "storage_backend is efs_csi, which mounts for each pod by itself",
         ),
-        ({"storage_backend": "efs_mount", "efs_mount_mode": "nfs4"}, "NFS has no TLS, and efs_require_tls is true"),
+        (
+            {**EFS, "storage_backend": "efs_mount", "efs_mount_mode": "nfs4"},
+            "NFS has no TLS, and efs_require_tls is true",
+        ),
         (
             {
+                **EFS,
                 "storage_backend": "efs_mount",
                 "efs_mount_mode": "nfs4",
                 "efs_require_tls": False,
@@ -99,6 +128,7 @@ def test_what_can_be(values: dict[str, Any]) -> None:
         ({**NFS, "storage_nfs_server": "fs-0123.efs.eu-central-1.amazonaws.com"}, "NFS has no TLS"),
         (
             {
+                **EFS,
                 "storage_backend": "efs_mount",
                 "efs_mount_mode": "efs_utils",
                 "storage_path": "/f",
