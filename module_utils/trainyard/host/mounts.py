@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from ..core.errors import TrainyardError
 
 UNITS = "/etc/systemd/system"
+PODS = "/var/lib/kubelet/"
+"""Where the kubelet mounts a part of a volume for a pod, on the host itself."""
 SHOWN = 3
 """How many entries or programs an error names."""
 
@@ -126,11 +128,12 @@ def mounted_at(path: str, mountinfo: str) -> Entry | None:
 
 
 def users(mount: Entry, proc: str = "/proc") -> list[str]:
-    """Who has a file system at another place than its own, each as `program (pid N)`: pods, whose volumes are such.
+    """Who has a file system at another place than the host, each as `program (pid N)`: pods, whose volumes are such.
 
     One process stands for all that share its mounts. Services of the host with mounts of their own have it at the same
-    place, which an unmount of the host reaches.
+    places, which an unmount of the host reaches; so does a mount of the same file system that somebody has made beside.
     """
+    places = {each.path for each in _of(mount, f"{proc}/1/mountinfo") if not each.path.startswith(PODS)} | {mount.path}
     found = []
     seen: set[str] = set()
     for number in sorted(filter(str.isdigit, os.listdir(proc)), key=int):
@@ -140,13 +143,17 @@ def users(mount: Entry, proc: str = "/proc") -> list[str]:
             if space in seen:
                 continue
             seen.add(space)
-            entries = parse(_text(f"{folder}/mountinfo"))
-            if any(each.device == mount.device and each.path != mount.path for each in entries):
+            if any(each.path not in places for each in _of(mount, f"{folder}/mountinfo")):
                 found.append(f"{_text(f'{folder}/comm').strip()} (pid {number})")
         except OSError:
             # It has ended meanwhile.
             continue
     return found
+
+
+def _of(mount: Entry, mountinfo: str) -> list[Entry]:
+    """All mounts of a file system in one space of mounts."""
+    return [each for each in parse(_text(mountinfo)) if each.device == mount.device]
 
 
 def entries_of(path: str) -> list[str]:

@@ -84,6 +84,17 @@ def test_pods_use_it_and_services_of_the_host_do_not(tmp_path: Path) -> None:
     assert users(ENTRY, str(tmp_path)) == ["systemd (pid 1)", "python (pid 30)"]
 
 
+def test_another_mount_of_the_same_file_system_is_no_pod(tmp_path: Path) -> None:
+    """The kernel gives both the same number where their options are the same; services of the host see both."""
+    line = "22 21 0:53 / {} rw - nfs4 10.1.0.5:/export rw\n"
+    both = line.format("/srv/files") + line.format("/mnt/by-hand")
+    process(tmp_path, 1, "1", "systemd", both)
+    process(tmp_path, 20, "2", "systemd-udevd", both)
+    assert users(ENTRY, str(tmp_path)) == []
+    process(tmp_path, 30, "3", "python", line.format("/data"))
+    assert users(ENTRY, str(tmp_path)) == ["python (pid 30)"]
+
+
 @pytest.mark.parametrize(
     ("seen", "expected"),
     [
