@@ -57,9 +57,10 @@ def submitted(stand: Stand, entry: Mapping[str, Any], node: str) -> tuple[Watche
 
     :raises BenchError: the chief is elsewhere.
     """
+    # Of this only the names are looked at.
+    run = inputs.training(inputs.artefacts(inputs.CACHE), {"run": RUN}, claim="training")
     mark(stand.api, [node])
     _, said = stand.train(entry, wait="false")
-    run = inputs.training(inputs.artefacts(inputs.CACHE), {"run": RUN}, claim="training")
     watched = Watched(stand.api, run, stand.record(RUN)["attempt"])
 
     def chiefs() -> list[str]:
@@ -151,7 +152,7 @@ def forget(stand: Stand, node: str) -> None:
     """Take the runs away, and the data that was imported for them."""
     for entry in (FIRST, JUDGED, RATE):
         stand.forget(str(entry["run"]))
-    stand.on_node(node, "rm", "-rf", f"{DATASETS}/{FOLDER}")
+    stand.on_node(node, "rm", "-rf", f"{DATASETS}/{FOLDER}", f"{DATASETS}/.import-{FOLDER}")
 
 
 def main(argv: list[str]) -> int:
