@@ -74,8 +74,17 @@ ansible_facts:
         library_version:
           description: Version of the library that programs find.
           type: str
+        next_module_version:
+          description: Version of the kernel module that the next boot loads.
+          type: str
+        package_version:
+          description: Version of the package that has the library.
+          type: str
+        pending:
+          description: Which of these versions differ though the GPUs work still, as text; nothing where none does.
+          type: str
         skew:
-          description: Whether the two differ, or the library says that it does not fit; new programs then find no GPU.
+          description: Whether loaded module and library differ, or the library says so; new programs then find no GPU.
           type: bool
         healthy:
           description: Whether there are GPUs, none of them with problems, and no skew.

@@ -86,22 +86,10 @@ key_enrolled:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.core.command import run
-from ansible.module_utils.trainyard.core.errors import CommandError, TrainyardError
+from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.runner import fail
 from ansible.module_utils.trainyard.host.facts import refuse
-from ansible.module_utils.trainyard.host.nvidia import observe, problems
-
-
-def _on_disk() -> str:
-    """Version of the module that modprobe would load; nothing where there is none, or no modinfo."""
-    # Debian's own packages call the file by the second name.
-    for name in ("nvidia", "nvidia-current"):
-        try:
-            return run(["modinfo", "--field=version", name], timeout=20).stdout.strip()
-        except CommandError:
-            continue
-    return ""
+from ansible.module_utils.trainyard.host.nvidia import module_on_disk, observe, problems
 
 
 def main() -> None:
@@ -127,7 +115,7 @@ def main() -> None:
         )
     except TrainyardError as error:
         fail(module, error)
-    module.exit_json(changed=False, on_disk=_on_disk(), **seen.as_dict())
+    module.exit_json(changed=False, on_disk=module_on_disk(), **seen.as_dict())
 
 
 if __name__ == "__main__":

@@ -16,7 +16,18 @@ if str(PROJECT / "module_utils") not in ansible.module_utils.__path__:
 
 from ansible.module_utils.trainyard.gpu import offer
 
-FACTS = ("source", "error", "on_bus", "gpus", "driver", "library_version", "module_version", "skew", "healthy")
+FACTS = (
+    "source",
+    "error",
+    "on_bus",
+    "gpus",
+    "driver",
+    "library_version",
+    "module_version",
+    "skew",
+    "pending",
+    "healthy",
+)
 """Of what `gpu_info` found."""
 
 
@@ -35,6 +46,8 @@ def gpu_hosts(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]) -
         found[str(known.get("kubernetes_node_name") or host)] = {
             "gpus": None if gpus is None else int(gpus),
             "replicas": int(known.get("device_plugin_replicas", 2)) if shared else 1,
+            # Without the package's own revision, which a driver does not know.
+            "version": str(known.get("nvidia_driver_version") or "").partition("-")[0],
             "mig_strategy": str(known.get("device_plugin_mig_strategy") or "none"),
             "info": {name: info[name] for name in FACTS if name in info},
         }

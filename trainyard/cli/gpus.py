@@ -13,6 +13,7 @@ from rich.table import Table
 
 from ..gpus import Row, gpus
 from ..inventory import places
+from .tables import console
 
 
 @click.command("gpus")
@@ -24,7 +25,7 @@ def command(inventory: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([asdict(each) for each in found], indent=2))
     else:
-        show(found, Console(highlight=False))
+        show(found, console())
     if any(each.healthy < each.offered or each.state in ("skew", "no plugin") for each in found):
         raise click.exceptions.Exit(1)
 
@@ -33,7 +34,12 @@ def show(found: Sequence[Row], console: Console) -> None:
     """Print the table."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("node", "GPU", "memory", "driver", "CUDA", "healthy", "free", "sharing", "state", "held by"):
-        table.add_column(name, no_wrap=name == "node", justify="right" if name in ("memory", "free") else "left")
+        table.add_column(
+            name,
+            no_wrap=name == "node",
+            overflow="fold",
+            justify="right" if name in ("memory", "free") else "left",
+        )
     for each in found:
         well = each.healthy == each.offered
         table.add_row(

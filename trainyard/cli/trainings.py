@@ -14,6 +14,7 @@ from rich.table import Table
 
 from ..inventory import places
 from ..runs import Row, runs
+from .tables import console
 
 COLOURS = {"passed": "green", "no_bound": "green", "running": "cyan", "failed": "red", "waiting": "yellow"}
 
@@ -27,7 +28,7 @@ def command(inventory: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([asdict(each) for each in found], indent=2))
     else:
-        show(found, Console(highlight=False))
+        show(found, console())
 
 
 def show(found: list[Row], console: Console) -> None:
@@ -35,7 +36,7 @@ def show(found: list[Row], console: Console) -> None:
     spaces = len({each.namespace for each in found}) > 1
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("run", *(["namespace"] if spaces else []), "workload", "state"):
-        table.add_column(name, no_wrap=name == "run")
+        table.add_column(name, no_wrap=name == "run", overflow="fold")
     for name in ("step", "accuracy", "age", "pods", "GPUs"):
         table.add_column(name, justify="right")
     for each in found:

@@ -15,8 +15,9 @@ from ..trainings import REQUIRE_GPU
 from .model import Problem, Site, named, problem
 from .trainings import trainings
 
-TOOLKIT_MINIMUM = (1, 19, 1)
-"""Older container toolkits let a container onto its host (CVE-2025-23266, CVE-2025-23359, what was mended after)."""
+TOOLKIT_MINIMUM = (1, 20, 0)
+"""As in the role: older container toolkits do not make `/dev/nvidia-uvm` at a boot, and many let a container onto its
+host (CVE-2025-23266, CVE-2025-23359)."""
 
 
 def gpu_nodes_are_hosts_of_the_site(site: Site) -> Iterator[Problem]:
@@ -41,13 +42,36 @@ def sharing_is_between_several(site: Site) -> Iterator[Problem]:
 
 
 def toolkit_is_sound(site: Site) -> Iterator[Problem]:
-    """A container toolkit with known holes."""
+    """A container toolkit that gives GPUs to chance after a boot, or has known holes."""
     for setting in site.values("nvidia_runtime_version"):
         numbers = tuple(int(part) for part in str(setting.value).lstrip("v").split("-")[0].split(".") if part.isdigit())
         if numbers and numbers < TOOLKIT_MINIMUM:
             minimum = ".".join(map(str, TOOLKIT_MINIMUM))
-            fault = f"toolkits before {minimum} let a container get onto its host"
+            fault = f"toolkits before {minimum} leave CUDA's device node to chance, or have holes"
             yield problem(setting, fault, "Leave it out, which gives the lock's.")
+
+
+def version_is_of_its_branch(site: Site) -> Iterator[Problem]:
+    """A version of the driver that its branch does not have: no package would fit."""
+    branches = list(site.values("nvidia_driver_branch"))
+    for setting in site.values("nvidia_driver_version"):
+        hosts = set(setting.hosts)
+        own = [each for each in branches if not each.hosts or not hosts or hosts & set(each.hosts)]
+        for branch in own:
+            if setting.value and not str(setting.value).startswith(f"{branch.value}."):
+                fault = f"it is none of the branch {branch.value} (nvidia_driver_branch)"
+                yield problem(setting, fault, "Set both, or leave the version out.")
+
+
+def mirror_has_no_driver(site: Site) -> Iterator[Problem]:
+    """NVIDIA's packages on a site whose hosts take theirs from the mirror alone."""
+    mirrored = any(setting.value == "mirror" for setting in site.values("supply"))
+    sources = list(site.values("base_apt_sources"))
+    for setting in site.values("nvidia_driver_source"):
+        if setting.value != "preinstalled" and mirrored and not sources:
+            fault = "a mirror (supply) serves no driver"
+            remedy = "Install it yourself (preinstalled), or name a source that has it in base_apt_sources."
+            yield problem(setting, fault, remedy)
 
 
 def gpu_without_node(site: Site) -> Iterator[Problem]:
@@ -133,6 +157,8 @@ GPU_RULES = (
     gpu_nodes_are_hosts_of_the_site,
     sharing_is_between_several,
     toolkit_is_sound,
+    version_is_of_its_branch,
+    mirror_has_no_driver,
     gpu_without_node,
     more_gpus_than_a_node_has,
     image_without_cuda,

@@ -6,12 +6,15 @@ import json
 import re
 from pathlib import Path
 
+from ..core.command import run
+from ..core.errors import CommandError
 from ..host.nvidia import gpus_on_bus
 
 ROOT = Path("/")
 LIBRARY = "libnvidia-ml.so.1"
 FOLDERS = ("usr/lib/x86_64-linux-gnu", "usr/lib64", "usr/lib")
 """Debian and Ubuntu, Red Hat, others."""
+DPKG_TIMEOUT = 20
 JOURNAL = ("journalctl", "--boot", "--identifier=kernel", "--grep=NVRM: Xid", "--output=json", "--no-pager", "--quiet")
 XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:]+)(?:\.\d)?\): (\d+)")
 """https://docs.nvidia.com/deploy/xid-errors"""
@@ -38,12 +41,27 @@ def on_bus() -> int | None:
 
 def library_version() -> str | None:
     """Version of the library that programs find, which is the suffix of its file."""
-    for folder in FOLDERS:
-        path = ROOT / folder / LIBRARY
-        if path.is_file():
-            version = path.resolve().name.partition(".so.")[2]
-            return version if "." in version else None
-    return None
+    version = path.name.partition(".so.")[2] if (path := _library()) else ""
+    return version if "." in version else None
+
+
+def package_version() -> str | None:
+    """Version of the driver's package that the library came with; None for a library that no package of dpkg has."""
+    path = _library()
+    if path is None:
+        return None
+    try:
+        # Lines as `libnvidia-ml1:amd64: /usr/lib/...`.
+        owner = run(["dpkg-query", "--search", str(path)], timeout=DPKG_TIMEOUT).stdout.rpartition(": ")[0]
+        shown = ["dpkg-query", "--show", "--showformat=${source:Upstream-Version}", owner]
+        return run(shown, timeout=DPKG_TIMEOUT).stdout.strip() or None
+    except CommandError:
+        return None
+
+
+def _library() -> Path | None:
+    paths = (ROOT / folder / LIBRARY for folder in FOLDERS)
+    return next((path.resolve() for path in paths if path.is_file()), None)
 
 
 def xids(journal: str) -> list[tuple[str, int]]:

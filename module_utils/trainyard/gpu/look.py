@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..core.command import run
 from ..core.errors import CommandError, TrainyardError
+from ..host.nvidia import module_on_disk
 from . import driver, nvml, smi
 from .model import Inventory
 
@@ -27,7 +28,12 @@ def look(binding: Path | None) -> Inventory:
     # A library that does not fit its module is no better through the program, which uses it as well.
     if inventory.source == "none" and not inventory.mismatch:
         inventory = _ask_program(inventory)
-    inventory = replace(inventory, on_bus=driver.on_bus())
+    inventory = replace(
+        inventory,
+        on_bus=driver.on_bus(),
+        next_module_version=module_on_disk() or None,
+        package_version=driver.package_version(),
+    )
     return inventory.with_versions(driver.module_version(), driver.library_version()).with_xids(_xids())
 
 

@@ -80,6 +80,8 @@ class Inventory:
     :param source: who was asked: `nvml`, `nvidia-smi`, or `none` where neither answers; `error` says why.
     :param driver: version that whoever was asked reports, `cuda` the newest CUDA that it knows.
     :param module_version: version of the loaded kernel module, `library_version` that of the library on the disk.
+    :param next_module_version: version of the kernel module that the next boot loads, `package_version` of the package
+        that has the library; None where nobody knows.
     :param mismatch: the library itself says that it does not fit the module.
     :param on_bus: GPUs that are seen by PCI; None where none is, as on a host that has no such bus.
     """
@@ -90,6 +92,8 @@ class Inventory:
     gpus: tuple[Gpu, ...] = ()
     module_version: str | None = None
     library_version: str | None = None
+    next_module_version: str | None = None
+    package_version: str | None = None
     mismatch: bool = False
     error: str | None = None
     on_bus: int | None = None
@@ -99,6 +103,17 @@ class Inventory:
         """Whether the driver was changed on the disk and not in the kernel; new programs cannot use the GPUs then."""
         known = self.module_version and self.library_version
         return self.mismatch or bool(known and self.module_version != self.library_version)
+
+    @property
+    def pending(self) -> str:
+        """What ends the GPUs' work later though they work now, after "w1 has"; empty for nothing."""
+        library, following, package = self.library_version, self.next_module_version, self.package_version
+        found = []
+        if library and following and following != library:
+            found.append(f"the module {following} for its next boot, and the library {library}")
+        if library and package and package != library:
+            found.append(f"the library {library}, and the package {package} for it")
+        return "; ".join(found)
 
     def with_versions(self, module: str | None, library: str | None) -> Inventory:
         """The versions that were found elsewhere; where an answer came, library and module agree with it."""
@@ -114,7 +129,7 @@ class Inventory:
 
     def facts(self) -> dict[str, Any]:
         """What the module returns."""
-        facts = {**asdict(self), "gpus": [gpu.facts() for gpu in self.gpus], "skew": self.skew}
+        facts = {**asdict(self), "gpus": [gpu.facts() for gpu in self.gpus], "skew": self.skew, "pending": self.pending}
         well = bool(self.gpus) and not self.skew and all(not gpu.problems for gpu in self.gpus)
         return {**facts, "healthy": well}
 

@@ -1,6 +1,6 @@
 """What a host has for an NVIDIA driver: the GPUs by PCI, the kernel modules, secure boot; and what a branch refuses.
 
-Read from /sys, /lib and /var below a root that tests replace; nothing of it needs a driver.
+Read from /sys, /lib and /var below a root that tests replace, but for what modinfo says; nothing of it needs a driver.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from ..core.command import run
+from ..core.errors import CommandError
 
 VENDOR = "0x10de"
 DISPLAY = ("0x0300", "0x0302")
@@ -23,6 +26,10 @@ GIVEN_AWAY = "vfio-pci"
 
 SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 ENROLLED = "sys/firmware/efi/efivars/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23"
+MODULES = ("nvidia", "nvidia-current")
+"""Names of the driver's module; Debian's own packages have the second one."""
+MODINFO_TIMEOUT = 20
+
 KEYS = ("var/lib/dkms/mok.pub", "var/lib/shim-signed/mok/MOK.der")
 """Certificates (DER) with whose keys dkms signs what it builds: its own, and Ubuntu's."""
 
@@ -121,6 +128,16 @@ def gpus_on_bus(root: Path = Path("/")) -> list[int]:
         and _text(device / "class").startswith(DISPLAY)
         and (device / "driver").resolve().name != GIVEN_AWAY
     ]
+
+
+def module_on_disk() -> str:
+    """Version of the module that modprobe would load; nothing where there is none, or no modinfo."""
+    for name in MODULES:
+        try:
+            return run(["modinfo", "--field=version", name], timeout=MODINFO_TIMEOUT).stdout.strip()
+        except CommandError:
+            continue
+    return ""
 
 
 def headers_lacking(kernel: str, root: Path = Path("/")) -> list[str]:

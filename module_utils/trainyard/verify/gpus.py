@@ -22,12 +22,14 @@ class GpuNode:
     :param gpus: number that the inventory says; None where it is what PCI bus and driver show.
     :param replicas: pods that take turns on one.
     :param mig_strategy: how GPUs that MIG has divided are offered, `none`, `single` or `mixed`.
+    :param version: of the driver, as the inventory says it; empty where it says none.
     :param info: what `gpu_info` found on the host; empty where the host was not asked.
     """
 
     gpus: int | None = None
     replicas: int = 1
     mig_strategy: str = "none"
+    version: str = ""
     info: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -68,19 +70,33 @@ def gpu_checks(gpus: Mapping[str, Mapping[str, Any]], nodes: Sequence[Object]) -
 
 
 def gpu_drivers(wanted: Mapping[str, GpuNode]) -> Check:
-    """Every GPU node was asked, and has one version of its driver: loaded module and library agree."""
+    """Every GPU node was asked, and has the driver of the inventory; its module, library and package agree."""
     skewed = [
-        f"{name} has the module {each.info.get('module_version') or '(none)'} loaded, and the library "
+        f"{name} has the module {each.info.get('module_version') or 'of another version'} loaded, and the library "
         f"{each.info.get('library_version') or '(none)'}: no new GPU pod starts there until {CHANGE} has restarted it"
         for name, each in wanted.items()
         if each.skew
     ]
     dead = [f"the driver of {name} {each.silence}" for name, each in wanted.items() if each.silence]
     silent = [f"the driver of {name} was not asked" for name, each in wanted.items() if not each.asked]
-    if skewed or dead or silent:
-        return Check("gpu_drivers", FAIL if skewed or dead else UNKNOWN, "; ".join(skewed + dead + silent))
+    later = [
+        f"{name} has {each.info['pending']}: its GPUs are gone after a restart ({CHANGE} puts that right)"
+        for name, each in wanted.items()
+        if each.info.get("pending")
+    ]
+    other = [
+        f"{name} has the driver {each.info.get('driver')}, and the inventory says {each.version}: {CHANGE} changes it"
+        for name, each in wanted.items()
+        if each.asked and not (each.skew or each.silence) and not str(each.info.get("driver")).startswith(each.version)
+    ]
+    if wrong := skewed + dead + later + other:
+        return Check("gpu_drivers", FAIL, "; ".join(wrong + silent))
+    if silent:
+        return Check("gpu_drivers", UNKNOWN, "; ".join(silent))
     versions = sorted({str(each.info.get("driver")) for each in wanted.values()})
-    return Check("gpu_drivers", PASS, f"driver {', '.join(versions)} on {len(wanted)} nodes")
+    unpinned = [name for name, each in wanted.items() if not each.version]
+    note = f" (unpinned on {', '.join(unpinned)}: nvidia_driver_version)" if unpinned else ""
+    return Check("gpu_drivers", PASS, f"driver {', '.join(versions)} on {len(wanted)} nodes{note}")
 
 
 def gpus_offered(wanted: Mapping[str, GpuNode], offers: Mapping[str, tuple[int, int]]) -> Check:

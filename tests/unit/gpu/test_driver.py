@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from ansible.module_utils.trainyard.core.errors import CommandError
 from ansible.module_utils.trainyard.gpu import driver, metrics, nvml
 from ansible.module_utils.trainyard.gpu.model import Gpu, Inventory, same_bus
 
@@ -43,6 +44,47 @@ def test_the_library_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (folder / "libnvidia-ml.so.580.95.05").touch()
     (folder / "libnvidia-ml.so.1").symlink_to("libnvidia-ml.so.580.95.05")
     assert driver.library_version() == "580.95.05"
+
+
+def test_the_package_of_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = tmp_path / "usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
+    answers = {
+        "--search": f"libnvidia-compute-580:amd64: {library}\n",
+        "--show": "580.95.05",
+    }
+    asked: list[str] = []
+
+    def dpkg(argv: list[str], **_: object) -> SimpleNamespace:
+        asked.append(argv[-1])
+        return SimpleNamespace(stdout=answers[argv[1]])
+
+    monkeypatch.setattr(driver, "ROOT", tmp_path)
+    monkeypatch.setattr(driver, "run", dpkg)
+    assert (driver.package_version(), asked) == (None, []), "no library"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    assert (driver.package_version(), asked) == ("580.95.05", [str(library), "libnvidia-compute-580:amd64"])
+
+    def nobody(argv: list[str], **_: object) -> SimpleNamespace:
+        raise CommandError("no path found matching pattern")
+
+    monkeypatch.setattr(driver, "run", nobody)
+    assert driver.package_version() is None, "somebody has copied it there"
+
+
+@pytest.mark.parametrize(
+    ("following", "package", "pending"),
+    [
+        ("580.95.05", "580.95.05", ""),
+        (None, None, ""),
+        ("570.1", "580.95.05", "the module 570.1 for its next boot, and the library 580.95.05"),
+        ("580.95.05", "570.1", "the library 580.95.05, and the package 570.1 for it"),
+    ],
+)
+def test_what_ends_the_work_of_gpus_later(following: str | None, package: str | None, pending: str) -> None:
+    found = Inventory("nvml", "580.95.05", gpus=(GPU,), next_module_version=following, package_version=package)
+    facts = found.with_versions(None, None).facts()
+    assert (facts["pending"], facts["skew"], facts["healthy"]) == (pending, False, True)
 
 
 @pytest.mark.parametrize(

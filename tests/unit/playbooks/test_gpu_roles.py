@@ -147,12 +147,23 @@ def test_a_node_whose_fault_is_not_gone_is_not_recovered(
     assert "w1 is not recovered: its driver" in output and said in output, output
 
 
+def test_a_node_whose_library_fits_again_gets_its_plugin_before_anybody_waits_for_it(
+    checkout: Path, tmp_path: Path
+) -> None:
+    _, given, output = run(checkout, tmp_path, "device_plugin", hosts="w1", entry="recover")
+    # The plugin's pods are what it asks for next, of which the fakes know nothing.
+    assert "Look for the plugin's pod" in output
+    assert [each["metadata"]["labels"]["trainyard.dev/gpu"] for each in given] == ["ready"]
+
+
 @pytest.mark.parametrize(
     ("distribution", "variables", "packages"),
     [
         ("Debian", "nvidia_driver_source=nvidia", ["nvidia-kernel-open-dkms=580.*", "nvidia-driver-cuda=580.*"]),
         ("Ubuntu", "nvidia_driver_source=nvidia nvidia_driver_branch=570",
-         ["nvidia-dkms-570-open", "libnvidia-compute-570", "nvidia-utils-570"]),
+         ["nvidia-dkms-570-open=570.*", "libnvidia-compute-570=570.*", "nvidia-utils-570=570.*"]),
+        ("Debian", "nvidia_driver_source=nvidia nvidia_driver_version=580.105.08",
+         ["nvidia-kernel-open-dkms=580.105.08*", "nvidia-driver-cuda=580.105.08*"]),
         ("Debian", "nvidia_driver_source=distro", ["nvidia-open-kernel-dkms", "libcuda1", "nvidia-smi"]),
     ],
 )  # fmt: skip

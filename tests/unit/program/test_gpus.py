@@ -11,6 +11,7 @@ from rich.console import Console
 
 from tests.unit.apiserver import ApiServer
 from trainyard.cli.gpus import show
+from trainyard.cli.tables import console
 from trainyard.gpus import Row, gpus, row
 
 LABELS = {
@@ -100,5 +101,14 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert line.split()[:6] == ["w1", "Tesla-T4", "15", "GiB", "580.95.05", "13.0"]
     assert "1 of 2" in line
     assert line.rstrip().endswith("a/two (2), unhealthy")
+    show([row(node(), [])], Console(width=60))
+    narrow = capsys.readouterr().out
+    assert "…" not in narrow, "what is too wide goes on in the next line"
     show([], Console())
     assert capsys.readouterr().out == "No GPUs.\n"
+
+
+def test_a_file_gets_every_row_in_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    show([row(node(), [Holder("a/" + "x" * 300, 1, 1)])], console())
+    assert len(capsys.readouterr().out.splitlines()) == 2

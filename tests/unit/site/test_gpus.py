@@ -86,9 +86,26 @@ NO_CUDA = {"repository": "tensorflow", "artefact": "image_tensorflow", "gpu": No
         # It has no GPU.
         ([cnn(image="r/mine:1", cuda="13.0"), Setting("nvidia_driver_branch", "570", ("cp1",))], {}),
         ([cnn(image="r/mine:1", cuda="99.0"), Setting("nvidia_driver_branch", "580", ("w1",))], {}),
-        ([Setting("nvidia_runtime_version", "1.19.1", ("w1",)), Setting("nvidia_runtime_version", "v1.20.1")], {}),
+        ([Setting("nvidia_runtime_version", "1.20.0", ("w1",)), Setting("nvidia_runtime_version", "v1.20.1")], {}),
         ([Setting("nvidia_driver_branch", "580", ("w1",)), Setting("nvidia_driver_branch", "550")], {}),
         ([Setting("nvidia_driver_branch", "470")], {"gpu_nodes": []}),
+        (
+            [
+                Setting("nvidia_driver_branch", "590", ("w1",)),
+                Setting("nvidia_driver_branch", "580", ("w2",)),
+                Setting("nvidia_driver_version", "580.105.08", ("w2",)),
+            ],
+            {},
+        ),
+        ([Setting("supply", "mirror"), Setting("nvidia_driver_source", "preinstalled", ("w1",))], {}),
+        (
+            [
+                Setting("supply", "mirror"),
+                Setting("nvidia_driver_source", "nvidia", ("w1",)),
+                Setting("base_apt_sources", [{"name": "driver"}], ("w1",)),
+            ],
+            {},
+        ),
     ],
 )
 def test_sites_that_can_be(settings: list[Setting], groups: dict[str, list[str]]) -> None:
@@ -133,7 +150,18 @@ def test_sites_that_can_be(settings: list[Setting], groups: dict[str, list[str]]
             "of w1). Set nvidia_driver_branch to 580 or newer",
         ),
         ([Setting("device_plugin_replicas", 1, ("w1",))], {}, "device_plugin_replicas (w1) is 1: sharing is between"),
-        ([Setting("nvidia_runtime_version", "1.17.8-1", ("w1",))], {}, "toolkits before 1.19.1"),
+        ([Setting("nvidia_runtime_version", "1.17.8-1", ("w1",))], {}, "toolkits before 1.20.0"),
+        ([Setting("nvidia_runtime_version", "1.19.1", ("w1",))], {}, "toolkits before 1.20.0"),
+        (
+            [Setting("nvidia_driver_branch", "570"), Setting("nvidia_driver_version", "580.105.08", ("w1",))],
+            {},
+            'nvidia_driver_version (w1) is "580.105.08": it is none of the branch 570 (nvidia_driver_branch)',
+        ),
+        (
+            [Setting("supply", "mirror"), Setting("nvidia_driver_source", "nvidia", ("w1",))],
+            {},
+            "a mirror (supply) serves no driver",
+        ),
         ([Setting("nvidia_driver_branch", "470", ("w1",))], {}, "driver 470 is too old for CUDA 12"),
     ],
 )

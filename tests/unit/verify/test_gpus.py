@@ -53,7 +53,13 @@ def test_a_site_without_gpus_has_no_such_checks() -> None:
 def test_a_site_that_offers_what_it_has(changes: dict[str, Any], offers: tuple[int, int]) -> None:
     found = results(wanted(**changes), node(*offers))
     assert {result for result, _ in found.values()} == {PASS}
-    assert found["gpu_drivers"][1] == "driver 580.95.05 on 1 nodes"
+    assert found["gpu_drivers"][1] == "driver 580.95.05 on 1 nodes (unpinned on w1: nvidia_driver_version)"
+
+
+def test_the_driver_that_the_inventory_names() -> None:
+    assert results(wanted(version="580.95.05"), node(2, 2))["gpu_drivers"] == (PASS, "driver 580.95.05 on 1 nodes")
+    result, detail = results(wanted(version="580.105.08"), node(2, 2))["gpu_drivers"]
+    assert (result, "w1 has the driver 580.95.05, and the inventory says 580.105.08" in detail) == (FAIL, True)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +81,12 @@ def test_a_site_that_offers_what_it_has(changes: dict[str, Any], offers: tuple[i
             (0, 0),
             "gpus_offered",
             "w1 has GPUs in MIG mode and others",
+        ),
+        (
+            {"info": {**INFO, "pending": "the module 570.1 for its next boot, and the library 580.95.05"}},
+            (2, 2),
+            "gpu_drivers",
+            "w1 has the module 570.1 for its next boot, and the library 580.95.05: its GPUs are gone after a restart",
         ),
         ({}, (2, 1), "gpus_healthy", "w1 has 1 unhealthy of 2: repair it, then run playbooks/gpu_recover.yml"),
         ({"info": {**INFO, "healthy": False}}, (2, 2), "gpus_healthy", "the driver of w1 reports a fault"),
@@ -128,12 +140,12 @@ def test_the_receipt_shows_gpus_where_there_are_some() -> None:
 
 def test_inventory_and_driver_make_what_is_expected() -> None:
     hostvars = {
-        "w1": {"ansible_facts": {"gpus": {**INFO, "cuda": "13.0"}}},
+        "w1": {"ansible_facts": {"gpus": {**INFO, "cuda": "13.0"}}, "nvidia_driver_version": "580.95.05-0ubuntu1"},
         "w2": {"kubernetes_node_name": "two", "device_plugin_gpus": 1, "device_plugin_sharing": "time_slicing"},
         "w3": {"device_plugin_sharing": "time_slicing", "device_plugin_replicas": 4},
         "w4": {"device_plugin_replicas": 4, "device_plugin_mig_strategy": "mixed"},
     }
     found = gpu_hosts(["w1", "w2", "w3", "w4"], hostvars)
-    assert found["w1"] == {"gpus": None, "replicas": 1, "mig_strategy": "none", "info": INFO}
-    assert found["two"] == {"gpus": 1, "replicas": 2, "mig_strategy": "none", "info": {}}
+    assert found["w1"] == {"gpus": None, "replicas": 1, "mig_strategy": "none", "version": "580.95.05", "info": INFO}
+    assert found["two"] == {"gpus": 1, "replicas": 2, "mig_strategy": "none", "version": "", "info": {}}
     assert (found["w3"]["replicas"], found["w4"]["replicas"], found["w4"]["mig_strategy"]) == (4, 1, "mixed")
