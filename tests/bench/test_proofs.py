@@ -17,6 +17,7 @@ import catalogue
 import evaluator
 import gpu_jobs
 import inputs
+import shared_runs
 import stand
 import wide
 from timed import BenchError
@@ -27,7 +28,14 @@ from trainyard.trainings import complete_all
 IMAGES = {name: {"digest": f"sha256:{'0' * 64}"} for name in ("image_tensorflow", "image_workloads", "image_mnist")}
 ENTRIES = {
     str(entry["run"]): entry
-    for entry in (bare.ENTRY, wide.ENTRY, evaluator.JUDGED, evaluator.LOADED, evaluator.WRITTEN, evaluator.READ)
+    for entry in (
+        *(bare.ENTRY, wide.ENTRY, evaluator.JUDGED, evaluator.LOADED, evaluator.WRITTEN, evaluator.READ),
+        *(
+            shared_runs.LONGER,
+            shared_runs.on("worker2", shared_runs.JUDGED),
+            shared_runs.on("worker1", shared_runs.RATE),
+        ),
+    )
 }
 
 
@@ -36,7 +44,7 @@ def test_every_run_that_is_asked_for_can_be(name: str) -> None:
     known = inputs.read_catalogue([stand.CATALOGUE])
     call, problems = train_call({"run": name}, [ENTRIES[name]], known)
     assert not problems
-    site = inputs.Defaults("registry/trainyard", IMAGES, {"claim": "training"})
+    site = inputs.Defaults("registry/trainyard", IMAGES, {"claim": "training"}, archives="https://mirror/files")
     (described,) = complete_all([call.wanted], known, site)
     assert described["name"] == name
 
@@ -51,7 +59,10 @@ def test_a_call_names_the_run_once_and_keeps_words_whole() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    ["bare", "catalogue", "commits", "compare", "drills", "evaluator", "gpu_image", "gpu_jobs", "notebook", "wide"],
+    [
+        *("bare", "catalogue", "commits", "compare", "drills", "evaluator", "gpu_image", "gpu_jobs", "notebook"),
+        *("shared", "wide"),
+    ],
 )
 def test_every_program_starts(name: str) -> None:
     program = Path(__file__).with_name(f"{name}.py")

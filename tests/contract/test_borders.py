@@ -23,6 +23,7 @@ ALLOWED = {
     "oci": {"core"},
     "bundle": {"core", "oci"},
     "lab": {"core"},
+    "aws": {"core"},
 }
 """Package -> the packages whose modules it may import, besides its own."""
 

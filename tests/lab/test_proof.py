@@ -31,6 +31,7 @@ PROGRAMS = {
     "gpu_image": [sys.executable, "tests/bench/gpu_image.py"],
     "gpu_jobs": [sys.executable, "tests/bench/gpu_jobs.py"],
     "notebook": [sys.executable, "tests/bench/notebook.py"],
+    "shared": [sys.executable, "tests/bench/shared.py"],
     "wide": [sys.executable, "tests/bench/wide.py"],
     "requirements": [sys.executable, "-m", "pytest", "-m", "proof", *ASK_THE_INDEX],
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from .backends import BACKEND_RULES
+from .efs import EFS_RULES
 from .gpus import GPU_RULES
 from .hosts import HOST_RULES
 from .model import Problem, Site
@@ -21,6 +23,8 @@ RULES: tuple[Rule, ...] = (
     *HOST_RULES,
     *NETWORK_RULES,
     *STORAGE_RULES,
+    *BACKEND_RULES,
+    *EFS_RULES,
     *TRAINING_RULES,
     *GPU_RULES,
 )
@@ -28,8 +32,13 @@ RULES: tuple[Rule, ...] = (
 DEFAULTS_READ = (
     *NETWORK_VARIABLES,
     "control_plane_endpoint",
+    "efs_mount_mode",
+    "efs_require_tls",
+    "efs_throughput_mode",
     "kubernetes_dns_ip",
     "nvidia_driver_branch",
+    "storage_claims",
+    "storage_reclaim_policy",
     "supply",
     "workloads_catalogues",
     "workloads_logs_claim",

@@ -25,10 +25,10 @@ all:
 """
 
 ON_HOSTS = (
-    *("base", "docker", "containerd", "kubernetes", "storage", "control_plane", "worker", "mirror"),
+    *("base", "docker", "containerd", "kubernetes", "efs_mount", "storage", "control_plane", "worker", "mirror"),
     *("nvidia_driver", "nvidia_runtime", "device_plugin"),
 )
-ON_CONTROLLER = ("bundle", "lab", "network", "workloads", "verify")
+ON_CONTROLLER = ("bundle", "lab", "efs", "network", "workloads", "verify")
 TOUCH = """
 - name: Leave a file
   ansible.builtin.file:

@@ -33,6 +33,22 @@ def test_a_part_of_the_site_is_converged_and_all_of_it_judged(checkout: Path, tm
     assert (status, touched) == (0, {"w1", "localhost", "localhost-missing=-left_out=0"} | PROBED), output
 
 
+@pytest.mark.parametrize(
+    ("values", "made"), [(("storage_backend=efs_mount", "efs_name=mine"), True), (("storage_backend=efs_csi",), False)]
+)
+def test_a_file_system_of_aws_is_made_where_the_site_names_one(
+    checkout: Path, tmp_path: Path, values: tuple[str, ...], made: bool
+) -> None:
+    """A site may have one that is there already; then it is somebody else's."""
+    arguments = [word for value in values for word in ("-e", value)]
+    status, _, output = play(checkout, tmp_path, "site.yml", *arguments)
+    assert status == 0, output
+    roles = [role for role in ("base", "efs", "efs_mount", "storage") if f"TASK [{role} : " in output]
+    assert roles == ["base", *(["efs"] if made else []), "efs_mount", "storage"]
+    places = [output.index(f"TASK [{role} : ") for role in roles]
+    assert places == sorted(places)
+
+
 def test_a_part_that_does_not_exist_is_refused(checkout: Path, tmp_path: Path) -> None:
     status, touched, output = play(checkout, tmp_path, "site.yml", "-e", "site_hosts=w3")
     assert (status, touched) == (2, set()), output

@@ -1,0 +1,222 @@
+#!/usr/bin/python
+"""Thin module; the logic is in module_utils/trainyard/aws/access_point.py and access_point_plan.py."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: efs_access_point
+short_description: Keep the access points of a file system of AWS EFS, or delete them
+description:
+  - All access points of one file system in one task, known by their names, of which the client token is made. One that
+    was made elsewhere has another token and is left alone.
+  - An access point cannot be changed but for its tags; what differs is refused before anything is changed.
+  - Access points that are not named are left alone unless O(purge) says otherwise. What lies in their folders stays
+    in any case.
+options:
+  state:
+    description: V(absent) deletes every access point of the file system.
+    type: str
+    choices: [present, absent]
+    default: present
+  file_system_id:
+    description: Whose access points. Empty in check mode alone, for a file system that is not there yet.
+    type: str
+    required: true
+  confirm:
+    description: The same id once more with V(absent), or nothing is deleted.
+    type: str
+    default: ""
+  access_points:
+    description: The access points.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: Its name, and value of its tag C(Name).
+        type: str
+        required: true
+      path:
+        description: Folder that whoever comes through it sees as the root, absolute, at most four folders deep.
+        type: str
+        default: /
+      creation:
+        description: Owner and permissions of that folder where EFS has to make it; without it the folder has to be
+          there.
+        type: dict
+        suboptions:
+          owner_uid:
+            description: Number of the owner.
+            type: int
+            required: true
+          owner_gid:
+            description: Number of the group.
+            type: int
+            required: true
+          permissions:
+            description: Permission bits, an octal string.
+            type: str
+            required: true
+      user:
+        description: Who everybody is who comes through it; without it, clients' own numbers hold.
+        type: dict
+        suboptions:
+          uid:
+            description: Number of the user.
+            type: int
+            required: true
+          gid:
+            description: Number of the group.
+            type: int
+            required: true
+          secondary_gids:
+            description: Numbers of further groups.
+            type: list
+            elements: int
+            default: []
+      tags:
+        description: Tags to set beside C(Name).
+        type: dict
+  purge:
+    description: Delete access points that are not in O(access_points).
+    type: bool
+    default: false
+  purge_tags:
+    description: Remove tags that are not wanted, where an access point has I(tags).
+    type: bool
+    default: false
+  profile:
+    description: Profile of AWS's configuration files; without it boto3 looks where it always does.
+    type: str
+  region:
+    description: Region; without it that of the environment or the profile.
+    type: str
+  timeout:
+    description: Limit in seconds for each wait.
+    type: int
+    default: 300
+  interval:
+    description: Seconds between two looks while it waits.
+    type: float
+    default: 3
+attributes:
+  check_mode:
+    support: full
+    description: Reads, and reports the same steps and the same diff.
+  diff_mode:
+    support: full
+    description: Shows what was asked for of each access point.
+requirements: [boto3]
+author:
+  - trainyard
+"""
+
+EXAMPLES = r"""
+- name: Keep an access point for each use
+  efs_access_point:
+    file_system_id: fs-0123456789abcdef0
+    access_points:
+      - name: datasets
+        path: /datasets
+        user: {uid: 65532, gid: 65532}
+        creation: {owner_uid: 65532, owner_gid: 65532, permissions: "2770"}
+"""
+
+RETURN = r"""
+steps:
+  description: What was (in check mode would be) done, one sentence each.
+  type: list
+  elements: str
+  returned: always
+access_points:
+  description: The wanted access points, each with C(name), C(id), C(arn), C(path) and C(state). What AWS chooses is
+    empty before an access point is there.
+  type: list
+  elements: dict
+  returned: always
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.trainyard.aws.access_point import AccessPoint, bare
+from ansible.module_utils.trainyard.aws.access_point_plan import AccessPointsPlan
+from ansible.module_utils.trainyard.aws.arguments import CONNECTION, WAITING, opened, patience
+from ansible.module_utils.trainyard.aws.changes import require_confirmation, require_file_system
+from ansible.module_utils.trainyard.core.plan import Plan
+from ansible.module_utils.trainyard.core.runner import run_plan
+
+ACCESS_POINT = {
+    "name": {"type": "str", "required": True},
+    "path": {"type": "str", "default": "/"},
+    "creation": {
+        "type": "dict",
+        "options": {
+            "owner_uid": {"type": "int", "required": True},
+            "owner_gid": {"type": "int", "required": True},
+            "permissions": {"type": "str", "required": True},
+        },
+    },
+    "user": {
+        "type": "dict",
+        "options": {
+            "uid": {"type": "int", "required": True},
+            "gid": {"type": "int", "required": True},
+            "secondary_gids": {"type": "list", "elements": "int", "default": []},
+        },
+    },
+    "tags": {"type": "dict"},
+}
+ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "file_system_id": {"type": "str", "required": True},
+    "confirm": {"type": "str", "default": ""},
+    "access_points": {"type": "list", "elements": "dict", "default": [], "options": ACCESS_POINT},
+    "purge": {"type": "bool", "default": False},
+    "purge_tags": {"type": "bool", "default": False},
+    **CONNECTION,
+    **WAITING,
+}
+
+
+def wanted(given: dict[str, Any]) -> AccessPoint:
+    """One access point as the options describe it."""
+    user, creation = given["user"], given["creation"]
+    return AccessPoint(
+        name=given["name"],
+        path=given["path"],
+        user=user and {**user, "secondary_gids": sorted(user["secondary_gids"])},
+        creation=creation and {**creation, "permissions": bare(creation["permissions"])},
+        tags=given["tags"],
+    )
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    params = module.params
+    work: list[AccessPointsPlan] = []
+
+    def make_plan() -> Plan:
+        absent, its_id = params["state"] == "absent", params["file_system_id"]
+        if absent:
+            require_confirmation(its_id, params["confirm"], "An access point")
+        else:
+            require_file_system(its_id, module.check_mode)
+        points = None if absent else [wanted(given) for given in params["access_points"]]
+        purge, purge_tags, limits = params["purge"], params["purge_tags"], patience(params)
+        work.append(
+            AccessPointsPlan(opened(params), its_id, points, purge=purge, purge_tags=purge_tags, patience=limits)
+        )
+        return work[0].plan()
+
+    def make_result() -> dict[str, Any]:
+        if not module.check_mode:
+            work[0].settled()
+        return {"access_points": work[0].result()}
+
+    run_plan(module, make_plan, make_result)
+
+
+if __name__ == "__main__":
+    main()

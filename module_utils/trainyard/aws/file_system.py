@@ -1,0 +1,210 @@
+"""A file system of EFS: what is wanted and what is there in one shape, and the calls between the two."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+from ..core.errors import TrainyardError
+from .changes import Change
+from .policy import normal
+from .tags import tag_changes, to_list, wanted_tags
+
+IMMUTABLE = ("performance_mode", "encrypted", "kms_key_id", "availability_zone")
+"""What AWS cannot change; another value needs another file system."""
+
+LIFECYCLE = {
+    "transition_to_ia": "TransitionToIA",
+    "transition_to_primary": "TransitionToPrimaryStorageClass",
+    "transition_to_archive": "TransitionToArchive",
+}
+"""Our names of the parts of a lifecycle -> AWS's."""
+
+TOKEN_LIMIT = 64
+
+
+@dataclass(frozen=True)
+class FileSystem:
+    """The properties of a file system, wanted or observed; None is left alone, or was not asked for.
+
+    :param provisioned_mibps: provisioned throughput, MiB/s.
+    :param kms_key_id: id, ARN or alias of the key.
+    :param availability_zone: zone of a file system that lies in one zone only.
+    :param lifecycle: rules of EFS by the names of `LIFECYCLE`; empty for none.
+    :param backup: whether AWS Backup backs it up.
+    :param policy: resource policy; empty for AWS's default one.
+    """
+
+    performance_mode: str | None = None
+    throughput_mode: str | None = None
+    provisioned_mibps: float | None = None
+    encrypted: bool | None = None
+    kms_key_id: str | None = None
+    availability_zone: str | None = None
+    lifecycle: Mapping[str, str] | None = None
+    backup: bool | None = None
+    policy: Mapping[str, Any] | None = None
+    tags: Mapping[str, str] | None = None
+
+
+# What AWS makes where nothing is said (API reference, CreateFileSystem).
+_UNSAID = FileSystem("generalPurpose", "bursting", encrypted=False, lifecycle={}, policy={}, tags={})
+
+
+def check(wanted: FileSystem, token: str) -> None:
+    """Refuse what AWS cannot make.
+
+    :raises TrainyardError: properties exclude each other, or the token is none.
+    """
+    if not 0 < len(token) <= TOKEN_LIMIT:
+        _refuse(f"its token {token} has {len(token)} characters", f"Take one with 1 to {TOKEN_LIMIT} characters.")
+    provisioned, amount = wanted.throughput_mode == "provisioned", wanted.provisioned_mibps
+    if amount is not None and not provisioned:
+        mode = wanted.throughput_mode or "not set"
+        _refuse(
+            f"provisioned_mibps is {amount:g} and throughput_mode is {mode}",
+            "Set throughput_mode to provisioned, or remove provisioned_mibps.",
+        )
+    if provisioned and (amount is None or amount < 1):
+        said = "not set" if amount is None else f"{amount:g}"
+        _refuse(
+            f"throughput_mode is provisioned and provisioned_mibps is {said}",
+            "Set provisioned_mibps to 1 MiB/s or more.",
+        )
+    if wanted.performance_mode == "maxIO" and (wanted.throughput_mode == "elastic" or wanted.availability_zone):
+        which = "elastic throughput" if wanted.throughput_mode == "elastic" else "a single zone"
+        _refuse(f"performance_mode is maxIO with {which}", "Use generalPurpose, which AWS advises for all.")
+    if wanted.kms_key_id and not wanted.encrypted:
+        _refuse("kms_key_id is set and encrypted is not", "Set encrypted to true, or remove kms_key_id.")
+
+
+def _refuse(fault: str, remedy: str) -> NoReturn:
+    raise TrainyardError(f"Such a file system cannot be: {fault}.", remedy=remedy)
+
+
+def same_key(wanted: str, found: str | None) -> bool:
+    """Whether a key is the one that AWS names by its ARN; which key an alias means now is not asked."""
+    name = wanted.rpartition(":")[2]
+    if name.startswith("alias/"):
+        return True
+    return found is not None and name.removeprefix("key/") == found.rpartition("/")[2]
+
+
+def conflicts(wanted: FileSystem, found: FileSystem) -> list[str]:
+    """What differs and cannot be changed, each as `property is X, not Y`."""
+    differing = []
+    for name in IMMUTABLE:
+        want, have = getattr(wanted, name), getattr(found, name)
+        if want is None or want == have or (name == "kms_key_id" and same_key(want, have)):
+            continue
+        differing.append(f"{name} is {'none' if have is None else have}, not {want}")
+    return differing
+
+
+def target(wanted: FileSystem, found: FileSystem | None, purge_tags: bool = False) -> FileSystem:
+    """How the file system will be."""
+    base = found or _UNSAID
+    said = {name: value for name, value in vars(wanted).items() if value is not None}
+    if wanted.throughput_mode:
+        said["provisioned_mibps"] = wanted.provisioned_mibps
+    if wanted.lifecycle is not None:
+        # The archive is not managed here, and one call sets all rules.
+        kept = {name: rule for name, rule in (base.lifecycle or {}).items() if name == "transition_to_archive"}
+        said["lifecycle"] = {**wanted.lifecycle, **kept}
+    said["tags"] = wanted_tags(wanted.tags, base.tags or {}, purge_tags)
+    return replace(base, **said)
+
+
+def shown(state: FileSystem | None, wanted: FileSystem) -> dict[str, Any]:
+    """The properties that the caller asked for, as the diff shows them."""
+    if state is None:
+        return {}
+    names = {name for name, value in vars(wanted).items() if value is not None}
+    if wanted.throughput_mode:
+        names.add("provisioned_mibps")
+    values = {name: value for name, value in vars(state).items() if name in names}
+    if values.get("policy"):
+        values["policy"] = normal(values["policy"])
+    if wanted.kms_key_id and same_key(wanted.kms_key_id, state.kms_key_id):
+        values["kms_key_id"] = wanted.kms_key_id
+    return values
+
+
+def decide(wanted: FileSystem, found: FileSystem | None, token: str, purge_tags: bool = False) -> list[Change]:
+    """The calls that bring a file system from how it is to how it is wanted, in their order.
+
+    :param found: None where it has to be made.
+    :raises TrainyardError: something differs that AWS cannot change; all of it is named.
+    """
+    if found and (differing := conflicts(wanted, found)):
+        raise TrainyardError(
+            f"The file system of {token} cannot become the wanted one: {'; '.join(differing)}.",
+            remedy="Set these as they are, or take another token for another file system.",
+            differing=differing,
+        )
+    after = target(wanted, found, purge_tags)
+    # The call that makes it sets everything but these two.
+    before = found or replace(after, lifecycle={}, policy={})
+    creation = [] if found else [_creation(wanted, token)]
+    return [
+        *creation,
+        *_throughput(before, after),
+        *_lifecycle(before, after),
+        *_backup(before, after),
+        *_policy(before, after),
+        *tag_changes(before.tags or {}, after.tags or {}),
+    ]
+
+
+def _creation(wanted: FileSystem, token: str) -> Change:
+    parameters: dict[str, Any] = {
+        "CreationToken": token,
+        "PerformanceMode": wanted.performance_mode,
+        "ThroughputMode": wanted.throughput_mode,
+        "ProvisionedThroughputInMibps": wanted.provisioned_mibps,
+        "Encrypted": wanted.encrypted,
+        "KmsKeyId": wanted.kms_key_id,
+        "AvailabilityZoneName": wanted.availability_zone,
+        "Backup": wanted.backup,
+        "Tags": to_list(wanted_tags(wanted.tags, {}, False)) or None,
+    }
+    said = {name: value for name, value in parameters.items() if value is not None}
+    return Change(f"Create the file system of {token}", "efs:CreateFileSystem", said)
+
+
+def _throughput(before: FileSystem, after: FileSystem) -> list[Change]:
+    mode, amount = after.throughput_mode, after.provisioned_mibps
+    if (before.throughput_mode, before.provisioned_mibps) == (mode, amount):
+        return []
+    parameters: dict[str, Any] = {"ThroughputMode": mode}
+    if amount is None:
+        return [Change(f"Change its throughput to {mode}", "efs:UpdateFileSystem", parameters)]
+    parameters["ProvisionedThroughputInMibps"] = amount
+    return [Change(f"Change its throughput to {mode}, {amount:g} MiB/s", "efs:UpdateFileSystem", parameters)]
+
+
+def _lifecycle(before: FileSystem, after: FileSystem) -> list[Change]:
+    rules = after.lifecycle or {}
+    if (before.lifecycle or {}) == rules:
+        return []
+    # AWS wants one rule in each element.
+    policies = [{LIFECYCLE[name]: rules[name]} for name in LIFECYCLE if name in rules]
+    said = ", ".join(f"{name} {rules[name]}" for name in LIFECYCLE if name in rules) or "none"
+    return [Change(f"Set its lifecycle: {said}", "efs:PutLifecycleConfiguration", {"LifecyclePolicies": policies})]
+
+
+def _backup(before: FileSystem, after: FileSystem) -> list[Change]:
+    if before.backup == after.backup:
+        return []
+    parameters = {"BackupPolicy": {"Status": "ENABLED" if after.backup else "DISABLED"}}
+    return [Change(f"Switch its backup {'on' if after.backup else 'off'}", "efs:PutBackupPolicy", parameters)]
+
+
+def _policy(before: FileSystem, after: FileSystem) -> list[Change]:
+    if normal(before.policy or {}) == normal(after.policy or {}):
+        return []
+    if not after.policy:
+        return [Change("Remove its policy", "efs:DeleteFileSystemPolicy")]
+    return [Change("Set its policy", "efs:PutFileSystemPolicy", {"Policy": json.dumps(after.policy)})]

@@ -1,0 +1,214 @@
+"""Reads a file system, and carries out what `file_system` decides."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from ..core.errors import TrainyardError
+from ..core.plan import Plan, Step
+from .changes import Change, require_confirmation
+from .client import BUSY, Aws, Patience, persist
+from .errors import AwsError
+from .file_system import LIFECYCLE, FileSystem, check, decide, shown, target
+from .states import AVAILABLE, GONE, LEAVING, State, settle, state_of
+from .tags import to_mapping
+
+_DNS_SUFFIX = {"cn-": "amazonaws.com.cn"}
+"""Beginning of a region -> the suffix of its names, where it is not `amazonaws.com`."""
+
+
+def find(aws: Aws, *, token: str = "", file_system_id: str = "") -> dict[str, Any] | None:
+    """The description of a file system by its token or, without one, by its id; None where there is none."""
+    key = {"CreationToken": token} if token else {"FileSystemId": file_system_id}
+    name = f"the file system {token or file_system_id}"
+    found = aws.items("efs:DescribeFileSystems", "FileSystems", name, fine=("FileSystemNotFound",), **key)
+    return found[0] if found else None
+
+
+def read(aws: Aws, description: dict[str, Any], wanted: FileSystem) -> FileSystem:
+    """A file system as it is; what has a call of its own is asked only where it is wanted."""
+    its_id = description["FileSystemId"]
+
+    def ask(operation: str, absent: tuple[str, ...] = ()) -> dict[str, Any]:
+        return aws.call(operation, f"the file system {its_id}", fine=absent, FileSystemId=its_id) or {}
+
+    state = FileSystem(
+        performance_mode=description["PerformanceMode"],
+        throughput_mode=description.get("ThroughputMode", "bursting"),
+        provisioned_mibps=description.get("ProvisionedThroughputInMibps"),
+        encrypted=description.get("Encrypted", False),
+        kms_key_id=description.get("KmsKeyId"),
+        availability_zone=description.get("AvailabilityZoneName"),
+        tags=to_mapping(description["Tags"]),
+    )
+    if wanted.lifecycle is not None:
+        policies = ask("efs:DescribeLifecycleConfiguration").get("LifecyclePolicies", [])
+        ours = {theirs: name for name, theirs in LIFECYCLE.items()}
+        state = replace(state, lifecycle={ours[key]: rule for each in policies for key, rule in each.items()})
+    if wanted.backup is not None:
+        status = ask("efs:DescribeBackupPolicy", ("PolicyNotFound",)).get("BackupPolicy", {}).get("Status", "DISABLED")
+        # On the way to a state is as good as in it: AWS gets there by itself.
+        state = replace(state, backup=status in ("ENABLED", "ENABLING"))
+    if wanted.policy is not None:
+        text = ask("efs:DescribeFileSystemPolicy", ("PolicyNotFound",)).get("Policy")
+        state = replace(state, policy=json.loads(text) if text else {})
+    return state
+
+
+class FileSystemPlan:
+    """One file system, known by its creation token.
+
+    :param wanted: its properties; `check` has to hold.
+    :param purge_tags: tags that are not wanted go.
+    """
+
+    def __init__(
+        self, aws: Aws, token: str, wanted: FileSystem, *, purge_tags: bool = False, patience: Patience | None = None
+    ) -> None:
+        self._aws, self._token, self._wanted, self._purge = aws, token, wanted, purge_tags
+        self._patience = patience or Patience()
+        self._id = ""
+        self._description: dict[str, Any] | None = None
+        self._leaving = False
+        self._target = wanted
+
+    def plan(self) -> Plan:
+        """What has to be done.
+
+        :raises TrainyardError: the properties exclude each other, or differ in what cannot be changed.
+        """
+        check(self._wanted, self._token)
+        there = find(self._aws, token=self._token)
+        self._leaving = state_of(there) in LEAVING
+        found = None
+        if there and not self._leaving:
+            self._know(there)
+            found = read(self._aws, there, self._wanted)
+        if state_of(self._description) == "error":
+            raise TrainyardError(
+                f"The file system {self._id} of {self._token} is in the state error.",
+                remedy="Delete it, or take another token.",
+            )
+        changes = decide(self._wanted, found, self._token, self._purge)
+        self._target = target(self._wanted, found, self._purge)
+        return Plan(
+            steps=[Step(change.what, partial(self._make, change)) for change in changes],
+            before=shown(found, self._wanted),
+            after=shown(self._target, self._wanted),
+        )
+
+    def settled(self) -> None:
+        """Wait until it is available, where it was not when it was looked at last."""
+        if state_of(self._description) != "available":
+            settle(self._look, AVAILABLE, self._patience)
+
+    def result(self) -> dict[str, Any]:
+        """The file system as it is, or in check mode will be; what is not known before it is there is empty."""
+        there = self._description or {}
+        region = self._aws.region
+        suffix = next((text for start, text in _DNS_SUFFIX.items() if region.startswith(start)), "amazonaws.com")
+        return {
+            "id": self._id,
+            "arn": there.get("FileSystemArn", ""),
+            "dns_name": f"{self._id}.efs.{region}.{suffix}" if self._id else "",
+            "state": there.get("LifeCycleState", "absent"),
+            "creation_token": self._token,
+            **shown(self._target, self._wanted),
+        }
+
+    def _know(self, description: dict[str, Any]) -> None:
+        self._description, self._id = description, description["FileSystemId"]
+
+    def _look(self) -> dict[str, State]:
+        seen = find(self._aws, file_system_id=self._id)
+        if seen:
+            self._know(seen)
+        return {f"The file system {self._id}": state_of(seen)}
+
+    def _make(self, change: Change) -> None:
+        if change.operation == "efs:CreateFileSystem":
+            self._create(change)
+            return
+        # AWS takes no other change while it creates or updates.
+        self.settled()
+        key = "ResourceId" if change.operation in ("efs:TagResource", "efs:UntagResource") else "FileSystemId"
+        name = f"the file system {self._id}"
+        call = partial(self._aws.call, change.operation, name, **{key: self._id}, **change.parameters)
+        # Another run may have begun to change it after that look.
+        answer = persist(call, (BUSY,), self._patience, self._patience.timeout)
+        if change.operation == "efs:UpdateFileSystem" and answer:
+            self._know(answer)
+
+    def _create(self, change: Change) -> None:
+        name = f"the file system {self._token}"
+        if self._leaving:
+            settle(lambda: {name: state_of(find(self._aws, token=self._token))}, GONE, self._patience)
+        try:
+            self._know(self._aws.call(change.operation, name, **change.parameters) or {})
+        except AwsError as error:
+            if error.code != "FileSystemAlreadyExists":
+                raise
+            self._adopt(str(error.answer.get("FileSystemId", "")))
+
+    def _adopt(self, file_system_id: str) -> None:
+        """Go on with one of the same token that AWS did not show before, from a call whose answer was lost."""
+        self._id = file_system_id
+        if not self._id:
+            settle(lambda: {self._token: self._shown_now()}, AVAILABLE, self._patience)
+        settle(self._look, AVAILABLE, self._patience)
+        # The steps that follow set these two in any case.
+        rest = replace(self._wanted, lifecycle=None, policy=None)
+        for change in decide(rest, read(self._aws, self._description or {}, rest), self._token, self._purge):
+            self._make(change)
+
+    def _shown_now(self) -> State:
+        seen = find(self._aws, token=self._token)
+        if seen:
+            self._know(seen)
+        return state_of(seen)
+
+
+class FileSystemRemoval:
+    """The end of one file system, with everything in it.
+
+    :param confirm: its id once more.
+    :param token: its creation token, where the caller knows it.
+    """
+
+    def __init__(self, aws: Aws, file_system_id: str, confirm: str, *, token: str = "", patience: Patience) -> None:
+        require_confirmation(file_system_id, confirm, "The file system")
+        self._aws, self._id, self._token, self._patience = aws, file_system_id, token, patience
+        self._name = f"the file system {file_system_id}"
+        self._state: State = None
+
+    def plan(self) -> Plan:
+        """The deletion, if there is something to delete.
+
+        :raises TrainyardError: it is a file system of another token.
+        """
+        there = find(self._aws, file_system_id=self._id)
+        if there and self._token and there["CreationToken"] != self._token:
+            raise TrainyardError(
+                f"The file system {self._id} has the token {there['CreationToken']}, not {self._token}.",
+                remedy="Name the file system that is meant.",
+            )
+        self._state = state_of(there)
+        if there is None or self._state in LEAVING:
+            return Plan()
+        token, size = there["CreationToken"], there["SizeInBytes"]["Value"]
+        before = {"id": self._id, "creation_token": token, "bytes": size}
+        return Plan([Step(f"Delete {self._name} of {token} with all that is in it", self._delete)], before, {})
+
+    def settled(self) -> None:
+        """Wait until AWS shows it no more."""
+        if self._state is not None:
+            settle(lambda: {self._name: state_of(find(self._aws, file_system_id=self._id))}, GONE, self._patience)
+
+    def _delete(self) -> None:
+        done = ("FileSystemNotFound",)
+        call = partial(self._aws.call, "efs:DeleteFileSystem", self._name, fine=done, FileSystemId=self._id)
+        # Mount targets that are gone may still count for some seconds.
+        persist(call, ("FileSystemInUse",), self._patience)

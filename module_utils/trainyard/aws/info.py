@@ -1,0 +1,77 @@
+"""What there is of EFS in a region, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from . import access_point_plan, file_system_plan, mount_target_plan, security_group_plan
+from .client import Aws
+from .file_system import FileSystem
+from .security_group import OWNER
+
+PARTS = ["mount_targets", "access_points", "lifecycle", "backup", "policy", "security_groups"]
+"""What is read beside the descriptions, each with calls of its own."""
+
+_EMPTY: dict[str, Any] = {"lifecycle": {}, "backup": False, "policy": {}}
+_OWN = (
+    "performance_mode",
+    "throughput_mode",
+    "provisioned_mibps",
+    "encrypted",
+    "kms_key_id",
+    "availability_zone",
+    "tags",
+)
+
+
+def file_systems(aws: Aws, token: str, file_system_id: str, parts: Sequence[str]) -> list[dict[str, Any]]:
+    """All file systems, or those of a token or id, with the parts that are asked for."""
+    return [_file_system(aws, each, parts) for each in _descriptions(aws, token, file_system_id)]
+
+
+def _descriptions(aws: Aws, token: str, file_system_id: str) -> list[dict[str, Any]]:
+    if not (token or file_system_id):
+        return aws.items("efs:DescribeFileSystems", "FileSystems", "all file systems")
+    found = file_system_plan.find(aws, token=token, file_system_id=file_system_id)
+    wrong = found is None or (file_system_id and found["FileSystemId"] != file_system_id)
+    return [] if wrong or found is None else [found]
+
+
+def _file_system(aws: Aws, description: dict[str, Any], parts: Sequence[str]) -> dict[str, Any]:
+    its_id = description["FileSystemId"]
+    asked = FileSystem(**{name: empty for name, empty in _EMPTY.items() if name in parts})
+    state = asdict(file_system_plan.read(aws, description, asked))
+    found: dict[str, Any] = {
+        "id": its_id,
+        "arn": description.get("FileSystemArn", ""),
+        "creation_token": description["CreationToken"],
+        "name": description.get("Name", ""),
+        "state": description["LifeCycleState"],
+        "bytes": description["SizeInBytes"]["Value"],
+        **{name: state[name] for name in _OWN},
+        **{name: state[name] for name in _EMPTY if name in parts},
+    }
+    if "mount_targets" in parts:
+        targets = mount_target_plan.with_groups(aws, mount_target_plan.find(aws, its_id))
+        found["mount_targets"] = [
+            {**asdict(each), "security_groups": sorted(each.security_groups or ())} for each in targets
+        ]
+    if "access_points" in parts:
+        found["access_points"] = [asdict(each) for each in access_point_plan.find(aws, its_id)]
+    return found
+
+
+def security_groups(aws: Aws, owner: str) -> list[dict[str, Any]]:
+    """The security groups that were made for an owner, or for any."""
+    return [
+        {
+            "id": each.id,
+            "name": each.name,
+            "vpc_id": each.vpc,
+            "owner": each.tags.get(OWNER, ""),
+            "allows": sorted(map(str, each.rules)),
+        }
+        for each in security_group_plan.find(aws, owner=owner or "*")
+    ]

@@ -1,0 +1,197 @@
+"""Mount targets of a file system, one in each zone: what is wanted, what is there, and the calls between the two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+from ..core.errors import TrainyardError
+from .changes import Change
+from .states import LEAVING
+
+IMMUTABLE = ("ip_address_type", "ip_address", "ipv6_address")
+"""What AWS cannot change; another value needs another mount target."""
+
+
+@dataclass(frozen=True)
+class Subnet:
+    """Where a subnet is."""
+
+    id: str
+    vpc: str
+    zone: str
+
+
+@dataclass(frozen=True)
+class MountTarget:
+    """A mount target, wanted or observed; None is left to AWS or alone.
+
+    :param ip_address_type: `IPV4_ONLY`, `IPV6_ONLY` or `DUAL_STACK`.
+    :param security_groups: ids, a set.
+    :param id: empty for one that is wanted only.
+    """
+
+    subnet: str
+    ip_address_type: str | None = None
+    ip_address: str | None = None
+    ipv6_address: str | None = None
+    security_groups: frozenset[str] | None = None
+    id: str = ""
+    zone: str = ""
+    vpc: str = ""
+    state: str = ""
+    interface: str = ""
+
+
+def observed(description: Mapping[str, Any]) -> MountTarget:
+    """A mount target as EFS describes it, without its security groups, which it does not tell."""
+    four, six = description.get("IpAddress"), description.get("Ipv6Address")
+    return MountTarget(
+        subnet=description["SubnetId"],
+        ip_address_type="DUAL_STACK" if four and six else "IPV6_ONLY" if six else "IPV4_ONLY",
+        ip_address=four,
+        ipv6_address=six,
+        id=description["MountTargetId"],
+        zone=description.get("AvailabilityZoneName", ""),
+        vpc=description.get("VpcId", ""),
+        state=description["LifeCycleState"],
+        interface=description.get("NetworkInterfaceId", ""),
+    )
+
+
+def check(
+    wanted: Sequence[MountTarget], found: Sequence[MountTarget], subnets: Mapping[str, Subnet], zone: str = ""
+) -> None:
+    """Refuse targets that AWS would refuse: one in each zone, and all in one VPC.
+
+    :param subnets: of those that are wanted and not there yet, by id.
+    :param zone: the only one that the file system is in; empty for all of the region.
+    :raises TrainyardError: which two exclude each other.
+    """
+    there = [Subnet(each.subnet, each.vpc, each.zone) for each in found if each.state not in LEAVING]
+    names = {each.id for each in there}
+    places = [*there, *(subnets[each.subnet] for each in wanted if each.subnet not in names)]
+    twice = [each.subnet for each in wanted]
+    if doubled := sorted({each for each in twice if twice.count(each) > 1}):
+        _refuse(f"{doubled[0]} is named twice", "Name each subnet once.")
+    for index, place in enumerate(places):
+        if zone and place.zone != zone:
+            _refuse(
+                f"{place.id} is in {place.zone}, and the file system in {zone} alone",
+                "Name one subnet of that zone; nodes of all zones of the VPC mount its target.",
+            )
+        for other in places[:index]:
+            if place.vpc != other.vpc:
+                _refuse(
+                    f"{place.id} is in {place.vpc}, and {other.id} in {other.vpc}",
+                    "A file system is mounted in one VPC; name subnets of that one.",
+                )
+            if place.zone == other.zone:
+                fact = "has a mount target already" if other in there else "is named, too"
+                _refuse(
+                    f"{place.id} is in {place.zone}, in which {other.id} {fact}",
+                    "Name one subnet in each zone; the others of the zone use its target.",
+                )
+
+
+def _refuse(fault: str, remedy: str) -> NoReturn:
+    raise TrainyardError(f"Such mount targets cannot be: {fault}.", remedy=remedy)
+
+
+def pairs(wanted: Iterable[MountTarget], found: Iterable[MountTarget]) -> list[tuple[MountTarget, MountTarget | None]]:
+    """Each wanted target with the one that is there in its subnet."""
+    there = {each.subnet: each for each in found if each.state not in LEAVING}
+    return [(each, there.get(each.subnet)) for each in wanted]
+
+
+def conflicts(wanted: MountTarget, found: MountTarget) -> list[str]:
+    """What differs and cannot be changed, each as `property is X, not Y`."""
+    return [
+        f"{name} is {getattr(found, name) or 'none'}, not {getattr(wanted, name)}"
+        for name in IMMUTABLE
+        if getattr(wanted, name) not in (None, getattr(found, name))
+    ]
+
+
+def decide(wanted: Sequence[MountTarget], found: Sequence[MountTarget], *, purge: bool = False) -> list[Change]:
+    """The calls that bring the targets of one file system from how they are to how they are wanted.
+
+    :param purge: targets in other subnets go, before new ones are made.
+    :raises TrainyardError: one differs in what AWS cannot change.
+    """
+    made, changed = [], []
+    for want, have in pairs(wanted, found):
+        if have is None:
+            made.append(_creation(want))
+            continue
+        if differing := conflicts(want, have):
+            raise TrainyardError(
+                f"The mount target {have.id} in {have.subnet} cannot become the wanted one: {'; '.join(differing)}.",
+                remedy="Set these as they are, or delete the target, which breaks its mounts, and make it anew.",
+                differing=differing,
+            )
+        if want.security_groups is not None and want.security_groups != have.security_groups:
+            groups = sorted(want.security_groups)
+            what = f"Give the mount target {have.id} in {have.subnet} the security groups {_named(groups)}"
+            parameters = {"MountTargetId": have.id, "SecurityGroups": groups}
+            changed.append(Change(what, "efs:ModifyMountTargetSecurityGroups", parameters))
+    return [*(removals(wanted, found) if purge else ()), *changed, *made]
+
+
+def removals(kept: Iterable[MountTarget], found: Iterable[MountTarget]) -> list[Change]:
+    """The calls that delete all targets but those in the subnets of the kept ones."""
+    subnets = {each.subnet for each in kept}
+    return [
+        Change(
+            f"Delete the mount target {each.id} in {each.subnet}",
+            "efs:DeleteMountTarget",
+            {"MountTargetId": each.id},
+            fine=("MountTargetNotFound",),
+        )
+        for each in found
+        if each.subnet not in subnets and each.state not in LEAVING
+    ]
+
+
+def _creation(wanted: MountTarget) -> Change:
+    parameters = {
+        "SubnetId": wanted.subnet,
+        "IpAddress": wanted.ip_address,
+        "Ipv6Address": wanted.ipv6_address,
+        "IpAddressType": wanted.ip_address_type,
+        "SecurityGroups": None if wanted.security_groups is None else sorted(wanted.security_groups),
+    }
+    said = {name: value for name, value in parameters.items() if value is not None}
+    where = f"{wanted.subnet}{f' ({wanted.zone})' if wanted.zone else ''}"
+    groups = f", with {_named(said['SecurityGroups'])}" if "SecurityGroups" in said else ""
+    return Change(f"Create the mount target in {where}{groups}", "efs:CreateMountTarget", said)
+
+
+def _named(groups: Sequence[str]) -> str:
+    return ", ".join(each or "the new security group" for each in groups) or "none"
+
+
+def shown(targets: Iterable[MountTarget], wanted: Iterable[MountTarget]) -> dict[str, Any]:
+    """Targets by subnet with what the caller asked for; those that nobody asked for with nothing."""
+    asked = {each.subnet: each for each in wanted}
+    result: dict[str, Any] = {}
+    for each in sorted(targets, key=lambda one: one.subnet):
+        want = asked.get(each.subnet)
+        names = [*IMMUTABLE, "security_groups"]
+        said = {name: getattr(each, name) for name in names if want and getattr(want, name) is not None}
+        if "security_groups" in said:
+            said["security_groups"] = sorted(said["security_groups"] or ())
+        result[each.subnet] = said
+    return result
+
+
+def target(wanted: Sequence[MountTarget], found: Sequence[MountTarget], *, purge: bool = False) -> list[MountTarget]:
+    """How the targets will be."""
+    subnets = {each.subnet for each in wanted}
+    rest = [] if purge else [each for each in found if each.subnet not in subnets and each.state not in LEAVING]
+    both = []
+    for want, have in pairs(wanted, found):
+        said = {name: value for name, value in vars(want).items() if value not in (None, "")}
+        both.append(replace(have, **said) if have else want)
+    return [*both, *rest]

@@ -1,0 +1,157 @@
+"""Reads the security group of mount targets, and carries out what `security_group` decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from ..core.errors import TrainyardError
+from ..core.plan import Plan, Step
+from ..core.waiter import wait_until
+from .changes import Change
+from .client import Aws, Patience, persist
+from .errors import AwsError
+from .mount_target_plan import find_subnets
+from .security_group import OWNER, SecurityGroup, Wanted, decide, observed, require_ours, target_tags
+
+_UNKNOWN = ("InvalidGroup.NotFound", "InvalidSecurityGroupID.NotFound")
+"""What EC2 says of a group that is not there, or not known yet."""
+
+
+def find(aws: Aws, name: str = "", vpc: str = "", owner: str = "") -> list[SecurityGroup]:
+    """Security groups of this name, VPC and owner, of which each may be empty for any."""
+    filters = {"group-name": name, "vpc-id": vpc, f"tag:{OWNER}": owner}
+    found = aws.items(
+        "ec2:DescribeSecurityGroups",
+        "SecurityGroups",
+        f"the security group {name or owner}{f' in {vpc}' if vpc else ''}",
+        Filters=[{"Name": key, "Values": [value]} for key, value in filters.items() if value],
+    )
+    return [observed(each) for each in found]
+
+
+def vpc_of(aws: Aws, subnets: Sequence[str]) -> str:
+    """The VPC of some subnets.
+
+    :raises TrainyardError: they are in several.
+    """
+    found = find_subnets(aws, subnets)
+    vpcs = sorted({each.vpc for each in found.values()})
+    if len(vpcs) != 1:
+        said = ", ".join(f"{each.id} in {each.vpc}" for each in found.values())
+        raise TrainyardError(
+            f"The subnets are in several VPCs: {said}.",
+            remedy="A file system is mounted in one VPC; name subnets of that one.",
+        )
+    return vpcs[0]
+
+
+class SecurityGroupPlan:
+    """One security group, known by its name in its VPC."""
+
+    def __init__(self, aws: Aws, wanted: Wanted, vpc: str, patience: Patience) -> None:
+        self._aws, self._wanted, self._vpc, self._patience = aws, wanted, vpc, patience
+        self._group: SecurityGroup | None = None
+        self._id = ""
+
+    def plan(self) -> Plan:
+        """What has to be done.
+
+        :raises TrainyardError: a group of this name was made by somebody else.
+        """
+        wanted = self._wanted
+        found = self._group = next(iter(find(self._aws, wanted.name, self._vpc)), None)
+        self._id = found.id if found else ""
+        changes = decide(wanted, found, self._vpc)
+        return Plan(
+            steps=[Step(change.what, partial(self._make, change)) for change in changes],
+            before=self._shown(found) if found else {},
+            after=self._after(found),
+        )
+
+    def result(self) -> dict[str, Any]:
+        """The group as it is, or in check mode will be; its id is empty before it is there."""
+        return {"id": self._id, "name": self._wanted.name, "vpc_id": self._vpc}
+
+    def _shown(self, group: SecurityGroup) -> dict[str, Any]:
+        shown: dict[str, Any] = {"name": group.name, "vpc_id": group.vpc}
+        if self._wanted.rules is not None:
+            shown["allows"] = sorted(map(str, group.rules))
+        return shown | ({"tags": dict(group.tags)} if self._wanted.tags is not None else {})
+
+    def _after(self, found: SecurityGroup | None) -> dict[str, Any]:
+        wanted = self._wanted
+        rules = {str(rule) for rule in wanted.rules or ()}
+        if found and not wanted.purge_rules:
+            rules |= {str(rule) for rule in found.rules}
+        shown: dict[str, Any] = {"name": wanted.name, "vpc_id": self._vpc}
+        if wanted.rules is not None:
+            shown["allows"] = sorted(rules)
+        tags = target_tags(wanted.tags, found, wanted.owner, wanted.purge_tags)
+        return shown | ({"tags": tags} if wanted.tags is not None else {})
+
+    def _make(self, change: Change) -> None:
+        name = f"the security group {self._wanted.name} in {self._vpc}"
+        if change.operation == "ec2:CreateSecurityGroup":
+            try:
+                made = self._aws.call(change.operation, name, **change.parameters)
+                self._id = (made or {})["GroupId"]
+            except AwsError as error:
+                if error.code != "InvalidGroup.Duplicate":
+                    raise
+                self._adopt()
+            return
+        key: dict[str, Any] = {"GroupId": self._id}
+        if change.operation in ("ec2:CreateTags", "ec2:DeleteTags"):
+            key = {"Resources": [self._id]}
+        call = partial(self._aws.call, change.operation, name, fine=change.fine, **key, **change.parameters)
+        persist(call, _UNKNOWN, self._patience)
+
+    def _adopt(self) -> None:
+        """Go on with the group that is there although it was not shown, from a call whose answer was lost."""
+        found = wait_until(
+            lambda: find(self._aws, self._wanted.name, self._vpc),
+            bool,
+            what=f"EC2 to show the security group {self._wanted.name}",
+            timeout=self._patience.timeout,
+            interval=self._patience.interval,
+            clock=self._patience.clock,
+        )
+        require_ours(found[0], self._wanted.owner)
+        self._id = found[0].id
+
+
+class SecurityGroupRemoval:
+    """The end of one security group, known by its name and its owner.
+
+    :param vpc: needed where several VPCs have one.
+    """
+
+    def __init__(self, aws: Aws, name: str, owner: str, vpc: str, patience: Patience) -> None:
+        self._aws, self._name, self._owner, self._vpc, self._patience = aws, name, owner, vpc, patience
+
+    def plan(self) -> Plan:
+        """The deletion, if there is something to delete.
+
+        :raises TrainyardError: it is not clear which one is meant, or it was made by somebody else.
+        """
+        found = find(self._aws, self._name, self._vpc, "" if self._vpc else self._owner)
+        if len(found) > 1:
+            raise TrainyardError(
+                f"There are {len(found)} security groups {self._name}: in {', '.join(each.vpc for each in found)}.",
+                remedy="Name the VPC.",
+            )
+        if not found:
+            return Plan()
+        group = found[0]
+        require_ours(group, self._owner)
+        what = f"Delete the security group {group.name} ({group.id}) of {group.vpc}"
+        return Plan([Step(what, partial(self._delete, group))], {"name": group.name, "vpc_id": group.vpc}, {})
+
+    def _delete(self, group: SecurityGroup) -> None:
+        name = f"the security group {group.name} ({group.id})"
+        fine = _UNKNOWN
+        call = partial(self._aws.call, "ec2:DeleteSecurityGroup", name, fine=fine, GroupId=group.id)
+        # The network interfaces of mount targets that are gone still have it for a while.
+        persist(call, ("DependencyViolation",), self._patience, self._patience.timeout)

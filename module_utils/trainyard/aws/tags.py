@@ -1,0 +1,51 @@
+"""Tags: AWS's list of pairs as a mapping, and what has to be set or removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .changes import Change
+
+OWNER = "trainyard"
+"""Tag by which a resource is known as made for a site; its value is the site's name for its storage."""
+
+
+def to_mapping(tags: Iterable[Mapping[str, str]] | None) -> dict[str, str]:
+    """Tags without those of AWS itself, which nobody else may set or remove."""
+    return {tag["Key"]: tag.get("Value", "") for tag in tags or () if not tag["Key"].lower().startswith("aws:")}
+
+
+def to_list(tags: Mapping[str, str]) -> list[dict[str, str]]:
+    """Tags as AWS takes them, in the order of their names."""
+    return [{"Key": key, "Value": tags[key]} for key in sorted(tags)]
+
+
+def wanted_tags(wanted: Mapping[str, Any] | None, found: Mapping[str, str], purge: bool) -> dict[str, str]:
+    """The tags that a resource is to have in the end.
+
+    :param wanted: None leaves all alone.
+    :param purge: others than the wanted ones go.
+    """
+    if wanted is None:
+        return dict(found)
+    own = {str(key): str(value) for key, value in wanted.items()}
+    return own if purge else {**found, **own}
+
+
+def tag_changes(before: Mapping[str, str], after: Mapping[str, str], of: str = "it") -> list[Change]:
+    """The calls of EFS that set and remove the tags of one resource.
+
+    :param of: the resource, for the sentences.
+    """
+    set_, removed = (
+        {key: after[key] for key in after if before.get(key) != after[key]},
+        sorted(set(before) - set(after)),
+    )
+    changes = []
+    if set_:
+        said = ", ".join(f"{key}={set_[key]}" for key in sorted(set_))
+        changes.append(Change(f"Tag {of}: {said}", "efs:TagResource", {"Tags": to_list(set_)}))
+    if removed:
+        changes.append(Change(f"Remove tags of {of}: {', '.join(removed)}", "efs:UntagResource", {"TagKeys": removed}))
+    return changes

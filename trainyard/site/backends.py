@@ -1,0 +1,139 @@
+"""Rules about where the shared files lie: what a back end needs, what excludes it, and sizes that cannot be."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+
+from .model import Problem, Setting, Site, problem
+
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(m|[kMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?")
+_DECIMAL = {"m": Decimal("0.001"), **{letter: Decimal(1000) ** (n + 1) for n, letter in enumerate("kMGTPE")}}
+_BINARY = {f"{letter}i": Decimal(1024) ** (n + 1) for n, letter in enumerate("KMGTPE")}
+_EFS = re.compile(r"fs-[0-9a-f]+\.efs\.")
+"""How the names of EFS's servers begin."""
+
+
+def quantity(text: object) -> Decimal | None:
+    """A quantity of Kubernetes as a number; None for a text that is none."""
+    found = _QUANTITY.fullmatch(str(text))
+    if not found:
+        return None
+    number, suffix = Decimal(found[1]), found[2] or ""
+    if suffix[:1] in ("e", "E") and len(suffix) > 1 and suffix != "Ei":
+        return number * Decimal(10) ** int(suffix[1:])
+    return number * {**_DECIMAL, **_BINARY}.get(suffix, Decimal(1))
+
+
+def sizes(site: Site) -> Iterator[Problem]:
+    """Sizes that are none, volumes of no claim, and claims that are larger than their volumes."""
+    claims = next((each.value for each in site.values("storage_claims") if isinstance(each.value, Mapping)), {})
+    for name in ("storage_claims", "storage_volumes"):
+        for setting in site.values(name):
+            for key, size in setting.value.items() if isinstance(setting.value, Mapping) else ():
+                if quantity(size) is None:
+                    yield problem(setting, "not a quantity", "Write 750Gi, for one.", key=f".{key}", value=size)
+    for setting in site.values("storage_volumes"):
+        for key, size in setting.value.items() if isinstance(setting.value, Mapping) else ():
+            if key not in claims:
+                remedy = f"The claims are {', '.join(claims)}."
+                yield problem(setting, "there is no claim of this name", remedy, key=f".{key}", value=size)
+                continue
+            asked, there = quantity(claims[key]), quantity(size)
+            if asked is not None and there is not None and asked > there:
+                fault = f"its claim asks for more, {claims[key]}"
+                remedy = "Make the volume as large as its claim, or the claim smaller."
+                yield problem(setting, fault, remedy, key=f".{key}", value=size)
+
+
+def backend_has_what_it_needs(site: Site) -> Iterator[Problem]:
+    """NFS without a server or path, deletion by a back end that cannot delete."""
+    for setting in site.values("storage_backend"):
+        if setting.value == "nfs":
+            for name in ("storage_nfs_server", "storage_nfs_path"):
+                if not any(each.value for each in site.values(name)):
+                    yield problem(setting, f"{name} is not set", "Name the server, and the folder that it exports.")
+            for path in site.values("storage_nfs_path"):
+                if path.value and not str(path.value).startswith("/"):
+                    yield problem(path, "not absolute", "Write the server's path from its root.")
+        for policy in site.values("storage_reclaim_policy"):
+            if policy.value == "Delete" and setting.value not in ("", "efs_csi"):
+                fault = f"storage_backend {setting.value} has nothing that deletes a volume"
+                yield problem(policy, fault, "Set it to Retain, and delete the files by hand.")
+
+
+def a_file_system_is_there(site: Site) -> Iterator[Problem]:
+    """A back end on EFS without a file system, and one that the site is to make without all that it is made of.
+
+    What is set may need facts, so that its value is not looked at.
+    """
+    said = {setting.name: setting for setting in site.settings}
+    own = {"efs_mount": "efs_mount_server", "efs_csi": "storage_efs_handles"}
+    for setting in site.values("storage_backend"):
+        if setting.value not in own:
+            continue
+        if "efs_name" in said:
+            for name in ("efs_subnet_ids", "efs_clients"):
+                if name not in said:
+                    yield problem(said["efs_name"], f"{name} is not set", "Set it, as roles/efs/README.md says.")
+        elif own[setting.value] not in said:
+            remedy = (
+                "Set efs_name, efs_subnet_ids and efs_clients, by which the site makes the file system, or name one "
+                f"that is there by {own[setting.value]}."
+            )
+            yield problem(setting, "efs_name is not set", remedy)
+
+
+def one_way_to_mount(site: Site) -> Iterator[Problem]:
+    """Hosts that mount what a driver mounts, or do not mount what is to be a folder."""
+    backends = [str(each.value) for each in site.values("storage_backend")]
+    for mode in site.values("efs_mount_mode"):
+        if mode.value in ("none", "absent") and "efs_mount" in backends:
+            remedy = "Set it to efs_utils, or to nfs4 for NFS without TLS."
+            yield problem(mode, "storage_backend is efs_mount", remedy)
+        for backend in ("efs_csi", "nfs"):
+            if mode.value not in ("none", "absent") and backend in backends:
+                fault = f"storage_backend is {backend}, which mounts for each pod by itself"
+                yield problem(mode, fault, "Set it to none, or storage_backend to efs_mount.")
+    for path in site.values("efs_mount_path"):
+        if not str(path.value).startswith("/") or not str(path.value).strip("/"):
+            yield problem(path, "not the path of a folder", "Write /srv/trainyard/shared, for one.")
+    if "efs_mount" in backends:
+        paths = {str(each.value) for each in site.values("storage_path")}
+        for mount in site.values("efs_mount_path"):
+            if paths and str(mount.value) not in paths:
+                remedy = "Leave efs_mount_path out, or set both to the same."
+                yield problem(mount, f"storage_path is {', '.join(sorted(paths))}", remedy)
+
+
+def nfs_has_no_tls(site: Site) -> Iterator[Problem]:
+    """Plain NFS to a file system whose policy refuses clients without TLS."""
+    if not _wants_tls(site):
+        return
+    remedy = (
+        "Use efs_utils or efs_csi, or set efs_require_tls to false, which lets files go over the network as they are."
+    )
+    for mode in site.values("efs_mount_mode"):
+        if mode.value == "nfs4" and _is_efs(site, "efs_mount_server", empty=True):
+            yield problem(mode, "NFS has no TLS, and efs_require_tls is true", remedy)
+    for backend in site.values("storage_backend"):
+        if backend.value == "nfs" and _is_efs(site, "storage_nfs_server", empty=False):
+            yield problem(backend, "NFS has no TLS, and efs_require_tls is true", remedy)
+
+
+def _wants_tls(site: Site) -> bool:
+    policies: list[Setting] = [each for each in site.values("efs_policy") if each.value]
+    if policies:
+        return any("aws:SecureTransport" in json.dumps(each.value) for each in policies)
+    return any(str(each.value).lower() == "true" for each in site.values("efs_require_tls"))
+
+
+def _is_efs(site: Site, name: str, *, empty: bool) -> bool:
+    """Whether a server is one of EFS; `empty` is what no name means."""
+    servers = [str(each.value) for each in site.values(name) if each.value]
+    return any(_EFS.match(each) for each in servers) if servers else empty
+
+
+BACKEND_RULES = (sizes, backend_has_what_it_needs, a_file_system_is_there, one_way_to_mount, nfs_has_no_tls)
