@@ -21,6 +21,7 @@ from typing import Any
 import page
 import report
 from ansible.module_utils.trainyard.kube.api import Api, KubeError
+from inputs import SHARED
 from stand import NAMESPACE, Stand, add_options, standing
 from timed import BenchError
 
@@ -69,7 +70,8 @@ def copied(job: Object) -> dict[str, Any]:
 
 
 def by_hand(stand: Stand, job: Object) -> float:
-    """Seconds from the creation of a Job to its condition Complete. The files of the run before are removed first."""
+    """Seconds from the creation of a Job to its condition Complete; its files are removed then, as nobody has a record
+    of them, and another Job by hand would go on from them."""
     name = job["metadata"]["name"]
     stand.forget(name)
     begin = time.monotonic()
@@ -78,6 +80,7 @@ def by_hand(stand: Stand, job: Object) -> float:
     seconds = time.monotonic() - begin
     stand.api.delete("batch/v1", "Job", name, NAMESPACE)
     until("the end of both", lambda: not stand.pods(name) and not stand.api.get("batch/v1", "Job", name, NAMESPACE))
+    stand.on_node("worker1", "rm", "--recursive", "--force", f"{SHARED}/{name}")
     return seconds
 
 
