@@ -20,7 +20,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-VERSIONS = {"570.172.08": "12.8", "580.95.05": "13.0", "580.105.08": "13.0"}
+VERSIONS = {"570.172.08": "12.8", "570.195.03": "12.8", "580.95.05": "13.0"}
 """Two branches, each version with the newest CUDA that it knows."""
 SOURCES = Path(__file__).resolve().parent / "driver"
 LIBRARIES = "usr/lib/x86_64-linux-gnu"

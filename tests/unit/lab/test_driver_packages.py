@@ -14,7 +14,7 @@ from ansible.module_utils.trainyard.host import packages
 from ansible.module_utils.trainyard.host.packages import Packages
 
 ROOT = Path(__file__).resolve().parents[3]
-WANTED = ("nvidia-kernel-open-dkms=570.*", "nvidia-driver-cuda=570.*")
+WANTED = ("nvidia-kernel-open-dkms=570.172.08*", "nvidia-driver-cuda=570.172.08*")
 DKMS = "Package: dkms\nVersion: 3\nArchitecture: amd64\nMaintainer: test\nDescription: stands for Debian's\n"
 
 
@@ -85,7 +85,7 @@ def install(published: Path, root: Path, preferences: str) -> tuple[int, set[str
 
 def test_the_role_takes_a_driver_of_one_branch(published: Path, tmp_path: Path) -> None:
     template = (ROOT / "roles/nvidia_driver/templates/preferences.j2").read_text(encoding="utf-8")
-    status, installed = install(published, tmp_path, template.replace("{{ __nvidia_driver_pattern }}", "570.*"))
+    status, installed = install(published, tmp_path, template.replace("{{ __nvidia_driver_pattern }}", "570.172.08*"))
     names = ("libnvidia-ml1", "nvidia-driver-cuda", "nvidia-kernel-open-dkms")
     assert (status, installed) == (0, {"dkms 3", *(f"{name} 570.172.08-1" for name in names)})
 
@@ -102,12 +102,12 @@ def test_the_role_goes_back_to_an_older_branch(
 ) -> None:
     template = (ROOT / "roles/nvidia_driver/templates/preferences.j2").read_text(encoding="utf-8")
     index = (published / "packages/Packages").read_text(encoding="utf-8")
-    newer = [each for each in index.split("\n\n") if "Package: dkms\n" in each or "Version: 580.105.08-1\n" in each]
+    newer = [each for each in index.split("\n\n") if "Package: dkms\n" in each or "Version: 580.95.05-1\n" in each]
     # The role holds what it asks for, and not what that depends on.
     held = [each.split("=")[0] for each in WANTED]
     state = {each: "hold" if any(f"Package: {name}\n" in each for name in held) else "install" for each in newer}
     status = "".join(f"{each.strip()}\nStatus: {state[each]} ok installed\n\n" for each in newer)
-    apt = options(published, tmp_path, template.replace("{{ __nvidia_driver_pattern }}", "570.*"), status)
+    apt = options(published, tmp_path, template.replace("{{ __nvidia_driver_pattern }}", "570.172.08*"), status)
     made: list[list[str]] = []
 
     def on_the_host(argv: Sequence[str], **_: object) -> subprocess.CompletedProcess[str]:
