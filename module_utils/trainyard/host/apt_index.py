@@ -1,4 +1,4 @@
-"""Whether apt's index is that of the present sources."""
+"""Whether apt's index is that of the present sources, and what apt says that it would do."""
 
 from __future__ import annotations
 
@@ -27,3 +27,8 @@ def index_is_current() -> bool:
         return False
     with open(STAMP, encoding="utf-8") as stream:
         return stream.read() == digest_of_sources()
+
+
+def removals(simulation: str) -> list[str]:
+    """The packages that a simulated run of apt-get would remove."""
+    return [line.split()[1] for line in simulation.splitlines() if line.startswith(("Remv ", "Purg "))]

@@ -14,7 +14,7 @@ from ..core.errors import CommandError, TrainyardError
 from ..core.files import write
 from ..core.plan import Plan, Step
 from ..core.waiter import wait_until
-from .apt_index import STAMP, digest_of_sources, index_is_current
+from .apt_index import STAMP, digest_of_sources, index_is_current, removals
 
 QUERY_TIMEOUT = 60.0
 LOCK_TIMEOUT = 180
@@ -240,11 +240,6 @@ def available(names: Sequence[str]) -> dict[str, list[str]]:
         name, version, *_ = (part.strip() for part in line.split("|"))
         versions.setdefault(name, []).append(version)
     return versions
-
-
-def removals(simulation: str) -> list[str]:
-    """The packages that a simulated run of apt-get would remove."""
-    return [line.split()[1] for line in simulation.splitlines() if line.startswith(("Remv ", "Purg "))]
 
 
 def dpkg_was_interrupted() -> bool:

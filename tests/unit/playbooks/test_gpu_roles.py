@@ -1,4 +1,4 @@
-"""The roles of GPU hosts in check mode, on hosts that are this machine: what they would do, and what they refuse."""
+"""The role device_plugin in check mode: what it would do, and what it refuses."""
 
 from __future__ import annotations
 
@@ -8,66 +8,13 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible.module_utils.trainyard.host.packages import Packages
 
-from tests.unit.playbooks.gpu_fakes import FAKES, OTHER_DRIVERS, STAYS
-from tests.unit.playbooks.runs import ROOT, copy, play
+from tests.unit.playbooks.gpu_runs import checkout, run
+
+__all__ = ["checkout"]
 
 # Two seconds and more for each start of Ansible.
 pytestmark = pytest.mark.slow
-
-PLAY = """
-- hosts: {hosts}
-  gather_facts: false
-  tasks:
-    - distribution: {{name: {distribution}}}
-    - ansible.builtin.include_role:
-        name: {role}
-        tasks_from: {entry}
-"""
-
-GPUS = """
-all:
-  vars: {supply: mirror}
-  children:
-    gpu_nodes:
-      hosts:
-        w1: {device_plugin_sharing: time_slicing, device_plugin_replicas: 4}
-        w2: {kubernetes_node_name: second, device_plugin_mig_strategy: single}
-"""
-
-
-PIN, NOUVEAU = "/etc/apt/preferences.d/trainyard-nvidia-driver", "/etc/modprobe.d/trainyard-nouveau.conf"
-
-
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = copy(tmp_path_factory.mktemp("checkout"))
-    (folder / "roles").symlink_to(ROOT / "roles")
-    (folder / "bundle.lock.yml").symlink_to(ROOT / "bundle.lock.yml")
-    (folder / "plugins" / "action" / "gpu_info.py").unlink()
-    for name, text in FAKES.items():
-        (folder / "library" / f"{name}.py").write_text(text, encoding="utf-8")
-    return folder
-
-
-def run(
-    checkout: Path,
-    folder: Path,
-    role: str,
-    *arguments: str,
-    distribution: str = "Debian",
-    hosts: str = "gpu_nodes",
-    entry: str = "main",
-) -> Any:
-    """Status, what the fakes were given, and the output."""
-    (folder / "gpus.yml").write_text(GPUS, encoding="utf-8")
-    play_file = checkout / "playbooks" / "one_role.yml"
-    play_file.write_text(PLAY.format(role=role, distribution=distribution, hosts=hosts, entry=entry), encoding="utf-8")
-    arguments = ("-i", str(folder / "gpus.yml"), "--check", *arguments)
-    status, touched, output = play(checkout, folder, "playbooks/one_role.yml", *arguments)
-    given = [json.loads((folder / "touched" / name).read_text(encoding="utf-8")) for name in touched]
-    return status, [each for part in given for each in part], output
 
 
 def test_each_setting_has_its_plugin_and_each_node_its_labels(checkout: Path, tmp_path: Path) -> None:
@@ -154,54 +101,3 @@ def test_a_node_whose_library_fits_again_gets_its_plugin_before_anybody_waits_fo
     # The plugin's pods are what it asks for next, of which the fakes know nothing.
     assert "Look for the plugin's pod" in output
     assert [each["metadata"]["labels"]["trainyard.dev/gpu"] for each in given] == ["ready"]
-
-
-@pytest.mark.parametrize(
-    ("distribution", "variables", "packages"),
-    [
-        ("Debian", "nvidia_driver_source=nvidia", ["nvidia-kernel-open-dkms=580.*", "nvidia-driver-cuda=580.*"]),
-        ("Ubuntu", "nvidia_driver_source=nvidia nvidia_driver_branch=570",
-         ["nvidia-dkms-570-open=570.*", "libnvidia-compute-570=570.*", "nvidia-utils-570=570.*"]),
-        ("Debian", "nvidia_driver_source=nvidia nvidia_driver_version=580.105.08",
-         ["nvidia-kernel-open-dkms=580.105.08*", "nvidia-driver-cuda=580.105.08*"]),
-        ("Debian", "nvidia_driver_source=distro", ["nvidia-open-kernel-dkms", "libcuda1", "nvidia-smi"]),
-    ],
-)  # fmt: skip
-def test_the_driver_of_each_source(
-    checkout: Path, tmp_path: Path, distribution: str, variables: str, packages: list[str]
-) -> None:
-    arguments = ("-e", variables)
-    status, given, output = run(checkout, tmp_path, "nvidia_driver", *arguments, distribution=distribution, hosts="w1")
-    assert status == 0, output
-    (asked,) = [each for each in given if each.get("may_remove")]
-    assert ["linux-headers-6.12"] in [each.get("packages") for each in given]
-    assert asked["packages"] == packages
-    assert (asked["hold"], asked["may_downgrade"]) == (True, True)
-    written = {file["dest"] for each in given for file in each.get("files", ())}
-    assert (PIN in written, NOUVEAU in written) == ("source=nvidia" in variables, True)
-    goes = Packages({}, may_remove=asked["may_remove"])._may_go
-    for name in OTHER_DRIVERS:
-        assert goes(name), name
-    for name in STAYS:
-        assert not goes(name), name
-
-
-def test_an_installation_that_is_refused_leaves_no_pin(
-    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("APT_REFUSES", "Installing it would remove gnome.")
-    status, given, output = run(checkout, tmp_path, "nvidia_driver", "-e", "nvidia_driver_source=nvidia", hosts="w1")
-    assert status != 0 and "would remove gnome" in output, output
-    written = sorted([file["dest"] for file in each["files"]] for each in given if "files" in each)
-    assert written == [[], [PIN]], "the pin, and then none; nouveau is left alone"
-
-
-def test_prometheus_is_told_where_the_inventory_says_how(checkout: Path, tmp_path: Path) -> None:
-    arguments = ("-e", "nvidia_driver_textfile=/srv/prom/gpus.prom")
-    status, given, output = run(checkout, tmp_path, "nvidia_driver", *arguments, hosts="w1")
-    assert (status, given) == (0, ["/srv/prom/gpus.prom"]), output
-
-
-def test_a_driver_that_is_there_is_only_looked_at(checkout: Path, tmp_path: Path) -> None:
-    status, given, output = run(checkout, tmp_path, "nvidia_driver", hosts="w1")
-    assert (status, given) == (0, []), output
