@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
 from ..core.command import run
-from ..core.errors import TrainyardError
+from ..core.errors import CommandError, TrainyardError, WaitError
 from ..core.plan import Plan, Step
+from ..core.waiter import wait_until
 from . import program as adm
 from .etcd import is_member, leave_step
 
 INTERFACES = "/sys/class/net"
+CRICTL_TIMEOUT = 60
+"""Seconds for one request to the container runtime."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,39 @@ def reset_step(host: adm.Host, cri_socket: str, timeout: float) -> Step:
         }
         with adm.configuration(document) as path:
             adm.kubeadm(["reset", "--config", path], timeout=timeout)
+        remove_pods(cri_socket, timeout)
         # kubeadm finds the data directory through the etcd manifest, which an interrupted reset has removed already.
         shutil.rmtree(os.path.join(host.etcd, "member"), ignore_errors=True)
 
     return Step("Remove what init or join made on this host (kubeadm reset)", reset)
+
+
+def remove_pods(cri_socket: str, timeout: float) -> None:
+    """Remove the pods that `kubeadm reset` has left: a pod that it cannot stop in time is a warning to it.
+
+    The kubelet of a host that joins again would go on with such a pod where it was, and not write what its first
+    containers write, such as the configuration of the network that the reset has removed.
+
+    :raises TrainyardError: pods are still there after `timeout` seconds.
+    """
+    # Its own two seconds for a request are too few for a busy host.
+    crictl = ["crictl", f"--runtime-endpoint={cri_socket}", f"--timeout={CRICTL_TIMEOUT}s"]
+
+    def left() -> list[str]:
+        try:
+            found = run([*crictl, "pods", "--quiet"], timeout=CRICTL_TIMEOUT).stdout.split()
+        except CommandError:
+            # As for kubeadm: a runtime that does not run has none.
+            return []
+        if found:
+            with suppress(CommandError):
+                run([*crictl, "rmp", "--force", *found], timeout=timeout)
+        return found
+
+    try:
+        wait_until(left, lambda found: not found, what="the node's pods to go", timeout=timeout, show=", ".join)
+    except WaitError as error:
+        raise TrainyardError(
+            f"kubeadm reset is done, and pods {error.facts['last_state']} of the node are still there.",
+            remedy="`crictl pods` on the host shows them, `journalctl -u containerd` why they stay; then reset again.",
+        ) from error

@@ -15,7 +15,8 @@ from ansible.module_utils.trainyard.kubeadm.program import Host
 @pytest.fixture
 def settings(tmp_path, monkeypatch) -> reset.ResetSettings:
     """A host whose kubeadm does nothing and whose kubectl is there."""
-    for name in ("kubeadm", "kubectl"):
+    # No pods, as crictl says it.
+    for name in ("kubeadm", "kubectl", "crictl"):
         (tmp_path / name).write_text("#!/bin/sh\nexit 0\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
@@ -87,3 +88,42 @@ def test_a_member_of_etcd_leaves_before_its_data_goes(settings, leave: bool, fir
     plan = reset.make_plan(state, replace(settings, leave_etcd=leave))
     assert first in plan.steps[0].what
     assert "kubeadm reset" in plan.steps[-1].what
+
+
+CRICTL = """#!/bin/sh
+cd {folder}
+case "$3" in
+    pods) [ ! -e unreachable ] && ls pods ;;
+    rmp) shift 4; cd pods; [ -e ../stuck ] || rm "$@" ;;
+esac
+"""
+
+
+def leave_pods(settings: reset.ResetSettings, folder: Path, *names: str) -> None:
+    """A host whose kubeadm has not removed these pods, as where their removal took too long."""
+    (folder / "pods").mkdir()
+    for name in names:
+        (folder / "pods" / name).touch()
+    (folder / "crictl").write_text(CRICTL.format(folder=folder))
+    Path(settings.host.kubelet_config).touch()
+
+
+def test_pods_that_kubeadm_has_left_are_removed(settings, tmp_path) -> None:
+    """The next kubelet would take them for its own, whose network is set up already."""
+    leave_pods(settings, tmp_path, "one", "two")
+    reset.make_plan(reset.observe(settings), settings).execute()
+    assert os.listdir(tmp_path / "pods") == []
+
+
+def test_pods_that_stay_are_named(settings, tmp_path) -> None:
+    leave_pods(settings, tmp_path, "one")
+    (tmp_path / "stuck").touch()
+    with pytest.raises(TrainyardError, match="pods one of the node are still there") as failure:
+        reset.make_plan(reset.observe(settings), replace(settings, timeout=0.5)).execute()
+    assert "crictl" in failure.value.remedy
+
+
+def test_a_runtime_that_does_not_answer_has_no_pods(settings, tmp_path) -> None:
+    leave_pods(settings, tmp_path, "one")
+    (tmp_path / "unreachable").touch()
+    reset.make_plan(reset.observe(settings), settings).execute()
