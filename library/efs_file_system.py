@@ -80,7 +80,10 @@ options:
     description: A resource policy of one's own; an empty one removes the policy that is there.
     type: dict
   tags:
-    description: Tags to set.
+    description:
+      - Tags to set.
+      - With the tag C(trainyard) among them, a file system of this token that has another value of it, or none, is
+        somebody else's and refused.
     type: dict
   purge_tags:
     description: Remove tags that are not in O(tags).

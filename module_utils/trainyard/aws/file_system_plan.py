@@ -14,7 +14,7 @@ from .client import BUSY, Aws, Patience, persist
 from .errors import AwsError
 from .file_system import LIFECYCLE, FileSystem, check, decide, shown, target
 from .states import AVAILABLE, GONE, LEAVING, State, settle, state_of
-from .tags import to_mapping
+from .tags import OWNER, require_owner, to_mapping
 
 _DNS_SUFFIX = {"cn-": "amazonaws.com.cn"}
 """Beginning of a region -> the suffix of its names, where it is not `amazonaws.com`."""
@@ -78,7 +78,7 @@ class FileSystemPlan:
     def plan(self) -> Plan:
         """What has to be done.
 
-        :raises TrainyardError: the properties exclude each other, or differ in what cannot be changed.
+        :raises TrainyardError: the properties exclude each other, or differ in what cannot be changed; it is another's.
         """
         check(self._wanted, self._token)
         there = find(self._aws, token=self._token)
@@ -86,7 +86,7 @@ class FileSystemPlan:
         found = None
         if there and not self._leaving:
             self._know(there)
-            found = read(self._aws, there, self._wanted)
+            found = self._read(self._wanted)
         if state_of(self._description) == "error":
             raise TrainyardError(
                 f"The file system {self._id} of {self._token} is in the state error.",
@@ -161,8 +161,18 @@ class FileSystemPlan:
         settle(self._look, AVAILABLE, self._patience)
         # The steps that follow set these two in any case.
         rest = replace(self._wanted, lifecycle=None, policy=None)
-        for change in decide(rest, read(self._aws, self._description or {}, rest), self._token, self._purge):
+        for change in decide(rest, self._read(rest), self._token, self._purge):
             self._make(change)
+
+    def _read(self, wanted: FileSystem) -> FileSystem:
+        """The one that is there, which is taken over only with the owner's tag that it would have been made with.
+
+        :raises TrainyardError: it has another.
+        """
+        found = read(self._aws, self._description or {}, wanted)
+        if owner := (wanted.tags or {}).get(OWNER):
+            require_owner(f"The file system {self._id} of the token {self._token}", found.tags or {}, owner)
+        return found
 
     def _shown_now(self) -> State:
         seen = find(self._aws, token=self._token)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.errors import TrainyardError
 from .changes import Change
-from .tags import OWNER, to_list, to_mapping, wanted_tags
+from .tags import OWNER, require_owner, to_list, to_mapping, wanted_tags
 
 NFS_PORT = 2049
 
@@ -103,13 +103,7 @@ def require_ours(group: SecurityGroup, owner: str) -> None:
 
     :raises TrainyardError: names what its tag says.
     """
-    if group.tags.get(OWNER) != owner:
-        has = group.tags.get(OWNER)
-        raise TrainyardError(
-            f"The security group {group.name} ({group.id}) of {group.vpc} was not made for {owner}: "
-            f"its tag {OWNER} is {has if has is not None else 'missing'}.",
-            remedy=f"Take another name, or tag it {OWNER}={owner} where it is meant.",
-        )
+    require_owner(f"The security group {group.name} ({group.id}) of {group.vpc}", group.tags, owner)
 
 
 def target_tags(

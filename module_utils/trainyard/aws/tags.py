@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..core.errors import TrainyardError
 from .changes import Change
 
 OWNER = "trainyard"
@@ -14,6 +15,21 @@ OWNER = "trainyard"
 def to_mapping(tags: Iterable[Mapping[str, str]] | None) -> dict[str, str]:
     """Tags without those of AWS itself, which nobody else may set or remove."""
     return {tag["Key"]: tag.get("Value", "") for tag in tags or () if not tag["Key"].lower().startswith("aws:")}
+
+
+def require_owner(what: str, found: Mapping[str, str], owner: str) -> None:
+    """Refuse a resource that was not made for this owner.
+
+    :param what: the resource, as the beginning of a sentence.
+    :param found: its tags.
+    :raises TrainyardError: names what its tag says.
+    """
+    has = found.get(OWNER)
+    if has != owner:
+        raise TrainyardError(
+            f"{what} was not made for {owner}: its tag {OWNER} is {has if has is not None else 'missing'}.",
+            remedy=f"Take another name, or tag it {OWNER}={owner} where it is meant.",
+        )
 
 
 def to_list(tags: Mapping[str, str]) -> list[dict[str, str]]:

@@ -53,6 +53,15 @@ def test_what_aws_cannot_change_is_refused_with_all_of_it(site: Site) -> None:
     assert after == before
 
 
+@pytest.mark.parametrize("tags", [{}, {"trainyard": "theirs"}])
+def test_what_somebody_else_has_made_is_left_to_them(site: Site, tags: dict[str, str]) -> None:
+    site.run(MODULE, creation_token="mine", backup=True, tags=tags)
+    before = site.proxy.names(write=True)
+    refused = site.run(MODULE, creation_token="mine", backup=False, tags={"trainyard": "mine"})
+    assert "was not made for mine: its tag trainyard is " in refused["msg"] and "tag it" in refused["remedy"]
+    assert site.proxy.names(write=True) == before
+
+
 def test_less_throughput_within_a_day_is_refused_by_aws_and_said_so(site: Site) -> None:
     provisioned = {"creation_token": "mine", "throughput_mode": "provisioned"}
     site.run(MODULE, **provisioned, provisioned_mibps=32)

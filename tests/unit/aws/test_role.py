@@ -114,7 +114,10 @@ def test_from_nothing_to_three_zones_and_back(user: User, tmp_path: Path) -> Non
     # One by the id of the file system; where the nodes have it as a folder, by the name of its claim and by its path.
     folders = {"datasets": "/mnt", "their": "/srv/trainyard/shared/their", "far": "/srv/trainyard/sharedness"}
     bound = [volume("a", "Bound", "mine", **source)]
-    bound += [volume(claim, "Bound", claim, hostPath={"path": path}) for claim, path in folders.items()]
+    far = [volume(claim, "Bound", claim, hostPath={"path": path}) for claim, path in folders.items()]
+    bound += far
+    # What the inventory says by now does not count: the nodes have it still.
+    user.values |= {"storage_backend": "", "efs_mount_mode": "none"}
     proxy.calls.clear()
     for volumes, arguments, expected in (
         ([], (), f"efs_confirm={its_id}; efs_confirm is empty"),
@@ -128,7 +131,8 @@ def test_from_nothing_to_three_zones_and_back(user: User, tmp_path: Path) -> Non
         assert not done and expected in said, said
     assert proxy.names(write=True) == [] and user.left() == ALL
 
-    with cluster(tmp_path, [volume("a", "Released", "mine", **source)]) as kubeconfig:
+    user.values["efs_mount_mode"] = "absent"
+    with cluster(tmp_path, [volume("a", "Released", "mine", **source), *far]) as kubeconfig:
         user.values["control_plane_kubeconfig"] = str(kubeconfig)
         done, changes, said = user.play("efs_down.yml", "-e", f"efs_confirm={its_id}", "--check")
         assert done and changes == 4 and user.left() == ALL, said
