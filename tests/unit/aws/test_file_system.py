@@ -97,7 +97,7 @@ def test_a_creation_whose_answer_is_lost_is_gone_on_with(site: Site, hidden: int
 def test_another_creation_at_the_same_time_is_not_doubled(site: Site) -> None:
     """One of the same token that was not shown when the plan was made, with other properties."""
     site.proxy.gaps.hidden = 2
-    site.through.create_file_system(CreationToken="mine")
+    site.through.create_file_system(CreationToken="mine", Tags=[{"Key": "trainyard", "Value": "mine"}])
     done = site.run(MODULE, **{**FULL, "encrypted": False})
     assert "msg" not in done, done
     assert site.both(MODULE, **{**FULL, "encrypted": False})["changed"] is False
