@@ -124,6 +124,20 @@ def test_code_of_a_folder_is_packed_pushed_and_named_by_its_digest(checkout: Pat
     assert training["flags"] == {}
 
 
+@pytest.mark.parametrize(("workload", "expected"), [("notebook", ["trainyard/notebook"]), ("cnn_ps", [])])
+def test_the_mirror_gets_an_image_that_the_site_does_not_list(
+    checkout: Path, tmp_path: Path, workload: str, expected: list[str]
+) -> None:
+    """It is in the store, and the mirror was set up after it was made."""
+    registry = {"mirror_name": "m.lan", "mirror_pki_dir": "/pki", "workloads_registry": "m.lan:5000/trainyard"}
+    status, _, output = call(checkout, tmp_path, "train", workload=workload, **registry)
+    assert status == 0, output
+    path = tmp_path / "touched" / "oci_push"
+    pushed = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"images": []}
+    assert [image["reference"].partition(":")[0] for image in pushed["images"]] == expected
+    assert pushed.get("client_cert", "/pki/push.crt") == "/pki/push.crt"
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
