@@ -32,7 +32,7 @@ STEP = re.compile(r"\[(?P<scenario>\w+) > (?P<step>\w+)\] (?P<what>Executing|Exe
 class Scenario:
     """One folder of molecule/, placed by what its hosts.yml says.
 
-    :param suite: `test` (the default), `alone` (in `make test`, with no other scenario beside it) or `proof`.
+    :param suite: `test` (the default) or `proof`.
     :param chained: goes on with the nodes of the chained scenarios before it.
     :param prepared: roles that have run on its nodes before it begins.
     """

@@ -1,7 +1,7 @@
 """Every molecule scenario of `make test`, on system containers of this machine.
 
-The scenarios share one lab and its mirror, which are made before the first and removed after the last. Two run at a
-time; those that need the machine for themselves come at the end.
+The scenarios share one lab and its mirror, which are made before the first and removed after the last; only `cluster`
+has a lab of its own. Two run at a time.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.suite import ROOT, SCENARIO_LIMIT, environment, playbook, run, run_scenario, scenarios, start
+from tests.lab.suite import ROOT, SCENARIO_LIMIT, environment, playbook, run, scenarios, start
 
 BUNDLE_LIMIT = 3000
 """Seconds for the bundle from nothing, and the mirror."""
 
-BESIDE_EACH_OTHER = {scenario.name: scenario for scenario in scenarios() if scenario.suite == "test"}
-ALONE = {scenario.name: scenario for scenario in scenarios() if scenario.suite == "alone"}
+SCENARIOS = {scenario.name: scenario for scenario in scenarios() if scenario.suite == "test"}
 
 LABS = ["-e", "lab_name=trainyard-test"], ["-e", "lab_name=trainyard-test2", "-e", "lab_subnet=10.86.0.0/24"]
 
@@ -67,7 +66,7 @@ def outcomes(request: pytest.FixtureRequest, mirror: None, logs: Path) -> Iterat
     """The scenarios that pytest was asked for, under way."""
     asked = [item.callspec.params["name"] for item in request.session.items if item.name.startswith("test_scenario[")]
     with ThreadPoolExecutor(2) as pool:
-        yield start([BESIDE_EACH_OTHER[name] for name in BESIDE_EACH_OTHER if name in asked], logs, pool)
+        yield start([SCENARIOS[name] for name in SCENARIOS if name in asked], logs, pool)
 
 
 def test_every_role_has_a_scenario() -> None:
@@ -75,14 +74,6 @@ def test_every_role_has_a_scenario() -> None:
     assert roles <= {scenario.name for scenario in scenarios()}
 
 
-@pytest.mark.parametrize("name", BESIDE_EACH_OTHER)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_scenario(name: str, outcomes: dict[str, Future[list[str]]], request: pytest.FixtureRequest) -> None:
-    _show(request, name, outcomes[name].result(SCENARIO_LIMIT * len(BESIDE_EACH_OTHER)))
-
-
-@pytest.mark.usefixtures("mirror")
-@pytest.mark.parametrize("name", ALONE)
-def test_scenario_alone(name: str, logs: Path, request: pytest.FixtureRequest) -> None:
-    # Two cores carry one cluster well.
-    run(playbook("lab_down.yml"), logs / "down.log", 120, environment())
-    _show(request, name, run_scenario(ALONE[name], logs))
+    _show(request, name, outcomes[name].result(SCENARIO_LIMIT * len(SCENARIOS)))
