@@ -105,6 +105,35 @@ def pairs(wanted: Iterable[MountTarget], found: Iterable[MountTarget]) -> list[t
     return [(each, there.get(each.subnet)) for each in wanted]
 
 
+def in_any_subnet(
+    wanted: Iterable[MountTarget], found: Iterable[MountTarget], subnets: Mapping[str, Subnet]
+) -> list[MountTarget]:
+    """The wanted targets, each in the subnet in which its zone and VPC have one already.
+
+    :param subnets: of those that are not there, by id.
+    """
+    wanted = list(wanted)
+    named = {each.subnet for each in wanted}
+    there = {(each.vpc, each.zone): each.subnet for each in found if each.state not in LEAVING}
+    moved = []
+    for each in wanted:
+        place = subnets.get(each.subnet)
+        other = there.get((place.vpc, place.zone), "") if place else ""
+        # One that is named itself is a second of its zone, which `check` refuses.
+        moved.append(replace(each, subnet=other) if other and other not in named else each)
+    return moved
+
+
+def with_others(wanted: Iterable[MountTarget], found: Iterable[MountTarget]) -> list[MountTarget]:
+    """The wanted targets with the security groups that they have beside the wanted ones."""
+    return [
+        replace(want, security_groups=want.security_groups | (have.security_groups or frozenset()))
+        if have and want.security_groups is not None
+        else want
+        for want, have in pairs(wanted, found)
+    ]
+
+
 def conflicts(wanted: MountTarget, found: MountTarget) -> list[str]:
     """What differs and cannot be changed, each as `property is X, not Y`."""
     return [
