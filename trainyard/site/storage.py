@@ -20,6 +20,15 @@ def storage_is_one(site: Site) -> Iterator[Problem]:
             yield problem(setting, f"the host {without[0]} of the cluster does not have it", remedy)
 
 
+def known_to_the_controller(site: Site) -> Iterator[Problem]:
+    """What only hosts have, of variables by which the controller makes file system and claims; it would make none."""
+    for setting in site.settings:
+        made_of = setting.name.startswith(("storage_", "efs_")) and not setting.name.startswith("efs_mount_")
+        if made_of and not setting.controller:
+            fault = "the controller, which makes the file system and the claims, does not have it"
+            yield problem(setting, fault, "Set it for all hosts (group_vars/all).")
+
+
 def claims_where_trainings_are(site: Site) -> Iterator[Problem]:
     """A training in a namespace in which nobody makes the claim that its files are to lie on."""
     if not any(setting.value for setting in site.values("storage_backend")):
@@ -34,4 +43,4 @@ def claims_where_trainings_are(site: Site) -> Iterator[Problem]:
             )
 
 
-STORAGE_RULES = (storage_is_one, claims_where_trainings_are)
+STORAGE_RULES = (storage_is_one, known_to_the_controller, claims_where_trainings_are)
