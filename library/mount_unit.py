@@ -10,13 +10,15 @@ short_description: Keep a file system mounted by a unit of systemd
 description:
   - Writes the unit, mounts it now and at every boot, and mounts it anew where the unit is newer than the mount, so that
     a run that was cut off is made good by the next.
+  - A server that is away when the host boots, or at any other try, is tried again every 30 s by a service beside the
+    unit; systemd itself tries once.
   - A folder with other files, or with somebody else's mount, is refused, and so is a new mount while pods use the old
-    one; nothing has been changed then.
+    one, or while a unit of this module mounts something at another path; nothing has been changed then.
   - A server that does not answer ends the module in time, in check mode, too; nothing waits for it.
 options:
   state:
-    description: V(absent) unmounts what this module has mounted, while no pod uses it, and removes the unit. The folder
-      stays, and what others have mounted.
+    description: V(absent) unmounts what this module has mounted, while no pod uses it, and removes the unit; by force
+      where the server does not answer. The folder stays, and what others have mounted.
     type: str
     choices: [mounted, absent]
     default: mounted
@@ -111,7 +113,7 @@ def main() -> None:
     mount = Mount(**{**given, "path": os.path.normpath(given["path"])})
 
     def plan() -> Plan:
-        seen = observe(mount, ask=not absent)
+        seen = observe(mount, removal=absent)
         return make_removal(mount, seen) if absent else make_plan(mount, seen)
 
     def after() -> dict[str, Any]:
