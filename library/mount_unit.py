@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Thin module; the logic is in module_utils/trainyard/host/mounts.py and mount_plan.py."""
+"""Thin module; the logic is in module_utils/trainyard/host/mounts.py, mount_look.py and mount_plan.py."""
 
 from __future__ import annotations
 
@@ -88,7 +88,8 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
-from ansible.module_utils.trainyard.host.mount_plan import make_plan, make_removal, observe, probe
+from ansible.module_utils.trainyard.host.mount_look import observe, probe
+from ansible.module_utils.trainyard.host.mount_plan import make_plan, make_removal
 from ansible.module_utils.trainyard.host.mounts import Mount
 
 

@@ -91,8 +91,8 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.host.mount_plan import probe
-from ansible.module_utils.trainyard.host.mounts import Mount, mounted_at
+from ansible.module_utils.trainyard.host.mount_look import entry_at, probe
+from ansible.module_utils.trainyard.host.mounts import Mount
 from ansible.module_utils.trainyard.net import dns as dns_probe
 from ansible.module_utils.trainyard.net import https as verify_service
 
@@ -149,8 +149,7 @@ def probe_service(params: dict[str, Any], name: str, address: str) -> dict[str, 
 def probe_mount(path: str, timeout: int) -> dict[str, Any]:
     """Look for a mount and ask its server; `ok` if that answers."""
     found: dict[str, Any] = {"ok": False, "path": path, "error": ""}
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as stream:
-        entry = mounted_at(path, stream.read())
+    entry = entry_at(path)
     if entry is None:
         return {**found, "error": f"nothing is mounted at {path}"}
     try:

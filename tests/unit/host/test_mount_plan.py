@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 import service_probe
 from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.host import mount_plan
-from ansible.module_utils.trainyard.host.mount_plan import Seen, make_plan, make_removal, observe, probe
+from ansible.module_utils.trainyard.host import mount_look
+from ansible.module_utils.trainyard.host.mount_look import Seen, observe, probe
+from ansible.module_utils.trainyard.host.mount_plan import make_plan, make_removal
 from ansible.module_utils.trainyard.host.mounts import Entry, Mount, retry_text, unit_text
 
 MOUNT = Mount("/srv/files", "10.1.0.5:/export", "nfs4", ["nfsvers=4.1", "hard", "_netdev"], read_ahead_kb=15360)
@@ -137,7 +138,7 @@ def test_a_mount_whose_server_is_gone_can_be_ended(tmp_path: Path, monkeypatch: 
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(mount_plan, "users", lambda entry: [])
+    monkeypatch.setattr(mount_look, "users", lambda entry: [])
     mount = dataclasses.replace(MOUNT, path="/proc")
     seen = observe(mount, removal=True)
     assert seen.entry and not seen.answers
@@ -160,7 +161,7 @@ def test_it_is_found_how_a_mount_is(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     )
     (tmp_path / "systemctl").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(mount_plan, "users", lambda entry: [])
+    monkeypatch.setattr(mount_look, "users", lambda entry: [])
     seen = observe(dataclasses.replace(MOUNT, path="/proc"))
     assert seen.entry and seen.entry.fstype == "proc" and seen.unit is None
     assert seen.properties["UnitFileState"] == "enabled"
