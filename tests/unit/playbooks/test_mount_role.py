@@ -35,10 +35,11 @@ MODES: dict[str, tuple[dict[str, Any], str, tuple[str, str, str, int]]] = {
             "efs_mount_remote_path": "/export",
             "efs_mount_iam": True,
             "efs_mount_access_point": "fsap-1",
+            "efs_mount_helper_options": ["az=eu-central-1a"],
             "efs_mount_package": "stand-in",
         },
         "stand-in",
-        ("fs-2:/", "efs", "_netdev,nofail,tls,iam,accesspoint=fsap-1", 0),
+        ("fs-2:/", "efs", "_netdev,nofail,tls,iam,accesspoint=fsap-1,az=eu-central-1a", 0),
     ),
 }
 
