@@ -8,7 +8,7 @@ DOCUMENTATION = r"""
 module: efs_file_system
 short_description: Keep a file system of AWS EFS, or delete one
 description:
-  - Known by its creation token, so a run that was cut off is gone on with and never makes a second one.
+  - Known by its creation token, so an interrupted run is continued and never makes a second one.
   - What AWS cannot change is refused with all that differs, before anything is changed.
   - An option that is left out is left alone, and AWS is not even asked about it; an empty one removes.
   - Which parameters of the API it has, and which not and why, is the table in docs/efs-parameters.md.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.errors import TrainyardError
-from .changes import Change
+from .changes import Change, differing
 from .states import LEAVING
 from .tags import tag_changes, to_list, to_mapping, wanted_tags
 
@@ -105,15 +105,6 @@ def check(wanted: Iterable[AccessPoint]) -> None:
         seen.add(each.name)
 
 
-def conflicts(wanted: AccessPoint, found: AccessPoint) -> list[str]:
-    """What differs and cannot be changed, each as `property is X, not Y`."""
-    return [
-        f"{name} is {getattr(found, name) or 'none'}, not {getattr(wanted, name)}"
-        for name in IMMUTABLE
-        if getattr(wanted, name) not in (None, getattr(found, name))
-    ]
-
-
 def pairs(
     file_system_id: str, wanted: Iterable[AccessPoint], found: Iterable[AccessPoint]
 ) -> list[tuple[AccessPoint, AccessPoint | None]]:
@@ -148,11 +139,11 @@ def decide(
         if have is None:
             changes.append(_creation(file_system_id, want))
             continue
-        if differing := conflicts(want, have):
+        if faults := differing(IMMUTABLE, want, have):
             raise TrainyardError(
-                f"The access point {want.name} ({have.id}) cannot become the wanted one: {'; '.join(differing)}.",
+                f"The access point {want.name} ({have.id}) cannot become the wanted one: {'; '.join(faults)}.",
                 remedy="Set these as they are, or give the new one another name.",
-                differing=differing,
+                differing=faults,
             )
         for change in tag_changes(
             have.tags or {}, target_tags(want, have, purge_tags), f"the access point {want.name}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from ..core.errors import TrainyardError
-from .changes import Change
+from .changes import Change, differing
 from .policy import REQUIRE_TLS, normal
 from .tags import tag_changes, to_list, wanted_tags
 
@@ -96,13 +96,9 @@ def same_key(wanted: str, found: str | None) -> bool:
 
 def conflicts(wanted: FileSystem, found: FileSystem) -> list[str]:
     """What differs and cannot be changed, each as `property is X, not Y`."""
-    differing = []
-    for name in IMMUTABLE:
-        want, have = getattr(wanted, name), getattr(found, name)
-        if want is None or want == have or (name == "kms_key_id" and same_key(want, have)):
-            continue
-        differing.append(f"{name} is {'none' if have is None else have}, not {want}")
-    return differing
+    if wanted.kms_key_id and same_key(wanted.kms_key_id, found.kms_key_id):
+        wanted = replace(wanted, kms_key_id=found.kms_key_id)
+    return differing(IMMUTABLE, wanted, found)
 
 
 def target(wanted: FileSystem, found: FileSystem | None, purge_tags: bool = False) -> FileSystem:
@@ -147,11 +143,11 @@ def decide(wanted: FileSystem, found: FileSystem | None, token: str, purge_tags:
     :param found: None where it has to be made.
     :raises TrainyardError: something differs that AWS cannot change; all of it is named.
     """
-    if found and (differing := conflicts(wanted, found)):
+    if found and (faults := conflicts(wanted, found)):
         raise TrainyardError(
-            f"The file system of {token} cannot become the wanted one: {'; '.join(differing)}.",
+            f"The file system of {token} cannot become the wanted one: {'; '.join(faults)}.",
             remedy="Set these as they are, or take another token for another file system.",
-            differing=differing,
+            differing=faults,
         )
     after = target(wanted, found, purge_tags)
     # The call that makes it sets everything but these two.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from ..core.errors import TrainyardError
-from .changes import Change
+from .changes import Change, differing
 from .states import LEAVING
 
 IMMUTABLE = ("ip_address_type", "ip_address", "ipv6_address")
@@ -134,15 +134,6 @@ def with_others(wanted: Iterable[MountTarget], found: Iterable[MountTarget]) -> 
     ]
 
 
-def conflicts(wanted: MountTarget, found: MountTarget) -> list[str]:
-    """What differs and cannot be changed, each as `property is X, not Y`."""
-    return [
-        f"{name} is {getattr(found, name) or 'none'}, not {getattr(wanted, name)}"
-        for name in IMMUTABLE
-        if getattr(wanted, name) not in (None, getattr(found, name))
-    ]
-
-
 def decide(wanted: Sequence[MountTarget], found: Sequence[MountTarget], *, purge: bool = False) -> list[Change]:
     """The calls that bring the targets of one file system from how they are to how they are wanted.
 
@@ -154,11 +145,11 @@ def decide(wanted: Sequence[MountTarget], found: Sequence[MountTarget], *, purge
         if have is None:
             made.append(_creation(want))
             continue
-        if differing := conflicts(want, have):
+        if faults := differing(IMMUTABLE, want, have):
             raise TrainyardError(
-                f"The mount target {have.id} in {have.subnet} cannot become the wanted one: {'; '.join(differing)}.",
+                f"The mount target {have.id} in {have.subnet} cannot become the wanted one: {'; '.join(faults)}.",
                 remedy="Set these as they are, or delete the target, which breaks its mounts, and make it anew.",
-                differing=differing,
+                differing=faults,
             )
         if want.security_groups is not None and want.security_groups != have.security_groups:
             groups = sorted(want.security_groups)

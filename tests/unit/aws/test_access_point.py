@@ -108,7 +108,7 @@ def test_what_aws_cannot_change_is_refused_with_all_of_it(site: Site, its_id: st
 @pytest.mark.parametrize(
     ("point", "said"),
     [
-        ({"path": "datasets"}, "one cannot have the path datasets: not absolute"),
+        ({"path": "datasets"}, "new cannot have the path datasets: not absolute"),
         ({"path": "/a//b"}, "a part is empty or begins with a dot"),
         ({"path": "/a/"}, "a part is empty or begins with a dot"),
         ({"path": "/../a"}, "a part is empty or begins with a dot"),

@@ -54,7 +54,7 @@ def test_from_nothing_to_three_zones_and_back(user: User, tmp_path: Path) -> Non
     proxy.calls.clear()
     for volumes, arguments, expected in (
         ([], (), f"efs_confirm={its_id}; efs_confirm is empty"),
-        (None, ("-e", f"efs_confirm={its_id}"), "its API has no persistent volumes"),
+        (None, ("-e", f"efs_confirm={its_id}"), "Failed to find API for resource"),
         (
             [],
             ("-e", f"efs_confirm={its_id}", "-e", "efs_kubeconfig=/nonexistent"),
@@ -102,7 +102,7 @@ def test_what_one_part_refuses_changes_no_other(user: User) -> None:
 def test_inputs_are_looked_at_before_aws_is(user: User) -> None:
     user.values |= {"efs_troughput_mode": "bursting", "efs_access_points": [{"name": "a", "path": "a"}]}
     done, _, said = user.play("efs.yml")
-    assert not done and "did you mean efs_throughput_mode" in said and "not absolute" in said, said
+    assert not done and "Did you mean efs_throughput_mode?" in said and "not absolute" in said, said
     assert user.site.proxy.names() == []
 
 

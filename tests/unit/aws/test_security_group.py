@@ -36,8 +36,8 @@ def test_whole_life(site: Site) -> None:
     its_id = made["security_group"]["id"]
     assert made["steps"] == [
         f"Create the security group mine-efs in {site.vpc}",
-        "Allow tcp 2049 from 10.1.0.0/16",
         f"Allow tcp 2049 from {site.nodes}",
+        "Allow tcp 2049 from 10.1.0.0/16",
     ]
     assert rules(site, its_id) == sorted([f"tcp 2049 {site.nodes}", "tcp 2049 10.1.0.0/16"])
     assert made["security_group"]["vpc_id"] == site.vpc
