@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from .model import Problem, Site, problem
 from .trainings import trainings
 
+OF_HOSTS = ("efs_mount_", "storage_timeout")
+"""How the names begin of what a host may have for itself."""
+
 
 def storage_is_one(site: Site) -> Iterator[Problem]:
     """A back end that only some hosts have: the claims are made for the whole cluster, or not at all."""
@@ -23,7 +26,7 @@ def storage_is_one(site: Site) -> Iterator[Problem]:
 def known_to_the_controller(site: Site) -> Iterator[Problem]:
     """What only hosts have, of variables by which the controller makes file system and claims; it would make none."""
     for setting in site.settings:
-        made_of = setting.name.startswith(("storage_", "efs_")) and not setting.name.startswith("efs_mount_")
+        made_of = setting.name.startswith(("storage_", "efs_")) and not setting.name.startswith(OF_HOSTS)
         if made_of and not setting.controller:
             fault = "the controller, which makes the file system and the claims, does not have it"
             yield problem(setting, fault, "Set it for all hosts (group_vars/all).")

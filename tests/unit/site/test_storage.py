@@ -30,6 +30,7 @@ def refusals(*settings: Setting) -> list[str]:
         [BACKEND, Setting("storage_namespace", "team-a", ("a", "b")), training(namespace="team-a")],
         [Setting("storage_backend", "", ("a",)), training(namespace="team-a")],
         [Setting("efs_mount_server", "10.1.0.5", ("a",), controller=False)],
+        [Setting("storage_timeout", 300, ("a",), controller=False)],
     ],
 )
 def test_sites_that_can_be(settings: list[Setting]) -> None:
