@@ -130,8 +130,8 @@ steps:
   elements: str
   returned: always
 access_points:
-  description: The wanted access points, each with C(name), C(id), C(arn), C(path) and C(state). What AWS chooses is
-    empty before an access point is there.
+  description: The wanted access points, each with C(name), C(id), C(arn), C(volume_handle) as the driver of CSI takes
+    it, C(path) and C(state). What AWS chooses is empty before an access point is there.
   type: list
   elements: dict
   returned: always

@@ -8,7 +8,7 @@ DOCUMENTATION = r"""
 module: efs_file_system
 short_description: Keep a file system of AWS EFS, or delete one
 description:
-  - Known by its creation token, so a run that was cut off is gone on with and never makes a second one.
+  - Known by its creation token, so an interrupted run is continued and never makes a second one.
   - What AWS cannot change is refused with all that differs, before anything is changed.
   - An option that is left out is left alone, and AWS is not even asked about it; an empty one removes.
   - Which parameters of the API it has, and which not and why, is the table in docs/efs-parameters.md.
@@ -73,9 +73,9 @@ options:
     description: Whether AWS Backup backs it up every day.
     type: bool
   require_tls:
-    description: Sets the policy that admits every client of the network, and none without TLS.
+    description: V(true) sets the policy that admits every client of the network, and none without TLS; V(false) removes
+      that policy, and leaves another one. Without it, and without O(policy), the policy is neither read nor changed.
     type: bool
-    default: false
   policy:
     description: A resource policy of one's own; an empty one removes the policy that is there.
     type: dict
@@ -142,7 +142,7 @@ steps:
 file_system:
   description:
     - The file system with C(id), C(arn), C(dns_name), C(state), C(creation_token) and the properties that were asked
-      for.
+      for. C(requires_tls) says of a policy that was asked for whether it refuses clients without TLS.
     - In check mode, for one that is not there yet, the first three are empty.
   type: dict
   returned: when it is kept
@@ -154,7 +154,6 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.aws.arguments import CONNECTION, WAITING, given, opened, patience
 from ansible.module_utils.trainyard.aws.file_system import FileSystem
 from ansible.module_utils.trainyard.aws.file_system_plan import FileSystemPlan, FileSystemRemoval
-from ansible.module_utils.trainyard.aws.policy import REQUIRE_TLS
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
@@ -183,7 +182,7 @@ ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
         },
     },
     "backup": {"type": "bool"},
-    "require_tls": {"type": "bool", "default": False},
+    "require_tls": {"type": "bool"},
     "policy": {"type": "dict"},
     "tags": {"type": "dict"},
     "purge_tags": {"type": "bool", "default": False},
@@ -217,7 +216,8 @@ def wanted(params: dict[str, Any]) -> FileSystem:
     return FileSystem(
         **{name: params[name] for name in SAME},
         lifecycle=given(params["lifecycle"]),
-        policy=REQUIRE_TLS if params["require_tls"] else params["policy"],
+        policy=params["policy"],
+        require_tls=params["require_tls"] if params["policy"] is None else None,
         tags=tags,
     )
 

@@ -64,6 +64,10 @@ security_groups:
   type: list
   elements: dict
   returned: when asked for
+region:
+  description: Where that is.
+  type: str
+  returned: always
 """
 
 from typing import Any
@@ -89,7 +93,10 @@ def main() -> None:
     try:
         aws = opened(params)
         chosen = params["creation_token"] or "", params["file_system_id"] or ""
-        found: dict[str, Any] = {"file_systems": file_systems(aws, *chosen, params["parts"])}
+        found: dict[str, Any] = {
+            "file_systems": file_systems(aws, *chosen, params["parts"]),
+            "region": aws.region,
+        }
         if "security_groups" in params["parts"]:
             found["security_groups"] = security_groups(aws, params["owner"] or "")
     except TrainyardError as error:

@@ -46,13 +46,22 @@ options:
         description: The same for IPv6.
         type: str
       security_groups:
-        description: Ids of its security groups, as a set; without it a new target gets the VPC's default one. An empty
-          id, in check mode, is of a group that is not there yet.
+        description: Ids of security groups that it has to have; without it a new target gets the VPC's default one. An
+          empty id, in check mode, is of a group that is not there yet.
         type: list
         elements: str
   availability_zone:
     description: The one zone of a file system of a single zone; targets in others are refused.
     type: str
+  any_subnet:
+    description: Take the target that a zone has already in another subnet of the VPC for the one in O(targets), where
+      it would be refused otherwise.
+    type: bool
+    default: false
+  purge_security_groups:
+    description: Take other security groups away from the targets; clients behind them lose their mounts.
+    type: bool
+    default: false
   purge:
     description: Delete the targets in subnets that are not in O(targets), which breaks their mounts.
     type: bool
@@ -129,7 +138,9 @@ ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
     "confirm": {"type": "str", "default": ""},
     "targets": {"type": "list", "elements": "dict", "default": [], "options": TARGET},
     "availability_zone": {"type": "str"},
+    "any_subnet": {"type": "bool", "default": False},
     "purge": {"type": "bool", "default": False},
+    "purge_security_groups": {"type": "bool", "default": False},
     **CONNECTION,
     **WAITING,
 }
@@ -157,10 +168,9 @@ def main() -> None:
         else:
             require_file_system(its_id, module.check_mode)
         targets = None if absent else [wanted(given) for given in params["targets"]]
+        switches = {name: params[name] for name in ("any_subnet", "purge", "purge_security_groups")}
         limits, zone = patience(params), params["availability_zone"] or ""
-        work.append(
-            MountTargetsPlan(opened(params), its_id, targets, purge=params["purge"], zone=zone, patience=limits)
-        )
+        work.append(MountTargetsPlan(opened(params), its_id, targets, **switches, zone=zone, patience=limits))
         return work[0].plan()
 
     def make_result() -> dict[str, Any]:

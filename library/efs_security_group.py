@@ -13,7 +13,8 @@ description:
   - Other rules are left alone unless O(purge_rules) says otherwise, and what goes out always.
 options:
   state:
-    description: V(absent) deletes the group, and waits while network interfaces still have it.
+    description: V(absent) deletes the group, in every VPC that has one of this name and owner, and waits while network
+      interfaces still have it.
     type: str
     choices: [present, absent]
     default: present
@@ -30,7 +31,7 @@ options:
     type: str
     default: NFS from the nodes to EFS
   vpc_id:
-    description: VPC of the group. Needed for V(absent) only where several VPCs have such a group.
+    description: VPC of the group; with V(absent) only that of this VPC is deleted.
     type: str
   subnet_ids:
     description: Subnets from which the VPC is found out where O(vpc_id) is not given; they have to be in one.

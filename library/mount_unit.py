@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Thin module; the logic is in module_utils/trainyard/host/mounts.py and mount_plan.py."""
+"""Thin module; the logic is in module_utils/trainyard/host/mounts.py, mount_look.py and mount_plan.py."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ short_description: Keep a file system mounted by a unit of systemd
 description:
   - Writes the unit, mounts it now and at every boot, and mounts it anew where the unit is newer than the mount, so that
     a run that was cut off is made good by the next.
+  - A server that is away when the host boots, or at any other try, is tried again every 30 s by a service beside the
+    unit; systemd itself tries once.
   - A folder with other files, or with somebody else's mount, is refused, and so is a new mount while pods use the old
-    one; nothing has been changed then.
+    one, or while a unit of this module mounts something at another path; nothing has been changed then.
   - A server that does not answer ends the module in time, in check mode, too; nothing waits for it.
 options:
   state:
-    description: V(absent) unmounts what this module has mounted, while no pod uses it, and removes the unit. The folder
-      stays, and what others have mounted.
+    description: V(absent) unmounts what this module has mounted, while no pod uses it, and removes the unit; by force
+      where the server does not answer. The folder stays, and what others have mounted.
     type: str
     choices: [mounted, absent]
     default: mounted
@@ -86,7 +88,8 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
-from ansible.module_utils.trainyard.host.mount_plan import make_plan, make_removal, observe, probe
+from ansible.module_utils.trainyard.host.mount_look import observe, probe
+from ansible.module_utils.trainyard.host.mount_plan import make_plan, make_removal
 from ansible.module_utils.trainyard.host.mounts import Mount
 
 
@@ -111,7 +114,7 @@ def main() -> None:
     mount = Mount(**{**given, "path": os.path.normpath(given["path"])})
 
     def plan() -> Plan:
-        seen = observe(mount, ask=not absent)
+        seen = observe(mount, removal=absent)
         return make_removal(mount, seen) if absent else make_plan(mount, seen)
 
     def after() -> dict[str, Any]:

@@ -6,10 +6,12 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: service_probe
-short_description: Ask the cluster's DNS and a Service from this host
+short_description: Ask the cluster's DNS, a Service and the server of shared files from this host
 description:
   - Sends one DNS question for the Service C(kubernetes.default) to the cluster's DNS address by UDP, compares the
     answer with the Service's address, then connects to that address over TLS and reads one HTTP status.
+  - Where O(mount_path) is given, looks whether something is mounted there, and asks its server, which is never
+    waited for.
   - Changes nothing and does not fail when nothing answers; M(verify_site) judges the findings.
 options:
   dns_server:
@@ -44,6 +46,14 @@ options:
     description: Limit in seconds for the DNS question and again for the request.
     type: float
     default: 5.0
+  mount_path:
+    description: Folder at which the shared files are mounted; empty where none are.
+    type: str
+    default: ""
+  mount_timeout:
+    description: Limit in seconds for the answer of their server.
+    type: int
+    default: 10
 attributes:
   check_mode:
     support: full
@@ -70,12 +80,19 @@ service:
       C(error)).
   returned: always
   type: dict
+shared_files:
+  description: What was found at O(mount_path) (C(ok), C(path), C(error)).
+  returned: when it is given
+  type: dict
 """
 
 import ipaddress
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.host.mount_look import entry_at, probe
+from ansible.module_utils.trainyard.host.mounts import Mount
 from ansible.module_utils.trainyard.net import dns as dns_probe
 from ansible.module_utils.trainyard.net import https as verify_service
 
@@ -129,6 +146,19 @@ def probe_service(params: dict[str, Any], name: str, address: str) -> dict[str, 
     return {**found, "ok": True}
 
 
+def probe_mount(path: str, timeout: int) -> dict[str, Any]:
+    """Look for a mount and ask its server; `ok` if that answers."""
+    found: dict[str, Any] = {"ok": False, "path": path, "error": ""}
+    entry = entry_at(path)
+    if entry is None:
+        return {**found, "error": f"nothing is mounted at {path}"}
+    try:
+        probe(Mount(path, entry.source, probe_timeout=timeout))
+    except TrainyardError as error:
+        return {**found, "error": error.message}
+    return {**found, "ok": True}
+
+
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
@@ -140,6 +170,8 @@ def main() -> None:
             "path": {"type": "str", "default": "/readyz"},
             "ca_path": {"type": "path", "default": "/etc/kubernetes/pki/ca.crt"},
             "timeout": {"type": "float", "default": 5.0},
+            "mount_path": {"type": "str", "default": ""},
+            "mount_timeout": {"type": "int", "default": 10},
         },
         supports_check_mode=True,
     )
@@ -149,7 +181,10 @@ def main() -> None:
     except ValueError as error:
         module.fail_json(msg=f"service_network {params['service_network']!r} is not a network: {error}.")
     name = f"kubernetes.default.svc.{params['domain']}"
-    module.exit_json(changed=False, dns=probe_dns(params, name, address), service=probe_service(params, name, address))
+    found = {"dns": probe_dns(params, name, address), "service": probe_service(params, name, address)}
+    if params["mount_path"]:
+        found["shared_files"] = probe_mount(params["mount_path"], params["mount_timeout"])
+    module.exit_json(changed=False, **found)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ from trainyard.brought import brought
 from trainyard.catalogue import read_catalogue
 from trainyard.site.collect import Resolver, collect_settings, read, read_lock
 from trainyard.site.model import Option, Problem, Setting, Site
-from trainyard.site.rules import DEFAULTS_READ, check
+from trainyard.site.rules import DEFAULTS_READ, EFS_VERB_RULES, RULES, check
 from trainyard.site.short_names import VERBS, stop_call, strange, train_call, with_whole_command, wrong
 
 _LOCKED = re.compile(r"v?\{\{\s*lookup\(\s*['\"](?:[a-z_.]+\.)?locked_version['\"],\s*['\"](\w+)['\"]\s*\)\s*\}\}")
@@ -55,7 +55,7 @@ class ActionModule(ActionBase):
         _, arguments = self.validate_argument_spec(
             argument_spec={
                 "project": {"type": "path", "default": str(PROJECT)},
-                "verb": {"type": "str", "choices": ["site", *VERBS], "default": "site"},
+                "verb": {"type": "str", "choices": ["site", "efs", *VERBS], "default": "site"},
             },
         )
         try:
@@ -67,10 +67,10 @@ class ActionModule(ActionBase):
         if arguments["verb"] in VERBS:
             site, problems, call = self._call(site, arguments["verb"], task_vars)
             result["call"] = call
-        problems += check(site)
+        problems += check(site, EFS_VERB_RULES if arguments["verb"] == "efs" else RULES)
         if problems:
             count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
-            subject = "The inventory has" if arguments["verb"] == "site" else "The inventory and the call have"
+            subject = "The inventory has" if arguments["verb"] in ("site", "efs") else "The inventory and the call have"
             lines = "".join(f"\n  - {problem}" for problem in problems)
             result.update(failed=True, msg=f"{subject} {count}; nothing was touched.{lines}")
         else:

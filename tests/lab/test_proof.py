@@ -30,6 +30,7 @@ PROGRAMS = {
     "evaluator": [sys.executable, "tests/bench/evaluator.py"],
     "gpu_image": [sys.executable, "tests/bench/gpu_image.py"],
     "gpu_jobs": [sys.executable, "tests/bench/gpu_jobs.py"],
+    "killed": [sys.executable, "-m", "pytest", "tests/unit/aws/test_killed.py"],
     "notebook": [sys.executable, "tests/bench/notebook.py"],
     "shared": [sys.executable, "tests/bench/shared.py"],
     "wide": [sys.executable, "tests/bench/wide.py"],

@@ -74,16 +74,24 @@ def a_file_system_is_there(site: Site) -> Iterator[Problem]:
     for setting in site.values("storage_backend"):
         if setting.value not in own:
             continue
-        if "efs_name" in said:
+        if "efs_name" in said and _is_said(site, own[setting.value]):
+            fault = "efs_name is set, too, by which the site would make a file system that nobody uses"
+            yield problem(said[own[setting.value]], fault, f"Take out efs_name, or {own[setting.value]}.")
+        elif "efs_name" in said:
             for name in ("efs_subnet_ids", "efs_clients"):
                 if name not in said:
                     yield problem(said["efs_name"], f"{name} is not set", "Set it, as roles/efs/README.md says.")
-        elif own[setting.value] not in said:
+        elif not _is_said(site, own[setting.value]):
             remedy = (
                 "Set efs_name, efs_subnet_ids and efs_clients, by which the site makes the file system, or name one "
                 f"that is there by {own[setting.value]}."
             )
             yield problem(setting, "efs_name is not set", remedy)
+
+
+def _is_said(site: Site, name: str) -> bool:
+    """Whether a variable is set to something, which may need facts."""
+    return any(each.name == name and (not each.resolved or each.value) for each in site.settings)
 
 
 def one_way_to_mount(site: Site) -> Iterator[Problem]:
@@ -97,6 +105,10 @@ def one_way_to_mount(site: Site) -> Iterator[Problem]:
             if mode.value not in ("none", "absent") and backend in backends:
                 fault = f"storage_backend is {backend}, which mounts for each pod by itself"
                 yield problem(mode, fault, "Set it to none, or storage_backend to efs_mount.")
+        other = set(backends) - {"", "shared_path"}
+        if mode.value in ("nfs4", "efs_utils") and not other and not _is_said(site, "efs_mount_server"):
+            fault = "there is nothing to mount: efs_mount_server is not set, and storage_backend is not efs_mount"
+            yield problem(mode, fault, "Set one of them.")
     for path in site.values("efs_mount_path"):
         if not str(path.value).startswith("/") or not str(path.value).strip("/"):
             yield problem(path, "not the path of a folder", "Write /srv/trainyard/shared, for one.")

@@ -108,12 +108,13 @@ def collect_settings(
     settings = []
     for key, value in values.items():
         name, hosts = str(key[0]), hosts_of[key]
-        if len(hosts) > 1 and "localhost" in hosts:
+        controller = "localhost" in hosts
+        if len(hosts) > 1 and controller:
             # The controller has the variables of `all` as well; a problem names the site's hosts.
             hosts.remove("localhost")
         wanted = name in options or name in DEFAULTS_READ or name.startswith(prefixes)
         for resolved, sharing in _resolved(resolver, hosts, value) if wanted else [(UNRESOLVED, hosts)]:
-            settings.append(Setting(name, resolved, tuple(sharing), _origin(value)))
+            settings.append(Setting(name, resolved, tuple(sharing), _origin(value), controller))
     return settings
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from .model import Problem, Site, problem
+from ansible.module_utils.trainyard.aws.access_point import PATH_REMEDY, fault_of
 
-DEPTH_LIMIT = 4
-"""Folders of an access point's path that EFS takes."""
+from .model import Problem, Site, problem
 
 
 def provisioned_throughput(site: Site) -> Iterator[Problem]:
@@ -31,13 +30,8 @@ def access_point_paths(site: Site) -> Iterator[Problem]:
             if not isinstance(point, Mapping):
                 continue
             name, path = str(point.get("name", "")), str(point.get("path", "/"))
-            parts = path.split("/")[1:]
-            if not path.startswith("/"):
-                fault, remedy = "not absolute", "Write it from the root of the file system, /datasets for one."
-                yield problem(setting, fault, remedy, key=f"[{index}].path", value=path)
-            elif path != "/" and ("" in parts or len(parts) > DEPTH_LIMIT):
-                fault, remedy = "not a path that EFS takes", f"At most {DEPTH_LIMIT} folders, none of them empty."
-                yield problem(setting, fault, remedy, key=f"[{index}].path", value=path)
+            if fault := fault_of(path):
+                yield problem(setting, fault, PATH_REMEDY, key=f"[{index}].path", value=path)
             if name in names:
                 yield problem(
                     setting, "another one has this name", "Name each once.", key=f"[{index}].name", value=name

@@ -14,6 +14,9 @@ EXCLUSIVE = (("control_plane", "workers"),)
 LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 """One part of a DNS name, as Kubernetes takes it (RFC 1123)."""
 
+INSTANCE = "instance_i_"
+"""How the groups begin that an inventory of AWS makes of its instances, one for each."""
+
 _NAME = re.compile(rf"{LABEL}(\.{LABEL})*")
 _NUMBERS = re.compile(r"[0-9.]+")
 
@@ -111,6 +114,22 @@ def node_names(site: Site) -> Iterator[Problem]:
             yield problem(own, "not a DNS name, as a node's has to be", "Use small letters, digits, hyphens.")
 
 
+def one_instance_each(site: Site) -> Iterator[Problem]:
+    """Instances with one name, of which the inventory has made one host."""
+    instances: dict[str, list[str]] = {}
+    for group, hosts in sorted(site.groups.items()):
+        for host in hosts if group.startswith(INSTANCE) else ():
+            instances.setdefault(host, []).append(f"i-{group.removeprefix(INSTANCE)}")
+    for host, several in instances.items():
+        if len(several) > 1:
+            yield Problem(
+                f"host {host}",
+                f"{len(several)} instances ({named(several)})",
+                "their tag Name makes them one host, and the others would never be set up",
+                "Give each instance a Name of its own.",
+            )
+
+
 HOST_RULES = (
     control_plane_size,
     exclusive_groups,
@@ -119,4 +138,5 @@ HOST_RULES = (
     lab_needs_root,
     addresses_are_some,
     node_names,
+    one_instance_each,
 )

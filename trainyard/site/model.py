@@ -60,12 +60,14 @@ class Setting:
     :param value: plain data, or `UNRESOLVED`.
     :param hosts: none for a role's default.
     :param origin: "file:line" where the value was written, or empty.
+    :param controller: whether the controller has it, too, as it has what is set for all hosts.
     """
 
     name: str
     value: Any
     hosts: tuple[str, ...] = ()
     origin: str = ""
+    controller: bool = True
 
     @property
     def resolved(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from .backends import BACKEND_RULES
 from .efs import EFS_RULES
@@ -29,6 +29,9 @@ RULES: tuple[Rule, ...] = (
     *GPU_RULES,
 )
 
+EFS_VERB_RULES: tuple[Rule, ...] = (*VARIABLE_RULES, *STORAGE_RULES, *BACKEND_RULES, *EFS_RULES)
+"""Those of playbooks/efs.yml, which may be called before there is any host."""
+
 DEFAULTS_READ = (
     *NETWORK_VARIABLES,
     "control_plane_endpoint",
@@ -49,7 +52,7 @@ DEFAULTS_READ = (
 """Variables whose value the rules need where nobody sets them, so that the roles' defaults stand in."""
 
 
-def check(site: Site) -> list[Problem]:
+def check(site: Site, rules: Sequence[Rule] = RULES) -> list[Problem]:
     """Every problem of a site, in the order of the rules, each once."""
-    found = (problem for rule in RULES for problem in rule(site))
+    found = (problem for rule in rules for problem in rule(site))
     return list({str(problem): problem for problem in found}.values())

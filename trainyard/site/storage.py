@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from .model import Problem, Site, problem
 from .trainings import trainings
 
+OF_HOSTS = ("efs_mount_", "storage_timeout")
+"""How the names begin of what a host may have for itself."""
+
 
 def storage_is_one(site: Site) -> Iterator[Problem]:
     """A back end that only some hosts have: the claims are made for the whole cluster, or not at all."""
@@ -18,6 +21,15 @@ def storage_is_one(site: Site) -> Iterator[Problem]:
             yield problem(setting, f'other hosts have "{settings[0].value}"', remedy)
         elif setting.value and without:
             yield problem(setting, f"the host {without[0]} of the cluster does not have it", remedy)
+
+
+def known_to_the_controller(site: Site) -> Iterator[Problem]:
+    """What only hosts have, of variables by which the controller makes file system and claims; it would make none."""
+    for setting in site.settings:
+        made_of = setting.name.startswith(("storage_", "efs_")) and not setting.name.startswith(OF_HOSTS)
+        if made_of and not setting.controller:
+            fault = "the controller, which makes the file system and the claims, does not have it"
+            yield problem(setting, fault, "Set it for all hosts (group_vars/all).")
 
 
 def claims_where_trainings_are(site: Site) -> Iterator[Problem]:
@@ -34,4 +46,4 @@ def claims_where_trainings_are(site: Site) -> Iterator[Problem]:
             )
 
 
-STORAGE_RULES = (storage_is_one, claims_where_trainings_are)
+STORAGE_RULES = (storage_is_one, known_to_the_controller, claims_where_trainings_are)

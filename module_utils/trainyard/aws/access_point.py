@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.errors import TrainyardError
-from .changes import Change
+from .changes import Change, differing
 from .states import LEAVING
 from .tags import tag_changes, to_list, to_mapping, wanted_tags
 
@@ -18,6 +18,8 @@ IMMUTABLE = ("user", "path", "creation")
 PATH_LIMIT = 100
 DEPTH_LIMIT = 4
 """Characters and folders of a root directory that EFS takes."""
+
+PATH_REMEDY = "Write it from the root of the file system, /datasets for one."
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,20 @@ def observed(description: Mapping[str, Any]) -> AccessPoint:
     )
 
 
+def fault_of(path: str) -> str:
+    """Why EFS would refuse a path as a root directory; empty where it would not."""
+    parts = path.split("/")[1:]
+    if not path.startswith("/"):
+        return "not absolute"
+    if path != "/" and ("" in parts or any(part.startswith(".") for part in parts)):
+        return "a part is empty or begins with a dot"
+    if len(parts) > DEPTH_LIMIT or len(path) > PATH_LIMIT:
+        return f"more than {DEPTH_LIMIT} folders or {PATH_LIMIT} characters"
+    if any(letter in "$#<>;`|&?{}^*\n" for letter in path):
+        return "a character that EFS does not take"
+    return ""
+
+
 def check(wanted: Iterable[AccessPoint]) -> None:
     """Refuse access points that EFS would refuse, or that would be one.
 
@@ -80,30 +96,13 @@ def check(wanted: Iterable[AccessPoint]) -> None:
     """
     seen: set[str] = set()
     for each in wanted:
-        parts = each.path.split("/")[1:]
-        fault, remedy = "", "Write it from the root of the file system, /datasets for one."
-        if not each.path.startswith("/"):
-            fault = "is not absolute"
-        elif each.path != "/" and ("" in parts or any(part.startswith(".") for part in parts)):
-            fault = "has a part that is empty or begins with a dot"
-        elif len(parts) > DEPTH_LIMIT or len(each.path) > PATH_LIMIT:
-            fault = f"has more than {DEPTH_LIMIT} folders or {PATH_LIMIT} characters"
-        elif any(letter in "$#<>;`|&?{}^*\n" for letter in each.path):
-            fault = "has a character that EFS does not take"
-        if not fault and each.name in seen:
-            fault, remedy = "has the name of another one", "Name each access point once."
-        if fault:
-            raise TrainyardError(f"The access point {each.name} with the path {each.path} {fault}.", remedy=remedy)
+        if fault := fault_of(each.path):
+            raise TrainyardError(
+                f"The access point {each.name} cannot have the path {each.path}: {fault}.", remedy=PATH_REMEDY
+            )
+        if each.name in seen:
+            raise TrainyardError(f"Two access points have the name {each.name}.", remedy="Name each access point once.")
         seen.add(each.name)
-
-
-def conflicts(wanted: AccessPoint, found: AccessPoint) -> list[str]:
-    """What differs and cannot be changed, each as `property is X, not Y`."""
-    return [
-        f"{name} is {getattr(found, name) or 'none'}, not {getattr(wanted, name)}"
-        for name in IMMUTABLE
-        if getattr(wanted, name) not in (None, getattr(found, name))
-    ]
 
 
 def pairs(
@@ -140,11 +139,11 @@ def decide(
         if have is None:
             changes.append(_creation(file_system_id, want))
             continue
-        if differing := conflicts(want, have):
+        if faults := differing(IMMUTABLE, want, have):
             raise TrainyardError(
-                f"The access point {want.name} ({have.id}) cannot become the wanted one: {'; '.join(differing)}.",
+                f"The access point {want.name} ({have.id}) cannot become the wanted one: {'; '.join(faults)}.",
                 remedy="Set these as they are, or give the new one another name.",
-                differing=differing,
+                differing=faults,
             )
         for change in tag_changes(
             have.tags or {}, target_tags(want, have, purge_tags), f"the access point {want.name}"

@@ -76,6 +76,7 @@ class AccessPointsPlan:
                 "name": want.name,
                 "id": have.id if have else "",
                 "arn": have.arn if have else "",
+                "volume_handle": f"{self._id}::{have.id}" if have else "",
                 "path": want.path,
                 "state": have.state if have else "absent",
             }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,19 @@ class Change:
     operation: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     fine: tuple[str, ...] = ()
+
+
+def differing(names: Sequence[str], wanted: object, found: object) -> list[str]:
+    """What is wanted otherwise than it is, each as `property is X, not Y`.
+
+    :param names: of the properties; what is wanted as None is left alone.
+    """
+    pairs = [(name, getattr(wanted, name), getattr(found, name)) for name in names]
+    return [
+        f"{name} is {'none' if have in (None, '') else have}, not {want}"
+        for name, want, have in pairs
+        if want is not None and want != have
+    ]
 
 
 def require_confirmation(file_system_id: str, confirm: str, what: str) -> None:

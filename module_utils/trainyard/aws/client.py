@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,8 +57,8 @@ class Aws:
         self.region = region
         self._session, self._config = session, config
         self._clients: dict[str, Any] = {}
-        keys = session.get_credentials().get_frozen_credentials()
-        self._secrets = [text for text in (keys.secret_key, keys.token, keys.access_key) if text]
+        self._secrets: set[str] = set()
+        self._remember_secrets()
 
     def call(
         self, operation: str, resource: str, *, fine: Sequence[str] = (), **parameters: Any
@@ -109,9 +110,18 @@ class Aws:
 
     def _clean(self, text: str) -> str:
         """A text of AWS without credentials: what it says of a wrong signature quotes the whole request."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        with suppress(BotoCoreError, ClientError):
+            self._remember_secrets()
         for secret in self._secrets:
             text = text.replace(secret, "(hidden)")
         return text
+
+    def _remember_secrets(self) -> None:
+        """Credentials of now, beside those before: those of a login or a role are renewed meanwhile."""
+        keys = self._session.get_credentials().get_frozen_credentials()
+        self._secrets |= {secret for secret in (keys.secret_key, keys.token, keys.access_key) if secret}
 
 
 def action_of(operation: str) -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from ..core.errors import TrainyardError
-from .changes import Change
-from .policy import normal
+from .changes import Change, differing
+from .policy import REQUIRE_TLS, normal
 from .tags import tag_changes, to_list, wanted_tags
 
 IMMUTABLE = ("performance_mode", "encrypted", "kms_key_id", "availability_zone")
@@ -35,6 +35,7 @@ class FileSystem:
     :param lifecycle: rules of EFS by the names of `LIFECYCLE`; empty for none.
     :param backup: whether AWS Backup backs it up.
     :param policy: resource policy; empty for AWS's default one.
+    :param require_tls: wanted alone: True for the policy `REQUIRE_TLS`, False for its end, which leaves another one.
     """
 
     performance_mode: str | None = None
@@ -47,6 +48,7 @@ class FileSystem:
     backup: bool | None = None
     policy: Mapping[str, Any] | None = None
     tags: Mapping[str, str] | None = None
+    require_tls: bool | None = None
 
 
 # What AWS makes where nothing is said (API reference, CreateFileSystem).
@@ -94,19 +96,19 @@ def same_key(wanted: str, found: str | None) -> bool:
 
 def conflicts(wanted: FileSystem, found: FileSystem) -> list[str]:
     """What differs and cannot be changed, each as `property is X, not Y`."""
-    differing = []
-    for name in IMMUTABLE:
-        want, have = getattr(wanted, name), getattr(found, name)
-        if want is None or want == have or (name == "kms_key_id" and same_key(want, have)):
-            continue
-        differing.append(f"{name} is {'none' if have is None else have}, not {want}")
-    return differing
+    if wanted.kms_key_id and same_key(wanted.kms_key_id, found.kms_key_id):
+        wanted = replace(wanted, kms_key_id=found.kms_key_id)
+    return differing(IMMUTABLE, wanted, found)
 
 
 def target(wanted: FileSystem, found: FileSystem | None, purge_tags: bool = False) -> FileSystem:
     """How the file system will be."""
     base = found or _UNSAID
-    said = {name: value for name, value in vars(wanted).items() if value is not None}
+    said = {name: value for name, value in vars(wanted).items() if value is not None and name != "require_tls"}
+    if wanted.require_tls:
+        said["policy"] = REQUIRE_TLS
+    elif wanted.require_tls is False and normal(base.policy or {}) == normal(REQUIRE_TLS):
+        said["policy"] = {}
     if wanted.throughput_mode:
         said["provisioned_mibps"] = wanted.provisioned_mibps
     if wanted.lifecycle is not None:
@@ -124,6 +126,9 @@ def shown(state: FileSystem | None, wanted: FileSystem) -> dict[str, Any]:
     names = {name for name, value in vars(wanted).items() if value is not None}
     if wanted.throughput_mode:
         names.add("provisioned_mibps")
+    if wanted.require_tls is not None:
+        names.add("policy")
+    names.discard("require_tls")
     values = {name: value for name, value in vars(state).items() if name in names}
     if values.get("policy"):
         values["policy"] = normal(values["policy"])
@@ -138,11 +143,11 @@ def decide(wanted: FileSystem, found: FileSystem | None, token: str, purge_tags:
     :param found: None where it has to be made.
     :raises TrainyardError: something differs that AWS cannot change; all of it is named.
     """
-    if found and (differing := conflicts(wanted, found)):
+    if found and (faults := conflicts(wanted, found)):
         raise TrainyardError(
-            f"The file system of {token} cannot become the wanted one: {'; '.join(differing)}.",
+            f"The file system of {token} cannot become the wanted one: {'; '.join(faults)}.",
             remedy="Set these as they are, or take another token for another file system.",
-            differing=differing,
+            differing=faults,
         )
     after = target(wanted, found, purge_tags)
     # The call that makes it sets everything but these two.

@@ -13,6 +13,7 @@ from .changes import Change, require_confirmation
 from .client import BUSY, Aws, Patience, persist
 from .errors import AwsError
 from .file_system import LIFECYCLE, FileSystem, check, decide, shown, target
+from .policy import requires_tls
 from .states import AVAILABLE, GONE, LEAVING, State, settle, state_of
 from .tags import OWNER, require_owner, to_mapping
 
@@ -52,7 +53,7 @@ def read(aws: Aws, description: dict[str, Any], wanted: FileSystem) -> FileSyste
         status = ask("efs:DescribeBackupPolicy", ("PolicyNotFound",)).get("BackupPolicy", {}).get("Status", "DISABLED")
         # On the way to a state is as good as in it: AWS gets there by itself.
         state = replace(state, backup=status in ("ENABLED", "ENABLING"))
-    if wanted.policy is not None:
+    if wanted.policy is not None or wanted.require_tls is not None:
         text = ask("efs:DescribeFileSystemPolicy", ("PolicyNotFound",)).get("Policy")
         state = replace(state, policy=json.loads(text) if text else {})
     return state
@@ -116,6 +117,7 @@ class FileSystemPlan:
             "dns_name": f"{self._id}.efs.{region}.{suffix}" if self._id else "",
             "state": there.get("LifeCycleState", "absent"),
             "creation_token": self._token,
+            "requires_tls": requires_tls(self._target.policy or {}),
             **shown(self._target, self._wanted),
         }
 
@@ -160,7 +162,7 @@ class FileSystemPlan:
             settle(lambda: {self._token: self._shown_now()}, AVAILABLE, self._patience)
         settle(self._look, AVAILABLE, self._patience)
         # The steps that follow set these two in any case.
-        rest = replace(self._wanted, lifecycle=None, policy=None)
+        rest = replace(self._wanted, lifecycle=None, policy=None, require_tls=None)
         for change in decide(rest, self._read(rest), self._token, self._purge):
             self._make(change)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from ..core.errors import TrainyardError
-from .changes import Change
+from .changes import Change, differing
 from .states import LEAVING
 
 IMMUTABLE = ("ip_address_type", "ip_address", "ipv6_address")
@@ -105,12 +105,32 @@ def pairs(wanted: Iterable[MountTarget], found: Iterable[MountTarget]) -> list[t
     return [(each, there.get(each.subnet)) for each in wanted]
 
 
-def conflicts(wanted: MountTarget, found: MountTarget) -> list[str]:
-    """What differs and cannot be changed, each as `property is X, not Y`."""
+def in_any_subnet(
+    wanted: Iterable[MountTarget], found: Iterable[MountTarget], subnets: Mapping[str, Subnet]
+) -> list[MountTarget]:
+    """The wanted targets, each in the subnet in which its zone and VPC have one already.
+
+    :param subnets: of those that are not there, by id.
+    """
+    wanted = list(wanted)
+    named = {each.subnet for each in wanted}
+    there = {(each.vpc, each.zone): each.subnet for each in found if each.state not in LEAVING}
+    moved = []
+    for each in wanted:
+        place = subnets.get(each.subnet)
+        other = there.get((place.vpc, place.zone), "") if place else ""
+        # One that is named itself is a second of its zone, which `check` refuses.
+        moved.append(replace(each, subnet=other) if other and other not in named else each)
+    return moved
+
+
+def with_others(wanted: Iterable[MountTarget], found: Iterable[MountTarget]) -> list[MountTarget]:
+    """The wanted targets with the security groups that they have beside the wanted ones."""
     return [
-        f"{name} is {getattr(found, name) or 'none'}, not {getattr(wanted, name)}"
-        for name in IMMUTABLE
-        if getattr(wanted, name) not in (None, getattr(found, name))
+        replace(want, security_groups=want.security_groups | (have.security_groups or frozenset()))
+        if have and want.security_groups is not None
+        else want
+        for want, have in pairs(wanted, found)
     ]
 
 
@@ -125,11 +145,11 @@ def decide(wanted: Sequence[MountTarget], found: Sequence[MountTarget], *, purge
         if have is None:
             made.append(_creation(want))
             continue
-        if differing := conflicts(want, have):
+        if faults := differing(IMMUTABLE, want, have):
             raise TrainyardError(
-                f"The mount target {have.id} in {have.subnet} cannot become the wanted one: {'; '.join(differing)}.",
+                f"The mount target {have.id} in {have.subnet} cannot become the wanted one: {'; '.join(faults)}.",
                 remedy="Set these as they are, or delete the target, which breaks its mounts, and make it anew.",
-                differing=differing,
+                differing=faults,
             )
         if want.security_groups is not None and want.security_groups != have.security_groups:
             groups = sorted(want.security_groups)

@@ -11,7 +11,18 @@ from ..core.plan import Plan, Step
 from .changes import Change
 from .client import BUSY, Aws, Patience, persist
 from .errors import AwsError
-from .mount_target import MountTarget, Subnet, check, decide, observed, pairs, shown, target
+from .mount_target import (
+    MountTarget,
+    Subnet,
+    check,
+    decide,
+    in_any_subnet,
+    observed,
+    pairs,
+    shown,
+    target,
+    with_others,
+)
 from .states import AVAILABLE, GONE, LEAVING, Goal, State, settle
 
 
@@ -56,7 +67,9 @@ class MountTargetsPlan:
 
     :param file_system_id: empty, in check mode alone, for one that is not there yet.
     :param wanted: None removes all.
+    :param any_subnet: a target that a zone has in another subnet is the wanted one.
     :param purge: targets in subnets that are not wanted go, too.
+    :param purge_security_groups: so do security groups of targets.
     :param zone: the only zone of a file system of one zone.
     """
 
@@ -66,12 +79,15 @@ class MountTargetsPlan:
         file_system_id: str,
         wanted: Sequence[MountTarget] | None,
         *,
+        any_subnet: bool = False,
         purge: bool = False,
+        purge_security_groups: bool = False,
         zone: str = "",
         patience: Patience,
     ) -> None:
         self._aws, self._id, self._wanted, self._patience = aws, file_system_id, wanted, patience
         self._zone = zone
+        self._any_subnet, self._purge_groups = any_subnet, purge_security_groups
         self._purge = purge or wanted is None
         self._name = f"the file system {file_system_id or 'that will be made'}"
         self._found: list[MountTarget] = []
@@ -87,11 +103,14 @@ class MountTargetsPlan:
         found = find(self._aws, self._id) if self._id else []
         new = [want.subnet for want, have in pairs(wanted, found) if have is None]
         subnets = find_subnets(self._aws, new)
+        if self._any_subnet:
+            wanted = in_any_subnet(wanted, found, subnets)
         named = {each.subnet for each in wanted}
         check(wanted, [each for each in found if not self._purge or each.subnet in named], subnets, self._zone)
         wanted = [replace(each, zone=subnets[each.subnet].zone) if each.subnet in subnets else each for each in wanted]
         if any(each.security_groups is not None for each in wanted):
             found = with_groups(self._aws, found)
+            wanted = wanted if self._purge_groups else with_others(wanted, found)
         self._found = found
         changes = decide(wanted, found, purge=self._purge)
         self._target = target(wanted, found, purge=self._purge)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,6 +33,9 @@ REQUIRE_TLS: dict[str, Any] = {
 """What the console of AWS writes for "Enforce in-transit encryption for all clients". Any policy takes the place of
 EFS's default one, so it has to allow what that allows: every client that reaches a mount target."""
 
+_OWN = re.compile(r"arn:aws[a-z-]*:elasticfilesystem:[^:]*:[0-9]*:file-system/fs-[0-9a-f]+")
+"""What a policy can be about: the file system that has it, whether it names it or not."""
+
 _LISTS = ("Action", "NotAction", "Resource", "NotResource")
 _WHO = ("Principal", "NotPrincipal")
 
@@ -48,9 +52,16 @@ def normal(policy: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def requires_tls(policy: Mapping[str, Any]) -> bool:
+    """Whether a policy asks how clients connect, which plain NFS does not stand."""
+    return "aws:SecureTransport" in json.dumps(policy)
+
+
 def _statement(statement: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in statement.items():
+        if key == "Resource" and all(_OWN.fullmatch(str(each)) for each in _several(value)):
+            continue
         if key in _LISTS:
             found[key] = _list(value)
         elif key in _WHO:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.errors import TrainyardError
 from .changes import Change
-from .tags import OWNER, require_owner, to_list, to_mapping, wanted_tags
+from .tags import OWNER, require_owner, tag_changes, to_list, to_mapping, wanted_tags
 
 NFS_PORT = 2049
 
@@ -152,39 +152,22 @@ def decide(wanted: Wanted, found: SecurityGroup | None, vpc: str) -> list[Change
     else:
         require_ours(found, wanted.owner)
     there = found.rules if found else {}
-    missing = [rule for rule in wanted.rules or () if rule not in there]
-    if missing:
-        what = f"Allow {', '.join(map(str, missing))}"
-        permissions = {"IpPermissions": [_permission(missing)]}
-        fine = ("InvalidPermission.Duplicate",)
-        changes.append(Change(what, "ec2:AuthorizeSecurityGroupIngress", permissions, fine))
+    # A call for each: EC2 refuses one as a whole when another run has just added a part of it.
+    for rule in wanted.rules or ():
+        if rule not in there:
+            permissions = {"IpPermissions": [_permission(rule)]}
+            fine = ("InvalidPermission.Duplicate",)
+            changes.append(Change(f"Allow {rule}", "ec2:AuthorizeSecurityGroupIngress", permissions, fine))
     stale = sorted(set(there) - set(wanted.rules or ())) if wanted.purge_rules and wanted.rules is not None else []
     if stale:
         what = f"Allow no more {', '.join(map(str, stale))}"
         permissions = {"IpPermissions": [dict(there[rule]) for rule in stale]}
         fine = ("InvalidPermission.NotFound",)
         changes.append(Change(what, "ec2:RevokeSecurityGroupIngress", permissions, fine))
-    return [*changes, *(_tag_changes(found.tags, tags) if found else ())]
+    return [*changes, *(tag_changes(found.tags, tags, ec2=True) if found else ())]
 
 
-def _permission(rules: Iterable[Rule]) -> dict[str, Any]:
-    permission: dict[str, Any] = {"IpProtocol": "tcp", "FromPort": NFS_PORT, "ToPort": NFS_PORT}
-    for rule in rules:
-        several, key = _LISTS[rule.kind]
-        permission.setdefault(several, []).append({key: rule.source, "Description": "NFS"})
-    return permission
-
-
-def _tag_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
-    set_, removed = (
-        {key: after[key] for key in after if before.get(key) != after[key]},
-        sorted(set(before) - set(after)),
-    )
-    changes = []
-    if set_:
-        said = ", ".join(f"{key}={set_[key]}" for key in sorted(set_))
-        changes.append(Change(f"Tag it: {said}", "ec2:CreateTags", {"Tags": to_list(set_)}))
-    if removed:
-        parameters = {"Tags": [{"Key": key} for key in removed]}
-        changes.append(Change(f"Remove its tags {', '.join(removed)}", "ec2:DeleteTags", parameters))
-    return changes
+def _permission(rule: Rule) -> dict[str, Any]:
+    several, key = _LISTS[rule.kind]
+    source = {key: rule.source, "Description": "NFS"}
+    return {"IpProtocol": "tcp", "FromPort": NFS_PORT, "ToPort": NFS_PORT, several: [source]}

@@ -123,9 +123,9 @@ class SecurityGroupPlan:
 
 
 class SecurityGroupRemoval:
-    """The end of one security group, known by its name and its owner.
+    """The end of the security groups of one name and owner: one in each VPC that the site has been in.
 
-    :param vpc: needed where several VPCs have one.
+    :param vpc: empty for all VPCs.
     """
 
     def __init__(self, aws: Aws, name: str, owner: str, vpc: str, patience: Patience) -> None:
@@ -134,20 +134,16 @@ class SecurityGroupRemoval:
     def plan(self) -> Plan:
         """The deletion, if there is something to delete.
 
-        :raises TrainyardError: it is not clear which one is meant, or it was made by somebody else.
+        :raises TrainyardError: the one of the VPC was made by somebody else.
         """
         found = find(self._aws, self._name, self._vpc, "" if self._vpc else self._owner)
-        if len(found) > 1:
-            raise TrainyardError(
-                f"There are {len(found)} security groups {self._name}: in {', '.join(each.vpc for each in found)}.",
-                remedy="Name the VPC.",
-            )
-        if not found:
-            return Plan()
-        group = found[0]
-        require_ours(group, self._owner)
-        what = f"Delete the security group {group.name} ({group.id}) of {group.vpc}"
-        return Plan([Step(what, partial(self._delete, group))], {"name": group.name, "vpc_id": group.vpc}, {})
+        steps = []
+        for group in found:
+            require_ours(group, self._owner)
+            what = f"Delete the security group {group.name} ({group.id}) of {group.vpc}"
+            steps.append(Step(what, partial(self._delete, group)))
+        vpcs = sorted(each.vpc for each in found)
+        return Plan(steps, {"name": self._name, "vpc_ids": vpcs} if found else {}, {})
 
     def _delete(self, group: SecurityGroup) -> None:
         name = f"the security group {group.name} ({group.id})"

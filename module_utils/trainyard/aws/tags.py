@@ -49,19 +49,25 @@ def wanted_tags(wanted: Mapping[str, Any] | None, found: Mapping[str, str], purg
     return own if purge else {**found, **own}
 
 
-def tag_changes(before: Mapping[str, str], after: Mapping[str, str], of: str = "it") -> list[Change]:
-    """The calls of EFS that set and remove the tags of one resource.
+def tag_changes(
+    before: Mapping[str, str], after: Mapping[str, str], of: str = "it", *, ec2: bool = False
+) -> list[Change]:
+    """The calls that set and remove the tags of one resource.
 
     :param of: the resource, for the sentences.
+    :param ec2: one of EC2, else one of EFS.
     """
-    set_, removed = (
-        {key: after[key] for key in after if before.get(key) != after[key]},
-        sorted(set(before) - set(after)),
-    )
+    set_ = {key: after[key] for key in after if before.get(key) != after[key]}
+    removed = sorted(set(before) - set(after))
     changes = []
     if set_:
         said = ", ".join(f"{key}={set_[key]}" for key in sorted(set_))
-        changes.append(Change(f"Tag {of}: {said}", "efs:TagResource", {"Tags": to_list(set_)}))
+        operation = "ec2:CreateTags" if ec2 else "efs:TagResource"
+        changes.append(Change(f"Tag {of}: {said}", operation, {"Tags": to_list(set_)}))
     if removed:
-        changes.append(Change(f"Remove tags of {of}: {', '.join(removed)}", "efs:UntagResource", {"TagKeys": removed}))
+        what = f"Remove tags of {of}: {', '.join(removed)}"
+        if ec2:
+            changes.append(Change(what, "ec2:DeleteTags", {"Tags": [{"Key": key} for key in removed]}))
+        else:
+            changes.append(Change(what, "efs:UntagResource", {"TagKeys": removed}))
     return changes

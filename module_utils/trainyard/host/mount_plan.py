@@ -1,10 +1,8 @@
-"""Looks at a mount without ever waiting for its server, and carries out what there is to do."""
+"""What there is to do for a mount, and how it is done."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -12,78 +10,12 @@ from ..core.command import run
 from ..core.errors import CommandError, TrainyardError
 from ..core.files import write
 from ..core.plan import Plan, Step
-from .mounts import UNITS, Entry, Mount, entries_of, mounted_at, read_ahead_path, some, unit_text, users
-from .units import QUERY_TIMEOUT, STARTS_AT_BOOT, newer_paths
+from .mount_look import Seen, entry_at
+from .mounts import UNITS, Mount, differs, read_ahead_path, retry_text, some, unit_text
+from .units import QUERY_TIMEOUT, STARTS_AT_BOOT
 
-PROPERTIES = ("FragmentPath", "UnitFileState", "NeedDaemonReload", "ActiveEnterTimestampMonotonic")
 GRACE = 30
 """Seconds that systemctl has beyond the unit's own limit, for killing the helper of the mount."""
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What there is.
-
-    :param entry: what is mounted at the path.
-    :param unit: text of our unit; None without one.
-    :param properties: of the unit, as systemd names them.
-    :param older: whether the unit's file has changed since it was mounted.
-    :param inside: names in the folder, where nothing is mounted.
-    :param users: who has the file system at another place.
-    :param read_ahead_kb: None where nothing is mounted, or the kernel does not say.
-    """
-
-    entry: Entry | None = None
-    unit: str | None = None
-    properties: dict[str, str] = field(default_factory=dict)
-    older: bool = False
-    inside: Sequence[str] = ()
-    folder: bool = True
-    users: Sequence[str] = ()
-    read_ahead_kb: int | None = None
-
-
-def observe(mount: Mount, *, ask: bool = True) -> Seen:
-    """Read what there is.
-
-    :param ask: ask the server of what is mounted.
-    :raises TrainyardError: that did not answer in time.
-    """
-    entry = mounted_at(mount.path, _read("/proc/self/mountinfo") or "")
-    shown = run(["systemctl", "show", mount.unit, f"--property={','.join(PROPERTIES)}"], timeout=QUERY_TIMEOUT)
-    properties = dict(line.split("=", 1) for line in shown.stdout.splitlines() if "=" in line)
-    unit = _read(mount.unit_path)
-    if entry is None:
-        return Seen(None, unit, properties, inside=entries_of(mount.path), folder=os.path.isdir(mount.path))
-    if ask:
-        probe(mount)
-    started = int(properties.get("ActiveEnterTimestampMonotonic") or 0) / 1e6
-    ahead = _read(read_ahead_path(entry.device))
-    return Seen(
-        entry,
-        unit,
-        properties,
-        older=bool(newer_paths([mount.unit_path], started)),
-        users=users(entry),
-        read_ahead_kb=int(ahead) if ahead else None,
-    )
-
-
-def probe(mount: Mount) -> None:
-    """Ask the mounted file system for its size, which only its server knows.
-
-    In a program of its own: a process that asks a server that is gone waits for ever.
-
-    :raises TrainyardError: there was no answer in time.
-    """
-    try:
-        run(["stat", "--file-system", mount.path], timeout=mount.probe_timeout)
-    except CommandError as error:
-        raise TrainyardError(
-            f"{mount.path} does not answer within {mount.probe_timeout} s: {error.message}",
-            remedy=f"Look whether the server of {mount.source} runs and this host can reach it; what waits for it "
-            "goes on by itself when it is back.",
-        ) from error
 
 
 def make_plan(mount: Mount, seen: Seen) -> Plan:
@@ -91,14 +23,16 @@ def make_plan(mount: Mount, seen: Seen) -> Plan:
 
     :raises TrainyardError: the folder has other files or another mount, or pods use what would be mounted anew.
     """
-    _refuse_other(mount, seen)
-    text = unit_text(mount)
+    text, retry = unit_text(mount), retry_text(mount)
+    _refuse_other(mount, seen, text)
     steps = []
     if not seen.folder:
         steps.append(Step(f"Make the folder {mount.path}", partial(os.makedirs, mount.path, 0o755, exist_ok=True)))
     if seen.unit != text:
         steps.append(Step(f"Write {mount.unit_path}", partial(write, mount.unit_path, text, 0o644)))
-    if seen.unit != text or seen.properties.get("NeedDaemonReload") == "yes":
+    if seen.retry != retry:
+        steps.append(Step(f"Write {mount.retry_path}", partial(write, mount.retry_path, retry, 0o644)))
+    if (seen.unit, seen.retry) != (text, retry) or seen.properties.get("NeedDaemonReload") == "yes":
         steps.append(_systemctl(mount, "Reload the units of systemd", "daemon-reload"))
     if seen.properties.get("UnitFileState") not in STARTS_AT_BOOT:
         steps.append(_systemctl(mount, f"Mount {mount.path} at every boot", "enable", mount.unit))
@@ -116,14 +50,27 @@ def make_plan(mount: Mount, seen: Seen) -> Plan:
     return Plan(steps, before, after)
 
 
-def _refuse_other(mount: Mount, seen: Seen) -> None:
+def _refuse_other(mount: Mount, seen: Seen, text: str) -> None:
+    if seen.properties.get("LoadState") == "masked":
+        raise TrainyardError(
+            f"The unit {mount.unit} is masked.", remedy=f"Run `systemctl unmask {mount.unit}` if that is not meant."
+        )
     if seen.inside:
         raise TrainyardError(
             f"{mount.path} holds other files, which the mount would hide: {some(seen.inside)}.",
             remedy="Move them, or mount at another path.",
         )
-    place = seen.properties.get("FragmentPath", "")
-    if seen.entry and seen.unit is None:
+    if seen.others:
+        raise TrainyardError(
+            f"The files that the nodes share are mounted at {some(seen.others)}, too, by a unit of trainyard.",
+            remedy="Unmount that first (efs_mount_mode absent, efs_mount_path as it was), or set the path as it was.",
+        )
+    if seen.entry is None:
+        return
+    # Ours may have another source only until it is mounted anew; else something was mounted over it or in its place.
+    ours = seen.unit is not None and (seen.unit != text or seen.older or not differs(mount, seen.entry))
+    if not ours:
+        place = seen.properties.get("FragmentPath", "")
         by = f" by {place}" if place and not place.startswith(UNITS) else ""
         raise TrainyardError(
             f"{seen.entry.source} ({seen.entry.fstype}) is mounted at {mount.path} already{by}.",
@@ -140,9 +87,17 @@ def make_removal(mount: Mount, seen: Seen) -> Plan:
     if seen.unit is None:
         return Plan()
     steps = []
+    if seen.retry is not None:
+        steps += [
+            _systemctl(mount, f"Mount {mount.path} no more by {mount.retry}", "stop", mount.retry),
+            Step(f"Remove {mount.retry_path}", partial(os.unlink, mount.retry_path)),
+        ]
     if seen.entry is not None:
         _refuse_use(mount, seen, "unmounted")
-        steps.append(Step(f"Unmount {mount.path}", partial(_mount, mount, "stop")))
+        if seen.answers:
+            steps.append(Step(f"Unmount {mount.path}", partial(_mount, mount, "stop")))
+        else:
+            steps.append(Step(f"Unmount {mount.path} by force: its server does not answer", partial(_let_go, mount)))
     steps += [
         _systemctl(mount, f"Mount {mount.path} at no boot", "disable", mount.unit),
         Step(f"Remove {mount.unit_path}", partial(os.unlink, mount.unit_path)),
@@ -185,16 +140,19 @@ def _mount(mount: Mount, verb: str) -> None:
         _read_ahead(mount)
 
 
+def _let_go(mount: Mount) -> None:
+    """End a mount whose server is gone: what waits for it gets an error. Nothing is asked that would wait, too."""
+    argv = ["umount", "--internal-only", "--no-canonicalize", "--force", "--lazy", mount.path]
+    try:
+        run(argv, timeout=mount.probe_timeout)
+    except CommandError:
+        # It is gone at once; what then takes leave of the server may wait for it.
+        if entry_at(mount.path):
+            raise
+
+
 def _read_ahead(mount: Mount) -> None:
-    entry = mounted_at(mount.path, _read("/proc/self/mountinfo") or "")
+    entry = entry_at(mount.path)
     if entry and mount.read_ahead_kb and os.path.exists(read_ahead_path(entry.device)):
         with open(read_ahead_path(entry.device), "w", encoding="ascii") as stream:
             stream.write(str(mount.read_ahead_kb))
-
-
-def _read(path: str) -> str | None:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as stream:
-            return stream.read()
-    except FileNotFoundError:
-        return None

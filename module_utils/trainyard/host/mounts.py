@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,10 @@ from ..core.errors import TrainyardError
 UNITS = "/etc/systemd/system"
 PODS = "/var/lib/kubelet/"
 """Where the kubelet mounts a part of a volume for a pod, on the host itself."""
+MARKS = ("# Managed by trainyard", "Description=Files that the nodes share")
+"""Lines by which a unit of ours is known."""
+RETRY_SECONDS = 30
+"""Between two tries to mount what could not be mounted."""
 SHOWN = 3
 """How many entries or programs an error names."""
 
@@ -43,6 +48,14 @@ class Mount:
     @property
     def unit_path(self) -> str:
         return os.path.join(UNITS, self.unit)
+
+    @property
+    def retry(self) -> str:
+        return f"{escaped(self.path)}-retry.service"
+
+    @property
+    def retry_path(self) -> str:
+        return os.path.join(UNITS, self.retry)
 
 
 @dataclass(frozen=True)
@@ -89,11 +102,12 @@ def unit_text(mount: Mount) -> str:
     lines = [f"{name}={value.replace('%', '%%')}" for name, value in values.items() if value]
     return "\n".join(
         [
-            "# Managed by trainyard",
+            MARKS[0],
             "[Unit]",
-            "Description=Files that the nodes share",
+            MARKS[1],
             "Wants=network-online.target",
             "After=network-online.target",
+            f"OnFailure={mount.retry}",
             "",
             "[Mount]",
             *lines,
@@ -103,6 +117,49 @@ def unit_text(mount: Mount) -> str:
             "",
         ]
     )
+
+
+def retry_text(mount: Mount) -> str:
+    """The service that mounts it again, and again, after it could not be mounted: systemd itself tries once.
+
+    After a power cut the server may come up long after the nodes.
+    """
+    # The command line takes a backslash for the beginning of an escape.
+    unit = mount.unit.replace("\\", "\\\\")
+    return f"""{MARKS[0]}
+[Unit]
+Description=Mount again what could not be mounted
+StartLimitIntervalSec=0
+
+[Service]
+Type=oneshot
+ExecStart=/usr/bin/systemctl start {unit}
+Restart=on-failure
+RestartSec={RETRY_SECONDS}
+"""
+
+
+def other_places(mount: Mount, units: str = UNITS) -> list[str]:
+    """Where units of ours mount something else: what a changed path has left."""
+    found = []
+    for path in sorted(glob.glob(os.path.join(units, "*.mount"))):
+        lines = _text(path).splitlines() if os.path.isfile(path) else []
+        if os.path.basename(path) != mount.unit and set(MARKS) <= set(lines):
+            found += [line.removeprefix("Where=").replace("%%", "%") for line in lines if line.startswith("Where=")]
+    return found
+
+
+def differs(mount: Mount, entry: Entry) -> bool:
+    """Whether something else is mounted than what is wanted. A helper mounts NFS by a source of its own."""
+    if not mount.fstype.startswith("nfs"):
+        return mount.fstype == "efs" and entry.fstype != "nfs4"
+    return entry.fstype != mount.fstype or _plain_source(entry.source) != _plain_source(mount.source)
+
+
+def _plain_source(source: str) -> str:
+    """A source of NFS as the kernel shows it: no slash twice, none at the end."""
+    server, _, path = source.partition(":/")
+    return f"{server}:{os.path.normpath('/' + path.lstrip('/'))}"
 
 
 def parse(mountinfo: str) -> list[Entry]:
@@ -128,12 +185,17 @@ def mounted_at(path: str, mountinfo: str) -> Entry | None:
 
 
 def users(mount: Entry, proc: str = "/proc") -> list[str]:
-    """Who has a file system at another place than the host, each as `program (pid N)`: pods, whose volumes are such.
+    """Processes that see the file system at a path at which the host does not, each as `program (pid N)`: pods.
 
-    One process stands for all that share its mounts. Services of the host with mounts of their own have it at the same
-    places, which an unmount of the host reaches; so does a mount of the same file system that somebody has made beside.
+    A server may give a folder below as a file system of its own, which has another device. One process stands for all
+    that share its mounts. Services of the host with mounts of their own have it at the same places, which an unmount of
+    the host reaches; so does a mount of the same file system that somebody has made beside.
     """
-    places = {each.path for each in _of(mount, f"{proc}/1/mountinfo") if not each.path.startswith(PODS)} | {mount.path}
+    below = f"{mount.path.rstrip('/')}/"
+    hosts = parse(_text(f"{proc}/1/mountinfo"))
+    nested = {each.device for each in hosts if each.path.startswith(below) and each.fstype.startswith("nfs")}
+    devices = nested | {mount.device}
+    places = {each.path for each in hosts if each.device in devices and not each.path.startswith(PODS)} | {mount.path}
     found = []
     seen: set[str] = set()
     for number in sorted(filter(str.isdigit, os.listdir(proc)), key=int):
@@ -143,17 +205,14 @@ def users(mount: Entry, proc: str = "/proc") -> list[str]:
             if space in seen:
                 continue
             seen.add(space)
-            if any(each.path not in places for each in _of(mount, f"{folder}/mountinfo")):
-                found.append(f"{_text(f'{folder}/comm').strip()} (pid {number})")
+            seen_there = [each for each in parse(_text(f"{folder}/mountinfo")) if each.device in devices]
+            if any(each.path not in places for each in seen_there):
+                name = f"{_text(f'{folder}/comm').strip()} (pid {number})"
+                found.append(f"a volume of a pod below {PODS}" if number == "1" else name)
         except OSError:
             # It has ended meanwhile.
             continue
     return found
-
-
-def _of(mount: Entry, mountinfo: str) -> list[Entry]:
-    """All mounts of a file system in one space of mounts."""
-    return [each for each in parse(_text(mountinfo)) if each.device == mount.device]
 
 
 def entries_of(path: str) -> list[str]:

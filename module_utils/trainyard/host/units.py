@@ -52,7 +52,12 @@ class Service:
 
 def observe(service: Service) -> dict[str, str]:
     """The unit's properties, as systemd names them."""
-    shown = run(["systemctl", "show", service.name, f"--property={','.join(PROPERTIES)}"], timeout=QUERY_TIMEOUT)
+    return properties_of(service.name, PROPERTIES)
+
+
+def properties_of(unit: str, names: Sequence[str]) -> dict[str, str]:
+    """Some properties of a unit, as systemd names them."""
+    shown = run(["systemctl", "show", unit, f"--property={','.join(names)}"], timeout=QUERY_TIMEOUT)
     return dict(line.split("=", 1) for line in shown.stdout.splitlines() if "=" in line)
 
 

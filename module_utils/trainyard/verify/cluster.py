@@ -61,8 +61,14 @@ def site_checks(
         judge("images_locked", all_pods(seen), lambda pods: images_locked(expected.images, pods, own)),
         probed("dns", "resolve a Service name", expected),
         probed("service", "reach the API server through its Service", expected),
+        *([probed("shared_files", "have the shared files mounted", expected)] if _shares(expected) else []),
         *([] if isinstance(seen.nodes, Unread) else gpu_checks(expected.gpus, seen.nodes)),
     ]
+
+
+def _shares(expected: Expected) -> bool:
+    """Whether a node was asked for shared files, which not every site mounts."""
+    return any("shared_files" in probe for probe in expected.probes.values())
 
 
 def about_the_run(expected: Expected) -> list[Check]:

@@ -108,14 +108,14 @@ def test_what_aws_cannot_change_is_refused_with_all_of_it(site: Site, its_id: st
 @pytest.mark.parametrize(
     ("point", "said"),
     [
-        ({"path": "datasets"}, "with the path datasets is not absolute"),
-        ({"path": "/a//b"}, "has a part that is empty or begins with a dot"),
-        ({"path": "/a/"}, "has a part that is empty or begins with a dot"),
-        ({"path": "/../a"}, "has a part that is empty or begins with a dot"),
-        ({"path": "/a/b/c/d/e"}, "has more than 4 folders or 100 characters"),
-        ({"path": "/" + "a" * 100}, "has more than 4 folders or 100 characters"),
-        ({"path": "/a;b"}, "has a character that EFS does not take"),
-        ({"name": "datasets"}, "has the name of another one"),
+        ({"path": "datasets"}, "new cannot have the path datasets: not absolute"),
+        ({"path": "/a//b"}, "a part is empty or begins with a dot"),
+        ({"path": "/a/"}, "a part is empty or begins with a dot"),
+        ({"path": "/../a"}, "a part is empty or begins with a dot"),
+        ({"path": "/a/b/c/d/e"}, "more than 4 folders or 100 characters"),
+        ({"path": "/" + "a" * 100}, "more than 4 folders or 100 characters"),
+        ({"path": "/a;b"}, "a character that EFS does not take"),
+        ({"name": "datasets"}, "Two access points have the name datasets"),
     ],
 )
 def test_what_cannot_be_is_refused_and_nothing_made(site: Site, its_id: str, point: dict[str, str], said: str) -> None:

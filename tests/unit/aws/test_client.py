@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ansible.module_utils.trainyard.aws import client
 
 from tests.unit.aws.conftest import CREDENTIALS, Site
 
@@ -68,6 +70,23 @@ def test_access_denied_names_the_action_and_the_resource(site: Site) -> None:
     site.proxy.refuse("ec2:DescribeSubnets", "UnauthorizedOperation")
     refused = site.run("efs_security_group", name="a", owner="a", subnet_ids=site.subnets)
     assert refused["call"] == "ec2:DescribeSubnets" and site.subnets[0] in refused["msg"]
+
+
+def test_credentials_that_are_renewed_meanwhile_are_hidden_too() -> None:
+    class Session:
+        """Has another token each time it is asked."""
+
+        asked = 0
+
+        def get_credentials(self) -> Session:
+            return self
+
+        def get_frozen_credentials(self) -> SimpleNamespace:
+            self.asked += 1
+            return SimpleNamespace(access_key="", secret_key="", token=f"token-{self.asked}")
+
+    aws = client.Aws(Session(), None, "eu-central-1")
+    assert aws._clean("token-1, token-2 and so on") == "(hidden), (hidden) and so on"
 
 
 def test_credentials_that_aws_quotes_are_hidden(site: Site) -> None:

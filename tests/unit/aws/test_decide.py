@@ -51,6 +51,11 @@ def operations(changes: list[Any]) -> list[str]:
         (FileSystem(lifecycle={}), FileSystem(lifecycle={"transition_to_archive": "AFTER_90_DAYS"}), []),
         (FileSystem(policy={}), FileSystem(policy=policy.REQUIRE_TLS), ["DeleteFileSystemPolicy"]),
         (FileSystem(policy=policy.REQUIRE_TLS), FileSystem(policy={}), ["PutFileSystemPolicy"]),
+        (FileSystem(require_tls=True), FileSystem(policy={}), ["PutFileSystemPolicy"]),
+        (FileSystem(require_tls=True), None, ["CreateFileSystem", "PutFileSystemPolicy"]),
+        (FileSystem(require_tls=False), None, ["CreateFileSystem"]),
+        (FileSystem(require_tls=False), FileSystem(policy=policy.REQUIRE_TLS), ["DeleteFileSystemPolicy"]),
+        (FileSystem(require_tls=False), FileSystem(policy={"Statement": [{"Effect": "Deny"}]}), []),
     ],
 )
 def test_a_file_system(wanted: FileSystem, found: FileSystem | None, expected: list[str]) -> None:

@@ -111,6 +111,18 @@ def test_throttling_is_waited_out(site: Site) -> None:
     assert len(site.file_systems()) == 1
 
 
+def test_plain_nfs_is_admitted_by_removing_our_policy_and_no_other(site: Site) -> None:
+    strict = site.settles(MODULE, creation_token="mine", require_tls=True)["file_system"]
+    assert strict["requires_tls"] is True
+    lax = site.settles(MODULE, creation_token="mine", require_tls=False)
+    assert lax["steps"] == ["Remove its policy"] and lax["file_system"]["requires_tls"] is False
+    theirs = {**REQUIRE_TLS, "Statement": REQUIRE_TLS["Statement"][1:]}
+    site.efs.put_file_system_policy(FileSystemId=strict["id"], Policy=json.dumps(theirs))
+    site.run(MODULE, creation_token="mine", policy=theirs)
+    kept = site.both(MODULE, creation_token="mine", require_tls=False)
+    assert kept["steps"] == [] and kept["file_system"]["requires_tls"] is True, "what AWS has counts"
+
+
 def test_nothing_is_asked_that_is_not_wanted(site: Site) -> None:
     site.run(MODULE, **FULL)
     for options, expected in (
@@ -146,7 +158,8 @@ def test_a_policy_of_ones_own_in_another_form_is_the_same(site: Site) -> None:
     }
     own = {"creation_token": "mine", "policy": {"Version": "2012-10-17", "Statement": [statement]}}
     its_id = site.settles(MODULE, **own)["file_system"]["id"]
-    stored = {**statement, "Sid": "1", "Principal": {"AWS": "*"}, "Action": ["*"]}
+    arn = site.file_systems()[0]["FileSystemArn"]
+    stored = {**statement, "Sid": "1", "Principal": {"AWS": "*"}, "Action": ["*"], "Resource": arn}
     stored["Condition"] = {"Bool": {"aws:SecureTransport": "false"}}
     text = json.dumps({"Version": "2012-10-17", "Id": "efs-1", "Statement": stored})
     site.efs.put_file_system_policy(FileSystemId=its_id, Policy=text)

@@ -22,6 +22,9 @@ NODES = {"cp1": ("control_plane", 0), "worker1": ("workers", 1), "worker2": ("wo
 """Name of an instance -> its group, and which of the subnets it is in."""
 
 
+STORAGE = ("-e", "efs_name=mine", "-e", "efs_interval=0.05")
+
+
 def call(program: str, *arguments: str | Path) -> tuple[int, str]:
     """Status and output of one of Ansible's programs."""
     done = subprocess.run(
@@ -77,27 +80,54 @@ def test_the_instances_of_the_site_are_its_hosts(account: Site) -> None:
 
 def test_it_is_valid_when_its_user_has_set_his_own(account: Site, tmp_path: Path) -> None:
     status, said = call("ansible-playbook", "-i", SHIPPED, "playbooks/_validate.yml")
-    assert status != 0 and "a name for documentation" in said and said.count("\n  - ") == 1, said
+    assert status != 0 and "a name for documentation" in said and "efs_name is not set" in said, said
+    assert said.count("\n  - ") == 2, said
     mine = Path(shutil.copytree(SHIPPED, tmp_path / "mine"))
     values = mine / "group_vars" / "all" / "site.yml"
     values.write_text(
         values.read_text(encoding="utf-8").replace("kubernetes.example.org", "10.9.0.4"), encoding="utf-8"
     )
-    status, said = call("ansible-playbook", "-i", mine, "playbooks/_validate.yml")
+    status, said = call("ansible-playbook", "-i", mine, "playbooks/_validate.yml", *STORAGE)
     assert status == 0, said
 
 
+def test_instances_with_one_name_are_refused(account: Site) -> None:
+    """As an Auto Scaling group makes them."""
+    named = {"Name": "tag:Name", "Values": ["worker3"]}
+    ((same,),) = [each["Instances"] for each in account.ec2.describe_instances(Filters=[named])["Reservations"]]
+    account.ec2.create_tags(Resources=[same["InstanceId"]], Tags=[{"Key": "Name", "Value": "worker2"}])
+    status, said = call("ansible-playbook", "-i", SHIPPED, "playbooks/_validate.yml", *STORAGE)
+    assert status != 0 and "host worker2 is 2 instances (" in said, said
+
+
 def test_the_storage_is_made_where_the_nodes_are(account: Site) -> None:
-    status, said = call("ansible-playbook", "-i", SHIPPED, "playbooks/efs.yml", "-e", "efs_interval=0.05")
+    status, said = call("ansible-playbook", "-i", SHIPPED, "playbooks/efs.yml", *STORAGE)
     assert status == 0, said
     (system,) = account.file_systems()
     targets = account.efs.describe_mount_targets(FileSystemId=system["FileSystemId"])["MountTargets"]
     assert sorted(each["AvailabilityZoneName"] for each in targets) == [f"{REGION}{zone}" for zone in "abc"]
-    (group,) = account.ec2.describe_security_groups(GroupNames=["trainyard-aws-efs"])["SecurityGroups"]
+    (group,) = account.ec2.describe_security_groups(GroupNames=["mine-efs"])["SecurityGroups"]
     assert [pair["GroupId"] for rule in group["IpPermissions"] for pair in rule["UserIdGroupPairs"]] == [account.nodes]
+
+
+def test_the_storage_is_deleted_after_the_instances(account: Site) -> None:
+    """With nothing running, the inventory has no host at all."""
+    status, said = call("ansible-playbook", "-i", SHIPPED, "playbooks/efs.yml", *STORAGE)
+    assert status == 0, said
+    running = [
+        each["InstanceId"] for group in account.ec2.describe_instances()["Reservations"] for each in group["Instances"]
+    ]
+    account.ec2.terminate_instances(InstanceIds=running)
+    (its_id,) = [each["FileSystemId"] for each in account.file_systems()]
+    confirmed = ("-e", f"efs_confirm={its_id}", *STORAGE)
+    status, said = call("ansible-playbook", "-i", SHIPPED, "playbooks/efs_down.yml", *confirmed)
+    assert status != 0 and "does not say whether claims are bound to it" in said and account.file_systems(), said
+    gone = ("-e", "efs_cluster_gone=true")
+    status, said = call("ansible-playbook", "-i", SHIPPED, "playbooks/efs_down.yml", *confirmed, *gone)
+    assert status == 0 and account.file_systems() == [], said
 
 
 def test_without_instances_nothing_is_made(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", site.efs.meta.endpoint_url)
-    status, said = call("ansible-playbook", "-i", SHIPPED, "playbooks/efs.yml")
-    assert status != 0 and site.file_systems() == [], said
+    status, said = call("ansible-playbook", "-i", SHIPPED, "playbooks/efs.yml", *STORAGE)
+    assert status != 0 and site.file_systems() == [] and "efs_subnet_ids" in said, said

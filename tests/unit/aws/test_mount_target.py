@@ -47,6 +47,11 @@ def test_whole_life(site: Site, its_id: str) -> None:
     turned = {"subnet_id": a, "security_groups": [site.nodes, other]}
     assert site.both(MODULE, file_system_id=its_id, targets=[turned])["changed"] is False, "the groups are a set"
 
+    only = {"file_system_id": its_id, "targets": targets}
+    assert site.both(MODULE, **only)["changed"] is False, "a group that somebody has added stays"
+    purged = site.settles(MODULE, **only, purge_security_groups=True)
+    assert len(purged["steps"]) == 1 and groups(site, in_a) == [site.nodes]
+
     assert site.both(MODULE, file_system_id=its_id, targets=[])["changed"] is False, "nothing is deleted unasked"
     left = site.settles(MODULE, file_system_id=its_id, targets=targets[1:], purge=True)
     assert left["steps"] == [f"Delete the mount target {in_a['MountTargetId']} in {a}"]
@@ -148,29 +153,6 @@ def test_check_mode_plans_for_a_file_system_that_is_not_there_yet(site: Site) ->
     ]
     refused = site.run(MODULE, file_system_id="", targets=[target])
     assert "file_system_id is empty" in refused["msg"]
-
-
-def test_what_cannot_be_is_refused_and_nothing_made(site: Site, its_id: str) -> None:
-    a, b, _ = site.subnets
-    in_a, far = site.subnet(site.vpc, "a", 9), site.elsewhere()
-    site.run(MODULE, file_system_id=its_id, targets=[{"subnet_id": b}])
-    in_b = site.subnet(site.vpc, "b", 10)
-    for subnets, said in (
-        ([a, in_a], f"{in_a} is in {REGION}a, in which {a} is named, too"),
-        ([a, a], f"{a} is named twice"),
-        ([in_b], f"{in_b} is in {REGION}b, in which {b} has a mount target already"),
-        ([a, far], f"{far} is in vpc-"),
-        (["subnet-00000000000000000"], "ec2:DescribeSubnets"),
-    ):
-        refused = site.run(MODULE, file_system_id=its_id, targets=[{"subnet_id": each} for each in subnets])
-        assert said in refused["msg"] and refused["remedy"] and refused["changed"] is False
-    assert [each["SubnetId"] for each in there(site, its_id)] == [b]
-
-
-def test_a_deletion_needs_the_id_twice(site: Site, its_id: str) -> None:
-    site.run(MODULE, file_system_id=its_id, targets=[{"subnet_id": site.subnets[0]}])
-    refused = site.run(MODULE, state="absent", file_system_id=its_id)
-    assert f"of {its_id} is not deleted" in refused["msg"] and len(there(site, its_id)) == 1
 
 
 def test_what_is_done_before_a_failure_is_said(site: Site, its_id: str) -> None:

@@ -36,7 +36,8 @@ def test_whole_life(site: Site) -> None:
     its_id = made["security_group"]["id"]
     assert made["steps"] == [
         f"Create the security group mine-efs in {site.vpc}",
-        f"Allow tcp 2049 from {site.nodes}, tcp 2049 from 10.1.0.0/16",
+        f"Allow tcp 2049 from {site.nodes}",
+        "Allow tcp 2049 from 10.1.0.0/16",
     ]
     assert rules(site, its_id) == sorted([f"tcp 2049 {site.nodes}", "tcp 2049 10.1.0.0/16"])
     assert made["security_group"]["vpc_id"] == site.vpc
@@ -48,7 +49,7 @@ def test_whole_life(site: Site) -> None:
     assert len(rules(site, its_id)) == 4, "nothing is removed unasked"
     purged = site.settles(MODULE, **wanted(site, sources=["10.1.0.0/16"], purge_rules=True, tags={}, purge_tags=True))
     assert [step.split(":")[0] for step in purged["steps"]] == [
-        f"Allow no more tcp 2049 from {site.nodes}, tcp 2049 from 2001", "Remove its tags team"
+        f"Allow no more tcp 2049 from {site.nodes}, tcp 2049 from 2001", "Remove tags of it"
     ]  # fmt: skip
     assert rules(site, its_id) == ["tcp 2049 10.1.0.0/16"]
 
@@ -67,12 +68,17 @@ def test_one_of_somebody_else_is_neither_changed_nor_deleted(site: Site) -> None
     assert len(site.ec2.describe_security_groups(GroupNames=["mine-efs"])["SecurityGroups"]) == 1
 
 
-def test_of_two_with_one_name_the_vpc_decides(site: Site) -> None:
+def test_of_two_with_one_name_both_go_or_that_of_the_vpc(site: Site) -> None:
+    """A site that has moved to another VPC has one in each."""
+    removal = {"state": "absent", "name": "mine-efs", "owner": "mine"}
     site.run(MODULE, **wanted(site))
     site.run(MODULE, **wanted(site, subnet_ids=[site.elsewhere()]))
-    refused = site.run(MODULE, state="absent", name="mine-efs", owner="mine")
-    assert "There are 2 security groups mine-efs: in vpc-" in refused["msg"]
-    assert site.run(MODULE, state="absent", name="mine-efs", owner="mine", vpc_id=site.vpc)["changed"] is True
+    there = site.ec2.describe_security_groups(GroupNames=["mine-efs"])["SecurityGroups"]
+    assert len(there) == 2
+    only = site.run(MODULE, check=True, **removal, vpc_id=site.vpc)
+    assert len(only["steps"]) == 1 and site.vpc in only["steps"][0]
+    assert len(site.both(MODULE, **removal)["steps"]) == 2
+    assert site.both(MODULE, **removal)["changed"] is False
 
 
 def test_lost_answers_and_what_is_not_known_yet(site: Site) -> None:
@@ -81,6 +87,12 @@ def test_lost_answers_and_what_is_not_known_yet(site: Site) -> None:
     site.proxy.lose("ec2:AuthorizeSecurityGroupIngress")
     made = site.settles(MODULE, **wanted(site, sources=[site.nodes]))
     assert rules(site, made["security_group"]["id"]) == [f"tcp 2049 {site.nodes}"]
+
+
+def test_a_rule_that_another_run_adds_meanwhile_takes_no_other_with_it(site: Site) -> None:
+    site.proxy.refuse("ec2:AuthorizeSecurityGroupIngress", "InvalidPermission.Duplicate")
+    made = site.run(MODULE, **wanted(site, sources=["10.1.0.0/16", "10.2.0.0/16"]))
+    assert "msg" not in made and rules(site, made["security_group"]["id"]) == ["tcp 2049 10.2.0.0/16"]
 
 
 def test_interfaces_that_still_have_it_are_waited_for(site: Site) -> None:

@@ -29,8 +29,8 @@ def volume(name: str, phase: str, claim: str, **source: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def cluster(folder: Path, volumes: list[dict[str, Any]], drivers: tuple[str, ...] = ()) -> Iterator[Path]:
-    """The kubeconfig of a cluster with these volumes and drivers."""
+def cluster(folder: Path, volumes: list[dict[str, Any]] | None, drivers: tuple[str, ...] = ()) -> Iterator[Path]:
+    """The kubeconfig of a cluster with these volumes and drivers; None for one whose API says nothing of volumes."""
     group = "storage.k8s.io/v1"
     version = {"groupVersion": group, "version": "v1"}
     answers = {
@@ -45,12 +45,16 @@ def cluster(folder: Path, volumes: list[dict[str, Any]], drivers: tuple[str, ...
             f"/apis/{group}/csidrivers/{name}": {"kind": "CSIDriver", "apiVersion": group, "metadata": {"name": name}}
             for name in drivers
         },
-        "/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": [RESOURCE]},
+        "/api/v1": {
+            "kind": "APIResourceList",
+            "groupVersion": "v1",
+            "resources": [RESOURCE] if volumes is not None else [],
+        },
         "/api/v1/persistentvolumes": {
             "kind": "PersistentVolumeList",
             "apiVersion": "v1",
             "metadata": {},
-            "items": volumes,
+            "items": volumes or [],
         },
     }
 

@@ -1,27 +1,29 @@
-"""mount_unit: the names of units, what is mounted and by whom it is used, and what is planned for which state."""
+"""mount_unit: the names of units and their texts, what is mounted and by whom it is used."""
 
 from __future__ import annotations
 
 import dataclasses
-import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.host import mount_plan
-from ansible.module_utils.trainyard.host.mount_plan import Seen, make_plan, make_removal, observe, probe
-from ansible.module_utils.trainyard.host.mounts import Entry, Mount, escaped, mounted_at, parse, unit_text, users
+from ansible.module_utils.trainyard.host.mounts import (
+    Entry,
+    Mount,
+    differs,
+    escaped,
+    mounted_at,
+    other_places,
+    parse,
+    retry_text,
+    unit_text,
+    users,
+)
 
 MOUNT = Mount("/srv/files", "10.1.0.5:/export", "nfs4", ["nfsvers=4.1", "hard", "_netdev"], read_ahead_kb=15360)
-UNIT = unit_text(MOUNT)
+UNIT, RETRY = unit_text(MOUNT), retry_text(MOUNT)
 ENTRY = Entry("0:53", "/srv/files", "nfs4", "10.1.0.5:/export")
-KEPT = {"UnitFileState": "enabled", "NeedDaemonReload": "no", "FragmentPath": "/etc/systemd/system/srv-files.mount"}
-MOUNTED = Seen(ENTRY, UNIT, KEPT, read_ahead_kb=15360)
-WRITE = ["Write /etc/systemd/system/srv-files.mount", "Reload the units of systemd"]
-REMOVE = ["Mount /srv/files at no boot", "Remove /etc/systemd/system/srv-files.mount", WRITE[1]]
 INFO = """\
 21 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda rw
 22 21 0:53 / /srv/my\\040files rw,relatime shared:2 - nfs4 10.1.0.5:/old rw,vers=4.1
@@ -81,7 +83,7 @@ def test_pods_use_it_and_services_of_the_host_do_not(tmp_path: Path) -> None:
     (tmp_path / "1" / "mountinfo").write_text(
         line.format("/srv/files") + line.format("/var/lib/kubelet/pods/x/volume-subpaths/a"), encoding="utf-8"
     )
-    assert users(ENTRY, str(tmp_path)) == ["systemd (pid 1)", "python (pid 30)"]
+    assert users(ENTRY, str(tmp_path)) == ["a volume of a pod below /var/lib/kubelet/", "python (pid 30)"]
 
 
 def test_another_mount_of_the_same_file_system_is_no_pod(tmp_path: Path) -> None:
@@ -95,105 +97,46 @@ def test_another_mount_of_the_same_file_system_is_no_pod(tmp_path: Path) -> None
     assert users(ENTRY, str(tmp_path)) == ["python (pid 30)"]
 
 
-@pytest.mark.parametrize(
-    ("seen", "expected"),
-    [
-        (MOUNTED, []),
-        (
-            Seen(folder=False),
-            [
-                "Make the folder /srv/files",
-                *WRITE,
-                "Mount /srv/files at every boot",
-                "Mount 10.1.0.5:/export at /srv/files",
-            ],
-        ),
-        # Cut off after the unit was written, after it was read, and after it was enabled.
-        (
-            Seen(None, UNIT, {"NeedDaemonReload": "yes"}),
-            [WRITE[1], "Mount /srv/files at every boot", "Mount 10.1.0.5:/export at /srv/files"],
-        ),
-        (Seen(None, UNIT, KEPT), ["Mount 10.1.0.5:/export at /srv/files"]),
-        (dataclasses.replace(MOUNTED, unit=UNIT.replace("hard", "soft")), [*WRITE, "Mount /srv/files anew"]),
-        # Cut off between a new unit and the new mount.
-        (dataclasses.replace(MOUNTED, older=True), ["Mount /srv/files anew"]),
-        (dataclasses.replace(MOUNTED, read_ahead_kb=128), ["Read 15360 KiB ahead"]),
-        (dataclasses.replace(MOUNTED, read_ahead_kb=None), []),
-        (dataclasses.replace(MOUNTED, users=["python (pid 3)"]), []),
-    ],
-)
-def test_plan(seen: Seen, expected: list[str]) -> None:
-    plan = make_plan(MOUNT, seen)
-    assert [step.what for step in plan.steps] == expected
+def test_a_pod_may_have_a_file_system_below(tmp_path: Path) -> None:
+    """What a server gives as a file system of its own has another number."""
+    line = "22 21 {} / {} rw - nfs4 10.1.0.5:/export{} rw\n"
+    host = line.format("0:53", "/srv/files", "") + line.format("0:54", "/srv/files/training", "/training")
+    process(tmp_path, 1, "1", "systemd", host)
+    assert users(ENTRY, str(tmp_path)) == []
+    process(tmp_path, 30, "3", "python", line.format("0:54", "/data", "/training"))
+    process(tmp_path, 31, "4", "other", line.format("0:55", "/data", "/training"))
+    assert users(ENTRY, str(tmp_path)) == ["python (pid 30)"]
 
 
 @pytest.mark.parametrize(
-    ("seen", "expected"),
+    ("mount", "entry", "other"),
     [
-        (MOUNTED, ["Unmount /srv/files", *REMOVE]),
-        # Cut off after it was unmounted; the server that is gone is not asked.
-        (Seen(None, UNIT, KEPT), REMOVE),
-        (Seen(), []),
-        # Somebody else's.
-        (Seen(ENTRY, None, {}), []),
+        (MOUNT, ENTRY, False),
+        (dataclasses.replace(MOUNT, source="10.1.0.5://export/"), ENTRY, False),
+        (dataclasses.replace(MOUNT, source="[fd00::1]:/"), dataclasses.replace(ENTRY, source="[fd00::1]:/"), False),
+        (dataclasses.replace(MOUNT, source="10.1.0.5:/"), ENTRY, True),
+        (MOUNT, dataclasses.replace(ENTRY, fstype="ext4"), True),
+        # The helper of EFS mounts from a port of its own.
+        (dataclasses.replace(MOUNT, fstype="efs"), dataclasses.replace(ENTRY, source="127.0.0.1:/"), False),
+        (dataclasses.replace(MOUNT, fstype="efs"), dataclasses.replace(ENTRY, fstype="ext4"), True),
     ],
 )
-def test_removal(seen: Seen, expected: list[str]) -> None:
-    assert [step.what for step in make_removal(MOUNT, seen).steps] == expected
+def test_what_is_mounted_in_the_place_of_ours(mount: Mount, entry: Entry, other: bool) -> None:
+    assert differs(mount, entry) is other
 
 
-def test_what_pods_use_is_not_unmounted() -> None:
-    with pytest.raises(TrainyardError, match="has to be unmounted and is in use by python"):
-        make_removal(MOUNT, dataclasses.replace(MOUNTED, users=["python (pid 3)"]))
+def test_what_another_path_has_left_is_found(tmp_path: Path) -> None:
+    for path in ("/srv/before", "/srv/files", "/srv/100%"):
+        there = dataclasses.replace(MOUNT, path=path)
+        (tmp_path / there.unit).write_text(unit_text(there), encoding="utf-8")
+    (tmp_path / "theirs.mount").write_text("[Mount]\nWhere=/theirs\n", encoding="utf-8")
+    (tmp_path / "masked.mount").symlink_to("/dev/null")
+    assert other_places(MOUNT, str(tmp_path)) == ["/srv/100%", "/srv/before"]
 
 
-@pytest.mark.parametrize(
-    ("seen", "said"),
-    [
-        (Seen(inside=["a", "b", "c", "d", "e"]), "holds other files, which the mount would hide: a, b, c, and 2 more"),
-        (Seen(None, UNIT, KEPT, inside=["a"]), "holds other files"),
-        (
-            Seen(ENTRY, None, {"FragmentPath": "/run/systemd/generator/srv-files.mount"}),
-            r"is mounted at /srv/files already by /run/systemd/generator/srv-files.mount",
-        ),
-        (
-            dataclasses.replace(MOUNTED, older=True, users=["python (pid 3)"]),
-            r"has to be mounted anew and is in use by python \(pid 3\)",
-        ),
-    ],
-)
-def test_what_would_do_harm_is_refused(seen: Seen, said: str) -> None:
-    with pytest.raises(TrainyardError, match=said) as caught:
-        make_plan(MOUNT, seen)
-    assert caught.value.remedy
-
-
-def test_a_server_that_never_answers_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that hangs stands for a question to a mount that does."""
-    (tmp_path / "stat").write_text("#!/bin/sh\nexec sleep 300\n", encoding="utf-8")
-    (tmp_path / "stat").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    began = time.monotonic()
-    with pytest.raises(TrainyardError, match="/srv/files does not answer within 1 s") as caught:
-        probe(dataclasses.replace(MOUNT, probe_timeout=1))
-    assert "10.1.0.5:/export" in caught.value.remedy and time.monotonic() - began < 60
-
-
-def test_it_is_found_how_a_mount_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On this machine's own /proc, which is a mount for certain; systemd is a program that says what it is told."""
-    (tmp_path / "systemctl").write_text(
-        "#!/bin/sh\necho UnitFileState=enabled\necho ActiveEnterTimestampMonotonic=0\n", encoding="utf-8"
-    )
-    (tmp_path / "systemctl").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(mount_plan, "users", lambda entry: [])
-    seen = observe(dataclasses.replace(MOUNT, path="/proc"))
-    assert seen.entry and seen.entry.fstype == "proc" and seen.unit is None
-    assert seen.properties["UnitFileState"] == "enabled"
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "file").touch()
-    seen = observe(dataclasses.replace(MOUNT, path=str(tmp_path / "folder")))
-    assert (seen.entry, seen.inside) == (None, ["file"])
-    assert observe(dataclasses.replace(MOUNT, path=str(tmp_path / "none"))).folder is False
-    with pytest.raises(TrainyardError, match="is not a folder"):
-        observe(dataclasses.replace(MOUNT, path=str(tmp_path / "folder" / "file")))
+def test_systemd_tries_again_what_could_not_be_mounted() -> None:
+    mount = dataclasses.replace(MOUNT, path="/mnt/my-files")
+    assert r"OnFailure=mnt-my\x2dfiles-retry.service" in unit_text(mount)
+    # A command line takes a backslash for an escape.
+    assert r"ExecStart=/usr/bin/systemctl start mnt-my\\x2dfiles.mount" in retry_text(mount)
+    assert "Restart=on-failure" in RETRY and "StartLimitIntervalSec=0" in RETRY

@@ -26,6 +26,7 @@ BAD_HOSTS = """
 all:
   children:
     cluster:
+      vars: {storage_claims: {training: 1Gi}}
       children:
         control_plane: {hosts: {cp1: {ansible_host: 10.1.0.10}, cp2: {ansible_host: 10.1.0.11}}}
         workers: {hosts: {cp2: , w1: {ansible_host: 10.1.0.10}, w2: {ansible_host: 10.244.3.4}}}
@@ -100,12 +101,12 @@ def bad_variables(root: Path, tmp_path_factory: pytest.TempPathFactory) -> subpr
         "group mirror is 2 hosts (m2, w1): a site has one mirror or none",
         'address of the hosts cp1, w1 is "10.1.0.10": hosts need addresses of their own',
         'host w2 is "10.244.3.4": inside kubernetes_pod_cidr "10.244.0.0/16"',
+        "{'training': '1Gi'}: the controller, which makes the file system and the claims, does not have it",
         'host m2 is "10.1.0.2": not an address of lab_subnet "10.84.0.0/24"',
     ],
 )
 def test_hosts_refused(bad_hosts: subprocess.CompletedProcess[str], expected: str) -> None:
-    assert bad_hosts.returncode != 0
-    assert expected in bad_hosts.stdout + bad_hosts.stderr
+    assert bad_hosts.returncode != 0 and expected in bad_hosts.stdout + bad_hosts.stderr
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,24 @@ def test_what_can_be(values: dict[str, Any]) -> None:
         ({"efs_mount_mode": "nfs4", "efs_mount_server": "nas", "efs_mount_path": "/"}, "not the path of a folder"),
         ({"efs_mount_mode": "nfs4", "efs_mount_server": "nas", "efs_mount_path": "srv"}, "not the path of a folder"),
         (
+            {
+                "storage_backend": "shared_path",
+                "efs_mount_mode": "nfs4",
+                "efs_mount_server": "",
+                "efs_policy": {"a": 1},
+            },
+            "there is nothing to mount: efs_mount_server is not set, and storage_backend is not efs_mount",
+        ),
+        ({"efs_mount_mode": "efs_utils"}, "there is nothing to mount"),
+        (
+            {**EFS, "storage_backend": "efs_mount", "efs_mount_mode": "efs_utils", "efs_mount_server": "fs-0123"},
+            'efs_mount_server (a) is "fs-0123": efs_name is set, too, by which the site would make a file system that',
+        ),
+        (
+            {**EFS, "storage_backend": "efs_csi", "storage_efs_handles": {"training": "fs-0123::fsap-0123"}},
+            "nobody uses. Take out efs_name, or storage_efs_handles.",
+        ),
+        (
             {**EFS, "storage_backend": "efs_csi", "efs_mount_mode": "efs_utils"},
             "storage_backend is efs_csi, which mounts for each pod by itself",
         ),

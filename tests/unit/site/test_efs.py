@@ -40,7 +40,7 @@ def test_what_can_be(values: dict[str, Any]) -> None:
             {"efs_access_points": [POINT, {"name": "b", "path": "b"}]},
             'variable efs_access_points[1].path (a) is "b": not absolute.',
         ),
-        ({"efs_access_points": [{"name": "b", "path": "/a/b/c/d/e"}]}, "not a path that EFS takes"),
+        ({"efs_access_points": [{"name": "b", "path": "/a/b/c/d/e"}]}, "more than 4 folders or 100 characters"),
         (
             {"efs_access_points": [POINT, POINT]},
             'efs_access_points[1].name (a) is "datasets": another one has this name',

@@ -41,6 +41,11 @@ def refusals(site: Site) -> list[str]:
             "Correct ansible_host, or keep one name and put it into all the groups.",
         ),
         (
+            Site(groups={**GOOD, "instance_i_01": ["b"], "instance_i_02": ["a"], "instance_i_03": ["b"]}),
+            "host b is 2 instances (i-01, i-03): their tag Name makes them one host, and the others would never be set "
+            "up. Give each instance a Name of its own.",
+        ),
+        (
             Site(groups={**GOOD, "lab_hosts": ["a", "b"]}, is_root=False),
             "group lab_hosts is 2 hosts, and the controller's user is not root: the lab's containers, network and "
             "firewall rules need root. Run it as root, or use an inventory of real hosts.",

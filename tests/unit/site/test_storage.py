@@ -29,6 +29,8 @@ def refusals(*settings: Setting) -> list[str]:
         [training(namespace="team-a")],
         [BACKEND, Setting("storage_namespace", "team-a", ("a", "b")), training(namespace="team-a")],
         [Setting("storage_backend", "", ("a",)), training(namespace="team-a")],
+        [Setting("efs_mount_server", "10.1.0.5", ("a",), controller=False)],
+        [Setting("storage_timeout", 300, ("a",), controller=False)],
     ],
 )
 def test_sites_that_can_be(settings: list[Setting]) -> None:
@@ -45,6 +47,10 @@ def test_sites_that_can_be(settings: list[Setting]) -> None:
         (
             [Setting("storage_backend", "shared_path", ("a",))],
             "the host b of the cluster does not have it",
+        ),
+        (
+            [Setting("storage_claims", {"training": "1Gi"}, ("a", "b"), controller=False)],
+            "the controller, which makes the file system and the claims, does not have it. Set it for all hosts",
         ),
         (
             [BACKEND, training(namespace="team-a")],

@@ -167,6 +167,19 @@ def test_healthy_site_passes_every_check() -> None:
     assert {check.result for check in verify_checks.site_checks(expected(), seen, NOW)} == {PASS}
 
 
+def test_shared_files_are_judged_where_a_node_mounts_them() -> None:
+    seen = Observation("", [node("cp1"), node("w1")], {"kube-system": [pod()]}, [])
+    mounted = {**GOOD, "shared_files": {"ok": True}}
+    for other, result in (({"ok": True}, PASS), ({"ok": False, "error": "nothing is mounted at /srv"}, FAIL)):
+        probes = {"cp1": mounted, "w1": {**GOOD, "shared_files": other}}
+        (check,) = [
+            each
+            for each in verify_checks.site_checks(expected(probes=probes), seen, NOW)
+            if each.name == "shared_files"
+        ]
+        assert check.result == result and ("w1: nothing is mounted at /srv" in check.detail) is (result == FAIL)
+
+
 def test_warnings_name_strangers_and_cordoned_nodes() -> None:
     nodes = [node("cp1"), {**node("w1"), "spec": {"unschedulable": True}}, node("x")]
     seen = Observation("", nodes, {}, [])
