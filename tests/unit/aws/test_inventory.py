@@ -100,7 +100,7 @@ def test_instances_with_one_name_are_refused(account: Site) -> None:
     assert status != 0 and "host worker2 is 2 instances (" in said, said
 
 
-def test_the_storage_is_made_where_the_nodes_are(account: Site) -> None:
+def test_the_storage_is_made_where_the_nodes_are_and_deleted_after_them(account: Site) -> None:
     status, said = call("ansible-playbook", "-i", SHIPPED, "playbooks/efs.yml", *STORAGE)
     assert status == 0, said
     (system,) = account.file_systems()
@@ -109,17 +109,10 @@ def test_the_storage_is_made_where_the_nodes_are(account: Site) -> None:
     (group,) = account.ec2.describe_security_groups(GroupNames=["mine-efs"])["SecurityGroups"]
     assert [pair["GroupId"] for rule in group["IpPermissions"] for pair in rule["UserIdGroupPairs"]] == [account.nodes]
 
-
-def test_the_storage_is_deleted_after_the_instances(account: Site) -> None:
-    """With nothing running, the inventory has no host at all."""
-    status, said = call("ansible-playbook", "-i", SHIPPED, "playbooks/efs.yml", *STORAGE)
-    assert status == 0, said
-    running = [
-        each["InstanceId"] for group in account.ec2.describe_instances()["Reservations"] for each in group["Instances"]
-    ]
-    account.ec2.terminate_instances(InstanceIds=running)
-    (its_id,) = [each["FileSystemId"] for each in account.file_systems()]
-    confirmed = ("-e", f"efs_confirm={its_id}", *STORAGE)
+    # With nothing running, the inventory has no host at all.
+    found = account.ec2.describe_instances()["Reservations"]
+    account.ec2.terminate_instances(InstanceIds=[each["InstanceId"] for one in found for each in one["Instances"]])
+    confirmed = ("-e", f"efs_confirm={system['FileSystemId']}", *STORAGE)
     status, said = call("ansible-playbook", "-i", SHIPPED, "playbooks/efs_down.yml", *confirmed)
     assert status != 0 and "does not say whether claims are bound to it" in said and account.file_systems(), said
     gone = ("-e", "efs_cluster_gone=true")

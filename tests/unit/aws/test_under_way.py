@@ -30,7 +30,7 @@ def test_other_groups_for_one_that_is_still_being_made(site: Site, its_id: str) 
     (made,) = site.run(MODULE, file_system_id=its_id, targets=[{"subnet_id": site.subnets[0]}])["mount_targets"]
     site.proxy.gaps.shows(made["id"], "creating", "creating", "creating")
     target = {"subnet_id": site.subnets[0], "security_groups": [site.nodes]}
-    site.settles(MODULE, file_system_id=its_id, targets=[target])
+    site.settles(MODULE, file_system_id=its_id, targets=[target], purge_security_groups=True)
     found = site.efs.describe_mount_target_security_groups(MountTargetId=made["id"])
     assert found["SecurityGroups"] == [site.nodes]
 
