@@ -18,6 +18,8 @@ from .pod_logs import PodLogs
 
 WATCH_SECONDS = 1
 """The server ends each watch after this time; it is the pace of the whole wait."""
+END_SECONDS, END_LIMIT = 0.2, 3.0
+"""Between two looks at what runs the training, when the pod that decides has ended; and how long they go on."""
 OTHERS_SECONDS = 30.0
 """Between two readings of the logs of pods that do not decide, while they go on."""
 LOOKS_WITHOUT_A_CHANGE = 5
@@ -75,11 +77,22 @@ class RunView:
     def _refresh(self) -> None:
         changed = self._changes()
         decider = newest(self.pods.values()).get(self._training.deciding)
-        # What follows from the end of that pod comes a moment after it.
-        if changed or self._looks % LOOKS_WITHOUT_A_CHANGE == 0 or (decider and pod_state(decider)[0] == "ended"):
+        ended = decider is not None and pod_state(decider)[0] == "ended"
+        if changed or self._looks % LOOKS_WITHOUT_A_CHANGE == 0 or ended:
             self.live = self._found()
         self._looks += 1
         self._read_logs(decider, changed)
+        if ended:
+            self._await_end()
+
+    def _await_end(self) -> None:
+        """What follows from the end of the pod that decides comes a moment after it, and with no change of a pod."""
+        deadline, restarts = self._clock.monotonic() + END_LIMIT, self.restarts
+        while self.live and not any(map(self.condition, ("Completed", "Failed"))) and self.restarts == restarts:
+            if self._clock.monotonic() >= deadline:
+                break
+            self._clock.sleep(END_SECONDS)
+            self.live = self._found()
 
     def _read_logs(self, decider: Object | None, changed: set[str]) -> None:
         """The log of the pod that decides; those of the others when they end or are told to, and now and then."""

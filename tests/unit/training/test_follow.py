@@ -56,7 +56,7 @@ def test_a_run_that_passes(tmp_path: Path) -> None:
     result, cluster, said = follow(tmp_path, [*STARTS, (12, "say", "chief-0", step(40)), *ENDS])
     assert (result["result"], result["accuracy"], result["released"]) == ("passed", 0.95, True)
     assert result["roles"] == {"chief-0": 0, "ps-0": "stopped", "worker-0": "stopped", "worker-1": "stopped"}
-    assert 31 <= result["apply_to_completion_seconds"] <= 34
+    assert 31.5 <= result["apply_to_completion_seconds"] < 32, "the end is seen when it comes"
     assert cluster.record == result
     assert "training mnist: step 20 of 200" in said and "training mnist: step 40 of 200" in said
     assert [line.count('"event"') for line in kept(tmp_path).values()].count(3) == 1, "the chief's log, no line twice"
