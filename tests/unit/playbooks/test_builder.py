@@ -52,6 +52,8 @@ class Site:
             (project / name).parent.mkdir(parents=True, exist_ok=True)
             (project / name).write_text(content, encoding="utf-8")
         (self.folder / "library").mkdir()
+        # One that has built before asks for less room on the disk.
+        (self.folder / "builder/go/build").mkdir(parents=True)
         (self.folder / "library/apt_packages.py").write_text(INSTALLED, encoding="utf-8")
         (self.folder / "sudo").write_text(SUDO, encoding="utf-8")
         (self.folder / "sudo").chmod(0o755)
@@ -139,7 +141,7 @@ def test_a_controller_without_skopeo_is_refused_before_anything_is_made(site: Si
     status, output = site.run(path=str(programs))
     assert status == 2, output
     assert "skopeo, which packs images for the nodes, is not installed" in output
-    assert not site.cache.exists() and not (site.folder / "builder").exists()
+    assert not site.cache.exists() and not (site.folder / "builder/artefacts").exists()
 
 
 def test_what_fails_there_is_named_and_leaves_nothing(site: Site) -> None:
