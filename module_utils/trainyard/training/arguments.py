@@ -65,6 +65,7 @@ TRAINING: dict[str, Any] = {
     "data": {"type": "dict", "options": DATA},
     "code": {"type": "str"},
     "token": {"type": "str"},
+    "tensorboard": {"type": "str"},
     "logs": {
         "type": "dict",
         "required": True,

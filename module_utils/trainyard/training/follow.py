@@ -44,6 +44,8 @@ class Settings:
     :param control: `host,port` that the stranger must reach.
     :param token_dir: folder on the controller for the tokens of services, a file for each that its owner alone reads.
     :param planning: check mode.
+    :param explain: says why a run of a name and a namespace failed or does not start, in words and as its record keeps
+        it; both may be empty.
     """
 
     log_dir: str
@@ -51,6 +53,7 @@ class Settings:
     control: str = "kubernetes.default.svc,443"
     token_dir: str = ""
     planning: bool = False
+    explain: Callable[[Api, str, str], tuple[str, dict[str, Any]]] = lambda *_: ("", {})
 
 
 class Follower:
@@ -133,10 +136,7 @@ class Follower:
         while not view.condition("Completed"):
             view.refresh()
             if state.attempt_of(view.live) != attempt:
-                raise TrainyardError(
-                    f"The run {training.name} (attempt {attempt}) was stopped or deleted by somebody else.",
-                    remedy="Call this again to go on from its last checkpoint.",
-                )
+                raise self._stopped(attempt)
             if view.restarts > restarts:
                 restarts = view.restarts
                 say(f"restarted, {restarts} of {training.max_restarts}", at_once=True)
@@ -151,6 +151,17 @@ class Follower:
             why = bounds.broken(now, all_run=view.all_started(), restarts=restarts, step=step.get("step"))
             if why:
                 raise self._given_up(view, kept, f"{why}: {view.states()}{self._gpus(view)}")
+
+    def _stopped(self, attempt: str) -> TrainyardError:
+        """The error for a run that somebody has taken away, with who did and when where that is on record."""
+        training = self._training
+        kept = record.read(record.find(PatientApi(self._api, self._clock), training.namespace, training.name))
+        said = kept.get("stopped_by") if kept.get("attempt") == attempt else None
+        whom = f"by {said} at {kept.get('stop_asked_at', 'an unknown time')}" if said else "or deleted by somebody else"
+        return TrainyardError(
+            f"The run {training.name} (attempt {attempt}) was stopped {whom}.",
+            remedy="Call this again, or choose Continue in the console, to go on from its last checkpoint.",
+        )
 
     def _release(self, view: RunView, kept: KeptLogs) -> None:
         """Wait until nothing of the run holds resources any more."""
@@ -197,13 +208,21 @@ class Follower:
 
     def _failure(self, view: RunView, kept: KeptLogs, why: str) -> TrainyardError:
         view.keep_logs()
+        # Before anything of it is deleted.
+        words, cause = self._settings.explain(self._api, self._training.name, self._training.namespace)
         roles = view.roles()
         warnings = view.warnings()
         code = roles.get(self._training.deciding)
         remedy = REMEDIES.get(code, "") if isinstance(code, int) else ""
-        said = {"why": why, "isolation": {}, "logs": kept.paths}
+        said = {"why": why, "isolation": {}, "logs": kept.paths, **({"cause": cause} if cause else {})}
         self._record(view, state.attempt_of(view.live), record.FAILED, **said)
-        parts = [f"Training {self._training.name} failed: {why}", f"exit codes: {roles}", *warnings, kept.tails()]
+        parts = [
+            f"Training {self._training.name} failed: {why}",
+            f"exit codes: {roles}",
+            words,
+            *warnings,
+            kept.tails(),
+        ]
         return TrainyardError(
             "\n".join(part for part in parts if part) + "\n",
             remedy=remedy,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.errors import TrainyardError
-from ..kube.api import Api, Object
-from .names import API_VERSIONS, MANAGED, NAME_LABEL, RESULT_KEY, result_name
-from .state import ended
+from ..kube.api import Api, KubeError, Object, describe
+from ..kube.reads import Get, Reader, listing, must, objects, read
+from .names import API_VERSIONS, MANAGED, NAME_LABEL, RESULT_KEY, RUNS, result_name
+from .state import ended, live_object
 
 LABELS = ",".join(f"{key}={value}" for key, value in MANAGED.items())
 
@@ -31,19 +33,54 @@ class Found:
         return self.live is not None and ended(self.live) is None
 
 
-def runs(api: Api) -> dict[tuple[str, str], Found]:
-    """All runs of the cluster by namespace and name."""
+def reading(namespaces: Sequence[str] = ()) -> Reader[dict[tuple[str, str], Found]]:
+    """A reader of all runs by namespace and name.
+
+    :param namespaces: where to look; none stands for all.
+    :raises KubeError: they cannot be read.
+    """
     live: dict[tuple[str, str], Object] = {}
     kept: dict[tuple[str, str], Object] = {}
-    for kind, version in API_VERSIONS.items():
-        for obj in api.list(version, kind, labels=f"{LABELS},{NAME_LABEL}"):
-            live[obj["metadata"]["namespace"], obj["metadata"]["name"]] = obj
-    for obj in api.list("v1", "ConfigMap", labels=LABELS):
-        if RESULT_KEY in (obj.get("data") or {}):
-            name = obj["metadata"]["name"].removesuffix(result_name(""))
-            kept[obj["metadata"]["namespace"], name] = obj
+    spaces = namespaces or ("",)
+    wanted = [(kind, version) for kind, version in API_VERSIONS.items() for _ in spaces]
+    gets: list[Get] = [
+        listing(version, f"{kind.lower()}s", space, labels=f"{LABELS},{NAME_LABEL}")
+        for kind, version in API_VERSIONS.items()
+        for space in spaces
+    ]
+    answers = yield (*gets, *(listing("v1", "configmaps", space, labels=LABELS) for space in spaces))
+    for (kind, version), answer in zip(wanted, answers, strict=False):
+        for obj in must(objects(answer)):
+            live[obj["metadata"]["namespace"], obj["metadata"]["name"]] = {**obj, "apiVersion": version, "kind": kind}
+    for answer in answers[len(wanted) :]:
+        for obj in must(objects(answer)):
+            if RESULT_KEY in (obj.get("data") or {}):
+                name = obj["metadata"]["name"].removesuffix(result_name(""))
+                kept[obj["metadata"]["namespace"], name] = obj
     places = {*live, *kept}
     return {place: Found(place[1], place[0], live.get(place), kept.get(place)) for place in sorted(places)}
+
+
+def runs(api: Api) -> dict[tuple[str, str], Found]:
+    """All runs of the cluster by namespace and name."""
+    return read(api, reading())
+
+
+def at(api: Api, namespace: str, name: str) -> Found:
+    """The run of a name in a namespace, which ends by itself: services are not looked for.
+
+    :raises KubeError: status 404, there is none.
+    :raises TrainyardError: what bears this name is none of ours.
+    """
+    live = live_object(api, namespace, name, RUNS)
+    kept = api.get("v1", "ConfigMap", result_name(name), namespace)
+    for obj in filter(None, (live, kept)):
+        labels = obj["metadata"].get("labels") or {}
+        if {**MANAGED, NAME_LABEL: name}.items() - labels.items():
+            raise TrainyardError(f"{describe(obj)} is not of a run of trainyard.")
+    if not live and not kept:
+        raise KubeError(f"There is no run {name} in the namespace {namespace}.", status=404)
+    return Found(name, namespace, live, kept)
 
 
 def find(api: Api, name: str) -> Found:
@@ -51,15 +88,29 @@ def find(api: Api, name: str) -> Found:
 
     :raises TrainyardError: there is none, or one in several namespaces.
     """
-    there = runs(api)
-    found = [each for each in there.values() if each.name == name]
+    return choose(runs(api), name)
+
+
+def choose(there: Mapping[tuple[str, str], Found], name: str, namespace: str = "") -> Found:
+    """The run of a name, of those that there are.
+
+    :param namespace: where it is; needed only where several have one of this name.
+    :raises TrainyardError: there is none, or one in several namespaces.
+    """
+    found = [each for each in there.values() if each.name == name and namespace in ("", each.namespace)]
     if len(found) == 1:
         return found[0]
-    names = sorted({each.name for each in there.values()})
     if found:
         spaces = ", ".join(each.namespace for each in found)
         raise TrainyardError(f"There are runs of the name {name} in several namespaces: {spaces}.")
+    where = f" in the namespace {namespace}" if namespace else ""
+    raise TrainyardError(f"There is no run {name}{where}.", remedy=known_names(there, name))
+
+
+def known_names(there: Mapping[tuple[str, str], Found], name: str) -> str:
+    """Which runs there are, and which of them may have been meant."""
+    names = sorted({each.name for each in there.values()})
     near = difflib.get_close_matches(name, names, 1)
     hint = f"Did you mean {near[0]}? " if near else ""
     known = f"There are: {', '.join(names)}." if names else "There is none at all."
-    raise TrainyardError(f"There is no run {name}.", remedy=f"{hint}{known}")
+    return f"{hint}{known}"

@@ -135,6 +135,7 @@ class Training:
     :param data_import: what has to be in that folder before the training starts; None for what is there.
     :param code: OCI image mounted read-only, first in Python's path; empty for none.
     :param token: variable of a service's environment that holds the token which it asks for; empty for none.
+    :param tensorboard: image of the TensorBoard that shows the claim of its files; empty for none.
     :param timeout: seconds for one attempt, after which the run is failed; 0 = unlimited.
     :param total_timeout: seconds for all attempts together; 0 = unlimited. Kept while somebody follows the run.
     :param start_timeout: seconds within which every pod must run, in every attempt.
@@ -156,6 +157,7 @@ class Training:
     data_import: Import | None = None
     code: str = ""
     token: str = ""
+    tensorboard: str = ""
     success: Success = Success()
     image_pull_policy: str = "IfNotPresent"
     max_restarts: int = 3

@@ -13,6 +13,8 @@ GPU = "nvidia.com/gpu"
 
 NAME_LABEL = "trainyard.dev/run"
 ROLE_LABEL = "trainyard.dev/role"
+TENSORBOARD_LABEL = "trainyard.dev/tensorboard"
+"""Of what shows the files of a claim; its value is the claim."""
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 
 HASH_ANNOTATION = "trainyard.dev/spec-hash"
@@ -25,6 +27,10 @@ DECIDING_ANNOTATION = "trainyard.dev/deciding"
 
 MANAGED = {"app.kubernetes.io/managed-by": "trainyard"}
 RESULT_KEY = "result.json"
+MANIFEST_KEY = "manifest.json"
+"""In the record of a run that was stopped: what ran it, so that it can go on without its description."""
+RUNS = ("JobSet", "Job")
+"""Kinds of objects that run something which ends."""
 
 
 def result_name(run: str) -> str:

@@ -3,13 +3,13 @@ record of its result. Pure data, no cluster."""
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from ..kube.api import Object
 from .jobset import spec_hash
+from .login import pull_secret
 from .model import Training
 from .names import (
     ATTEMPT_ANNOTATION,
@@ -21,6 +21,7 @@ from .names import (
     result_name,
 )
 from .template import logs_claim, pod_labels, volume_claim
+from .tensorboard import shown
 
 POLICY_API = "networking.k8s.io/v1"
 DEFAULT_DENY = "default-deny"
@@ -189,23 +190,6 @@ def node_folders(training: Training) -> list[Object]:
     return found
 
 
-def pull_secret(training: Training) -> list[Object]:
-    """The login for the images, as the kubelet reads it; nothing where there is none."""
-    if not (login := training.login):
-        return []
-    plain = f"{login.username}:{login.password}".encode()
-    entry = {"auth": base64.b64encode(plain).decode()}
-    config = {"auths": {login.registry: entry}}
-    secret = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": f"{training.name}-pull", "namespace": training.namespace, "labels": of_run(training)},
-        "type": "kubernetes.io/dockerconfigjson",
-        "data": {".dockerconfigjson": base64.b64encode(json.dumps(config).encode()).decode()},
-    }
-    return [secret]
-
-
 def front(training: Training) -> list[Object]:
     """The Service of a service, by which `kubectl port-forward` finds its pod. No policy admits anybody else to it."""
     if training.shape.back_end != "Deployment":
@@ -227,8 +211,9 @@ def front(training: Training) -> list[Object]:
 def surroundings(training: Training) -> list[Object]:
     """Everything that has to stand before the run is submitted, in order."""
     shared = [namespace(training), collector_binding(training)]
-    around = [*network_policies(training), *pull_secret(training), *volume(training), *node_folders(training)]
-    return [*shared, *around, *front(training)]
+    login = pull_secret(training, f"{training.name}-pull", of_run(training))
+    around = [*network_policies(training), *login, *volume(training), *node_folders(training)]
+    return [*shared, *around, *front(training), *shown(training)]
 
 
 def result_record(training: Training, result: Mapping[str, Any]) -> Object:

@@ -21,11 +21,13 @@ def log_folder(log_dir: str, namespace: str, run: str, attempt: str) -> str:
 class PodLogs:
     """The logs of one attempt.
 
-    :param folder: on the controller.
+    :param folder: on the controller; empty where nothing is kept.
+    :param first: lines that the first reading of a pod asks for, from the end; None for all.
     """
 
-    def __init__(self, api: Api, folder: str) -> None:
+    def __init__(self, api: Api, folder: str, first: int | None = None) -> None:
         self._api = api
+        self._first = first
         self._until: dict[str, str] = {}
         self._said: dict[str, list[Event]] = {}
         self._whole: set[str] = set()
@@ -37,7 +39,7 @@ class PodLogs:
         if not started(pod):
             return
         since = self._until.get(name, "")
-        lines = self._lines(pod, since, TAIL if since else None)
+        lines = self._lines(pod, since, TAIL if since else self._first)
         if lines and since and len(lines) >= TAIL and lines[0][0] > since:
             # There is more than that, and some of it would be missed.
             lines = self._lines(pod, since, None)
@@ -46,7 +48,7 @@ class PodLogs:
         # The server knows whole seconds only, so lines of the last one come again.
         new = [(stamp, text) for stamp, text in lines if stamp > since]
         text = "".join(f"{text}\n" for _, text in new)
-        if not since or text:
+        if self.kept.folder and (text or not since):
             self.kept.keep(name, role_of(pod), text, more=bool(since))
         if new:
             self._until[name] = new[-1][0]

@@ -12,7 +12,7 @@ from ..kube.api import Api, Object
 from ..kube.patient import PatientApi
 from .logs import SUCCESSES
 from .model import Training
-from .names import RESULT_KEY, result_name
+from .names import ATTEMPT_ANNOTATION, MANIFEST_KEY, RESULT_KEY, result_name
 from .objects import result_record
 from .template import logs_claim, run_folder
 
@@ -50,9 +50,17 @@ def submitted(training: Training, attempt: str) -> dict[str, Any]:
 
 
 def read(record: Object | None) -> dict[str, Any]:
-    """The result in a record; empty where there is none."""
-    found = json.loads(record["data"][RESULT_KEY]) if record else {}
+    """The result in a record; empty where there is none, or where somebody has made it unreadable."""
+    found = kept(record, RESULT_KEY)
     return found if isinstance(found, dict) else {}
+
+
+def kept(record: Object | None, key: str) -> Any:
+    """What is in a record under a key; None where there is nothing that can be read."""
+    try:
+        return json.loads(((record or {}).get("data") or {})[key])
+    except (KeyError, ValueError, RecursionError):
+        return None
 
 
 def succeeded(result: Mapping[str, Any]) -> bool:
@@ -69,9 +77,15 @@ def keep(api: Api, training: Training, result: Mapping[str, Any], clock: Clock =
     PatientApi(api, clock).apply(result_record(training, result))
 
 
-def change(api: Api, record: Object, result: Mapping[str, Any], clock: Clock = CLOCK) -> None:
-    """Remember another result of the same run."""
-    meta = {key: record["metadata"][key] for key in ("name", "namespace", "labels", "annotations")}
-    text = json.dumps(result, indent=2, sort_keys=True)
-    changed = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {RESULT_KEY: text}}
-    PatientApi(api, clock).apply(changed)
+def change(api: Api, record: Object, result: Mapping[str, Any], clock: Clock = CLOCK, *, manifest: Any = None) -> None:
+    """Remember another result of the same run.
+
+    :param manifest: of what ran it; None where it goes on, and keeps itself.
+    """
+    meta = {key: record["metadata"].get(key) or {} for key in ("labels", "annotations")}
+    meta["annotations"] = {**meta["annotations"], ATTEMPT_ANNOTATION: str(result.get("attempt", ""))}
+    meta |= {key: record["metadata"][key] for key in ("name", "namespace")}
+    data = {RESULT_KEY: json.dumps(result, indent=2, sort_keys=True)}
+    if manifest is not None:
+        data[MANIFEST_KEY] = json.dumps(manifest, sort_keys=True)
+    PatientApi(api, clock).apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})

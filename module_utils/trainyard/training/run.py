@@ -148,7 +148,7 @@ class Run:
         # Backwards: a claim before its volume, which waits for it.
         shared = (training.namespace, DEFAULT_DENY, COLLECTOR)
         # Its own volume, too, from before the site had shared storage.
-        own_files = replace(training, logs=Logs(size="1Gi", node="-", path="/-"))
+        own_files = replace(training, logs=Logs(size="1Gi", node="-", path="/-"), tensorboard="-")
         own = [obj for obj in surroundings(own_files) if obj["metadata"]["name"] not in shared]
         objects = [*runners(training), result_record(training, {}), *probe_objects(training), *reversed(own)]
         there = [obj for obj in objects if self._find(obj)]

@@ -151,11 +151,19 @@ class Service(Run):
         except WaitError as error:
             pods = self._pods()
             told = [part for pod in pods for part in self._told(pod)]
+            words, cause = self._settings.explain(self._api, training.name, training.namespace)
             logs, gpus = self._keep_logs(attempt), missing_gpus(self._api, pods)
             self.result = {**self.result, "why": f"it does not answer: {error.message}{gpus}", "logs": logs}
+            self.result |= {"cause": cause} if cause else {}
             record.keep(self._api, training, self.result)
             raise TrainyardError(
-                "\n".join([f"The service {training.name} does not answer. {error.message}{gpus}", *told]),
+                "\n".join(
+                    [
+                        f"The service {training.name} does not answer. {error.message}{gpus}",
+                        *filter(None, [words]),
+                        *told,
+                    ]
+                ),
                 remedy="It is left as it is: what it says may help, and train_stop.yml ends it.",
             ) from error
         self._say(f"service {training.name}: {self._reach()}")

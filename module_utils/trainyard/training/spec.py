@@ -72,6 +72,7 @@ def check(data: Mapping[str, Any], login: Login | None = None) -> tuple[Training
         data_import=_import(source),
         code=known.get("code") or "",
         token=known.get("token") or "",
+        tensorboard=known.get("tensorboard") or "",
         success=Success(success["metric"], float(success["at_least"])) if isinstance(success, Mapping) else Success(),
         login=login,
         **{key: known[key] for key in _PLAIN},

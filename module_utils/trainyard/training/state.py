@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -13,11 +13,11 @@ from .roles import GRACE_SECONDS
 _JOB_CONDITIONS = {"Completed": "Complete", "Failed": "Failed"}
 
 
-def live_object(api: Api, namespace: str, name: str) -> Object | None:
-    """The object that runs the run of this name, of whichever kind; None where there is none."""
-    for kind, version in API_VERSIONS.items():
-        if found := api.get(version, kind, name, namespace):
-            return {"apiVersion": version, "kind": kind, **found}
+def live_object(api: Api, namespace: str, name: str, kinds: Collection[str] = tuple(API_VERSIONS)) -> Object | None:
+    """The object that runs the run of this name, of whichever of the kinds; None where there is none."""
+    for kind in kinds:
+        if found := api.get(API_VERSIONS[kind], kind, name, namespace):
+            return {"apiVersion": API_VERSIONS[kind], "kind": kind, **found}
     return None
 
 
@@ -38,6 +38,16 @@ def restarts(live: Mapping[str, Any] | None) -> int:
     """Counted restarts: of the whole set, or of the pod of a Job."""
     status = (live or {}).get("status") or {}
     return int(status.get("restarts" if (live or {}).get("kind") == "JobSet" else "failed") or 0)
+
+
+def wanted_pods(live: Object) -> int:
+    """How many pods it has while it goes on."""
+    if live["kind"] == "Job":
+        return int(live["spec"].get("parallelism", 1))
+    if live["kind"] == "Deployment":
+        return int(live["spec"].get("replicas", 1))
+    jobs = live["spec"]["replicatedJobs"]
+    return sum(int(job.get("replicas", 1)) * int(job["template"]["spec"].get("parallelism", 1)) for job in jobs)
 
 
 def created(live: Mapping[str, Any] | None) -> str:

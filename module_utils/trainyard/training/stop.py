@@ -13,21 +13,24 @@ from ..core.waiter import wait_until
 from ..kube.api import Api, Object, describe
 from ..kube.patient import PatientApi
 from . import record
+from .again import manifest
+from .cleaner import DELETE_SECONDS, cleaner
 from .found import LABELS, Found, find
 from .logs import last
 from .names import (
-    MANAGED,
+    MANIFEST_KEY,
     NAME_LABEL,
+    RUNS,
     TOPOLOGY_ANNOTATION,
+    result_name,
 )
-from .places import decider, newest
-from .pod_logs import PodLogs, log_folder
-from .pods import container_security, pod_security
+from .places import decider, newest, place_of
+from .pod_logs import TAIL, PodLogs, log_folder
 from .state import attempt_of, grace, workload_of
+from .tensorboard import tensorboard_name
 
 STOP_SECONDS = 150.0
 """For pods to end, besides the grace in which they save."""
-DELETE_SECONDS = 300.0
 OWN = (
     ("v1", "Service"),
     ("v1", "PersistentVolumeClaim"),
@@ -38,31 +41,47 @@ OWN = (
     ("v1", "ConfigMap"),
 )
 """What bears the label of a run, in the order in which it is deleted."""
+SHOWN = (("apps/v1", "Deployment"), ("v1", "Service"), ("networking.k8s.io/v1", "NetworkPolicy"))
+"""What shows the files of a claim."""
 
 
 class Stop:
     """Stops one run.
 
-    :param log_dir: folder on the controller, in which the logs of all its pods are kept.
+    :param name: of the run, wherever it is, or what the cluster has of it.
+    :param log_dir: folder on the controller, in which the logs of all its pods are kept; empty where they are not.
     :param say: shows a line of progress to the user.
+    :param by: who stops it, for whoever follows it.
     """
 
-    def __init__(self, api: Api, name: str, log_dir: str, say: Callable[[str], None], clock: Clock = CLOCK) -> None:
+    def __init__(
+        self,
+        api: Api,
+        name: str | Found,
+        log_dir: str,
+        say: Callable[[str], None],
+        clock: Clock = CLOCK,
+        *,
+        by: str = "playbooks/train_stop.yml",
+    ) -> None:
         self._api = PatientApi(api, clock)
-        self._found = find(api, name)
+        self._found = find(api, name) if isinstance(name, str) else name
         self._log_dir = log_dir
         self._say = say
         self._clock = clock
+        self._by = by
+        self._manifest = record.kept(self._found.kept, MANIFEST_KEY)
         self.result: dict[str, Any] = record.read(self._found.kept)
 
     @property
     def namespace(self) -> str:
         return self._found.namespace
 
-    def plan(self, *, delete: bool = False) -> Plan:
+    def plan(self, *, delete: bool = False, forget: bool = False) -> Plan:
         """Steps to a run that has stopped.
 
         :param delete: its record and its files go, too.
+        :param forget: its record and what ran it go, too, and its files stay.
         """
         found, steps = self._found, []
         if found.goes_on:
@@ -72,9 +91,11 @@ class Stop:
             steps.append(Step(f"Record that the run {found.name} has stopped", partial(self._keep, {})))
         if delete:
             steps.append(Step(f"Delete the files and the record of the run {found.name}", self._delete))
+        elif forget:
+            steps.append(Step(f"Delete the record of the run {found.name}", self._forget))
         before = {"run": found.name, "result": record.RUNNING if found.goes_on else self.result.get("result")}
         stopped = record.STOPPED if before["result"] == record.RUNNING else before["result"]
-        after = {} if delete else {"run": found.name, "result": stopped}
+        after = {} if delete or forget else {"run": found.name, "result": stopped}
         return Plan(steps, before, after if steps else before)
 
     def _stop(self) -> None:
@@ -84,15 +105,17 @@ class Stop:
         self._say(f"training {found.name}: told to save and to stop")
         deciding = decider(live)
         seen: dict[str, Object] = {}
-        logs = PodLogs(self._api, log_folder(self._log_dir, found.namespace, found.name, attempt_of(live)))
+        folder = log_folder(self._log_dir, found.namespace, found.name, attempt_of(live)) if self._log_dir else ""
+        logs = PodLogs(self._api, folder, first=None if folder else TAIL)
 
         def left() -> list[Object]:
             pods = self._pods()
             seen.update({pod["metadata"]["name"]: pod for pod in pods})
-            logs.read_all(pods)
+            logs.read_all(pod for pod in pods if folder or place_of(pod) == deciding)
             return pods
 
         left()
+        self._announce(live)
         self._delete_object(live)
 
         wait_until(
@@ -112,13 +135,29 @@ class Stop:
         reached = {"steps": step["step"]} if "step" in step else {}
         measured = last(said, "evaluate")
         learned = {"accuracy": measured["accuracy"]} if "accuracy" in measured else {}
-        self._keep({**base, **self.result, **reached, **learned, "logs": logs.kept.paths})
+        kept = {"logs": logs.kept.paths} if folder else {}
+        self._keep({**base, **self.result, **reached, **learned, **kept})
         self._say(f"training {found.name}: stopped" + (f" at step {step['step']}" if reached else ""))
+
+    def _announce(self, live: Object) -> None:
+        """Say who stops it before it goes: for whoever follows it, and so that it can go on if this call ends here."""
+        self.result = {**self.result, "stopped_by": self._by, "stop_asked_at": record.now()}
+        self._manifest = manifest(live) if live["kind"] in RUNS else None
+        if self._found.kept:
+            told = {**self.result, "attempt": attempt_of(live)}
+            record.change(self._api, self._found.kept, told, self._clock, manifest=self._manifest)
 
     def _keep(self, known: Mapping[str, Any]) -> None:
         self.result = {**self.result, **known, "result": record.STOPPED, "ended_at": record.now()}
         if self._found.kept:
-            record.change(self._api, self._found.kept, self.result, self._clock)
+            record.change(self._api, self._found.kept, self.result, self._clock, manifest=self._manifest)
+
+    def _forget(self) -> None:
+        found = self._found
+        if found.live and not found.goes_on:
+            self._delete_object(found.live)
+        self._api.delete("v1", "ConfigMap", result_name(found.name), found.namespace)
+        self.result = {}
 
     def _delete(self) -> None:
         """Everything that bears the run's name, and its files on the claim; the namespace stays."""
@@ -129,6 +168,7 @@ class Stop:
             self._empty(files)
         else:
             self._say(f"training {found.name}: where its files lie is not on record, and they stay")
+        self._hide(files or {})
         for version, kind in OWN:
             for obj in self._api.list(version, kind, labels=f"{LABELS},{NAME_LABEL}={found.name}"):
                 meta = obj["metadata"]
@@ -138,6 +178,14 @@ class Stop:
                 if "namespace" in meta or meta["name"].startswith(f"{found.namespace}-"):
                     self._api.delete(version, kind, meta["name"], meta.get("namespace"))
         self.result = {}
+
+    def _hide(self, files: Mapping[str, str]) -> None:
+        """Delete the TensorBoard of a claim that is the run's own, and would stay as long as its pod has it."""
+        if files.get("folder") == "/logs":
+            name, namespace = tensorboard_name(files["claim"]), self._found.namespace
+            for version, kind in SHOWN:
+                self._api.delete(version, kind, name, namespace)
+            self._api.delete("v1", "Secret", f"{name}-pull", namespace)
 
     def _empty(self, files: Mapping[str, str]) -> None:
         """Delete the run's files by a pod: the claim may be of any kind."""
@@ -172,34 +220,3 @@ class Stop:
     def _pods(self) -> list[Object]:
         found = self._found
         return self._api.list("v1", "Pod", found.namespace, labels=f"{NAME_LABEL}={found.name}")
-
-
-def cleaner(found: Found, files: Mapping[str, str]) -> Object:
-    """The pod that deletes a run's folder, or what is in a claim of its own."""
-    folder = files["folder"]
-    own = folder == "/logs"
-    command = ["find", "/logs", "-mindepth", "1", "-delete"] if own else ["rm", "-rf", "--", folder]
-    container = {
-        "name": "cleaner",
-        "image": files["image"],
-        "imagePullPolicy": files.get("image_pull_policy", "IfNotPresent"),
-        "command": command,
-        "resources": {"limits": {"cpu": "500m", "memory": "64Mi"}, "requests": {"cpu": "50m", "memory": "64Mi"}},
-        "securityContext": container_security(),
-        "volumeMounts": [{"name": "logs", "mountPath": "/logs"}],
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": f"{found.name}-cleaner", "namespace": found.namespace, "labels": dict(MANAGED)},
-        "spec": {
-            "restartPolicy": "Never",
-            "automountServiceAccountToken": False,
-            "enableServiceLinks": False,
-            "activeDeadlineSeconds": int(DELETE_SECONDS),
-            "imagePullSecrets": [{"name": f"{found.name}-pull"}],
-            "securityContext": pod_security(),
-            "containers": [container],
-            "volumes": [{"name": "logs", "persistentVolumeClaim": {"claimName": files["claim"]}}],
-        },
-    }

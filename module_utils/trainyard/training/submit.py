@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
@@ -121,72 +122,108 @@ def submit(
     :return: the attempt.
     :raises TrainyardError: somebody else has submitted it meanwhile.
     """
-    api = PatientApi(api, clock)
-    if live:
-        meta = live["metadata"]
-        logs = PodLogs(api, log_folder(log_dir, training.namespace, training.name, attempt_of(live)))
-        logs.read_all(_pods(api, training))
-        if not ended(live):
-            say(f"training {training.name}: the run before is told to save and to stop")
-        try:
-            api.delete(live["apiVersion"], live["kind"], meta["name"], meta["namespace"], uid=meta.get("uid", ""))
-        except KubeError as error:
-            raise _lost(api, training) if error.status == 409 else error from error
-    _wait_until_gone(api, training, grace(live) + RELEASE_SECONDS, clock)
-    for left in probe_objects(training):
-        meta = left["metadata"]
-        api.delete(left["apiVersion"], left["kind"], meta["name"], meta["namespace"], grace=0)
-    attempt = new_attempt()
-    _create(api, training, attempt, resume, clock)
+    attempt = replace(
+        api, training.namespace, training.name, live, partial(run_object, training, resume=resume), say,
+        log_dir=log_dir, left=probe_objects(training), clock=clock,
+    )  # fmt: skip
     record.keep(api, training, record.submitted(training, attempt), clock)
     say(f"training {training.name}: submitted")
     return attempt
 
 
-def _wait_until_gone(api: Api, training: Training, timeout: float, clock: Clock) -> None:
-    """Until nothing of the attempt before is left, unless a new one has come."""
+def replace(
+    api: Api,
+    namespace: str,
+    name: str,
+    live: Object | None,
+    make: Callable[[str], Object],
+    say: Callable[[str], None],
+    *,
+    log_dir: str = "",
+    left: Sequence[Object] = (),
+    kinds: Collection[str] = tuple(API_VERSIONS),
+    clock: Clock = CLOCK,
+) -> str:
+    """Create the object of a new attempt in the place of what runs a run; see `submit`.
+
+    :param make: attempt -> the object.
+    :param log_dir: empty where logs are not kept.
+    :param left: what goes with the attempt before, besides.
+    :param kinds: of objects that may run it.
+    """
+    api = PatientApi(api, clock)
+    place = _Place(api, namespace, name, kinds)
+    if live:
+        meta = live["metadata"]
+        if log_dir:
+            PodLogs(api, log_folder(log_dir, namespace, name, attempt_of(live))).read_all(place.pods())
+        if not ended(live):
+            say(f"training {name}: the run before is told to save and to stop")
+        try:
+            api.delete(live["apiVersion"], live["kind"], meta["name"], meta["namespace"], uid=meta.get("uid", ""))
+        except KubeError as error:
+            raise place.lost() if error.status == 409 else error from error
     wait_until(
-        partial(_left, api, training),
+        place.left,
         lambda left: not left,
-        what=f"what is left of the run {training.name} to be gone",
-        timeout=timeout,
+        what=f"what is left of the run {name} to be gone",
+        timeout=grace(live) + RELEASE_SECONDS,
         interval=0.5,
         show=lambda left: ", ".join(map(describe, left)),
         clock=clock,
     )
+    for each in left:
+        api.delete(each["apiVersion"], each["kind"], each["metadata"]["name"], namespace, grace=0)
+    attempt = new_attempt()
+    _create(api, make(attempt), place, attempt, clock)
+    return attempt
 
 
-def _left(api: Api, training: Training) -> list[Object]:
-    live = live_object(api, training.namespace, training.name)
-    if live and not live["metadata"].get("deletionTimestamp"):
-        raise _lost(api, training)
-    return [*([live] if live else []), *_pods(api, training)]
+@dataclass(frozen=True)
+class _Place:
+    """Where a run is."""
+
+    api: Api
+    namespace: str
+    name: str
+    kinds: Collection[str]
+
+    def live(self) -> Object | None:
+        return live_object(self.api, self.namespace, self.name, self.kinds)
+
+    def pods(self) -> list[Object]:
+        return self.api.list("v1", "Pod", self.namespace, labels=f"{NAME_LABEL}={self.name}")
+
+    def left(self) -> list[Object]:
+        """What is left of the attempt before.
+
+        :raises TrainyardError: a new one has come.
+        """
+        live = self.live()
+        if live and not live["metadata"].get("deletionTimestamp"):
+            raise self.lost()
+        return [*([live] if live else []), *self.pods()]
+
+    def lost(self) -> TrainyardError:
+        other = attempt_of(self.live()) or "unknown"
+        return TrainyardError(
+            f"The run {self.name} was submitted by somebody else at this moment (attempt {other}), and theirs goes on.",
+            remedy="Call this again to follow it, or choose another name (run).",
+        )
 
 
-def _pods(api: Api, training: Training) -> list[Object]:
-    return api.list("v1", "Pod", training.namespace, labels=f"{NAME_LABEL}={training.name}")
-
-
-def _create(api: Api, training: Training, attempt: str, resume: str, clock: Clock) -> None:
+def _create(api: Api, obj: Object, place: _Place, attempt: str, clock: Clock) -> None:
     """Create it once; an answer that was lost on the way is made good by looking."""
     deadline = clock.monotonic() + CONTROLLER_SECONDS
     while True:
         try:
-            api.create(run_object(training, attempt, resume))
+            api.create(obj)
             return
         except KubeError as error:
             if error.status == 409:
-                if attempt_of(live_object(api, training.namespace, training.name)) == attempt:
+                if attempt_of(place.live()) == attempt:
                     return
-                raise _lost(api, training) from error
+                raise place.lost() from error
             if not error.transient or clock.monotonic() + RETRY_SECONDS > deadline:
                 raise
         clock.sleep(RETRY_SECONDS)
-
-
-def _lost(api: Api, training: Training) -> TrainyardError:
-    other = attempt_of(live_object(api, training.namespace, training.name)) or "unknown"
-    return TrainyardError(
-        f"The run {training.name} was submitted by somebody else at this moment (attempt {other}), and theirs goes on.",
-        remedy="Call this again to follow it, or choose another name (run).",
-    )

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ansible.module_utils.trainyard.kube.api import Api, Object
-from ansible.module_utils.trainyard.training.gpus import CUDA, SHARING, Holder, free, has_gpus, holders, offered, state
-from ansible.module_utils.trainyard.training.gpus import labels as labels_of
+from ..kube.api import Api, Object
+from ..kube.gpu_offer import offered
+from ..kube.reads import Reader, listing, must, objects, read
+from .gpus import CUDA, SHARING, Holder, free, has_gpus, holders, state
+from .gpus import labels as labels_of
 
 
 @dataclass(frozen=True)
@@ -38,14 +40,31 @@ class Row:
     free: int
 
 
-def gpus(api: Api) -> list[Row]:
+def reading() -> Reader[list[Row]]:
+    """A reader of the nodes that have GPUs, or should have some, by name.
+
+    :raises KubeError: nodes or pods cannot be read.
+    """
+    nodes, pods = yield listing("v1", "nodes"), listing("v1", "pods")
+    return rows(must(objects(nodes)), must(objects(pods)))
+
+
+def rows(nodes: Sequence[Object], pods: Sequence[Object]) -> list[Row]:
     """The nodes that have GPUs, or should have some, by name.
+
+    :param pods: of the whole cluster.
+    """
+    holding = holders(pods)
+    found = [row(node, holding.get(node["metadata"]["name"], [])) for node in nodes if has_gpus(node)]
+    return sorted(found, key=lambda each: each.node)
+
+
+def gpus(api: Api) -> list[Row]:
+    """The same of the cluster of an `Api`.
 
     :raises KubeError: the cluster does not answer, or refuses.
     """
-    holding = holders(api.list("v1", "Pod"))
-    nodes = [node for node in api.list("v1", "Node") if has_gpus(node)]
-    return sorted((row(node, holding.get(node["metadata"]["name"], [])) for node in nodes), key=lambda each: each.node)
+    return read(api, reading())
 
 
 def row(node: Object, holding: Sequence[Holder]) -> Row:

@@ -1,0 +1,146 @@
+"""Kubelets' requests for a serving certificate: which of them are those of the inventory's hosts. Pure, no cluster.
+
+Kubernetes' own signer signs what is approved without a look at the names in it, so all of that is looked at here.
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .api import Object
+
+SIGNER = "kubernetes.io/kubelet-serving"
+GROUPS = {"system:nodes", "system:authenticated"}
+USAGES = ({"digital signature", "server auth"}, {"digital signature", "key encipherment", "server auth"})
+"""The latter with an RSA key. kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests has both."""
+
+USER = "system:node:"
+
+
+@dataclass(frozen=True)
+class KubeletHost:
+    """A host of the inventory, as its kubelet may ask for a certificate.
+
+    :param names: DNS names, in lower case.
+    :param addresses: IP addresses in their usual form.
+    """
+
+    names: frozenset[str]
+    addresses: frozenset[str]
+
+    @classmethod
+    def of(cls, names: Iterable[str], addresses: Iterable[str]) -> KubeletHost:
+        """What is no address is left out of the addresses: then nobody knows any."""
+        known = [found for each in addresses if (found := _address(each))]
+        return cls(frozenset(name.lower() for name in names), frozenset(known))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the PKCS #10 request inside asks for.
+
+    :param subject: attributes as (name, value), in their order.
+    :param others: kinds of alternative names that are neither DNS names nor addresses.
+    :param signed: whether it is signed with the key that it is about.
+    """
+
+    subject: Sequence[tuple[str, str]]
+    names: Sequence[str]
+    addresses: Sequence[str]
+    others: Sequence[str]
+    signed: bool
+
+
+def refusal(request: Object, hosts: Mapping[str, KubeletHost]) -> str:
+    """Why a request is left pending, as a clause; empty when it is one of a host of the inventory.
+
+    :param request: CertificateSigningRequest as the API server returned it: it has seen user and groups itself.
+    :param hosts: node name -> what the inventory says of the host.
+    """
+    spec = request["spec"]
+    if spec.get("signerName") != SIGNER:
+        return f"it is for the signer {spec.get('signerName')}"
+    user = str(spec.get("username", ""))
+    if not user.startswith(USER) or user.removeprefix(USER) not in hosts:
+        return f"its user {user or '(none)'} is no host of the inventory"
+    node = user.removeprefix(USER)
+    if set(spec.get("groups") or ()) != GROUPS:
+        return f"its user is in the groups {_list(spec.get('groups'))}"
+    if set(spec.get("usages") or ()) not in USAGES:
+        return f"it is for the usages {_list(spec.get('usages'))}"
+    try:
+        asked = read_request(str(spec.get("request", "")))
+    except ValueError as error:
+        return f"it cannot be read: {error}"
+    return _wrong_names(node, asked, hosts[node])
+
+
+def _wrong_names(node: str, asked: Asked, host: KubeletHost) -> str:
+    if not asked.signed:
+        return "it is not signed with its own key"
+    if sorted(asked.subject) != [("commonName", f"{USER}{node}"), ("organizationName", "system:nodes")]:
+        return f"its subject is {_list(f'{name}={value}' for name, value in asked.subject)}"
+    if asked.others:
+        return f"it asks for names of the kinds {_list(asked.others)}"
+    if not asked.names and not asked.addresses:
+        return "it asks for no name and no address"
+    foreign = [name for name in asked.names if name.lower() not in host.names]
+    foreign += [address for address in asked.addresses if _address(address) not in host.addresses]
+    return f"it asks for {_list(foreign)}, which the inventory does not give {node}" if foreign else ""
+
+
+def pending(request: Object) -> bool:
+    """Whether nobody has decided about a request for a kubelet's serving certificate yet."""
+    decided = (request.get("status") or {}).get("conditions")
+    return request["spec"].get("signerName") == SIGNER and not decided
+
+
+def node_of(request: Object) -> str:
+    """The node whose kubelet has asked; empty when the user is none."""
+    user = str(request["spec"].get("username", ""))
+    return user.removeprefix(USER) if user.startswith(USER) else ""
+
+
+def read_request(encoded: str) -> Asked:
+    """What a request asks for.
+
+    :param encoded: base64 of its PEM, as `spec.request` has it.
+    :raises ValueError: it is no PKCS #10 request.
+    """
+    from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
+
+    try:
+        found = x509.load_pem_x509_csr(base64.b64decode(encoded, validate=True))
+        subject = [(str(each.oid._name), str(each.value)) for each in found.subject]
+        signed = bool(found.is_signature_valid)
+        extensions: list[Any] = [
+            each.value for each in found.extensions if isinstance(each.value, x509.SubjectAlternativeName)
+        ]
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise ValueError(str(error).rstrip(".") or "no PKCS #10 request") from error
+    names, addresses, others = [], [], []
+    for each in (name for extension in extensions for name in extension):
+        if isinstance(each, x509.DNSName):
+            names.append(each.value)
+        elif isinstance(each, x509.IPAddress):
+            addresses.append(str(each.value))
+        else:
+            others.append(type(each).__name__)
+    return Asked(subject, names, addresses, others, signed)
+
+
+def _address(text: str) -> str:
+    """An address in its usual form; empty for what is none."""
+    try:
+        return str(ipaddress.ip_address(str(text).strip()))
+    except ValueError:
+        return ""
+
+
+def _list(values: Iterable[str] | None) -> str:
+    return ", ".join(sorted(map(str, values or ()))) or "(none)"

@@ -1,0 +1,187 @@
+"""Where a pod may run, by the rules of the scheduler: what it asks for, what a node has left, what keeps it away.
+
+The rules are those of the scheduler's filters NodeResourcesFit, NodeUnschedulable, TaintToleration, NodeAffinity and
+VolumeBinding (kubernetes/kubernetes, pkg/scheduler/framework/plugins).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .api import Object
+from .quantities import amount
+
+PODS = "pods"
+"""The resource of which each pod takes one."""
+OVER = ("Succeeded", "Failed")
+"""Phases of a pod that holds nothing."""
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+"""Taint of a node that is cordoned."""
+_KEEPS_AWAY = ("NoSchedule", "NoExecute")
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Why a node cannot take a pod, besides what it has left.
+
+    :param kind: `cordon`, `taint`, `selector`, `volume`.
+    :param detail: the taint as `key=value:effect`, or what is asked of the node and does not hold.
+    """
+
+    kind: str
+    detail: str
+
+
+def requests(pod: Object) -> dict[str, float]:
+    """What the scheduler counts of a pod: its containers, or an init container that asks for more, and itself."""
+    spec = pod.get("spec") or {}
+    # A sidecar is an init container that goes on beside the others.
+    sidecars = [each for each in spec.get("initContainers") or [] if each.get("restartPolicy") == "Always"]
+    first = [each for each in spec.get("initContainers") or [] if each.get("restartPolicy") != "Always"]
+    total = _sum(_asked(each) for each in [*(spec.get("containers") or []), *sidecars])
+    for each in first:
+        for resource, number in _asked(each).items():
+            total[resource] = max(total.get(resource, 0.0), number)
+    # Of the pod as a whole (Kubernetes' PodLevelResources), which goes before its containers.
+    total |= _asked(spec)
+    for resource, quantity in (spec.get("overhead") or {}).items():
+        total[resource] = total.get(resource, 0.0) + amount(quantity)
+    return {**{name: number for name, number in total.items() if number}, PODS: 1.0}
+
+
+def _asked(part: Mapping[str, Any]) -> dict[str, float]:
+    resources = part.get("resources") or {}
+    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return {name: amount(quantity) for name, quantity in asked.items()}
+
+
+def _sum(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for part in parts:
+        for name, number in part.items():
+            total[name] = total.get(name, 0.0) + number
+    return total
+
+
+def allocatable(node: Object) -> dict[str, float]:
+    """What pods can have of a node altogether."""
+    found = (node.get("status") or {}).get("allocatable") or {}
+    return {name: amount(quantity) for name, quantity in found.items()}
+
+
+def on_node(name: str, pods: Iterable[Object]) -> list[Object]:
+    """The pods that hold something of a node."""
+    return [
+        pod
+        for pod in pods
+        if (pod.get("spec") or {}).get("nodeName") == name and (pod.get("status") or {}).get("phase") not in OVER
+    ]
+
+
+def left(node: Object, pods: Iterable[Object]) -> dict[str, float]:
+    """What pods can have of a node now.
+
+    :param pods: of the whole cluster, or of this node.
+    """
+    taken = _sum(requests(pod) for pod in on_node(node["metadata"]["name"], pods))
+    return {name: number - taken.get(name, 0.0) for name, number in allocatable(node).items()}
+
+
+def lacking(asked: Mapping[str, float], there: Mapping[str, float]) -> list[str]:
+    """The resources of which there is less than asked for."""
+    # Sums of fractions of a CPU are not exact.
+    return [name for name, number in asked.items() if number > there.get(name, 0.0) + 1e-6]
+
+
+def unplaced(pod: Mapping[str, Any]) -> str | None:
+    """What the scheduler says of a pod that it finds no node for; None for one that has a node, or no answer yet."""
+    for condition in (pod.get("status") or {}).get("conditions") or []:
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return str(condition.get("message", "")) if condition.get("reason") == "Unschedulable" else None
+    return None
+
+
+def bars(pod: Object, node: Object, volumes: Sequence[Object] = ()) -> Iterator[Bar]:
+    """Why a node cannot take a pod, whatever it has left.
+
+    :param volumes: the PersistentVolumes of the pod's claims.
+    """
+    spec = node.get("spec") or {}
+    if spec.get("unschedulable") and not _tolerates(pod, {"key": UNSCHEDULABLE, "effect": "NoSchedule"}):
+        yield Bar("cordon", node["metadata"]["name"])
+    for taint in spec.get("taints") or []:
+        if taint.get("effect") in _KEEPS_AWAY and taint["key"] != UNSCHEDULABLE and not _tolerates(pod, taint):
+            yield Bar("taint", written(taint))
+    wanted = pod["spec"].get("nodeSelector") or {}
+    labels = node["metadata"].get("labels") or {}
+    wrong = [f"{key}={value}" for key, value in wanted.items() if labels.get(key) != value]
+    affinity = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    if affinity and not in_terms(node, affinity.get("nodeSelectorTerms") or []):
+        wrong.append("node affinity: " + _terms(affinity.get("nodeSelectorTerms") or []))
+    if wrong:
+        yield Bar("selector", ", ".join(wrong))
+    for volume in volumes:
+        required = ((volume.get("spec") or {}).get("nodeAffinity") or {}).get("required")
+        if required and not in_terms(node, required.get("nodeSelectorTerms") or []):
+            yield Bar("volume", volume["metadata"]["name"])
+
+
+def written(taint: Mapping[str, Any]) -> str:
+    """A taint as kubectl writes it."""
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint['key']}{value}:{taint.get('effect', '')}"
+
+
+def _tolerates(pod: Object, taint: Mapping[str, Any]) -> bool:
+    for each in pod["spec"].get("tolerations") or []:
+        same_effect = not each.get("effect") or each["effect"] == taint.get("effect")
+        if each.get("operator", "Equal") == "Exists":
+            same = not each.get("key") or each["key"] == taint["key"]
+        else:
+            same = each.get("key") == taint["key"] and each.get("value", "") == taint.get("value", "")
+        if same_effect and same:
+            return True
+    return False
+
+
+def in_terms(node: Object, terms: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a node is in one of a node selector's terms, each of which may ask for several things."""
+    return any(
+        all(_holds(node, each, "labels") for each in term.get("matchExpressions") or [])
+        and all(_holds(node, each, "fields") for each in term.get("matchFields") or [])
+        for term in terms
+        if term.get("matchExpressions") or term.get("matchFields")
+    )
+
+
+def _holds(node: Object, wanted: Mapping[str, Any], of: str) -> bool:
+    meta = node["metadata"]
+    known = meta.get("labels") or {} if of == "labels" else {"metadata.name": meta["name"]}
+    value, values, operator = known.get(wanted["key"]), wanted.get("values") or [], wanted.get("operator")
+    if operator == "Exists":
+        return value is not None
+    if operator == "DoesNotExist":
+        return value is None
+    if operator == "NotIn":
+        return value not in values
+    if operator in ("Gt", "Lt"):
+        try:
+            there, bound = int(value or ""), int(values[0])
+        except (ValueError, IndexError):
+            return False
+        return there > bound if operator == "Gt" else there < bound
+    return value in values
+
+
+def _terms(terms: Sequence[Mapping[str, Any]]) -> str:
+    return " or ".join(
+        " and ".join(
+            f"{each['key']} {each.get('operator', 'In')} {', '.join(each.get('values') or [])}".rstrip()
+            for each in [*(term.get("matchExpressions") or []), *(term.get("matchFields") or [])]
+        )
+        for term in terms
+    )

@@ -1,0 +1,189 @@
+"""What a pod that has no place waits for, and who holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..kube.api import Object
+from ..kube.placement import allocatable, bars, lacking, left, on_node, requests, unplaced
+from .names import GPU, NAME_LABEL
+from .places import place_of
+
+_FIRST = (GPU, "memory", "cpu")
+"""Of several resources that are short, the one that is named first."""
+
+
+Key = tuple[str, str]
+"""Namespace and name of a run."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a pod holds of a node's resource.
+
+    :param run: its run; empty for a pod of none.
+    :param pod: its place in the run, such as `worker-1`; else its name.
+    """
+
+    namespace: str
+    run: str
+    pod: str
+    amount: float
+
+    def __str__(self) -> str:
+        return f"{self.run or self.namespace}/{self.pod}"
+
+
+@dataclass(frozen=True)
+class NodeShare:
+    """A resource of one node.
+
+    :param free: what pods can have of it now.
+    :param total: what pods can have of it altogether.
+    :param held: by whom, most first.
+    """
+
+    node: str
+    free: float
+    total: float
+    held: Sequence[Share]
+
+
+@dataclass(frozen=True)
+class Shortage:
+    """A resource of which no node has as much left as a pod asks for, of the nodes that it may run on.
+
+    :param asked: what the pod asks for.
+    :param nodes: those that it may run on, by name; none where it may run nowhere.
+    """
+
+    resource: str
+    asked: float
+    nodes: Sequence[NodeShare]
+
+    @property
+    def largest(self) -> NodeShare | None:
+        """The node that has the most of it, held or not."""
+        return max(self.nodes, key=lambda each: each.total, default=None)
+
+    @property
+    def never(self) -> bool:
+        """Whether it is more than any of these nodes ever has."""
+        return not self.nodes or all(each.total < self.asked for each in self.nodes)
+
+
+class Progress(Protocol):
+    """How far a run is."""
+
+    @property
+    def step(self) -> int | None: ...
+
+    @property
+    def steps(self) -> int | None: ...
+
+    @property
+    def seconds_left(self) -> float | None: ...
+
+
+@dataclass(frozen=True)
+class HeldBy:
+    """A run that holds what another one waits for, or the pods of a namespace that are of no run.
+
+    :param run: empty for pods of no run.
+    :param pods: places such as `worker-1`, or names of pods.
+    :param resource: such as `nvidia.com/gpu`.
+    :param amount: what they hold of it: pieces, CPUs, bytes.
+    :param step: how far the run is that holds it; None where that is not known, and so on for the next two.
+    """
+
+    namespace: str
+    run: str
+    pods: Sequence[str]
+    resource: str
+    amount: float
+    step: int | None = None
+    steps: int | None = None
+    seconds_left: float | None = None
+
+
+def shortages(pod: Object, nodes: Sequence[Object], pods: Sequence[Object]) -> list[Shortage]:
+    """The resources for which a pod waits, the most telling first; none if a node that it may run on has room.
+
+    :param nodes: those that it may run on but for their resources.
+    :param pods: of the whole cluster.
+    """
+    asked = requests(pod)
+    short = {node["metadata"]["name"]: lacking(asked, left(node, pods)) for node in nodes}
+    if not short or not all(short.values()):
+        return []
+    counts = {name: sum(name in each for each in short.values()) for name in asked}
+    wanted = [name for name, count in counts.items() if count]
+    found = [Shortage(name, asked[name], [_share(name, node, pods) for node in nodes]) for name in wanted]
+    return sorted(found, key=lambda each: (not each.never, -counts[each.resource], _rank(each.resource)))
+
+
+def open_nodes(pod: Object, nodes: Iterable[Object], volumes: Sequence[Object] = ()) -> list[Object]:
+    """The nodes that a pod may run on but for their resources, by name."""
+    found = [node for node in nodes if not list(bars(pod, node, volumes))]
+    return sorted(found, key=lambda each: str(each["metadata"]["name"]))
+
+
+def holders(short: Iterable[Shortage]) -> dict[Key, list[Share]]:
+    """Who holds what is short: (namespace, run) -> what its pods hold, of the first resource that anybody holds. Pods
+    of no run are under their namespace and an empty name."""
+    for each in short:
+        found: dict[Key, list[Share]] = {}
+        for node in each.nodes:
+            for share in node.held:
+                found.setdefault((share.namespace, share.run), []).append(share)
+        if found:
+            return found
+    return {}
+
+
+def held_by(
+    mine: Iterable[Object], nodes: Sequence[Object], pods: Sequence[Object], rows: Mapping[Key, Progress]
+) -> tuple[HeldBy, ...]:
+    """Who holds what the first of a run's pods waits for that have no place; nobody where resources are not the reason.
+
+    :param mine: the run's pods.
+    :param pods: of the whole cluster.
+    :param rows: how far each run is.
+    """
+    for pod in mine:
+        if unplaced(pod) is None:
+            continue
+        for short in shortages(pod, open_nodes(pod, nodes), pods):
+            if not (found := holders([short])):
+                continue
+            return tuple(
+                HeldBy(
+                    key[0],
+                    key[1],
+                    [each.pod for each in shares],
+                    short.resource,
+                    sum(each.amount for each in shares),
+                    *((one.step, one.steps, one.seconds_left) if key[1] and (one := rows.get(key)) else ()),
+                )
+                for key, shares in found.items()
+            )
+    return ()
+
+
+def _share(resource: str, node: Object, pods: Sequence[Object]) -> NodeShare:
+    name = node["metadata"]["name"]
+    held = [_held(pod, resource) for pod in on_node(name, pods)]
+    mine = sorted((each for each in held if each.amount), key=lambda each: (-each.amount, str(each)))
+    return NodeShare(name, left(node, pods).get(resource, 0.0), allocatable(node).get(resource, 0.0), mine)
+
+
+def _held(pod: Object, resource: str) -> Share:
+    meta: Mapping[str, str] = pod["metadata"]
+    run = str((pod["metadata"].get("labels") or {}).get(NAME_LABEL, ""))
+    return Share(meta["namespace"], run, place_of(pod) if run else meta["name"], requests(pod).get(resource, 0.0))
+
+
+def _rank(resource: str) -> int:
+    return _FIRST.index(resource) if resource in _FIRST else len(_FIRST)

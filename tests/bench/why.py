@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Inject faults into a lab, one after the other, and see each named by `trainyard why` as the first cause. Writes a
+table to docs/benchmarks.md, and the snapshots into a folder, for the tables of tests/unit/why.
+
+    .venv/bin/python tests/bench/why.py [--only too_large,quota] [--keep FOLDER] [--inventory FOLDER --lab trainyard]
+
+Each has to be named within 15 s from when it can be seen from outside, and is undone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+
+import inputs
+import page
+from ansible.module_utils.trainyard.kube.api import KubeError
+from ansible.module_utils.trainyard.kube.reads import read
+from ansible.module_utils.trainyard.why.judge import judge
+from ansible.module_utils.trainyard.why.snapshot import Snapshot, snapshot
+from mishaps import until
+from stand import Stand, add_options, standing
+from timed import BenchError
+from why_faults import FAULTS, Fault, description
+from why_lab import Scene
+
+NAME_SECONDS = 15.0
+"""From when a fault can be seen to when it is named."""
+SEE_SECONDS = 240.0
+"""From the injection to when it can be seen: a lost node takes almost a minute, an eviction two."""
+PROGRAM_SECONDS = 2.0
+PAUSE = 0.5
+GPUS = {"lab_gpus": 2}
+"""Of each worker."""
+HEAD = ["fault", "named as", "after", "one look", "aim"]
+
+
+def find(scene: Scene, what: Fault) -> tuple[Snapshot, float, float]:
+    """Look until the fault is named.
+
+    :return: the snapshot in which it was named, seconds from when it could be seen, and seconds for that look.
+    :raises BenchError: it is not named in time.
+    """
+    begin, visible, wrong = time.monotonic(), None, ""
+    while True:
+        started = time.monotonic()
+        seen = read(scene.api, snapshot(scene.run.name, scene.run.namespace, datetime.now(UTC)))
+        answer = judge(seen)
+        now = time.monotonic()
+        if visible is None and what.seen(seen):
+            visible = started
+        if answer.cause and answer.cause.code in what.codes:
+            return seen, now - (visible or started), now - started
+        named = answer.cause.code if answer.cause else f"nothing ({answer.headline})"
+        if named != wrong:
+            print(f"why: {scene.run.name}: {now - begin:.1f} s: {named}", flush=True)
+            wrong = named
+        if visible is not None and now - visible > NAME_SECONDS:
+            raise BenchError(f"{scene.run.name} could be seen for {NAME_SECONDS:.0f} s and was named {named}.")
+        if now - begin > SEE_SECONDS:
+            raise BenchError(f"{scene.run.name} cannot be seen after {SEE_SECONDS:.0f} s; it is named {named}.")
+        time.sleep(PAUSE)
+
+
+def inject(scene: Scene, what: Fault, places: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Break what is to be broken.
+
+    :param places: role -> the node that its pods have to be on.
+    """
+    what.before(scene)
+    scene.submit(what.around, asleep=what.asleep, places=places, **what.changes)
+    if what.after:
+        scene.until_it_trains()
+        what.after(scene)
+
+
+def mend(scene: Scene, what: Fault) -> None:
+    """Undo it, and wait until the lab is as it was."""
+    what.undo(scene)
+    scene.clean()
+    until("nodes that are Ready", lambda: all(map(_is_ready, scene.api.list("v1", "Node"))), SEE_SECONDS)
+
+
+def _is_ready(node: dict[str, object]) -> bool:
+    status: dict[str, list[dict[str, str]]] = node.get("status") or {}  # type: ignore[assignment]
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions") or [])
+
+
+def measure(stand: Stand, names: Sequence[str], keep: Path) -> bool:
+    """Inject the faults and write the rows of those that were named; whether all were."""
+    bundle = inputs.artefacts(inputs.CACHE)
+    keep.mkdir(parents=True, exist_ok=True)
+    passed = True
+    for name in names:
+        what, scene = FAULTS[name], Scene(stand, description(bundle, name))
+        try:
+            try:
+                inject(scene, what)
+                seen, seconds, look = find(scene, what)
+            finally:
+                mend(scene, what)
+            code = judge(seen).cause
+            assert code is not None
+            text = json.dumps(seen.as_json(), indent=1) + "\n"
+            (keep / f"{code.code}-{name}.json").write_text(text, encoding="utf-8")
+            row = [
+                name.replace("_", " "),
+                f"`{code.code}`",
+                f"{seconds:.1f} s",
+                f"{look:.2f} s",
+                f"{NAME_SECONDS:.0f} s",
+            ]
+            page.write("why", HEAD, [row])
+        except (BenchError, KubeError, subprocess.SubprocessError) as error:
+            passed = False
+            print(f"why: {name} failed: {error}", file=sys.stderr, flush=True)
+    return passed
+
+
+def program(stand: Stand) -> bool:
+    """The program itself on the run that the site ends with; whether it answers in time."""
+    seconds, said = stand.program("why", "mnist-ps")
+    words = "none: the program, from its start to its end"
+    page.write("why", HEAD, [[words, said.splitlines()[0], "", f"{seconds:.2f} s", f"{PROGRAM_SECONDS:.0f} s"]])
+    return seconds <= PROGRAM_SECONDS
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    add_options(parser)
+    parser.add_argument("--only", default=",".join(FAULTS), help="faults, with commas (default: all)")
+    parser.add_argument("--keep", type=Path, default=Path("/var/tmp/trainyard-why"), help="folder for the snapshots")
+    options = parser.parse_args(argv)
+    names = options.only.split(",")
+    if strange := set(names) - set(FAULTS):
+        parser.error(f"no such fault: {', '.join(strange)}; there are {', '.join(FAULTS)}")
+    try:
+        with standing(options, GPUS) as stand:
+            swift = program(stand)
+            return 0 if measure(stand, names, options.keep) and swift else 1
+    except BenchError as error:
+        print(f"why: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

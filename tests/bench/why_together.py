@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Inject six faults into a lab that stands, side by side, and see each named by `trainyard why` as the first cause.
+
+    .venv/bin/python tests/bench/why_together.py --inventory inventories/lab --lab trainyard [--data CLAIM]
+
+For the scenario `cluster`, as its last step before the lab goes: nothing is undone, and one node has no kubelet then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import inputs
+from ansible.module_utils.trainyard.kube.api import KubeError
+from ansible.module_utils.trainyard.training.model import Training
+from ansible.module_utils.trainyard.why.judge import judge
+from stand import Stand
+from timed import BenchError
+from why import find, inject
+from why_faults import FAULTS, description
+from why_lab import WORKER, Scene
+
+SIX = ("too_large", "image", "quota", "kubelet", "ps_stopped", "memory")
+SMALL: Mapping[str, Any] = {"cpu": "50m", "memory": "256Mi"}
+"""Requested by each pod, so that all runs find a place at once."""
+QUOTA_SPACE = "why-quota"
+"""A namespace of its own: the quota must not keep the others out."""
+
+
+def small(run: Training, name: str, data: str) -> Training:
+    """A run that is as small as it can be, and on data that the lab has.
+
+    :param data: claim with the folder `mnist`; empty for the image.
+    """
+    roles = {role: replace(each, requests=SMALL, replicas=1, spread=False) for role, each in run.roles.items()}
+    changed = replace(run, roles=roles, namespace=QUOTA_SPACE if name == "quota" else run.namespace)
+    return replace(changed, data_image="", data_claim=data, data_folder="mnist") if data else changed
+
+
+def places(name: str) -> dict[str, str]:
+    """Where the pods of a run are: the node that loses its kubelet has the worker of one of them alone."""
+    return {"chief": "worker1", "ps": "worker1", "worker": WORKER if name == "kubelet" else "worker1"}
+
+
+def run(stand: Stand, bundle: Mapping[str, Mapping[str, Any]], name: str, data: str) -> str:
+    """Inject one fault and look until it is named; why it was not, or nothing."""
+    what = FAULTS[name]
+    scene = Scene(stand, small(description(bundle, name), name, data))
+    try:
+        inject(scene, what, places(name))
+        seen, seconds, _ = find(scene, what)
+    except (BenchError, KubeError, subprocess.SubprocessError) as error:
+        return f"{name}: {error}"
+    cause = judge(seen).cause
+    print(f"why: {name}: {cause.code if cause else '?'} after {seconds:.1f} s", flush=True)
+    return ""
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--inventory", type=Path, required=True)
+    parser.add_argument("--lab", required=True, help="lab_name of that inventory")
+    parser.add_argument(
+        "--data", default="", help="claim with the data of mnist, where the registry has no image of it"
+    )
+    options = parser.parse_args(argv)
+    bundle = inputs.artefacts(inputs.CACHE)
+    with TemporaryDirectory() as folder, ThreadPoolExecutor(len(SIX)) as pool:
+        stand = Stand(options.inventory, options.lab, Path(folder))
+        wrong = [each for each in pool.map(lambda name: run(stand, bundle, name, options.data), SIX) if each]
+    for each in wrong:
+        print(f"why: {each}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,30 @@
+"""The table of codes in docs/troubleshooting.md is that of the rules, and trainings say what the rules wait for."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+
+from ansible.module_utils.trainyard.why.table import ABSENT, TABLE
+from checkout import ROOT
+
+
+def test_the_table_of_codes_is_current() -> None:
+    spec = importlib.util.spec_from_file_location("docs_why", ROOT / "docs" / "why.py")
+    assert spec and spec.loader
+    page = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(page)
+    text = page.TARGET.read_text(encoding="utf-8")
+    assert text == page.render(text), "run `python3 docs/why.py`"
+    assert all(f"\n| `{rule.code}` |" in text for rule in (*TABLE, ABSENT) if rule.fault)
+
+
+def test_trainings_say_when_they_begin_what_takes_time() -> None:
+    """Else the silence that follows is taken for a stall."""
+    said = {
+        event
+        for folder in ("engine", "lib")
+        for path in (ROOT / "workloads" / folder).glob("*.py")
+        for event in re.findall(r'emit\("(\w+)"', path.read_text(encoding="utf-8"))
+    }
+    assert {"step", "saving", "evaluating", "connected", "start", "peer"} <= said

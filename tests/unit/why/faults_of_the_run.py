@@ -1,0 +1,52 @@
+"""Faults of a run itself, as snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible.module_utils.trainyard.why.snapshot import Snapshot
+
+from tests.unit.why.cluster import ago, condition
+from tests.unit.why.samples import BEGUN, PODS, jobs, live, look, over, pod, said, steps
+
+
+def failed(code: int, *events: Any, role: str = "chief", **more: Any) -> Snapshot:
+    """A run that has failed with the exit of one of its pods."""
+    mine = over(role, code, **more)
+    status = {"terminalState": "Failed", "conditions": [
+        {"type": "Failed", "status": "True", "reason": "FailJobSetFailurePolicyAction", "message": "jobset failed",
+         "lastTransitionTime": ago(3)},
+    ]}  # fmt: skip
+    rest = [each for each in PODS if f"-{role}-" not in each["metadata"]["name"]]
+    return look([mine, *rest], {mine["metadata"]["name"]: said(*BEGUN, *steps(60, 10), *events)}, live(status=status))
+
+
+HANGS = "Lost ps 0: it has said nothing for 15 s."
+
+OF_THE_RUN: list[tuple[str, str, Callable[[], Snapshot]]] = [
+    ("ps hangs", "peer_unreachable", lambda: failed(
+        75, ("error", 5.0, {"code": 75, "message": HANGS, "unreachable": {"ps 0": "it has said nothing"}}))),
+    ("memory", "oom_killed", lambda: failed(137, role="ps", reason="OOMKilled")),
+    ("memory of a worker", "oom_killed", lambda: look(
+        [*PODS[:3], over("worker", 137, 1, "OOMKilled", 3, age=100), pod("worker", 1, age=3)], said(*BEGUN))),
+    ("evicted", "evicted", lambda: look([*PODS[:3], over(
+        "worker", 137, 1, status={"reason": "Evicted", "message": "The node was low on resource: memory."})],
+        said(*BEGUN, *steps(60, 30)))),
+    ("volume full", "disk_full", lambda: failed(5, ("error", 5.0, {"message": "No space left on device"}))),
+    ("input", "refused_input", lambda: failed(2, ("error", 5.0, {"message": "batch_size is 0"}))),
+    ("bound", "below_bound", lambda: failed(3, ("end", 5.0, {"accuracy": 0.5, "accuracy_bound": 0.9}))),
+    ("diverged", "diverged", lambda: failed(4, ("error", 5.0, {"message": "The loss is nan"}))),
+    ("watchdog", "stalled", lambda: failed(75, ("error", 5.0, {"message": "No progress.", "stalled_seconds": 121}))),
+    ("crash", "crashed", lambda: failed(1)),
+    ("a service that crashes", "crashed", lambda: look([*PODS[1:], pod("chief", status={"phase": "Running",
+        "containerStatuses": [{"name": "tensorflow", "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                               "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}}}]})], "")),
+    ("ps stopped", "silent", lambda: look(log=said(*BEGUN, *steps(60, 12)))),
+    ("too slow", "deadline", lambda: look([], "", live(status={"terminalState": "Failed"}), jobs=[{
+        **jobs(live())[0],
+        "status": {"conditions": [condition("Failed", reason="DeadlineExceeded", message="too long")]}}])),
+    ("restarts", "restarts_exhausted", lambda: look([], "", live(status={
+        "restarts": 3, "terminalState": "Failed",
+        "conditions": [condition("Failed", reason="ReachedMaxRestarts", message="max number of restarts")]}))),
+]  # fmt: skip

@@ -1,0 +1,62 @@
+"""`trainyard why`: why a run waits, is silent or failed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.kube.api import KubeError
+from ansible.module_utils.trainyard.kube.kubeconfig import connect
+from ansible.module_utils.trainyard.kube.reads import read
+from ansible.module_utils.trainyard.why.answer import UNKNOWN
+from ansible.module_utils.trainyard.why.judge import judge
+from ansible.module_utils.trainyard.why.snapshot import Snapshot, load, snapshot
+from ansible.module_utils.trainyard.why.text import text
+
+from ..inventory import places
+
+
+@click.command("why")
+@click.argument("run")
+@click.option("-n", "--namespace", default="", help="Of the run; needed only where several have one of this name.")
+@click.option("--json", "as_json", is_flag=True, help="One object instead of text.")
+@click.option("--snapshot", "kept", default="", help="Also write what was looked at to FILE.", metavar="FILE")
+@click.option("--from", "given", default="", help="Judge a FILE that --snapshot wrote.", metavar="FILE")
+@click.pass_obj
+def command(inventory: tuple[str, ...], run: str, namespace: str, as_json: bool, kept: str, given: str) -> None:
+    """Say why RUN waits, is silent or failed: the cause, what bears it out, and what to do.
+
+    Ends with 0 where nothing is wrong, 1 where a cause was found, 2 where it cannot be told.
+    """
+    try:
+        seen = _kept(given) if given else _look(inventory, run, namespace)
+    except KubeError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(UNKNOWN)
+    if kept:
+        _keep(seen, kept)
+    answer = judge(seen)
+    click.echo(json.dumps(answer.as_json(), indent=2) if as_json else text(answer))
+    sys.exit(answer.status)
+
+
+def _look(inventory: tuple[str, ...], run: str, namespace: str) -> Snapshot:
+    return read(connect(places(inventory).kubeconfig), snapshot(run, namespace, datetime.now(UTC)))
+
+
+def _kept(path: str) -> Snapshot:
+    try:
+        return load(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise TrainyardError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _keep(seen: Snapshot, path: str) -> None:
+    try:
+        Path(path).write_text(json.dumps(seen.as_json(), indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise TrainyardError(f"{path} cannot be written: {error.strerror}.", remedy="Name another file.") from error
