@@ -70,6 +70,21 @@ options:
         C(mig_strategy) (how those that MIG has divided are offered) and C(info) (what C(gpu_info) returned there).
     type: dict
     default: {}
+  usage:
+    description: Whether the API has to tell the use of every node, where the kubelets have certificates of the cluster.
+    type: bool
+    default: false
+  console:
+    description: How the console has to be reached; left out, nothing is checked about it.
+    type: dict
+    suboptions:
+      ca_file: {description: Authority of its certificate, a file here. Empty for those of the system., type: str}
+      name: {description: Name that its certificate has to be for. Empty for the address where it is asked., type: str}
+      user: {description: A user who may log in, for the last words., type: str}
+  kubelet_hosts:
+    description: As C(hosts) of M(kubelet_certificates), to say why a request is pending.
+    type: dict
+    default: {}
   trainings:
     description: The trainings of the site. One that has ended must have learned, one that goes on must make steps.
     type: list
@@ -184,6 +199,8 @@ TRAINING = {
     "stall_timeout": {"type": "float", "default": 120.0},
 }
 
+CONSOLE = ("ca_file", "name", "user")
+
 
 def main() -> None:
     module = AnsibleModule(
@@ -199,6 +216,9 @@ def main() -> None:
             "system_namespaces": {"type": "list", "elements": "str", "default": ["kube-system"]},
             "probes": {"type": "dict", "default": {}},
             "gpus": {"type": "dict", "default": {}},
+            "usage": {"type": "bool", "default": False},
+            "console": {"type": "dict", "options": {each: {"type": "str"} for each in CONSOLE}},
+            "kubelet_hosts": {"type": "dict", "default": {}},
             "trainings": {"type": "list", "elements": "dict", "default": [], "options": TRAINING},
             "left_alone": {"type": "list", "elements": "str"},
             "accuracy_bound": {"type": "float", "default": 0.0},
@@ -209,7 +229,8 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    site = Site(Settings(**module.params, planning=module.check_mode))
+    params = {**module.params, "console": module.params["console"] or {}}
+    site = Site(Settings(**params, planning=module.check_mode))
     run_plan(module, site.plan, site.result)
 
 

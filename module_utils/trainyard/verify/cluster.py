@@ -37,6 +37,9 @@ class Expected:
     gpus: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     missing_hosts: Sequence[str] = ()
     left_out: Sequence[str] = ()
+    usage: bool = False
+    console: Mapping[str, Any] = field(default_factory=dict)
+    kubelet_hosts: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
     planning: bool = False
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..kube.api import Object
-from ..training.names import NAME_LABEL
+from ..training.names import NAME_LABEL, TENSORBOARD_LABEL
 from ..training.probe_pods import PROBE_LABEL
 from .verdict import FAIL, PASS, Check
 
@@ -45,8 +45,8 @@ def _denies_all(policy: Object, direction: str) -> bool:
 def _selects(policy: Object, run: str) -> bool:
     """Does the policy hold for pods of the run; label expressions are read as holding, which is the careful side."""
     labels = (policy["spec"].get("podSelector") or {}).get("matchLabels") or {}
-    # The pods that probe a run from outside have this label, and those of runs have it not.
-    return PROBE_LABEL not in labels and labels.get(NAME_LABEL, run) == run
+    # The pods that probe a run from outside, or show its files, have these labels, and those of runs have them not.
+    return not {PROBE_LABEL, TENSORBOARD_LABEL} & labels.keys() and labels.get(NAME_LABEL, run) == run
 
 
 def _open(policy: Object, direction: str) -> bool:

@@ -111,13 +111,13 @@ def observe(api: Api, *, namespaces: Sequence[str], trainings: Sequence[Wanted])
 
     :param namespaces: those of the system pods.
     """
-    ready = _attempt(lambda: _readyz(api))
+    ready = attempt(lambda: _readyz(api))
     if isinstance(ready, Unread):
         return nothing_read(ready, len(trainings))
     return Observation(
         api=ready,
-        nodes=_attempt(lambda: api.list("v1", "Node")),
-        pods=_attempt(lambda: {space: api.list("v1", "Pod", space) for space in namespaces}),
+        nodes=attempt(lambda: api.list("v1", "Node")),
+        pods=attempt(lambda: {space: api.list("v1", "Pod", space) for space in namespaces}),
         runs=[_run(api, each) for each in trainings],
     )
 
@@ -129,14 +129,14 @@ def nothing_read(unread: Unread, trainings: int = 0) -> Observation:
 
 
 def _run(api: Api, want: Wanted) -> RunSeen:
-    live = _attempt(lambda: live_object(api, want.namespace, want.name))
-    pods = _attempt(lambda: api.list("v1", "Pod", want.namespace, labels=f"{NAME_LABEL}={want.name}"))
+    live = attempt(lambda: live_object(api, want.namespace, want.name))
+    pods = attempt(lambda: api.list("v1", "Pod", want.namespace, labels=f"{NAME_LABEL}={want.name}"))
     return RunSeen(
-        result=_attempt(lambda: _result(api, want.name, want.namespace)),
+        result=attempt(lambda: _result(api, want.name, want.namespace)),
         live=live,
         pods=pods,
-        said=_attempt(lambda: _said(api, live, pods)),
-        policies=_attempt(lambda: api.list("networking.k8s.io/v1", "NetworkPolicy", want.namespace)),
+        said=attempt(lambda: _said(api, live, pods)),
+        policies=attempt(lambda: api.list("networking.k8s.io/v1", "NetworkPolicy", want.namespace)),
     )
 
 
@@ -150,7 +150,8 @@ def _said(api: Api, live: Object | Unread | None, pods: list[Object] | Unread) -
     return events(api.log(pod["metadata"]["namespace"], pod["metadata"]["name"], tail=TAIL))
 
 
-def _attempt(read: Callable[[], T]) -> T | Unread:
+def attempt(read: Callable[[], T]) -> T | Unread:
+    """What a reading gives, or why it gives nothing."""
     try:
         return read()
     except KubeError as error:

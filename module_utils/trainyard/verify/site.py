@@ -12,8 +12,11 @@ from typing import Any
 from ..core.plan import Plan, Step
 from ..kube.api import Api, KubeError
 from ..kube.kubeconfig import connect
+from ..kube.kubelet_requests import KubeletHost
 from ..training.state import attempt_of
 from . import cluster
+from .access import access_checks, access_warnings, certificate_ends
+from .access_reading import Access, ConsoleSeen, nothing_known, observe_access
 from .reading import Observation, RunSeen, Unread, Wanted, nothing_read, observe
 from .training import summary, training_checks, training_warnings
 from .verdict import PASS, Check, make_receipt, read_receipt, stable, table, title, write_receipt
@@ -53,6 +56,7 @@ class Site:
         self._trainings = [Wanted(**each) for each in settings.trainings]
         self._open_api = open_api
         self.receipt: dict[str, Any] = {}
+        self._access: Access = nothing_known(Unread("not read"))
 
     def plan(self) -> Plan:
         """Look, judge, and plan to write what differs."""
@@ -88,9 +92,14 @@ class Site:
             api = self._open_api(settings.kubeconfig)
         except KubeError as error:
             seen = nothing_read(Unread(error.message.rstrip(".")), len(self._trainings))
+            self._access = nothing_known(Unread("not read: the API server cannot be asked"))
             return self._judge(seen), seen
         while True:
             seen = observe(api, namespaces=settings.system_namespaces, trainings=self._trainings)
+            if isinstance(seen.api, Unread):
+                self._access = nothing_known(Unread("not read: the API server cannot be asked", seen.api.settles))
+            else:
+                self._access = observe_access(api, settings.console, datetime.now(UTC))
             checks = self._judge(seen)
             if not may_settle(checks) or time.monotonic() + LOOK_AGAIN_S > deadline:
                 return checks, seen
@@ -106,6 +115,14 @@ class Site:
             for pod in run.pods
         }
         checks = cluster.site_checks(settings, seen, now, own)
+        checks += access_checks(
+            settings.nodes,
+            settings.probes,
+            self._access,
+            wants_console=bool(settings.console),
+            wants_usage=settings.usage,
+            planning=settings.planning,
+        )
         for want, run, left in self._runs(seen):
             checks += training_checks(want, run, now, site_bound=settings.accuracy_bound, left_alone=left)
         return checks
@@ -144,16 +161,34 @@ class Site:
             trainings=[summary(want, run, left_alone=left) for want, run, left in runs],
             warnings=[
                 *cluster.warnings(settings, seen),
+                *access_warnings(self._access, settings.probes, self._kubelet_hosts(), now),
                 *(text for want, run, left in runs for text in training_warnings(want, run, left_alone=left)),
             ],
             measured={
                 "restarts": cluster.restarts(system),
                 "probes": measured_probes(settings.probes),
                 "steps": {want.name: run.step for want, run, _ in runs if run.step is not None},
+                "certificates": {
+                    name: ends.isoformat(timespec="seconds")
+                    for name, ends in certificate_ends(self._access, settings.probes).items()
+                },
             },
+            console=self._console(),
             wall_seconds=round(now.timestamp() - settings.started_at, 1) if settings.started_at else None,
             written_at=now.isoformat(timespec="seconds"),
         )
+
+    def _kubelet_hosts(self) -> dict[str, KubeletHost]:
+        known = self._settings.kubelet_hosts
+        return {node: KubeletHost.of(each["names"], each["addresses"]) for node, each in known.items()}
+
+    def _console(self) -> dict[str, str] | None:
+        """How people reach the console; None where the site has none, or it could not be read."""
+        seen, wanted = self._access.console, self._settings.console
+        if not wanted or not isinstance(seen, ConsoleSeen) or (seen.trouble and not seen.address):
+            return None
+        user = wanted.get("user") or "NAME"
+        return {"console": seen.address or "trainyard console", "login": f"trainyard token {user}"}
 
 
 def measured_probes(probes: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

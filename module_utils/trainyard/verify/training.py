@@ -15,6 +15,7 @@ from ..training.record import UNKNOWN as UNPROVEN
 from ..training.roles import TOPOLOGIES, clean_exits
 from ..training.state import attempt_of, condition
 from ..training.state import ended as ended_as
+from ..why.text import sentence
 from .policies import network_policies
 from .progress import LEFT_ALONE, progress
 from .reading import RunSeen, Unread, Wanted
@@ -82,7 +83,7 @@ def training(want: Wanted, seen: RunSeen, site_bound: float = 0.0) -> Check:
         return Check("training", UNKNOWN, f"{run} has ended, and how is not known: {result.get('why')}")
     if result["result"] == FAILED:
         why = str(result.get("why") or "for a reason that is not on record")
-        return Check("training", FAIL, f"{run} failed{_how_far(result)}: {why.splitlines()[0]}")
+        return Check("training", FAIL, f"{run} failed{_how_far(result)}: {why.splitlines()[0]}{_cause(result)}")
     wrong = [*_other_description(want, result)]
     if result["result"] not in SUCCESSES:
         wrong.append(f"the run says {result['result']}")
@@ -131,6 +132,15 @@ def _unrecorded(run: str, live: Object | Any) -> Check:
     return Check(
         "training", UNKNOWN, f"nothing runs {run} any more, and nobody has recorded why: call its playbook again"
     )
+
+
+def _cause(result: Mapping[str, Any]) -> str:
+    """The cause that was found when a run failed, as `trainyard why` says it; empty where none was."""
+    cause = result.get("cause")
+    found = cause.get("findings") if isinstance(cause, Mapping) else None
+    first = found[0] if isinstance(found, list) and found else None
+    words = sentence(first) if isinstance(first, Mapping) else ""
+    return f"; {words}" if words else ""
 
 
 def _how_far(result: Mapping[str, Any]) -> str:

@@ -82,6 +82,7 @@ def make_receipt(
     trainings: Sequence[Mapping[str, Any]],
     warnings: Sequence[str],
     measured: Mapping[str, Any],
+    console: Mapping[str, str] | None = None,
     wall_seconds: float | None,
     written_at: str,
 ) -> dict[str, Any]:
@@ -92,6 +93,7 @@ def make_receipt(
     :param made_images: reference to digest of the images in the bundle, for verdicts that make none.
     :param trainings: what is known of each training of the site, by `training.summary`.
     :param measured: numbers of this very run (latencies, restart counts); volatile.
+    :param console: `address` and `login`, how people reach the console; None where the site has none.
     :param wall_seconds: seconds since the site's run began; None if nobody recorded the beginning.
     :param written_at: time in ISO 8601, UTC.
     """
@@ -104,6 +106,7 @@ def make_receipt(
         "versions": dict(sorted(versions.items())),
         "made_images": dict(sorted(made_images.items())),
         "trainings": [dict(training) for training in trainings],
+        **({"console": dict(console)} if console else {}),
         "measured": dict(measured),
         "wall_seconds": wall_seconds,
         "written_at": written_at,
@@ -141,6 +144,7 @@ def table(receipt: Mapping[str, Any], path: str) -> list[str]:
         lines.append(f"{'wall time':<18} {receipt['wall_seconds']:.0f} s")
     lines.append(f"{'verdict':<18} {receipt['verdict']}")
     lines.append(f"{'receipt':<18} {path or '(not written)'}")
+    lines += [f"{what:<18} {value}" for what, value in (receipt.get("console") or {}).items()]
     return lines
 
 

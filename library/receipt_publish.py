@@ -1,0 +1,111 @@
+#!/usr/bin/python
+"""Put a site's receipt where the console, and a monitoring of the site's own, read it."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: receipt_publish
+short_description: Publish the receipt of a site
+description:
+  - Keeps the receipt of M(verify_site) as a ConfigMap in the console's namespace, passed and failed ones, and deletes
+    those beyond the newest ten. A receipt that says the same as the newest one, times and counters apart, is not
+    published again.
+  - A cluster without the console, or an API server that does not answer, is no failure; the verdict has said why.
+  - Runs on the controller.
+options:
+  kubeconfig:
+    description: Path of the kubeconfig.
+    type: path
+    required: true
+  receipt:
+    description: The document as M(verify_site) returned it.
+    type: dict
+    required: true
+  textfile:
+    description:
+      - File on this host for the textfile collector of Prometheus' node exporter. Empty writes none.
+      - It is written every time, and a change is reported when it measures something else than before.
+    type: path
+    default: ""
+attributes:
+  check_mode:
+    support: full
+    description: Looks, and writes nothing.
+  diff_mode:
+    support: full
+    description: Shows the names of the receipts.
+requirements: [kubernetes]
+author:
+  - trainyard
+"""
+
+EXAMPLES = r"""
+- name: Publish the receipt
+  receipt_publish:
+    kubeconfig: /srv/trainyard/kubeconfig
+    receipt: "{{ site_verdict.receipt }}"
+"""
+
+RETURN = r"""
+steps:
+  description: What was (in check mode would be) written, one sentence each.
+  type: list
+  elements: str
+  returned: always
+"""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.trainyard.core import files
+from ansible.module_utils.trainyard.core.plan import Plan, Step
+from ansible.module_utils.trainyard.core.runner import run_plan
+from ansible.module_utils.trainyard.kube.api import KubeError
+from ansible.module_utils.trainyard.kube.kubeconfig import connect
+from ansible.module_utils.trainyard.verify import metrics
+from ansible.module_utils.trainyard.verify.publish import plan_publish
+
+
+def read(path: str) -> str:
+    """A file's text; empty where there is none."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "kubeconfig": {"type": "path", "required": True},
+            "receipt": {"type": "dict", "required": True},
+            "textfile": {"type": "path", "default": ""},
+        },
+        supports_check_mode=True,
+    )
+    path, text = module.params["textfile"], metrics.render(module.params["receipt"])
+    write = partial(files.write, path, text, 0o644)
+
+    def make_plan() -> Plan:
+        try:
+            plan = plan_publish(connect(module.params["kubeconfig"]), module.params["receipt"])
+        except KubeError as error:
+            module.warn(f"The receipt is not published: {error.message}")
+            plan = Plan()
+        if path and metrics.series(read(path)) != metrics.series(text):
+            return Plan([*plan.steps, Step(f"Write {path}", write)], plan.before, plan.after)
+        return plan
+
+    def make_result() -> dict[str, Any]:
+        if path and not module.check_mode:
+            write()
+        return {}
+
+    run_plan(module, make_plan, make_result)
+
+
+if __name__ == "__main__":
+    main()

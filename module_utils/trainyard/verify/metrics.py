@@ -1,0 +1,73 @@
+"""A receipt as text for the textfile collector of Prometheus' node exporter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from .verdict import FAIL, PASS
+
+VALUES = {PASS: 1, FAIL: 0}
+"""Of a check, and of the verdict; what could not be told is -1."""
+UNKNOWN_VALUE = -1
+
+METRICS = (
+    ("trainyard_verdict", "Verdict on the site: 1 pass, 0 fail, -1 unknown."),
+    ("trainyard_check", "Result of one check of the verdict: 1 pass, 0 fail, -1 unknown."),
+    ("trainyard_receipt_timestamp_seconds", "When the verdict was made, in seconds since 1970."),
+    ("trainyard_certificate_end_timestamp_seconds", "When a certificate ends, in seconds since 1970."),
+    ("trainyard_training_accuracy_ratio", "Held-out accuracy of the last run of a training, from 0 to 1."),
+    ("trainyard_training_passed", "Whether the last run of a training has learned: 1 if it has."),
+    ("trainyard_training_end_timestamp_seconds", "When the last run of a training ended, in seconds since 1970."),
+)
+"""Name and meaning; all are gauges."""
+
+Sample = tuple[str, dict[str, str], float]
+
+
+def render(receipt: Mapping[str, Any]) -> str:
+    """The file's text. A value that is not known has no line."""
+    samples = list(_samples(receipt))
+    lines = []
+    for name, what in METRICS:
+        found = [(labels, value) for metric, labels, value in samples if metric == name]
+        if found:
+            lines += [f"# HELP {name} {what}", f"# TYPE {name} gauge"]
+            lines += [f"{name}{_labels(labels)} {value:.17g}" for labels, value in found]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def series(text: str) -> list[str]:
+    """What a file measures, without the values."""
+    return [line.rpartition(" ")[0] for line in text.splitlines() if not line.startswith("#")]
+
+
+def _samples(receipt: Mapping[str, Any]) -> Iterator[Sample]:
+    yield "trainyard_verdict", {}, VALUES.get(receipt["verdict"], UNKNOWN_VALUE)
+    for check in receipt["checks"]:
+        labels = {"check": check["name"], "run": check.get("run", "")}
+        yield "trainyard_check", labels, VALUES.get(check["result"], UNKNOWN_VALUE)
+    yield from _time("trainyard_receipt_timestamp_seconds", {}, receipt.get("written_at"))
+    for name, ends in (receipt["measured"].get("certificates") or {}).items():
+        yield from _time("trainyard_certificate_end_timestamp_seconds", {"name": name}, ends)
+    for training in receipt["trainings"]:
+        labels = {"namespace": str(training.get("namespace", "")), "run": str(training.get("name", ""))}
+        yield "trainyard_training_passed", labels, float(training.get("result") == "passed")
+        if isinstance(training.get("accuracy"), int | float):
+            yield "trainyard_training_accuracy_ratio", labels, float(training["accuracy"])
+        yield from _time("trainyard_training_end_timestamp_seconds", labels, training.get("ended_at"))
+
+
+def _time(name: str, labels: dict[str, str], text: object) -> Iterator[Sample]:
+    try:
+        yield name, labels, datetime.fromisoformat(str(text)).timestamp()
+    except ValueError:
+        return
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    escaped = {
+        key: value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n") for key, value in labels.items()
+    }
+    return "{" + ",".join(f'{key}="{value}"' for key, value in escaped.items()) + "}" if labels else ""

@@ -1,0 +1,128 @@
+"""Console, use of nodes, kubelets' certificates and cluster-admin: the checks over small API objects."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from ansible.module_utils.trainyard.kube.kubelet_requests import KubeletHost
+from ansible.module_utils.trainyard.verify import access
+from ansible.module_utils.trainyard.verify.access_reading import Access, ConsoleSeen
+from ansible.module_utils.trainyard.verify.reading import Unread
+from ansible.module_utils.trainyard.verify.verdict import FAIL, PASS, UNKNOWN
+
+from tests.unit.kube.requests_of_kubelets import pem, request
+
+NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
+NODES = ["cp1", "w1"]
+SOUND = {"kubelet_certificate": {"ok": True, "ends": "2027-11-21T12:00:00+00:00"}}
+
+
+def seen(**changes: Any) -> Access:
+    values = {"serving": True, "requests": [], "bindings": [], "usage": NODES, "console": ConsoleSeen("https://a:1")}
+    return Access(**{**values, **changes})
+
+
+def results(found: Access, **changes: Any) -> dict[str, tuple[str, str]]:
+    settings = {"wants_console": True, "wants_usage": True, **changes}
+    probes = settings.pop("probes", {"cp1": SOUND, "w1": SOUND})
+    return {each.name: (each.result, each.detail) for each in access.access_checks(NODES, probes, found, **settings)}
+
+
+def test_a_sound_site() -> None:
+    found = results(seen())
+    assert {name: result for name, (result, _) in found.items()} == dict.fromkeys(
+        ("kubelet_certificates", "usage", "console", "cluster_admin"), PASS
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "check", "result", "detail"),
+    [
+        ({"usage": ["cp1"]}, "usage", FAIL, "nothing is known of the use of w1"),
+        ({"usage": Unread("forbidden")}, "usage", UNKNOWN, "forbidden"),
+        ({"console": ConsoleSeen(trouble="its pod is not ready")}, "console", FAIL, "its pod is not ready"),
+        ({"console": Unread("forbidden")}, "console", UNKNOWN, "forbidden"),
+        ({"bindings": Unread("forbidden")}, "cluster_admin", UNKNOWN, "forbidden"),
+    ],
+)
+def test_what_is_wrong(changes: dict[str, Any], check: str, result: str, detail: str) -> None:
+    assert results(seen(**changes))[check] == (result, detail)
+
+
+@pytest.mark.parametrize(
+    ("finding", "result", "detail"),
+    [
+        (
+            {"kubelet_certificate": {"ok": False, "error": "certificate refused: expired"}},
+            FAIL,
+            "w1: certificate refused",
+        ),
+        ({}, UNKNOWN, "not probed: w1"),
+        ({"unreachable": True}, UNKNOWN, "not probed: w1"),
+    ],
+)
+def test_kubelet_certificates(finding: dict[str, Any], result: str, detail: str) -> None:
+    found = results(seen(), probes={"cp1": SOUND, "w1": finding})["kubelet_certificates"]
+    assert found[0] == result and detail in found[1]
+
+
+def test_a_cluster_without_serving_certificates_is_warned_and_not_judged() -> None:
+    found = results(seen(serving=False, usage=[]))
+    assert "usage" not in found and "kubelet_certificates" not in found
+    told = access.access_warnings(seen(serving=False), {}, {}, NOW)
+    assert len(told) == 1 and "metrics-server is left out" in told[0]
+
+
+def test_what_is_not_asked_for() -> None:
+    assert results(seen(), wants_console=False, wants_usage=False).keys() == {"kubelet_certificates", "cluster_admin"}
+
+
+def test_a_check_run_may_have_no_console_yet() -> None:
+    missing = seen(console=ConsoleSeen(trouble="there is none in this cluster"))
+    assert results(missing, planning=True)["console"] == (UNKNOWN, "there is none in this cluster")
+
+
+def binding(kind: str, name: str, namespace: str = "", role: str = "cluster-admin") -> dict[str, Any]:
+    subject = {"kind": kind, "name": name, **({"namespace": namespace} if namespace else {})}
+    ref = {"kind": "ClusterRole", "name": role}
+    return {"kind": "ClusterRoleBinding", "metadata": {"name": "b"}, "roleRef": ref, "subjects": [subject]}
+
+
+@pytest.mark.parametrize(
+    ("one", "stranger"),
+    [
+        (binding("ServiceAccount", "robot", "default"), "ServiceAccount default/robot"),
+        (binding("User", "system:serviceaccount:default:robot"), "user system:serviceaccount:default:robot"),
+        (binding("Group", "system:serviceaccounts"), "group system:serviceaccounts"),
+        (binding("Group", "system:serviceaccounts:default"), "group system:serviceaccounts:default"),
+        (binding("Group", "system:authenticated"), "group system:authenticated"),
+        (binding("ServiceAccount", "robot", "kube-system"), ""),
+        (binding("Group", "system:serviceaccounts:kube-system"), ""),
+        (binding("Group", "system:masters"), ""),
+        (binding("Group", "kubeadm:cluster-admins"), ""),
+        (binding("User", "alice"), ""),
+        (binding("ServiceAccount", "robot", "default", role="view"), ""),
+        ({"kind": "ClusterRoleBinding", "metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole"}}, ""),
+    ],
+)
+def test_cluster_admin(one: dict[str, Any], stranger: str) -> None:
+    check = access.cluster_admin([one])
+    assert (check.result, stranger in check.detail) == (FAIL if stranger else PASS, True)
+
+
+def test_certificates_that_end_soon_and_requests_that_wait() -> None:
+    soon = {"kubelet_certificate": {"ok": True, "ends": "2026-12-01T00:00:00+00:00"}}
+    found = seen(
+        requests=[request("csr-x", body=pem(addresses=("10.9.9.9",))), request("csr-y")],
+        console=ConsoleSeen("https://a:1", datetime(2026, 12, 20, tzinfo=UTC)),
+    )
+    hosts = {"worker1": KubeletHost.of(["worker1"], ["10.1.0.21"])}
+    assert access.access_warnings(found, {"cp1": SOUND, "w1": soon}, hosts, NOW) == [
+        "the request csr-x of the kubelet of worker1 is pending: it asks for 10.9.9.9, which the inventory does not "
+        "give worker1",
+        "the request csr-y of the kubelet of worker1 is pending: the next run of site.yml approves it",
+        "the certificate of console ends on 2026-12-20: run site.yml, which renews it",
+        "the certificate of kubelet w1 ends on 2026-12-01: run site.yml, which renews it",
+    ]
