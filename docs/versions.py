@@ -46,6 +46,10 @@ def render(lock: dict[str, Any]) -> str:
         label = f"{name} (`{product}`)" if product else name
         upstream = _upstream(entry.get("upstream") or {}, entry)
         lines.append(f"| {label} | {entry['version']} | {MADE_FROM[entry['kind']]} | {upstream} |")
+    carried = {name: each for name, each in lock["artefacts"].items() if "licence" in each}
+    if carried:
+        named = ", ".join(f"{name} {each['version']} ({each['licence']})" for name, each in carried.items())
+        lines += ["", f"Pages of the console carry, with its licence beside it: {named}."]
     return "\n".join(lines) + "\n"
 
 

@@ -7,6 +7,11 @@ from typing import Any
 
 from ansible.module_utils.trainyard.training.names import GPU
 
+from .references import Defaults
+
+TENSORBOARD = {"repository": "tensorboard", "artefact": "image_tensorboard"}
+"""What shows the files of trainings, where nobody says that it should not."""
+
 
 def asked_gpus(role: Mapping[str, Any]) -> int:
     """GPUs that each pod of a role asks for; 0 where that is no number, which is refused elsewhere."""
@@ -44,3 +49,18 @@ def made(described: Any) -> list[dict[str, str]]:
 
     look(described)
     return list(found.values())
+
+
+def shows_files(described: Mapping[str, Any]) -> bool:
+    """Whether a run has the project's TensorBoard: every training that is not told otherwise, and no service."""
+    said = described.get("tensorboard")
+    return bool(said is True or (said is None and described.get("topology") != "service"))
+
+
+def tensorboard_of(described: Mapping[str, Any], site: Defaults) -> str:
+    """The image of a run's TensorBoard; empty for none. One of the site's own may be named by its reference."""
+    said = described.get("tensorboard")
+    if isinstance(said, str):
+        return said
+    wanted = shows_files(described) and (said or site.has(TENSORBOARD["artefact"]))
+    return str(site.reference(TENSORBOARD)) if wanted else ""

@@ -11,7 +11,7 @@ from typing import Any
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 DEFAULTS = Path(__file__).resolve().parents[1] / "roles" / "workloads" / "defaults" / "main.yml"
-NAMES = ("workloads_kubeconfig", "workloads_log_dir")
+NAMES = ("workloads_kubeconfig", "workloads_log_dir", "workloads_token_dir")
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,12 @@ class Places:
 
     :param kubeconfig: credentials of the cluster.
     :param log_dir: folder with the kept logs of all runs.
+    :param token_dir: folder for tokens, which its owner alone may read.
     """
 
     kubeconfig: str
     log_dir: str
+    token_dir: str
 
 
 def places(inventory: Sequence[str]) -> Places:

@@ -55,6 +55,10 @@ class Defaults:
             )
         return self._named(str(image.get("repository")), digest)
 
+    def has(self, artefact: str) -> bool:
+        """Whether the bundle has an image, or will have it."""
+        return not self.known or bool((self.artefacts.get(artefact) or {}).get("digest"))
+
     def packed(self, folder: str, run: str) -> str:
         """The reference of a folder of code that was packed.
 

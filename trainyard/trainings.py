@@ -16,7 +16,7 @@ from ansible.module_utils.trainyard.training.spec import VARIABLE, parse_trainin
 
 from .catalogue import Catalogue
 from .datasets import IMPORTER, completed, with_source
-from .images import image_of, made
+from .images import TENSORBOARD, image_of, made, shows_files, tensorboard_of
 from .mappings import merged, no_mappings
 from .references import Defaults
 
@@ -83,6 +83,7 @@ def complete(wanted: Mapping[str, Any], entry: Mapping[str, Any], site: Defaults
         "logs": {**logs, **(both.get("logs") or {})},
         **({"data": completed(both["data"], site)} if both.get("data") else {}),
         **({"code": _code(both["code"], name, site)} if both.get("code") else {}),
+        "tensorboard": tensorboard_of(both, site),
     }
 
 
@@ -111,7 +112,8 @@ def images(wanted: Mapping[str, Any], entry: Mapping[str, Any], *, require_gpu: 
         rest["data"] = IMPORTER
     elif isinstance(data, Mapping) and data.get("source") == "claim":
         rest["data"] = {}
-    return made([*({**role, "image": image_of(role, require_gpu)} for role in roles.values()), rest])
+    shown = {"tensorboard": TENSORBOARD} if shows_files(rest) else {}
+    return made([*({**role, "image": image_of(role, require_gpu)} for role in roles.values()), {**rest, **shown}])
 
 
 def code_folders(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from checkout import ROOT, read_yaml
 
 from plugins.filter.trainings import complete_trainings, training_images, training_runs
 from trainyard.catalogue import read_catalogue
+from trainyard.images import TENSORBOARD
 from trainyard.references import Defaults
 from trainyard.site.model import Setting, Site
 from trainyard.site.rules import check
@@ -48,7 +49,7 @@ def test_a_workload_is_one_file(folder: Path) -> None:
     jobs = run_object(training, "first")["spec"]["replicatedJobs"]
     assert [(job["name"], job["template"]["spec"]["completions"]) for job in jobs] == [("ps", 1), ("worker", 3)]
     assert {each["kind"] for each in surroundings(training)} >= {"Namespace", "NetworkPolicy"}
-    assert training_images(wanted, [str(folder)]) == []
+    assert training_images(wanted, [str(folder)]) == [TENSORBOARD]
     (run,) = training_runs(wanted, [str(folder)])
     assert run.pop("description_hash") == description["description_hash"] != ""
     assert run == {"name": "mine", "namespace": "trainings", "topology": "multi_worker"}
@@ -143,11 +144,11 @@ def test_artefacts_of_trainings_are_made_for_every_site() -> None:
         ({"workloads_trainings": [{"workload": "notebook"}]}, ["image_notebook"]),
         (
             {"workloads_trainings": [{"workload": "cnn_ps"}, {"workload": "notebook", "run": "nb"}]},
-            ["image_tensorflow", "image_workloads", "image_mnist", "image_notebook"],
+            ["image_tensorflow", "image_tensorboard", "image_workloads", "image_mnist", "image_notebook"],
         ),
         (
             {"workloads_trainings": [{"workload": "speech_gpu"}]},
-            ["image_tensorflow_gpu", "image_workloads", "image_speech"],
+            ["image_tensorflow_gpu", "image_tensorboard", "image_workloads", "image_speech"],
         ),
     ],
 )
@@ -165,7 +166,7 @@ def test_artefacts_of_the_catalogue_are_made_before_they_are_pushed() -> None:
     needed = {image["artefact"] for image in _images(gpus=0)}
     (play,) = read_yaml(ROOT / "playbooks/push.yml")
     (made,) = [task["vars"]["bundle_artefacts_wanted"] for task in play["tasks"] if "Make" in task["name"]]
-    assert needed == set(made)
+    assert needed | {"image_console"} == set(made)
 
 
 @pytest.mark.parametrize("name", [name for name, entry in read_catalogue([]).items() if entry.get("code")])

@@ -49,14 +49,14 @@ def test_the_image_with_cuda_is_made_where_gpus_compute(requires: bool, image: s
     for file in ("vars/main.yml", "defaults/main.yml"):
         role |= loader.load_from_file(str(ROOT / "roles/bundle" / file), trusted_as_template=True)
     found = Templar(loader=loader, variables=role).template(role["bundle_artefacts_of_site"])
-    assert sorted(found) == sorted([image, "image_mnist", "image_workloads"])
+    assert sorted(found) == sorted([image, "image_mnist", "image_tensorboard", "image_workloads"])
 
 
 @pytest.mark.parametrize(("groups", "with_cuda"), [(["workers", "gpu_nodes"], True), (["workers"], False)])
 def test_images_with_cuda_are_laid_into_nodes_with_gpus_alone(groups: list[str], with_cuda: bool) -> None:
     loader = DataLoader()
     made = {f"image_{name}": {"digest": "sha256:1", "layout": "/x"} for name in ("tensorflow", "tensorflow_gpu")}
-    made |= {f"image_{name}": {"digest": "sha256:1", "layout": "/x"} for name in ("workloads", "mnist")}
+    made |= {f"image_{name}": {"digest": "sha256:1", "layout": "/x"} for name in ("workloads", "mnist", "tensorboard")}
     role: dict[str, Any] = {"groups": {}, "group_names": groups, "supply": "vendors"}
     role["hostvars"] = {"localhost": {"bundle_artefacts": made}}
     for file in ("vars/main.yml", "defaults/main.yml"):

@@ -98,6 +98,8 @@ def test_every_role_accepts_its_arguments(inventory: Path, tmp_path: Path) -> No
         "control_plane",
         "worker",
         "network",
+        "metrics",
+        "dashboard",
         "workloads",
         "verify",
     } <= validated

@@ -24,6 +24,7 @@ ASK_THE_INDEX = ("tests/contract/test_requirements.py", "workloads/compat_column
 PROGRAMS = {
     "bare": [sys.executable, "tests/bench/bare.py"],
     "bench": [sys.executable, "tests/bench/compare.py", "--pairs", "2"],
+    "browser": [sys.executable, "-m", "pytest", "-m", "browser", "tests/browser"],
     "catalogue": [sys.executable, "tests/bench/catalogue.py"],
     "cuts": [sys.executable, "tests/bench/drills.py", "--only", "node_back,net_cut,net_back"],
     "drills": [sys.executable, "tests/bench/drills.py", "--only", DRILLS],
@@ -33,6 +34,7 @@ PROGRAMS = {
     "killed": [sys.executable, "-m", "pytest", "tests/unit/aws/test_killed.py"],
     "notebook": [sys.executable, "tests/bench/notebook.py"],
     "shared": [sys.executable, "tests/bench/shared.py"],
+    "why": [sys.executable, "tests/bench/why.py"],
     "wide": [sys.executable, "tests/bench/wide.py"],
     "requirements": [sys.executable, "-m", "pytest", "-m", "proof", *ASK_THE_INDEX],
 }

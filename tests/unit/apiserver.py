@@ -8,7 +8,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-CLUSTER_WIDE = ("Namespace", "Node", "PersistentVolume", "ValidatingWebhookConfiguration")
+CLUSTER_WIDE = (
+    "CertificateSigningRequest",
+    "ClusterRoleBinding",
+    "Namespace",
+    "Node",
+    "PersistentVolume",
+    "ValidatingWebhookConfiguration",
+)
 KINDS = {
     "/api/v1": (
         "ConfigMap",
@@ -20,14 +27,16 @@ KINDS = {
         "Pod",
         "Secret",
         "Service",
+        "ServiceAccount",
     ),
     "/apis/apps/v1": ("ControllerRevision", "DaemonSet", "Deployment"),
     "/apis/admissionregistration.k8s.io/v1": ("ValidatingWebhookConfiguration",),
     "/apis/batch/v1": ("Job",),
+    "/apis/certificates.k8s.io/v1": ("CertificateSigningRequest",),
     "/apis/jobset.x-k8s.io/v1alpha2": ("JobSet",),
     "/apis/discovery.k8s.io/v1": ("EndpointSlice",),
     "/apis/networking.k8s.io/v1": ("NetworkPolicy",),
-    "/apis/rbac.authorization.k8s.io/v1": ("RoleBinding",),
+    "/apis/rbac.authorization.k8s.io/v1": ("ClusterRoleBinding", "RoleBinding"),
 }
 
 

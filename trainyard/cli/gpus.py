@@ -8,10 +8,10 @@ from dataclasses import asdict
 
 import click
 from ansible.module_utils.trainyard.kube.kubeconfig import connect
+from ansible.module_utils.trainyard.training.gpu_nodes import Row, gpus
 from rich.console import Console
 from rich.table import Table
 
-from ..gpus import Row, gpus
 from ..inventory import places
 from .tables import console
 

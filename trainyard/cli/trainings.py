@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 import click
 from ansible.module_utils.trainyard.kube.kubeconfig import connect
 from ansible.module_utils.trainyard.training.logs import idle_gpus
+from ansible.module_utils.trainyard.training.runs import Row, runs
+from ansible.module_utils.trainyard.why.text import about
 from rich.console import Console
 from rich.table import Table
 
 from ..inventory import places
-from ..runs import Row, runs
 from .tables import console
 
 COLOURS = {"passed": "green", "no_bound": "green", "running": "cyan", "failed": "red", "waiting": "yellow"}
@@ -55,8 +56,19 @@ def show(found: list[Row], console: Console) -> None:
     for each in found:
         if each.why:
             console.print(f"{each.run}: {each.why}", markup=False)
+        if each.held_by:
+            console.print(f"{each.run}: {_holders(each)}", markup=False)
         if idle := idle_gpus(asdict(each)):
             console.print(f"{each.run}: computes on the CPU, {idle}", markup=False)
+
+
+def _holders(each: Row) -> str:
+    """`nvidia.com/gpu is held by cnn (about 7 min left), speech`."""
+    parts = []
+    for held in each.held_by:
+        left = "" if held.seconds_left is None else f" ({about(held.seconds_left)} left)"
+        parts.append(f"{held.run or held.namespace}{left}")
+    return f"{each.held_by[0].resource} is held by {', '.join(dict.fromkeys(parts))}"
 
 
 def _steps(each: Row) -> str:

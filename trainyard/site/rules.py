@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from .backends import BACKEND_RULES
+from .console import CONSOLE_RULES, CONSOLE_VARIABLES
 from .efs import EFS_RULES
 from .gpus import GPU_RULES
 from .hosts import HOST_RULES
@@ -27,6 +28,7 @@ RULES: tuple[Rule, ...] = (
     *EFS_RULES,
     *TRAINING_RULES,
     *GPU_RULES,
+    *CONSOLE_RULES,
 )
 
 EFS_VERB_RULES: tuple[Rule, ...] = (*VARIABLE_RULES, *STORAGE_RULES, *BACKEND_RULES, *EFS_RULES)
@@ -34,6 +36,7 @@ EFS_VERB_RULES: tuple[Rule, ...] = (*VARIABLE_RULES, *STORAGE_RULES, *BACKEND_RU
 
 DEFAULTS_READ = (
     *NETWORK_VARIABLES,
+    *CONSOLE_VARIABLES,
     "control_plane_endpoint",
     "efs_mount_mode",
     "efs_require_tls",

@@ -129,6 +129,7 @@ class _Training:
         """Write a checkpoint of the present step, unless that is done."""
         if self._saved != self._step:
             self._watchdog.beat("saving", self._step)
+            self._log.emit("saving", step=self._step)
             self._log.emit("checkpoint", step=self._step, path=self._state.save(self._step))
             self._saved = self._step
 
@@ -167,6 +168,7 @@ class _Training:
     def _accuracy(self) -> float:
         """Held-out accuracy of the present step."""
         if self._judged[0] != self._step:
+            self._log.emit("evaluating", step=self._step)
             score = self._state.score(self._step, lambda: self._watchdog.beat("evaluating", self._step))
             self._log.emit("evaluate", step=self._step, **score.figures, examples=score.examples)
             self._log.scalars("eval", self._step, **score.figures)

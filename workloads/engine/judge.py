@@ -62,6 +62,7 @@ class Judge:
         if self._evaluated is None or self._evaluated[0] != step:
             alive = functools.partial(self.begin, "evaluating", step)
             alive()
+            self._log.emit("evaluating", step=step)
             score = self._state.score(step, alive)
             self._evaluated = (step, score.accuracy)
             self._log.emit("evaluate", step=step, **score.figures, examples=score.examples)

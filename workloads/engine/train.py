@@ -134,6 +134,8 @@ class _Training:
         if self._saved[0] == self._step:
             return
         self._watchdog.beat("saving", self._step)
+        # Whoever waits for the next step's line learns why none comes.
+        self._log.emit("saving", step=self._step)
         path = self._state.save(self._step)
         self._saved = (self._step, path)
         self._log.emit("checkpoint", step=self._step, path=path)

@@ -94,6 +94,7 @@ def chief(tmp_path, monkeypatch):
 def test_a_chief_trains_saves_judges_and_ends(chief):
     assert chief.live(train_steps=12, checkpoint_every=4) == ExitCode.TRAINED
     assert chief.steps("checkpoint") == chief.steps("evaluate") == [4, 8, 12]
+    assert chief.steps("saving") == chief.steps("evaluating") == [4, 8, 12]
     assert chief.events("end")[-1]["step"] == chief.folder.evaluations.read().step == 12
     assert (chief.path / "export/saved_model.pb").exists()
     assert {chief.events(name)[-1]["gpu_allocated"] for name in ("device", "end")} == {2}

@@ -13,6 +13,7 @@ from ansible.module_utils.trainyard.training.spec import parse_training
 
 from plugins.filter.trainings import code_layouts
 from trainyard.catalogue import read_catalogue
+from trainyard.images import TENSORBOARD
 from trainyard.references import NO_DIGEST, Defaults
 from trainyard.trainings import (
     code_folders,
@@ -81,9 +82,12 @@ def test_an_image_that_is_not_made_is_named_once_the_bundle_is() -> None:
 
 
 def test_only_images_that_are_used_have_to_be_made() -> None:
-    assert [each["artefact"] for each in images({}, ENTRY)] == ["image_runtime", "image_set"]
-    assert [each["artefact"] for each in images({"data": {"claim": "mine"}}, ENTRY)] == ["image_runtime"]
-    assert images({"image": "r/mine:1", "data": None}, ENTRY) == []
+    shown = {"tensorboard": False}
+    assert [each["artefact"] for each in images({**shown}, ENTRY)] == ["image_runtime", "image_set"]
+    assert [each["artefact"] for each in images({**shown, "data": {"claim": "mine"}}, ENTRY)] == ["image_runtime"]
+    assert images({**shown, "image": "r/mine:1", "data": None}, ENTRY) == []
+    assert images({"image": "r/mine:1", "data": None}, ENTRY) == [TENSORBOARD]
+    assert images({"image": "r/mine:1", "data": None, "tensorboard": "r/board:1"}, ENTRY) == []
 
 
 def test_every_run_has_a_folder_of_its_own_on_a_node() -> None:

@@ -87,7 +87,10 @@ def test_an_archive_that_the_site_should_serve_and_does_not() -> None:
 
 def test_images_are_those_of_the_source() -> None:
     assert [each["artefact"] for each in images({"data": "import"}, OFFERED)] == [
-        "image_runtime", "image_tensorflow", "image_workloads",
+        "image_runtime", "image_tensorflow", "image_workloads", "image_tensorboard",
     ]  # fmt: skip
-    assert [each["artefact"] for each in images({"data": {"claim": "c"}}, OFFERED)] == ["image_runtime"]
-    assert [each["artefact"] for each in images({}, OFFERED)] == ["image_runtime", "image_set"]
+    assert [each["artefact"] for each in images({"data": {"claim": "c"}}, OFFERED)] == [
+        "image_runtime",
+        "image_tensorboard",
+    ]
+    assert [each["artefact"] for each in images({}, OFFERED)] == ["image_runtime", "image_set", "image_tensorboard"]

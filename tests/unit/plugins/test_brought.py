@@ -37,6 +37,6 @@ def test_what_the_roles_bring_today() -> None:
     assert {port for found in groups for port in found.get("cluster", {})} == {9099, 10248, 10249, 10250, 10256}
     assert {443: "nginx", 5000: "nginx"} in [found.get("mirror") for found in groups]
     namespaces = {name for found in look("namespaces") for name in found}
-    assert namespaces == {"kube-system", "jobset-system", "trainyard-system"}
+    assert namespaces == {"kube-system", "jobset-system", "trainyard-console", "trainyard-system"}
     assert look("kernel_features")[0] == ["overlay"]
     assert ["vxlan.calico"] in look("reset_interfaces")

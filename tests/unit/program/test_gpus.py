@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from ansible.module_utils.trainyard.kube.api import Api
+from ansible.module_utils.trainyard.training.gpu_nodes import Row, gpus, row
 from ansible.module_utils.trainyard.training.gpus import Holder, held
 from rich.console import Console
 
 from tests.unit.apiserver import ApiServer
 from trainyard.cli.gpus import show
 from trainyard.cli.tables import console
-from trainyard.gpus import Row, gpus, row
 
 LABELS = {
     "trainyard.dev/gpu": "ready",

@@ -33,7 +33,7 @@ def call(*arguments: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[
 def test_help_names_the_commands(tmp_path: Path) -> None:
     done = call("--help", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert all(f"\n  {name}  " in done.stdout for name in ("completion", "gpus", "logs", "trainings", "verify"))
+    assert all(f"\n  {name}  " in done.stdout for name in ("console", "logs", "token", "trainings", "why"))
 
 
 @pytest.mark.parametrize(

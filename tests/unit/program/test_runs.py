@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from ansible.module_utils.trainyard.kube.api import Api, KubeError
 from ansible.module_utils.trainyard.training.found import Found
+from ansible.module_utils.trainyard.training.runs import Row, newest, row, runs
 from rich.console import Console
 
 from tests.unit.apiserver import ApiServer
 from trainyard.cli.trainings import show
-from trainyard.runs import Row, newest, row, runs
 
 NOW = datetime(2026, 11, 22, 12, 5, 0, tzinfo=UTC)
 

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Take the pictures of README.md and docs/console.md anew, from a console of a real cluster: `make screenshots`.
+
+    .venv/bin/python tests/browser/screenshots.py --address https://localhost:30443 --token-file FILE --authority ca.crt
+
+Each is 1280 x 800 pixels, in UTC and English. The run that is shown is the first of those that go on, once it has done
+half of its steps; `--run` names another one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from playwright.sync_api import Error as BrowserError  # noqa: E402
+from playwright.sync_api import Page  # noqa: E402
+
+from tests.browser.chromium import chromium, missing  # noqa: E402
+
+CONSOLE = ROOT / "workloads" / "console"
+PICTURES = ROOT / "docs" / "pictures"
+DIGEST = PICTURES / "pages.sha256"
+WIDTH, HEIGHT = 1280, 800
+LARGEST = 150_000
+"""Bytes of a picture."""
+WAIT_SECONDS, HALF_SECONDS, SETTLE_MS = 60, 600, 800
+
+
+def digest() -> str:
+    """Hash of everything that the pages look by: templates, styles, scripts."""
+    found = hashlib.sha256()
+    for folder in ("templates", "static"):
+        for path in sorted((CONSOLE / folder).rglob("*")):
+            if path.is_file():
+                found.update(f"{path.relative_to(CONSOLE)}\0".encode() + path.read_bytes() + b"\0")
+    return found.hexdigest()
+
+
+def first(page: Page, part: str) -> str:
+    """Path of the first run in a part of the list of runs; empty where there is none."""
+    link = page.locator(f"[data-live={part}] .lead a").first
+    return (link.get_attribute("href") or "") if link.count() else ""
+
+
+def half_done(page: Page) -> None:
+    """Wait until half of the steps are done, so that there is a curve to be seen."""
+    end = time.monotonic() + HALF_SECONDS
+    bar = page.locator("[data-value=step]")
+    while bar.count() and time.monotonic() < end:
+        done, total = (float(bar.get_attribute(name) or 0) for name in ("value", "max"))
+        if done >= total / 2:
+            return
+        page.wait_for_timeout(500)
+        page.reload()
+
+
+def with_log(page: Page) -> None:
+    page.get_by_role("button", name="Show").click()
+    page.get_by_role("log").wait_for()
+    page.locator("#log").scroll_into_view_if_needed()
+
+
+def scenes(page: Page, run: str) -> dict[str, tuple[str, Callable[[Page], object] | None]]:
+    """Name of a picture -> the path that it shows, and what is done there first."""
+    page.goto("/")
+    watched, pending = run or first(page, "active") or first(page, "over"), first(page, "queue")
+    page.goto("/receipts")
+    receipt = page.locator(".lead a").first.get_attribute("href") if page.locator(".lead a").count() else None
+    found: dict[str, tuple[str, Callable[[Page], object] | None]] = {"runs": ("/", None), "nodes": ("/nodes", None)}
+    if watched:
+        found |= {"run": (watched, half_done), "log": (watched, with_log)}
+    if pending:
+        found["pending"] = (pending, None)
+    if receipt:
+        found |= {"receipts": ("/receipts", None), "receipt": (receipt, None)}
+    return found | {
+        "cluster": ("/cluster", None),
+        "objects": ("/cluster/core/v1/pods", None),
+        "about": ("/about", None),
+    }
+
+
+def take(page: Page, name: str, folder: Path) -> None:
+    """
+    :raises ValueError: the picture is too large.
+    """
+    page.wait_for_timeout(SETTLE_MS)
+    file = folder / f"{name}.png"
+    page.screenshot(path=file, animations="disabled", caret="hide")
+    size = file.stat().st_size
+    if size > LARGEST:
+        raise ValueError(f"{file} has {size} bytes, and may have {LARGEST}")
+    print(f"{name}: {size // 1000} KB", flush=True)
+
+
+def tensorboard(page: Page, folder: Path) -> None:
+    """The picture of TensorBoard, where the page that is open leads to one."""
+    link = page.get_by_role("link", name="TensorBoard")
+    if not link.count():
+        print("tensorboard: left out, this run has none", file=sys.stderr)
+        return
+    page.goto(link.get_attribute("href") or "")
+    page.locator("canvas, svg.line-chart, card-view").first.wait_for(timeout=1000 * WAIT_SECONDS)
+    page.wait_for_timeout(4 * SETTLE_MS)
+    take(page, "tensorboard", folder)
+
+
+def take_all(options: argparse.Namespace, home: Path) -> None:
+    token = options.token_file.read_text(encoding="utf-8").strip()
+    options.out.mkdir(parents=True, exist_ok=True)
+    with chromium(home, options.authority) as browser:
+        context = browser.new_context(
+            base_url=options.address,
+            viewport={"width": WIDTH, "height": HEIGHT},
+            locale="en-US",
+            timezone_id="UTC",
+            reduced_motion="reduce",
+        )
+        page = context.new_page()
+        page.set_default_timeout(1000 * WAIT_SECONDS)
+        page.goto("/login")
+        take(page, "login", options.out)
+        page.get_by_label("Token").fill(token)
+        page.get_by_role("button", name="Log in").click()
+        page.get_by_role("heading", name="Runs", level=1).wait_for()
+        for name, (path, prepare) in scenes(page, options.run).items():
+            page.goto(path)
+            if prepare:
+                prepare(page)
+            take(page, name, options.out)
+            if name == "run":
+                page.emulate_media(color_scheme="dark")
+                take(page, "run-dark", options.out)
+                page.emulate_media(color_scheme="light")
+                tensorboard(page, options.out)
+    if options.out.resolve() == PICTURES:
+        DIGEST.write_text(f"{digest()}\n", encoding="utf-8")
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--address", required=True, help="of the console, by a name that its certificate has")
+    parser.add_argument("--token-file", required=True, type=Path)
+    parser.add_argument("--authority", required=True, type=Path, help="certificate that the console's is signed by")
+    parser.add_argument("--run", default="", help="path of a run, such as /runs/trainings/mnist-ps")
+    parser.add_argument("--out", type=Path, default=PICTURES)
+    options = parser.parse_args(argv)
+    if missing():
+        print(f"screenshots: apt-get install {' '.join(missing())}", file=sys.stderr)
+        return 1
+    try:
+        with tempfile.TemporaryDirectory() as home:
+            take_all(options, Path(home))
+    except (BrowserError, OSError, ValueError) as error:
+        print(f"screenshots: {re.sub(r'[^ -~]', '', str(error))}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,29 @@
+"""`trainyard token`: a login for the console."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+from ansible.module_utils.trainyard.kube.kubeconfig import connect
+
+from ..inventory import places
+from ..logins import make
+
+
+@click.command("token")
+@click.argument("name")
+@click.option("--hours", type=float, default=None, help="How long it is valid; else as long as the site allows.")
+@click.pass_obj
+def command(inventory: tuple[str, ...], name: str, hours: float | None) -> None:
+    """Make a login token of NAME, one of the site's dashboard_users, and write it to a file.
+
+    The file is its owner's alone. playbooks/console_revoke.yml ends the login before its time.
+    """
+    where = places(inventory)
+    login = make(connect(where.kubeconfig), name, hours, Path(where.token_dir), datetime.now(UTC))
+    click.echo(f"file   {login.file}")
+    click.echo(f"level  {login.level}")
+    click.echo(f"ends   {login.ends.astimezone():%Y-%m-%d %H:%M:%S %Z}")
+    click.echo(f"login  {login.name}")

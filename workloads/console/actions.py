@@ -1,0 +1,139 @@
+"""Stop, continue, restart and delete a run: by the functions of the modules, with the token of who asks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from aiohttp import web
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.plan import Plan
+from ansible.module_utils.trainyard.kube.api import Api, KubeError
+from ansible.module_utils.trainyard.training import found
+from ansible.module_utils.trainyard.training.again import Again
+from ansible.module_utils.trainyard.training.stop import Stop
+
+from .api import CALL_SECONDS, Client, LoginEnded
+from .console import CONSOLE
+from .guard import SESSION
+from .pages import params_of
+from .rights import of_action
+from .sessions import Session
+
+LOG = logging.getLogger("console")
+ANSWER_SECONDS = 8.0
+"""How long a browser waits for an action; it goes on without it, and its end is seen on the page of the run."""
+AT_ONCE = 8
+END_SECONDS = 20.0
+"""That a console which is told to end gives to what is under way."""
+
+
+def api_of(client: Client, token: str, loop: asyncio.AbstractEventLoop) -> Api:
+    """The API server for functions that wait, called from another thread than the loop's."""
+
+    def transport(method: str, path: str, query: list[tuple[str, str]], body: Any, content: str) -> tuple[int, str]:
+        call = client.call(token, method, path, query=query, body=body, content_type=content, accept="*/*")
+        try:
+            return asyncio.run_coroutine_threadsafe(call, loop).result(2 * CALL_SECONDS)
+        except LoginEnded:
+            return 401, '{"message": "your login has ended"}'
+        except TimeoutError:
+            return 0, "it took too long"
+
+    return Api(transport)
+
+
+class Actions:
+    """Actions that are under way, one for each run."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(AT_ONCE, "action")
+        self._under_way: dict[tuple[str, str], asyncio.Future[str]] = {}
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """`{message}` as JSON; to a form without JavaScript, the page of the run, which says it."""
+        params = params_of(request)
+        form = request.content_type == "application/x-www-form-urlencoded" and "text/html" in request.headers.get(
+            "Accept", ""
+        )
+        if not form:
+            return web.json_response({"message": await self._do(request, params)})
+        try:
+            request[SESSION].flash = await self._do(request, params)
+        except TrainyardError as error:
+            if isinstance(error, KubeError) and error.status == 403:
+                raise
+            request[SESSION].flash = str(error)
+        gone = params["action"] == "delete"
+        raise web.HTTPSeeOther("/" if gone else f"/runs/{params['namespace']}/{params['run']}")
+
+    async def _do(self, request: web.Request, params: dict[str, str]) -> str:
+        """
+        :raises KubeError: status 403, the user may not; nothing was changed.
+        :raises TrainyardError: there is nothing to do, or it has failed.
+        """
+        console, session = request.app[CONSOLE], request[SESSION]
+        namespace, run, action = params["namespace"], params["run"], params["action"]
+        loop = asyncio.get_running_loop()
+        api = api_of(console.client, session.token, loop)
+        there = await loop.run_in_executor(self._threads, found.at, api, namespace, run)
+        wanted = of_action(action, namespace, run, str((there.live or {}).get("kind", "JobSet")))
+        if missing := set(wanted) - await console.rights.granted(session, wanted):
+            what = ", ".join(sorted(f"{right.verb} {right.resource}" for right in missing))
+            raise KubeError(f"You may not {action} runs in the namespace {namespace}: {what}.", status=403)
+        if action == "delete" and await _typed(request) != run:
+            raise TrainyardError(f"Nothing was deleted: type the name of the run, {run}, to confirm.")
+        if (namespace, run) in self._under_way:
+            raise TrainyardError(f"Something else is being done with the run {run}.", remedy="Wait until it has ended.")
+        LOG.info("%s of %s/%s by %s", action, namespace, run, session.user)
+        said: list[str] = []
+        work = loop.run_in_executor(self._threads, _carry_out, api, there, action, session.user, said.append)
+        self._under_way[namespace, run] = work
+        work.add_done_callback(lambda _: self._under_way.pop((namespace, run)))
+        done, _ = await asyncio.wait([work], timeout=ANSWER_SECONDS)
+        if done:
+            return work.result()
+        work.add_done_callback(partial(_tell_later, session, f"{action} of {run}"))
+        return f"{action}: {said[-1] if said else 'under way'}"
+
+    async def close(self, _: web.Application) -> None:
+        """Give what is under way some time; what it does stands step by step, and can be asked for again."""
+        if self._under_way:
+            await asyncio.wait(self._under_way.values(), timeout=END_SECONDS)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _tell_later(session: Session, what: str, work: asyncio.Future[str]) -> None:
+    """Say on the user's next page how an action ended that took long."""
+    if work.cancelled():
+        return
+    error = work.exception()
+    session.flash = f"{what} has failed: {error}" if error else f"{what}: {work.result()}"
+    if error:
+        LOG.warning("%s", session.flash)
+
+
+def _carry_out(api: Api, there: found.Found, action: str, user: str, say: Callable[[str], None]) -> str:
+    """Do it, in a thread of its own; what was done, in words."""
+    plan: Plan
+    if action in ("continue", "restart"):
+        plan = Again(api, there, say).plan(fresh=action == "restart")
+    else:
+        plan = Stop(api, there, "", say, by=user).plan(forget=action == "delete")
+    plan.execute()
+    return "; ".join(plan.done) or f"The run {there.name} has ended before."
+
+
+async def _typed(request: web.Request) -> str:
+    """What the user has typed to confirm, of a form or of JSON."""
+    if request.content_type != "application/json":
+        return str((await request.post()).get("name", ""))
+    try:
+        body = await request.json()
+    except ValueError:
+        return ""
+    return str(body.get("name", "")) if isinstance(body, dict) else ""

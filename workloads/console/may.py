@@ -1,0 +1,43 @@
+"""What the page About shows that no page can ask for: who is logged in, what that user may do, and versions."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ansible.module_utils.trainyard.kube.api import KubeError
+from ansible.module_utils.trainyard.kube.reads import listing
+
+from .console import Console
+from .lines import clean
+from .rights import ACTIONS, Right, of_action, of_watching
+from .sessions import Session
+
+SPACES = "trainyard.dev/trainings=true"
+"""Label of the namespaces that have runs."""
+ANY = "any"
+"""A run; rights to runs are those of all runs of a namespace."""
+
+
+async def known(console: Console, session: Session) -> dict[str, Any]:
+    """`user`, `versions`, and `may`: for each namespace with runs what the user may do there, in words.
+
+    :raises LoginEnded: the token is not accepted any more.
+    """
+    wanted = listing("v1", "namespaces", labels=SPACES)
+    try:
+        found = await console.client.get(session.token, wanted.path, wanted.query)
+        spaces = sorted(str(each["metadata"]["name"]) for each in found["items"])
+        texts = await asyncio.gather(*(_in(console, session, space) for space in spaces))
+    except KubeError:
+        spaces, texts = [], []
+    may = [{"namespace": space, "text": text} for space, text in zip(spaces, texts, strict=True)]
+    return {"user": clean(session.user), "versions": dict(console.config.versions), "may": may}
+
+
+async def _in(console: Console, session: Session, space: str) -> str:
+    boards = Right("get", "", "services/proxy", space)
+    parts = {"watch runs": of_watching(space), "see TensorBoards": (boards,)}
+    parts |= {f"{action} runs": of_action(action, space, ANY) for action in ACTIONS}
+    granted = await console.rights.granted(session, [right for rights in parts.values() for right in rights])
+    return ", ".join(what for what, rights in parts.items() if granted.issuperset(rights)) or "nothing"

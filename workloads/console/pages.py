@@ -1,0 +1,139 @@
+"""Pages and the same as JSON: read with the user's token, built by pure functions, rendered by templates."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from aiohttp import web
+from ansible.module_utils.trainyard.kube.api import KubeError
+from ansible.module_utils.trainyard.kube.reads import Unread
+
+from .console import CONSOLE, Console
+from .guard import SESSION
+from .lines import VIEW_DEPTH, clean, plain
+from .may import known
+from .reading import asker, drive
+from .rights import ACTIONS, of_action
+from .sessions import Session
+from .views.page import Page
+
+NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?")
+"""Of everything in a path: what a name in Kubernetes can be, and a little more for names of roles."""
+USAGE = "/apis/metrics.k8s.io/"
+VALUE = re.compile(r"[^\x00-\x1f\x7f]{0,200}")
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def params_of(request: web.Request) -> dict[str, str]:
+    """Parameters of path and query.
+
+    :raises web.HTTPNotFound: one in the path cannot be a name.
+    :raises web.HTTPBadRequest: one of the query is of no use anywhere.
+    """
+    if not all(NAME.fullmatch(value) for value in request.match_info.values()):
+        raise web.HTTPNotFound(text="There is no such page.")
+    if len(request.query) > 10 or not all(map(VALUE.fullmatch, request.query.values())):
+        raise web.HTTPBadRequest(text="These parameters cannot be.")
+    return {**request.query, **request.match_info}
+
+
+async def read(console: Console, session: Session, page: Page, params: Mapping[str, str]) -> dict[str, Any]:
+    """The view of a page.
+
+    :raises KubeError: status 403 where nothing of it may be read, 0 or 5xx where the API server does not answer.
+    """
+    unread: list[Unread] = []
+    asked: list[str] = []
+    ask = asker(console.client, session.token, unread)
+
+    async def counted(wanted: Any) -> Any:
+        asked.append(wanted.path)
+        return await ask(wanted)
+
+    answers = await drive(page.read(params), counted)
+    raise_what_is_refused(asked, unread, params.get("namespace", ""))
+    view = page.build(answers, params, console.now())
+    if page.name == "about":
+        view |= await known(console, session)
+    try:
+        json.dumps(view, allow_nan=False)
+    except ValueError:  # A run has said a number that is not finite, which no browser reads.
+        view = plain(view, VIEW_DEPTH)
+    return view
+
+
+def raise_what_is_refused(asked: Sequence[str], unread: Sequence[Unread], namespace: str) -> None:
+    """
+    :raises KubeError: the API server is away, so that a view would show less than there is, or all was refused.
+    """
+    # The log of a pod on a node that is away takes long, and usage is another server's: the API server is there.
+    others = [each for each in unread if not each.path.endswith("/log") and not each.path.startswith(USAGE)]
+    away = [each for each in others if KubeError("", status=each.status).transient]
+    if away:
+        raise KubeError(away[0].reason, status=0)
+    here = [path for path in asked if not namespace or f"/namespaces/{namespace}/" in path]
+    refused = {each.path: each for each in unread if each.status == 403}
+    if here and all(path in refused for path in here):
+        raise KubeError(refused[here[0]].reason, status=403)
+
+
+def html(page: Page) -> Handler:
+    """The handler of a page."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        console, session, params = request.app[CONSOLE], request[SESSION], params_of(request)
+        notice = ""
+        try:
+            view = await read(console, session, page, params)
+            console.kept.keep(session.key, request.path_qs, view, len(json.dumps(view)))
+        except KubeError as error:
+            kept = console.kept.find(session.key, request.path_qs)
+            if not error.no_answer or kept is None:
+                raise
+            view = dict(kept.view)
+            age = round(console.clock.time() - kept.at)
+            notice = f"The API server does not answer. This is what it said {age} s ago."
+        if session.flash:
+            notice, session.flash = f"{session.flash} {notice}".strip(), ""
+        actions = await actions_here(console, session, params)
+        return console.render(
+            page.name,
+            session=session,
+            notice=notice,
+            actions=actions,
+            view=view,
+            tensorboard=console.tensorboard_origin(request.headers.get("Host", "")),
+        )
+
+    return handle
+
+
+def api(page: Page) -> Handler:
+    """The handler of the same as JSON."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        view = await read(request.app[CONSOLE], request[SESSION], page, params_of(request))
+        return web.json_response(view)
+
+    return handle
+
+
+async def actions_here(console: Console, session: Session, params: Mapping[str, str]) -> list[str]:
+    """Which actions the user may do with the run that a page is about; what cannot be found out is not offered."""
+    if not {"namespace", "run"} <= params.keys():
+        return []
+    wanted = {action: of_action(action, params["namespace"], params["run"]) for action in ACTIONS}
+    try:
+        granted = await console.rights.granted(session, [right for rights in wanted.values() for right in rights])
+    except KubeError:
+        return []
+    return [action for action, rights in wanted.items() if granted.issuperset(rights)]
+
+
+async def who(request: web.Request) -> web.Response:
+    """Who is logged in, at /api/v1/session."""
+    session = request[SESSION]
+    return web.json_response({"user": clean(session.user), "site": request.app[CONSOLE].config.site})

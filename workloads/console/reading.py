@@ -1,0 +1,49 @@
+"""Readers, which ask for answers and know no transport, driven with a user's token."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from ansible.module_utils.trainyard.kube.api import KubeError
+from ansible.module_utils.trainyard.kube.reads import Get, Reader, Unread
+
+from .api import Client
+
+Ask = Callable[[Get], Awaitable[Any]]
+"""What there is at a path, or an `Unread`."""
+T = TypeVar("T")
+
+
+async def drive(reader: Reader[T], ask: Ask) -> T:
+    """What a reader returns; of several questions that it has at once, all are asked at once."""
+    answer: Any = None
+    while True:
+        try:
+            wanted = reader.send(answer)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        if isinstance(wanted, Get):
+            answer = await ask(wanted)
+        else:
+            answer = tuple(await asyncio.gather(*map(ask, wanted)))
+
+
+def asker(client: Client, token: str, unread: list[Unread] | None = None) -> Ask:
+    """Asks the API server with a token.
+
+    :param unread: gets what could not be read.
+    """
+
+    async def ask(wanted: Get) -> Any:
+        try:
+            return await client.get(token, wanted.path, wanted.query, accept=wanted.accept, text=wanted.text)
+        except KubeError as error:
+            missing = Unread(wanted.path, error.status, error.message.rstrip("."))
+            if unread is not None:
+                unread.append(missing)
+            return missing
+
+    return ask

@@ -1,0 +1,108 @@
+"""One collection of the API server as it is: listed once, and then watched from where the list ended."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible.module_utils.trainyard.kube.api import KubeError, Object
+
+from .api import Client
+from .lines import Splitter
+
+WATCH_SECONDS = 240
+"""The server ends each watch after this time, and it is made anew."""
+OBJECT_BYTES = 4 * 1024 * 1024
+"""The API server keeps none that is larger than 1.5 MiB."""
+_YIELD = 200
+
+
+class Watch:
+    """Objects of a collection.
+
+    :param path: of the collection.
+    :param query: its selectors.
+    :param kept: whether objects are kept; else a change is all that is known of them.
+    :param changed: called with the type of a change (`ADDED`, `MODIFIED`, `DELETED`, or `LISTED` once for a list as a
+        whole) and the object.
+    """
+
+    def __init__(
+        self, path: str, query: Mapping[str, str], changed: Callable[[str, Object], None], *, kept: bool = True
+    ) -> None:
+        self.path = path
+        self.query = dict(query)
+        self.synced = False
+        self._changed = changed
+        self._kept = kept
+        self._objects: dict[str, Object] = {}
+        self._kind: dict[str, str] = {}
+        self._version = ""
+
+    @property
+    def items(self) -> list[Object]:
+        return list(self._objects.values())
+
+    def as_list(self) -> Object:
+        """As the API server lists it."""
+        return {**self._kind, "items": self.items, "metadata": {"resourceVersion": self._version}}
+
+    async def follow(self, client: Client, token: str, heard: Callable[[], None]) -> None:
+        """Take in changes until the connection ends, which is no error; the next call goes on where this one ended.
+
+        :param heard: called whenever something comes.
+        :raises LoginEnded, KubeError: the server refuses or does not answer.
+        """
+        if not self._version:
+            only_the_version = {} if self._kept else {"limit": "1"}
+            self._take(await client.get(token, self.path, {**self.query, **only_the_version}))
+            heard()
+        query = {**self.query, "watch": "1", "resourceVersion": self._version, "allowWatchBookmarks": "true"}
+        query["timeoutSeconds"] = str(WATCH_SECONDS)
+        splitter, count = Splitter(OBJECT_BYTES), 0
+        try:
+            async with client.stream(token, self.path, query) as chunks:
+                heard()
+                async for chunk in chunks:
+                    heard()
+                    for line, cut in splitter.feed(chunk):
+                        self._event(line, cut)
+                        count += 1
+                        if count % _YIELD == 0:
+                            await asyncio.sleep(0)
+        except KubeError as error:
+            if error.status != 410:
+                raise
+            self._version = ""
+
+    def _take(self, listed: Any) -> None:
+        found = listed.get("items") or () if self._kept else ()
+        self._objects = {each["metadata"]["name"]: each for each in found}
+        self._kind = {key: str(listed.get(key, "")) for key in ("apiVersion", "kind")}
+        self._version = str((listed.get("metadata") or {}).get("resourceVersion") or "0")
+        self.synced = True
+        self._changed("LISTED", {})
+
+    def _event(self, line: bytes, cut: bool) -> None:
+        """
+        :raises KubeError: status 410, the list has to be made anew.
+        """
+        if not line:
+            return
+        if cut:
+            raise KubeError("An object is too large to be watched.", status=410)
+        event = json.loads(line)
+        kind, obj = event["type"], event["object"]
+        if kind == "ERROR":
+            raise KubeError(str(obj.get("message")), status=410 if obj.get("code") == 410 else 500)
+        self._version = obj["metadata"]["resourceVersion"]
+        if kind == "BOOKMARK":
+            return
+        name = obj["metadata"]["name"]
+        if kind == "DELETED":
+            self._objects.pop(name, None)
+        elif self._kept:
+            self._objects[name] = obj
+        self._changed(kind, obj)
