@@ -9,10 +9,10 @@ VENV := .venv
 IN_VENV := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 ANSIBLE := $(IN_VENV) ansible-playbook
 
-.PHONY: help env lab lab-down verify check test proof machines test-programs lock clean
+.PHONY: help env lab lab-down verify check test proof screenshots machines browser test-programs lock clean
 
 help: ## List the verbs
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # One environment for running and testing, so that both use the same versions; pip checks every hash.
 $(VENV)/.installed: requirements.txt
@@ -40,7 +40,7 @@ verify: env ## Verify the site; JSON on stdout, the program itself ends 0 pass, 
 	@$(VENV)/bin/trainyard -i $(INVENTORY) verify
 
 check: $(VENV)/.test-installed ## Lint and unit tests, under two minutes
-	$(IN_VENV) pytest -m "not slow and not lab"
+	$(IN_VENV) pytest -m "not slow and not lab and not browser"
 
 # A real registry for the tests of pushing; out of its package, because installed it would become a service of this machine.
 $(VENV)/bin/docker-registry: | test-programs
@@ -48,14 +48,23 @@ $(VENV)/bin/docker-registry: | test-programs
 	$$get download docker-registry || { $$get update; $$get download docker-registry; }; \
 	dpkg-deb --extract *.deb .; install usr/bin/docker-registry "$(CURDIR)/$@"
 
+# Debian's browser, for tests of the console's pages and for their pictures.
+browser:
+	missing=; for each in chromium:chromium certutil:libnss3-tools npm:npm; do \
+	command -v "$${each%:*}" > /dev/null || missing+=" $${each#*:}"; done; [[ -z $$missing ]] || { apt-get -qq update; \
+	apt-get -qq install --yes --no-install-recommends fonts-liberation $$missing > /dev/null; }
+
 test-programs: $(VENV)/.test-installed
 	$(IN_VENV) ansible localhost -m ansible.builtin.include_role -a "name=bundle tasks_from=install"
 
 test: $(VENV)/.test-installed test-programs $(VENV)/bin/docker-registry ## The whole test suite
-	$(IN_VENV) pytest -m "not proof"
+	$(IN_VENV) pytest -m "not proof and not browser"
 
-proof: $(VENV)/.test-installed test-programs ## What is too long for `make test`; PART=NAME for one part
+proof: $(VENV)/.test-installed test-programs browser ## What is too long for `make test`; PART=NAME for one part
 	$(IN_VENV) pytest -m proof $(if $(PART),-k "[$(PART)]") tests/lab/test_proof.py
+
+screenshots: $(VENV)/.test-installed browser ## Take the console's pictures anew; ADDRESS=, TOKEN_FILE=, AUTHORITY=
+	$(IN_VENV) python tests/browser/screenshots.py --address "$(ADDRESS)" --token-file "$(TOKEN_FILE)" --authority "$(AUTHORITY)"
 
 machines: ## An emulated machine joins the lab as a worker; the part of `make proof`
 	$(MAKE) proof PART=machines

@@ -53,11 +53,39 @@ options:
     default: []
   afterwards:
     description:
-      - Objects given inline, applied after O(manifest). A node pulls one image after the other, so pods with a large
-        image that nothing waits for stand here.
+      - Objects given inline, applied after O(manifest) and O(secrets). A node pulls one image after the other, so pods
+        with a large image that nothing waits for stand here.
     type: list
     elements: dict
     default: []
+  secrets:
+    description:
+      - Secrets whose values are files where the module runs, applied after O(manifest). It reads them itself, so that
+        what is secret stands neither in a task's arguments, which modules write to the system's log, nor in a diff.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: Name of the Secret.
+        type: str
+        required: true
+      namespace:
+        description: Namespace of the Secret.
+        type: str
+        required: true
+      type:
+        description: Type of the Secret.
+        type: str
+        default: Opaque
+      files:
+        description: Key of the Secret to the path of a file.
+        type: dict
+        required: true
+      labels:
+        description: Labels of the Secret.
+        type: dict
+        default: {}
   wait_for:
     description: Conditions that must hold in the end. Not waited for in check mode.
     type: list
@@ -136,6 +164,7 @@ from ansible.module_utils.trainyard.kube.api import KubeError, Object, documents
 from ansible.module_utils.trainyard.kube.apply import Wait, plan_objects, unreachable_plan, wait_for
 from ansible.module_utils.trainyard.kube.kubeconfig import connect
 from ansible.module_utils.trainyard.kube.patch import patched
+from ansible.module_utils.trainyard.kube.secret import secret_of_files
 
 WAIT_SPEC = {
     "kind": {"type": "str", "required": True},
@@ -150,12 +179,21 @@ PATCH_SPEC = {
     "patch": {"type": "dict", "required": True},
     "source": {"type": "str", "default": "manifest"},
 }
+SECRET_SPEC = {
+    "name": {"type": "str", "required": True},
+    "namespace": {"type": "str", "required": True},
+    "type": {"type": "str", "default": "Opaque"},
+    # Paths, and nothing of what they hold.
+    "files": {"type": "dict", "required": True},
+    "labels": {"type": "dict", "default": {}},
+}
 ARGUMENT_SPEC = {
     "kubeconfig": {"type": "path", "required": True},
     "manifest": {"type": "list", "elements": "path", "default": []},
     "patches": {"type": "list", "elements": "dict", "default": [], "options": PATCH_SPEC},
     "definitions": {"type": "list", "elements": "dict", "default": []},
     "afterwards": {"type": "list", "elements": "dict", "default": []},
+    "secrets": {"type": "list", "elements": "dict", "default": [], "options": SECRET_SPEC, "no_log": False},
     "wait_for": {"type": "list", "elements": "dict", "default": [], "options": WAIT_SPEC},
     "timeout": {"type": "int", "default": 180},
 }
@@ -194,6 +232,7 @@ def main() -> None:
     def make_plan() -> Plan:
         try:
             read = patched(read_objects(params["manifest"]), params["patches"])
+            read += [secret_of_files(**each) for each in params["secrets"]]
         except TrainyardError as error:
             if not module.check_mode:
                 raise

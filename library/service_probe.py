@@ -10,6 +10,7 @@ short_description: Ask the cluster's DNS, a Service and the server of shared fil
 description:
   - Sends one DNS question for the Service C(kubernetes.default) to the cluster's DNS address by UDP, compares the
     answer with the Service's address, then connects to that address over TLS and reads one HTTP status.
+  - Where O(kubelet_name) is given, shakes hands with this host's kubelet, whose certificate must be one of the cluster.
   - Where O(mount_path) is given, looks whether something is mounted there, and asks its server, which is never
     waited for.
   - Changes nothing and does not fail when nothing answers; M(verify_site) judges the findings.
@@ -54,6 +55,18 @@ options:
     description: Limit in seconds for the answer of their server.
     type: int
     default: 10
+  kubelet_name:
+    description: Name of this node, for which its kubelet's certificate has to be; empty does not look at it.
+    type: str
+    default: ""
+  kubelet_address:
+    description: Address at which the kubelet listens.
+    type: str
+    default: 127.0.0.1
+  kubelet_port:
+    description: TCP port of the kubelet.
+    type: int
+    default: 10250
 attributes:
   check_mode:
     support: full
@@ -84,6 +97,10 @@ shared_files:
   description: What was found at O(mount_path) (C(ok), C(path), C(error)).
   returned: when it is given
   type: dict
+kubelet_certificate:
+  description: The kubelet's certificate (C(ok), C(name), C(ends) in ISO 8601, C(error)).
+  returned: when O(kubelet_name) is given
+  type: dict
 """
 
 import ipaddress
@@ -95,6 +112,7 @@ from ansible.module_utils.trainyard.host.mount_look import entry_at, probe
 from ansible.module_utils.trainyard.host.mounts import Mount
 from ansible.module_utils.trainyard.net import dns as dns_probe
 from ansible.module_utils.trainyard.net import https as verify_service
+from ansible.module_utils.trainyard.net.certificate import certificate_end
 
 
 def service_address(network: str) -> str:
@@ -159,6 +177,22 @@ def probe_mount(path: str, timeout: int) -> dict[str, Any]:
     return {**found, "ok": True}
 
 
+def probe_kubelet(params: dict[str, Any]) -> dict[str, Any]:
+    """Look at the kubelet's certificate; `ok` if the cluster vouches for it."""
+    found: dict[str, Any] = {"ok": False, "name": params["kubelet_name"], "ends": None, "error": ""}
+    try:
+        ends = certificate_end(
+            params["kubelet_address"],
+            params["kubelet_port"],
+            name=params["kubelet_name"],
+            ca_path=params["ca_path"],
+            timeout=params["timeout"],
+        )
+    except verify_service.ServiceError as error:
+        return {**found, "error": str(error)}
+    return {**found, "ok": True, "ends": ends.isoformat(timespec="seconds")}
+
+
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
@@ -172,6 +206,9 @@ def main() -> None:
             "timeout": {"type": "float", "default": 5.0},
             "mount_path": {"type": "str", "default": ""},
             "mount_timeout": {"type": "int", "default": 10},
+            "kubelet_name": {"type": "str", "default": ""},
+            "kubelet_address": {"type": "str", "default": "127.0.0.1"},
+            "kubelet_port": {"type": "int", "default": 10250},
         },
         supports_check_mode=True,
     )
@@ -184,6 +221,8 @@ def main() -> None:
     found = {"dns": probe_dns(params, name, address), "service": probe_service(params, name, address)}
     if params["mount_path"]:
         found["shared_files"] = probe_mount(params["mount_path"], params["mount_timeout"])
+    if params["kubelet_name"]:
+        found["kubelet_certificate"] = probe_kubelet(params)
     module.exit_json(changed=False, **found)
 
 

@@ -86,6 +86,7 @@ options:
           authority: {description: 'Certificate authority of its server, PEM.', type: str}
       code: {description: Reference of an image with code that comes first in Python's path., type: str}
       token: {description: Variable in which a service gets the token that it asks for., type: str}
+      tensorboard: {description: Image of the TensorBoard that shows the claim of its files., type: str}
       logs:
         description: Where the run's files lie.
         type: dict
@@ -245,6 +246,7 @@ from ansible.module_utils.trainyard.training.objects import surroundings
 from ansible.module_utils.trainyard.training.run import Run, Settings
 from ansible.module_utils.trainyard.training.service import Service
 from ansible.module_utils.trainyard.training.spec import parse_training
+from ansible.module_utils.trainyard.why.explain import explained
 
 LOGIN = ("pull_registry", "pull_username", "pull_password")
 
@@ -283,6 +285,7 @@ def main() -> None:
             control=params["isolation_control"],
             token_dir=params["token_dir"],
             planning=module.check_mode,
+            explain=explained,
         )
     except TrainyardError as error:
         fail(module, error)

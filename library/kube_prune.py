@@ -1,0 +1,117 @@
+#!/usr/bin/python
+"""Delete labelled objects that are not wanted any more."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: kube_prune
+short_description: Delete labelled Kubernetes objects that nothing describes any more
+description:
+  - M(kube_apply) never deletes. For lists from which entries are taken, such as users, their objects bear a label, and
+    this deletes those that bear it and are not among O(keep).
+  - Runs where the kubeconfig is, usually on the controller.
+options:
+  kubeconfig:
+    description: Path of the kubeconfig.
+    type: path
+    required: true
+  kinds:
+    description: What is looked for.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      api_version:
+        description: API version of the kind.
+        type: str
+        required: true
+      kind:
+        description: The kind.
+        type: str
+        required: true
+      selector:
+        description: Label selector of everything that may be deleted. An empty one is refused.
+        type: str
+        required: true
+      namespace:
+        description: Namespace to look in; without it all of them.
+        type: str
+  keep:
+    description: Objects that stay, by kind, namespace and name.
+    type: list
+    elements: dict
+    default: []
+notes:
+  - In check mode an API server that cannot be reached is no error; the result says that nothing could be planned.
+attributes:
+  check_mode:
+    support: full
+    description: Looks, and deletes nothing.
+  diff_mode:
+    support: full
+    description: Shows the names before and after.
+requirements: [kubernetes]
+author:
+  - trainyard
+"""
+
+EXAMPLES = r"""
+- name: Remove what belongs to users who left
+  kube_prune:
+    kubeconfig: /var/lib/trainyard/kubeconfig
+    kinds:
+      - {api_version: v1, kind: ServiceAccount, namespace: trainyard-console, selector: trainyard.dev/console-user}
+    keep: "{{ lookup('ansible.builtin.template', 'users.yaml.j2') | from_yaml_all | list }}"
+"""
+
+RETURN = r"""
+steps:
+  description: What was (in check mode would be) deleted, one sentence each.
+  type: list
+  elements: str
+  returned: always
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.trainyard.core.plan import Plan, Step
+from ansible.module_utils.trainyard.core.runner import run_plan
+from ansible.module_utils.trainyard.kube.api import KubeError
+from ansible.module_utils.trainyard.kube.kubeconfig import connect
+from ansible.module_utils.trainyard.kube.prune import plan_prune
+
+KIND_SPEC = {
+    "api_version": {"type": "str", "required": True},
+    "kind": {"type": "str", "required": True},
+    "selector": {"type": "str", "required": True},
+    "namespace": {"type": "str"},
+}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "kubeconfig": {"type": "path", "required": True},
+            "kinds": {"type": "list", "elements": "dict", "required": True, "options": KIND_SPEC},
+            "keep": {"type": "list", "elements": "dict", "default": []},
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    if not all(each["selector"].strip() for each in params["kinds"]):
+        module.fail_json(msg="A selector is empty: everything of its kind would be deleted.")
+
+    def make_plan() -> Plan:
+        try:
+            return plan_prune(connect(params["kubeconfig"]), params["kinds"], params["keep"])
+        except KubeError as error:
+            if not (module.check_mode and error.no_answer):
+                raise
+            module.warn(f"Not planned: {error}")
+            return Plan([Step(f"Not planned: {error.message}", lambda: None)])
+
+    run_plan(module, make_plan)
+
+
+if __name__ == "__main__":
+    main()

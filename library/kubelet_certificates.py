@@ -1,0 +1,115 @@
+#!/usr/bin/python
+"""Approve kubelets' requests for serving certificates that the inventory vouches for."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: kubelet_certificates
+short_description: Approve the serving certificates of the inventory's kubelets
+description:
+  - A kubelet with C(serverTLSBootstrap) asks the cluster for the certificate with which it serves logs, exec and
+    metrics, and serves nothing until somebody approves that. Nobody in Kubernetes does, because the names in the
+    request are for somebody to judge who knows the hosts.
+  - Approves a request only if its signer, user, groups and usages are those of a kubelet, and its subject, every DNS
+    name and every address those of that very host in the inventory. Everything else stays pending, and is returned.
+  - Waits until each node of O(nodes) has asked or serves already, and in the end until all of them serve.
+  - Runs on the controller.
+options:
+  kubeconfig:
+    description: Path of the kubeconfig.
+    type: path
+    required: true
+  hosts:
+    description:
+      - Node name to C(names) (DNS names) and C(addresses), all that a certificate of this host may have.
+      - These must come from the inventory, and never from what the host itself reports.
+    type: dict
+    required: true
+  nodes:
+    description: Nodes that have to serve in the end, such as those of this run. Not waited for in check mode.
+    type: list
+    elements: str
+    default: []
+  timeout:
+    description: Limit in seconds for each of the two waits.
+    type: int
+    default: 90
+attributes:
+  check_mode:
+    support: full
+    description: Looks and judges as always, once, and approves nothing. Without a cluster nothing can be planned.
+  diff_mode:
+    support: full
+    description: Shows the requests before and after.
+requirements: [kubernetes, cryptography]
+author:
+  - trainyard
+"""
+
+EXAMPLES = r"""
+- name: Approve what the kubelets of this run have asked for
+  kubelet_certificates:
+    kubeconfig: /var/lib/trainyard/kubeconfig
+    hosts:
+      worker1: {names: [worker1], addresses: [10.1.0.21]}
+    nodes: [worker1]
+"""
+
+RETURN = r"""
+steps:
+  description: What was (in check mode would be) approved, one sentence each.
+  type: list
+  elements: str
+  returned: always
+left:
+  description: Name of a request that stays pending to the node and the reason.
+  type: dict
+  returned: always
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.trainyard.core.plan import Plan, Step
+from ansible.module_utils.trainyard.core.runner import run_plan
+from ansible.module_utils.trainyard.kube.api import KubeError
+from ansible.module_utils.trainyard.kube.kubeconfig import connect
+from ansible.module_utils.trainyard.kube.kubelet_certificates import Seen, plan_approvals, wait_until_served
+from ansible.module_utils.trainyard.kube.kubelet_requests import KubeletHost
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "kubeconfig": {"type": "path", "required": True},
+            "hosts": {"type": "dict", "required": True},
+            "nodes": {"type": "list", "elements": "str", "default": []},
+            "timeout": {"type": "int", "default": 90},
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    hosts = {node: KubeletHost.of(known["names"], known["addresses"]) for node, known in params["hosts"].items()}
+    nodes = [] if module.check_mode else params["nodes"]
+    found = {"seen": Seen()}
+
+    def make_plan() -> Plan:
+        try:
+            plan, found["seen"] = plan_approvals(connect(params["kubeconfig"]), hosts, nodes, timeout=params["timeout"])
+        except KubeError as error:
+            if not (module.check_mode and error.no_answer):
+                raise
+            return Plan([Step(f"Not planned: {error.message}", lambda: None)])
+        return plan
+
+    def make_result() -> dict[str, Any]:
+        if nodes:
+            wait_until_served(connect(params["kubeconfig"]), hosts, nodes, timeout=params["timeout"])
+        return {"left": dict(found["seen"].left)}
+
+    run_plan(module, make_plan, make_result)
+
+
+if __name__ == "__main__":
+    main()
