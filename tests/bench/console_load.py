@@ -75,22 +75,34 @@ def resident(pid: int) -> float:
     return int(found[1]) / 1024
 
 
-async def view(url: str, token: str, trusted: ssl.SSLContext, ages: list[float], begin: float) -> None:
-    """Log in, load the page, and watch: what a browser does."""
+async def view(url: str, token: str, trusted: ssl.SSLContext, ages: list[float], begin: float, run: str = RUN) -> None:
+    """Log in, load the page, and watch: what a browser does.
+
+    :param ages: gets how old each step is when it comes, seconds; none from before `begin`, seconds since the epoch.
+    """
     connector = aiohttp.TCPConnector(ssl=trusted)
     jar = aiohttp.DummyCookieJar()
     async with aiohttp.ClientSession(connector=connector, cookie_jar=jar, timeout=aiohttp.ClientTimeout(None)) as http:
         form, own = {"token": token}, {"Origin": url}
         async with http.post(f"{url}/login", data=form, headers=own, allow_redirects=False) as got:
             http.headers["Cookie"] = f"__Host-console={got.cookies['__Host-console'].value}"
-        async with http.get(f"{url}/runs/trainings/mnist") as got:
+        async with http.get(f"{url}{run.removeprefix('/api/v1')}") as got:
             got.raise_for_status()
-        async with http.get(f"{url}{RUN}/events") as got:
+        async with http.get(f"{url}{run}/events") as got:
             events = Events(got)
             while True:
                 _, _, said = await events.next("line")
                 if time.time() > begin:
                     ages.append(time.time() - said["time"])
+
+
+async def watch_all(url: str, token: str, authority: Path, run: str, number: int) -> None:
+    """Let so many watch a run of a real console until somebody ends it."""
+    trusted = ssl.create_default_context(cafile=authority)
+    async with asyncio.TaskGroup() as group:
+        for _ in range(number):
+            group.create_task(view(url, token, trusted, [], 0.0, f"/api/v1{run}"))
+            await asyncio.sleep(0.2)
 
 
 async def train(api: FakeApi) -> None:

@@ -83,6 +83,14 @@ class Stand:
         """Seconds and output of the program `trainyard`."""
         return self._call([sys.executable, "-m", "trainyard", "-i", str(self.inventory), *arguments], arguments[0], 120)
 
+    def answer(self, *arguments: str) -> tuple[int, str]:
+        """Exit status and standard output of the program `trainyard`, whatever it ends with."""
+        command = [sys.executable, "-m", "trainyard", "-i", str(self.inventory), *arguments]
+        done = subprocess.run(
+            command, cwd=inputs.ROOT, capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL
+        )
+        return done.returncode, done.stdout
+
     def record(self, run: str) -> dict[str, Any]:
         """The result of a run as the cluster remembers it."""
         return record.read(record.find(self.api, NAMESPACE, run))

@@ -26,6 +26,7 @@ PROGRAMS = {
     "bench": [sys.executable, "tests/bench/compare.py", "--pairs", "2"],
     "browser": [sys.executable, "-m", "pytest", "-m", "browser", "tests/browser"],
     "catalogue": [sys.executable, "tests/bench/catalogue.py"],
+    "console": [sys.executable, "tests/bench/console.py"],
     "cuts": [sys.executable, "tests/bench/drills.py", "--only", "node_back,net_cut,net_back"],
     "drills": [sys.executable, "tests/bench/drills.py", "--only", DRILLS],
     "evaluator": [sys.executable, "tests/bench/evaluator.py"],

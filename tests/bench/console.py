@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Use the console of a lab in a real browser, and measure it. Writes tables to docs/benchmarks.md.
+
+.venv/bin/python tests/bench/console.py [--only live,watched,cases] [--inventory inventories/lab --lab trainyard]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import page
+from ansible.module_utils.trainyard.kube.api import KubeError
+from console_cases import CASES
+from console_measures import AIMS, PARTS, RATIO
+from console_stand import Visit, visiting
+from playwright.sync_api import Error as BrowserError
+from stand import add_options, standing
+from timed import BenchError
+
+HEAD = ["what", "median (range)", "times", "aim"]
+
+
+def measure(visit: Visit, names: Sequence[str]) -> bool:
+    """Do the parts and write their rows; whether all were done and reach what they should."""
+    good = True
+    for name in names:
+        try:
+            if name != "cases":
+                for words, values in PARTS[name](visit).items():
+                    page.write("console_lab", HEAD, [AIMS[words].row(words, values)])
+                    # A ratio of five pairs is met, too, where 1 lies within what was seen.
+                    good &= AIMS[words].met(values) or (words == RATIO and min(values) <= 1 <= max(values))
+        except (BenchError, KubeError, BrowserError, AssertionError) as error:
+            print(f"console: {name} failed: {error}", file=sys.stderr, flush=True)
+            good = False
+    return good and (use(visit) if "cases" in names else True)
+
+
+def use(visit: Visit) -> bool:
+    """Do the cases, each of which leaves a row if it went well."""
+    good = True
+    for name, case in CASES.items():
+        try:
+            page.write("console_cases", ["what people do", "what came of it"], [[name, case(visit)]])
+        except (BenchError, KubeError, BrowserError, AssertionError) as error:
+            print(f"console: {name} failed: {error}", file=sys.stderr, flush=True)
+            good = False
+    return good
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    add_options(parser)
+    known = [*PARTS, "cases"]
+    parser.add_argument("--only", default=",".join(known), help="parts, with commas (default: all)")
+    options = parser.parse_args(argv)
+    names = options.only.split(",")
+    if strange := set(names) - set(known):
+        parser.error(f"no such part: {', '.join(strange)}; there are {', '.join(known)}")
+    try:
+        with standing(options) as stand, tempfile.TemporaryDirectory() as home, visiting(stand, Path(home)) as visit:
+            return 0 if measure(visit, names) else 1
+    except BenchError as error:
+        print(f"console: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,199 @@
+"""Measures of a lab's console: from a line to the drawn point, what watching costs, memory, the first page."""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+import json
+import re
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from ansible.module_utils.trainyard.kube.api import KubeError
+from catalogue import Aim
+from console_load import watch_all
+from console_stand import OPERATOR, Visit, path_of, points, said
+from memory import Sampler
+from mishaps import until
+from stand import Stand
+from timed import BenchError
+
+SITE_RUN, WATCHED = "mnist-ps", "console-watched"
+FEW, MANY, PAIRS, LOADS = 10, 20, 5, 5
+STEPS = 2000
+POINT = "a step's line in the chief's log to the drawn point, during site.yml: p95"
+RATIO = "steps per second, 10 watch / nobody"
+BYTES, LOAD = "first page (Runs), bytes over the wire", "first page (Runs), in the lab's Chromium"
+CONSOLE, BOARD, WHOLE = "memory: console, 20 viewers", "memory: TensorBoard", "memory: the whole lab, working set"
+AIMS = {
+    POINT: Aim(1.0, digits=2),
+    RATIO: Aim(0.98, at_least=True, unit="", digits=3),
+    BYTES: Aim(150.0, unit=" KB", digits=0),
+    LOAD: Aim(1.0, digits=2),
+    CONSOLE: Aim(120.0, unit=" MB", digits=0),
+    BOARD: Aim(150.0, unit=" MB", digits=0),
+    WHOLE: Aim(6.0, unit=" GB", digits=2),
+}
+UNITS = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "": 1.0}
+TRANSFER = """() => {
+  const all = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
+  const [first] = performance.getEntriesByType("navigation");
+  return [all.reduce((sum, each) => sum + each.transferSize, 0), first.loadEventEnd - first.startTime];
+}"""
+
+
+def delays(steps: Sequence[tuple[int, float]], drawn: Sequence[tuple[int, float]], since: float) -> list[float]:
+    """Seconds from each line to the frame in which its point, or a later one, was the last of the curve.
+
+    :param steps: (step, time of the line), as the chief says them.
+    :param drawn: (last step of the curve, time of the frame), in the order of frames.
+    :param since: lines before this are left out: the page was opened with them.
+    """
+    reached: list[tuple[int, float]] = []
+    for step, moment in drawn:
+        if not reached or step > reached[-1][0]:
+            reached.append((step, moment))
+    found = []
+    for step, moment in (each for each in steps if each[1] >= since):
+        index = bisect.bisect_left(reached, (step, 0.0))
+        if index == len(reached):
+            raise BenchError(f"Step {step} was never drawn.")
+        found.append(reached[index][1] - moment)
+    return found
+
+
+def live(visit: Visit) -> dict[str, list[float]]:
+    """The run of site.yml, which trains anew, watched from its first moment."""
+    window = visit.window()
+    before = _attempt(window)
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(visit.stand.play, "site.yml", "-e", "workloads_state=restarted")
+        until("the new run", lambda: run.done() or _attempt(window) not in ("", before), 300.0)
+        window.goto(path_of(SITE_RUN))
+        since = time.time()
+        # While nobody drives the browser its page works all the same.
+        run.result()
+        window.wait_for_timeout(2000)
+    steps = [(int(each["step"]), float(each["time"])) for each in said(visit, SITE_RUN) if each["event"] == "step"]
+    told = window.evaluate("() => window.drawn")
+    drawn = [(int(step), float(moment)) for tag, step, moment in told if tag == "loss"]
+    found = delays(steps, drawn, since)
+    if len(found) < 20:
+        raise BenchError(f"Only {len(found)} lines came while the page was open.")
+    if window.evaluate("() => window.reports") or len(points(window, "loss")) < len(found):
+        raise BenchError("The page has lost points, or its policy was reported.")
+    window.context.close()
+    print(
+        f"console: {len(found)} points, median {statistics.median(found):.2f} s, worst {max(found):.2f} s", flush=True
+    )
+    return {POINT: [statistics.quantiles(found, n=20)[-1]]}
+
+
+def _attempt(window: Any) -> str:
+    answer = window.request.get(f"/api/v1{path_of(SITE_RUN)}")
+    return str(answer.json()["attempt"]) if answer.ok else ""
+
+
+@contextmanager
+def watchers(visit: Visit, run: str, number: int) -> Iterator[None]:
+    """People who watch a run, as their browsers ask, but without drawing."""
+    loop, authority = asyncio.new_event_loop(), visit.stand.state / "console" / "ca.crt"
+    work = watch_all(visit.address, visit.token(OPERATOR), authority, path_of(run), number)
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    task = asyncio.run_coroutine_threadsafe(work, loop)
+    try:
+        yield
+        if task.done():
+            task.result()
+    finally:
+        task.cancel()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(30)
+
+
+def rate(visit: Visit) -> float:
+    """Steps per second of one run."""
+    entry = {"workload": "mnist_ps", "run": WATCHED, "train_steps": STEPS, "accuracy_bound": 0.9}
+    visit.stand.forget(WATCHED)
+    visit.stand.train(entry)
+    return float(visit.stand.record(WATCHED)["steps_per_second"])
+
+
+def watched(visit: Visit) -> dict[str, list[float]]:
+    """The same training with nobody and with ten watching, in turn."""
+    ratios = []
+    rate(visit)  # so that there is a run of this name to log in for
+    for number in range(PAIRS):
+        sides: dict[bool, float] = {}
+        for seen in (False, True) if number % 2 else (True, False):
+            if seen:
+                with watchers(visit, WATCHED, FEW):
+                    sides[seen] = rate(visit)
+            else:
+                sides[seen] = rate(visit)
+        ratios.append(sides[True] / sides[False])
+        print(f"console: pair {number + 1}: {sides[True]:.1f} / {sides[False]:.1f} steps per second", flush=True)
+    return {RATIO: ratios}
+
+
+def memory(visit: Visit) -> dict[str, list[float]]:
+    """What the console, a TensorBoard and the lab take while twenty watch a run."""
+    most = {CONSOLE: 0.0, BOARD: 0.0}
+    with Sampler(visit.stand.lab) as peak, watchers(visit, WATCHED, MANY), ThreadPoolExecutor(1) as pool:
+        run = pool.submit(rate, visit)
+        while not run.done():
+            for name, used in usage(visit.stand).items():
+                what = CONSOLE if name.startswith("console-") else BOARD if name.startswith("tensorboard-") else ""
+                if what:
+                    most[what] = max(most[what], used / 1e6)
+            time.sleep(2)
+        run.result()
+    if not all(most.values()):
+        raise BenchError(f"The use of pods does not name all of them: {most}.")
+    return {name: [value] for name, value in most.items()} | {WHOLE: [peak.working_set / 1e9]}
+
+
+def usage(stand: Stand) -> dict[str, float]:
+    """Pod -> bytes, as the usage API says."""
+    try:
+        answer = json.loads(stand.api.call("GET", "/apis/metrics.k8s.io/v1beta1/pods", what="the use of pods"))
+    except KubeError:  # it has none yet of a pod that has just begun
+        return {}
+    return {
+        each["metadata"]["name"]: sum(in_bytes(one["usage"]["memory"]) for one in each["containers"])
+        for each in answer["items"]
+    }
+
+
+def in_bytes(quantity: str) -> float:
+    found = re.fullmatch(r"(\d+)(Ki|Mi|Gi|)", quantity)
+    if not found:
+        raise BenchError(f"{quantity!r} is no quantity of memory that is known here.")
+    return float(found[1]) * UNITS[found[2]]
+
+
+def first_page(visit: Visit) -> dict[str, list[float]]:
+    """The page after the login, in a browser that knows nothing yet."""
+    sizes, seconds, token = [], [], visit.token(OPERATOR)
+    for _ in range(LOADS):
+        window = visit.window(token=token)
+        window.wait_for_timeout(500)
+        size, milliseconds = window.evaluate(TRANSFER)
+        sizes.append(size / 1e3)
+        seconds.append(milliseconds / 1e3)
+        window.context.close()
+    return {BYTES: sizes, LOAD: seconds}
+
+
+PARTS: dict[str, Callable[[Visit], Mapping[str, list[float]]]] = {
+    "live": live,
+    "first_page": first_page,
+    "watched": watched,
+    "memory": memory,
+}

@@ -1,0 +1,154 @@
+"""The console of a lab that stands, and browsers before it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.trainyard.training.logs import events
+from inputs import ROOT
+from mishaps import until
+from stand import NAMESPACE, Stand
+from timed import BenchError
+
+sys.path[:0] = [str(ROOT)]
+
+from playwright.sync_api import Browser, BrowserContext, Page  # noqa: E402
+
+from tests.browser.chromium import chromium  # noqa: E402
+
+WAIT_SECONDS, LIMIT = 60.0, 180.0
+"""For a page to do what is expected of it; for the cluster."""
+REMEMBERED_SECONDS = 10.0
+"""For which the API server goes on accepting a token that has been revoked."""
+RUN = "console-long"
+LONG: dict[str, Any] = {"workload": "mnist_ps", "run": RUN, "train_steps": 200_000, "checkpoint_every": 500}
+"""A training that is not at its end before it is stopped."""
+OPERATOR, VIEWER = "alice", "bob"
+"""Users of inventories/lab, by their level."""
+DRAWN = """
+window.reports = [];
+document.addEventListener("securitypolicyviolation", (each) => window.reports.push(each.violatedDirective));
+window.drawn = [];
+const look = () => {
+  for (const figure of document.querySelectorAll("[data-curve]")) {
+    const last = figure.curve?.plot?.data[0].at(-1);
+    const tag = figure.dataset.curve;
+    if (last === undefined || last === figure.drawnLast) continue;
+    figure.drawnLast = last;
+    window.drawn.push([tag, last, Date.now() / 1000]);
+  }
+  requestAnimationFrame(look);
+};
+requestAnimationFrame(look);
+"""
+"""Keeps when the last point of each curve has changed: what is drawn, after each frame."""
+POINTS = "(figure) => figure.curve.points"
+
+
+@dataclass
+class Visit:
+    """A browser that trusts the site's authority, and logins by `trainyard token`.
+
+    :param logins: user -> name of the login that was made last, which console_revoke.yml takes.
+    """
+
+    stand: Stand
+    browser: Browser
+    address: str
+    logins: dict[str, str] = field(default_factory=dict)
+
+    def token(self, user: str) -> str:
+        _, said = self.stand.program("token", user)
+        told = dict(line.split(maxsplit=1) for line in said.splitlines() if " " in line)
+        self.logins[user] = told["login"].strip()
+        return Path(told["file"].strip()).read_text(encoding="utf-8").strip()
+
+    def context(self, **options: Any) -> BrowserContext:
+        found = self.browser.new_context(base_url=self.address, **options)
+        found.set_default_timeout(1000 * WAIT_SECONDS)
+        found.add_init_script(DRAWN)
+        return found
+
+    def window(self, user: str = OPERATOR, token: str = "", **options: Any) -> Page:
+        """A page after its login."""
+        page = self.context(**options).new_page()
+        log_in(page, token or self.token(user))
+        page.get_by_role("heading", name="Runs", level=1).wait_for()
+        return page
+
+
+def log_in(page: Page, token: str) -> None:
+    page.goto("/login")
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Log in").click()
+
+
+def path_of(run: str) -> str:
+    return f"/runs/{NAMESPACE}/{run}"
+
+
+def view(page: Page, run: str) -> dict[str, Any]:
+    """What the console says of a run, as JSON."""
+    answer = page.request.get(f"/api/v1{path_of(run)}")
+    if not answer.ok:
+        raise BenchError(f"The console answers {answer.status} for the run {run}.")
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def points(page: Page, tag: str) -> list[list[float]]:
+    found: list[list[float]] = page.locator(f"[data-curve={tag}]").evaluate(POINTS)
+    return found
+
+
+def address(stand: Stand) -> str:
+    """Where the console is, as `trainyard console` says where a port of a node is open for it."""
+    return stand.program("console")[1].strip().splitlines()[-1].rstrip("/")
+
+
+def begin(visit: Visit, entry: Mapping[str, Any]) -> None:
+    """Submit a run anew, and do not wait for it."""
+    visit.stand.forget(str(entry["run"]))
+    visit.stand.train(entry, wait="false")
+
+
+def said(visit: Visit, run: str) -> list[dict[str, Any]]:
+    """What the chief that is there now says."""
+    found: list[dict[str, Any]] = []
+    for pod in visit.stand.pods(run, "chief"):
+        if (pod.get("status") or {}).get("phase") in ("Running", "Succeeded", "Failed"):
+            found += events(visit.stand.api.log(NAMESPACE, pod["metadata"]["name"]))
+    return sorted(found, key=lambda event: float(event["time"]))
+
+
+def last_step(visit: Visit, run: str) -> int:
+    return max((int(event["step"]) for event in said(visit, run) if event["event"] == "step"), default=0)
+
+
+def grows(page: Page, what: str, seconds: float = LIMIT) -> float:
+    """Seconds until the curve that a page shows has a point more."""
+    before, started = points(page, "loss")[-1:], time.monotonic()
+    until(what, lambda: points(page, "loss")[-1:] != before, seconds, pause=0.1)
+    return time.monotonic() - started
+
+
+def revoke(visit: Visit, user: str) -> float:
+    """End the login that was made last; when it is gone, plus the time for which the API server remembers it."""
+    named = visit.logins[user]
+    visit.stand.play("playbooks/console_revoke.yml", "-e", f"console_token={named}", "-e", f"console_confirm={named}")
+    ended = time.monotonic()
+    time.sleep(REMEMBERED_SECONDS)
+    return ended
+
+
+@contextmanager
+def visiting(stand: Stand, home: Path) -> Iterator[Visit]:
+    """A browser before the console of a lab."""
+    with chromium(home, stand.state / "console" / "ca.crt") as browser:
+        yield Visit(stand, browser, address(stand))

@@ -1,0 +1,46 @@
+"""What the measures of the console make of times and quantities."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import console_measures
+from timed import BenchError
+
+
+@pytest.mark.parametrize(
+    ("steps", "drawn", "since", "expected"),
+    [
+        ([(20, 10.0), (40, 11.0)], [(20, 10.2), (40, 11.5)], 0.0, [0.2, 0.5]),
+        # Two lines that come between two frames are drawn by the second.
+        ([(20, 10.0), (40, 10.1)], [(40, 10.4)], 0.0, [0.4, 0.3]),
+        # The page was opened with the first.
+        ([(20, 10.0), (40, 11.0)], [(20, 10.9), (40, 11.1)], 10.5, [0.1]),
+        # A new attempt's curve begins anew; what was drawn before it is not what its lines wait for.
+        ([(20, 10.0), (40, 11.0)], [(20, 10.5), (40, 11.25), (20, 12.0)], 0.0, [0.5, 0.25]),
+    ],
+)
+def test_delays(
+    steps: list[tuple[int, float]], drawn: list[tuple[int, float]], since: float, expected: list[float]
+) -> None:
+    assert console_measures.delays(steps, drawn, since) == pytest.approx(expected)
+
+
+def test_a_line_that_is_never_drawn_is_no_delay() -> None:
+    with pytest.raises(BenchError, match="Step 60 was never drawn"):
+        console_measures.delays([(20, 10.0), (60, 11.0)], [(20, 10.5)], 0.0)
+
+
+@pytest.mark.parametrize(("quantity", "expected"), [("91Ki", 93184), ("2Mi", 2097152), ("1Gi", 2**30), ("17", 17)])
+def test_quantities_of_memory(quantity: str, expected: float) -> None:
+    assert console_measures.in_bytes(quantity) == expected
+
+
+def test_a_quantity_that_is_not_known_is_an_error() -> None:
+    with pytest.raises(BenchError, match="no quantity of memory"):
+        console_measures.in_bytes("1e3")
