@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..training import record as records
-from ..training.state import restarts
+from ..training.state import condition, restarts
 from .answer import Evidence
 from .rule import Hit
 from .view import View, event_time
@@ -15,7 +15,7 @@ EFFECT = "{} has failed"
 
 def deadline(view: View) -> Iterator[Hit]:
     """An attempt was not done within `timeout`."""
-    for job in view.part("jobs"):
+    for job in view.jobs if view.live is not None else ():
         for each in (job.get("status") or {}).get("conditions") or []:
             if each["type"] == "Failed" and each["status"] == "True" and each.get("reason") == "DeadlineExceeded":
                 name = job["metadata"]["name"]
@@ -31,7 +31,7 @@ def deadline(view: View) -> Iterator[Hit]:
 
 def restarts_exhausted(view: View) -> Iterator[Hit]:
     """It was restarted as often as it may be."""
-    failed = view.failed()
+    failed = condition(view.live, "Failed")
     if failed.get("reason") in ("ReachedMaxRestarts", "BackoffLimitExceeded"):
         said = Evidence("controller", "", str(failed.get("lastTransitionTime") or ""), str(failed.get("message") or ""))
         count = restarts(view.live)

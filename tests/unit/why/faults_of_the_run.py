@@ -33,6 +33,9 @@ OF_THE_RUN: list[tuple[str, str, Callable[[], Snapshot]]] = [
     ("evicted", "evicted", lambda: look([*PODS[:3], over(
         "worker", 137, 1, status={"reason": "Evicted", "message": "The node was low on resource: memory."})],
         said(*BEGUN, *steps(60, 30)))),
+    ("a GPU that the plugin does not give", "node_refused", lambda: look([*PODS[:3], pod("worker", 1, age=5, status={
+        "phase": "Failed", "containerStatuses": [], "reason": "UnexpectedAdmissionError",
+        "message": "Allocate failed due to no healthy devices present"})], said(*BEGUN, *steps(60, 30)))),
     ("volume full", "disk_full", lambda: failed(5, ("error", 5.0, {"message": "No space left on device"}))),
     ("input", "refused_input", lambda: failed(2, ("error", 5.0, {"message": "batch_size is 0"}))),
     ("bound", "below_bound", lambda: failed(3, ("end", 5.0, {"accuracy": 0.5, "accuracy_bound": 0.9}))),
