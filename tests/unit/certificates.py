@@ -57,10 +57,16 @@ def pair_file(path: Path, certificate: str = "", key: str = "") -> Path:
 
 
 @contextmanager
-def tls_server(handler: type[http.server.BaseHTTPRequestHandler], pair: Path) -> Iterator[str]:
-    """URL of a server on this machine, with the certificate and key of a file."""
+def tls_server(handler: type[http.server.BaseHTTPRequestHandler], pair: Path, clients: str = "") -> Iterator[str]:
+    """URL of a server on this machine, with the certificate and key of a file.
+
+    :param clients: authority, PEM, of the certificate that callers have to have; empty admits everybody.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pair)
+    if clients:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(cadata=clients)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
         running.socket = context.wrap_socket(running.socket, server_side=True)
         threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 import click
-from ansible.module_utils.trainyard.kube.kubeconfig import connect
+from ansible.module_utils.trainyard.kube.looking import connect_to_look
 from ansible.module_utils.trainyard.training.gpu_nodes import Row, gpus
 from rich.console import Console
 from rich.table import Table
@@ -21,7 +21,7 @@ from .tables import console
 @click.pass_obj
 def command(inventory: tuple[str, ...], as_json: bool) -> None:
     """Show the GPUs of each node. Ends with 1 where one is unhealthy, or is not offered to new pods."""
-    found = gpus(connect(places(inventory).kubeconfig))
+    found = gpus(connect_to_look(places(inventory).kubeconfig))
     if as_json:
         click.echo(json.dumps([asdict(each) for each in found], indent=2))
     else:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 
 import click
-from ansible.module_utils.trainyard.kube.kubeconfig import connect
+from ansible.module_utils.trainyard.kube.looking import connect_to_look
 from ansible.module_utils.trainyard.training.logs import idle_gpus
 from ansible.module_utils.trainyard.training.runs import Row, runs
 from ansible.module_utils.trainyard.why.text import about
@@ -25,7 +25,7 @@ COLOURS = {"passed": "green", "no_bound": "green", "running": "cyan", "failed": 
 @click.pass_obj
 def command(inventory: tuple[str, ...], as_json: bool) -> None:
     """Show all runs: those that go on first, then the youngest."""
-    found = runs(connect(places(inventory).kubeconfig), datetime.now(UTC))
+    found = runs(connect_to_look(places(inventory).kubeconfig), datetime.now(UTC))
     if as_json:
         click.echo(json.dumps([asdict(each) for each in found], indent=2))
     else:

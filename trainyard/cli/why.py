@@ -10,10 +10,10 @@ from pathlib import Path
 import click
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.kube.api import KubeError
-from ansible.module_utils.trainyard.kube.kubeconfig import connect
+from ansible.module_utils.trainyard.kube.looking import connect_to_look
 from ansible.module_utils.trainyard.kube.reads import read
 from ansible.module_utils.trainyard.why.answer import UNKNOWN
-from ansible.module_utils.trainyard.why.judge import judge
+from ansible.module_utils.trainyard.why.judge import explain
 from ansible.module_utils.trainyard.why.snapshot import Snapshot, load, snapshot
 from ansible.module_utils.trainyard.why.text import text
 
@@ -39,13 +39,13 @@ def command(inventory: tuple[str, ...], run: str, namespace: str, as_json: bool,
         sys.exit(UNKNOWN)
     if kept:
         _keep(seen, kept)
-    answer = judge(seen)
+    answer = explain(seen)
     click.echo(json.dumps(answer.as_json(), indent=2) if as_json else text(answer))
     sys.exit(answer.status)
 
 
 def _look(inventory: tuple[str, ...], run: str, namespace: str) -> Snapshot:
-    return read(connect(places(inventory).kubeconfig), snapshot(run, namespace, datetime.now(UTC)))
+    return read(connect_to_look(places(inventory).kubeconfig), snapshot(run, namespace, datetime.now(UTC)))
 
 
 def _kept(path: str) -> Snapshot:

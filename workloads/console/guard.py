@@ -19,6 +19,8 @@ LOG = logging.getLogger("console")
 COOKIE = "__Host-console"
 CSRF_HEADER = "X-Console-Session"
 CSRF_FIELD = "session"
+BY_ITSELF = "X-Console-Refresh"
+"""Header of what a page asks for without its reader: a tab that is left open must not keep a login alive."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -106,7 +108,8 @@ async def login(request: web.Request, handler: Handler) -> web.StreamResponse:
     # A page of TensorBoard has another port, and with it the cookie.
     if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin") and not _is_visit(request):
         raise web.HTTPForbidden(text="Pages of other origins may not ask this one.")
-    session = session_of(request.app[CONSOLE], request, use=not request.path.endswith("/events"))
+    unasked = request.path.endswith("/events") or BY_ITSELF in request.headers
+    session = session_of(request.app[CONSOLE], request, use=not unasked)
     if session is None:
         return unknown(request, "")
     request[SESSION] = session

@@ -69,7 +69,7 @@ def connect(kubeconfig: str) -> Api:
             text = error.body.decode(errors="replace") if isinstance(error.body, bytes) else error.body
             return int(error.status or 0), str(text or error.reason)
         except (HTTPError, OSError, AttributeError) as error:
-            _refuse_certificate(error, kubeconfig)
+            refuse_certificate(error, kubeconfig)
             # The client stumbles over its own report of a failed handshake, which is then the context.
             report = error.__context__ if isinstance(error, AttributeError) else error
             if not isinstance(report, ApiException | HTTPError | OSError):
@@ -98,7 +98,7 @@ def connect(kubeconfig: str) -> Api:
     return Api(transport, stream)
 
 
-def _refuse_certificate(error: BaseException, kubeconfig: str) -> None:
+def refuse_certificate(error: BaseException, kubeconfig: str) -> None:
     """Raise when the server's certificate is why there was no answer, and waiting does not mend that."""
     reason = certificate_error(error)
     if reason and is_final(reason):

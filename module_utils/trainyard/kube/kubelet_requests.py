@@ -18,6 +18,9 @@ GROUPS = {"system:nodes", "system:authenticated"}
 USAGES = ({"digital signature", "server auth"}, {"digital signature", "key encipherment", "server auth"})
 """The latter with an RSA key. kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests has both."""
 
+EXTENSIONS, ALTERNATIVE_NAMES = "1.2.840.113549.1.9.14", "2.5.29.17"
+"""Object identifiers of the one attribute and the one extension that a kubelet's request has (RFC 2985, RFC 5280)."""
+
 USER = "system:node:"
 
 
@@ -45,6 +48,8 @@ class Asked:
 
     :param subject: attributes as (name, value), in their order.
     :param others: kinds of alternative names that are neither DNS names nor addresses.
+    :param foreign: object identifiers of attributes and extensions that no kubelet asks for. The signer may read names
+        out of another one than we do: out of several lists of extensions, for one, libraries choose differently.
     :param signed: whether it is signed with the key that it is about.
     """
 
@@ -52,6 +57,7 @@ class Asked:
     names: Sequence[str]
     addresses: Sequence[str]
     others: Sequence[str]
+    foreign: Sequence[str]
     signed: bool
 
 
@@ -84,6 +90,8 @@ def _wrong_names(node: str, asked: Asked, host: KubeletHost) -> str:
         return "it is not signed with its own key"
     if sorted(asked.subject) != [("commonName", f"{USER}{node}"), ("organizationName", "system:nodes")]:
         return f"its subject is {_list(f'{name}={value}' for name, value in asked.subject)}"
+    if asked.foreign:
+        return f"it has attributes or extensions that no kubelet asks for: {_list(asked.foreign)}"
     if asked.others:
         return f"it asks for names of the kinds {_list(asked.others)}"
     if not asked.names and not asked.addresses:
@@ -118,20 +126,23 @@ def read_request(encoded: str) -> Asked:
         found = x509.load_pem_x509_csr(base64.b64decode(encoded, validate=True))
         subject = [(str(each.oid._name), str(each.value)) for each in found.subject]
         signed = bool(found.is_signature_valid)
-        extensions: list[Any] = [
-            each.value for each in found.extensions if isinstance(each.value, x509.SubjectAlternativeName)
-        ]
+        attributes = [each.oid.dotted_string for each in found.attributes]
+        extensions = list(found.extensions)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise ValueError(str(error).rstrip(".") or "no PKCS #10 request") from error
+    kinds = [each.oid.dotted_string for each in extensions]
+    foreign = [each for each in kinds if each != ALTERNATIVE_NAMES]
+    foreign += [each for each in attributes if each != EXTENSIONS or attributes.count(each) > 1]
+    alternative: list[Any] = [each.value for each in extensions if each.oid.dotted_string == ALTERNATIVE_NAMES]
     names, addresses, others = [], [], []
-    for each in (name for extension in extensions for name in extension):
+    for each in (name for extension in alternative for name in extension):
         if isinstance(each, x509.DNSName):
             names.append(each.value)
         elif isinstance(each, x509.IPAddress):
             addresses.append(str(each.value))
         else:
             others.append(type(each).__name__)
-    return Asked(subject, names, addresses, others, signed)
+    return Asked(subject, names, addresses, others, foreign, signed)
 
 
 def _address(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,10 @@ _NUMBERS = ("time", "loss", "steps_per_second", "seconds", "accuracy", *ERROR_RA
 """Types of the fields that we look at, by name. None stands for what is not known."""
 _LARGEST = 1e300
 """Whole numbers of JSON have no limit, and none beyond this can be shown as a fraction."""
+_RATES = ("steps_per_second", "seconds")
+"""Fields that times are made of. A loss may be infinite or no number, and says something then; these may not."""
+_LAST_TIME = 253_402_300_800.0
+"""The year 10000 in seconds since the epoch: no later time can be written."""
 IN_USE = ("connected", "step", "evaluate")
 """Events of the chief that show that the parameter servers answer it at that moment."""
 
@@ -55,6 +60,10 @@ def _is_ours(name: str, value: Any) -> bool:
     if name in _WHOLE or name in _NUMBERS:
         kinds = int if name in _WHOLE else (int, float)
         number = isinstance(value, kinds) and not isinstance(value, bool) and not abs(value) > _LARGEST
+        if number and name in _RATES:
+            return math.isfinite(value)
+        if number and name == "time":
+            return bool(0 <= value < _LAST_TIME)
         return number or (value is None and name != "time")
     return True
 

@@ -159,6 +159,10 @@ def row(run: found.Found, pods: Sequence[Object], said: Sequence[Event], now: da
     )
 
 
+_NEVER = 1e10
+"""Seconds, some 300 years: a speed of which this comes says nothing."""
+
+
 def seconds_left(step: Mapping[str, Any]) -> float | None:
     """Seconds that a run needs for its steps to go, by the speed of its last report; None where that is not known.
 
@@ -167,7 +171,8 @@ def seconds_left(step: Mapping[str, Any]) -> float | None:
     done, total, speed = (step.get(name) for name in ("step", "steps_total", "steps_per_second"))
     if done is None or not total or not speed or speed <= 0:
         return None
-    return float(max(0, total - done) / speed)
+    left = float(max(0, total - done) / speed)
+    return left if left < _NEVER else None
 
 
 def _state(

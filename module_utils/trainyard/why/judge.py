@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from ..core.errors import TrainyardError
 from ..training import record as records
 from ..training.logs import SUCCESSES
 from ..training.places import pod_state
@@ -168,6 +167,6 @@ def explain(snapshot: Snapshot) -> Answer:
     """The answer, or one that says that there is none: whoever reports an error must not fail over its explanation."""
     try:
         return judge(snapshot)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, TrainyardError) as error:
+    except Exception as error:  # What runs say, and so what is wrong with it, has no limits.
         why = Missing("snapshot", f"it is not what it should be: {type(error).__name__}: {error}")
         return Answer(snapshot.run, snapshot.namespace, a.RUNNING, "", f"{snapshot.run}: not looked at", (), (why,))

@@ -85,7 +85,7 @@ def controller_down(view: View) -> Iterator[Hit]:
 def _jobset_waits(view: View, live: Object) -> bool:
     """Whether the JobSet controller has something to do: it has made no Jobs, or its webhook does not answer."""
     wanted = len(live["spec"].get("replicatedJobs") or ())
-    mine = [each for each in view.part("jobs") if _owned(each, live)]
+    mine = _made(view)
     old = view.age(created(live)) >= WAIT_SECONDS
     over = any(_is_over(each) for each in mine)
     return (old and len(mine) < wanted) or bool(_refusals(view, _WEBHOOK)) or (over and old)
@@ -96,30 +96,27 @@ def _is_over(job: Object) -> bool:
     return any(each["type"] == "Failed" and each["status"] == "True" for each in conditions)
 
 
-def _owned(obj: Object, owner: Object) -> bool:
-    owners = obj["metadata"].get("ownerReferences") or []
-    uid = (owner.get("metadata") or {}).get("uid")
-    return any(each.get("uid") == uid for each in owners)
+def _made(view: View) -> list[Object]:
+    """The Jobs that the run's JobSet has made."""
+    return [each for each in view.jobs if each["metadata"].get("ownerReferences")]
 
 
 def _long(view: View) -> bool:
     """Whether the youngest Job has waited for its pods for longer than a controller at work needs."""
-    times = [created(each) for each in view.part("jobs")] or [view.submitted]
+    times = [created(each) for each in view.jobs] or [view.submitted]
     return view.age(max(times)) >= WAIT_SECONDS
 
 
 def _missing(view: View) -> list[Object]:
     """Jobs of the run that go on and have fewer pods than they should."""
     found = []
-    live = view.live or {}
-    for job in view.part("jobs"):
+    for job in view.jobs:
         spec, status = job.get("spec") or {}, job.get("status") or {}
         over = any(
             each["type"] in ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet") and each["status"] == "True"
             for each in status.get("conditions") or []
         )
-        mine = _owned(job, live) or job["metadata"].get("uid") == (live.get("metadata") or {}).get("uid")
-        if over or spec.get("suspend") or not (mine or view.importing):
+        if over or spec.get("suspend"):
             continue
         there = sum(int(status.get(name) or 0) for name in ("active", "succeeded", "terminating"))
         if there < int(spec.get("parallelism", 1)):
@@ -151,10 +148,9 @@ def _owners(view: View) -> list[Object]:
     """What should have made pods or Jobs and has not: refusals of others are over."""
     owners = list(_missing(view)) if view.goes_on else []
     live = view.live
-    if live and view.goes_on and live["kind"] == "JobSet":
-        mine = [each for each in view.part("jobs") if _owned(each, live)]
-        if len(mine) < len(live["spec"].get("replicatedJobs") or ()):
-            owners.append(live)
+    due = len(live["spec"].get("replicatedJobs") or ()) if live and live["kind"] == "JobSet" else 0
+    if live and view.goes_on and len(_made(view)) < due:
+        owners.append(live)
     if live and view.goes_on and live["kind"] == "Deployment" and not view.pods:
         # Its ReplicaSet is not in the snapshot; its events are, by its name.
         name = f"{live['metadata']['name']}-"

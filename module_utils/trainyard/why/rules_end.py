@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..training import record as records
-from ..training.state import restarts
+from ..training.state import condition, restarts
 from .answer import Evidence
 from .rule import Hit
 from .view import View, event_time
@@ -15,7 +15,7 @@ EFFECT = "{} has failed"
 
 def deadline(view: View) -> Iterator[Hit]:
     """An attempt was not done within `timeout`."""
-    for job in view.part("jobs"):
+    for job in view.jobs if view.live is not None else ():
         for each in (job.get("status") or {}).get("conditions") or []:
             if each["type"] == "Failed" and each["status"] == "True" and each.get("reason") == "DeadlineExceeded":
                 name = job["metadata"]["name"]
@@ -31,7 +31,7 @@ def deadline(view: View) -> Iterator[Hit]:
 
 def restarts_exhausted(view: View) -> Iterator[Hit]:
     """It was restarted as often as it may be."""
-    failed = view.failed()
+    failed = condition(view.live, "Failed")
     if failed.get("reason") in ("ReachedMaxRestarts", "BackoffLimitExceeded"):
         said = Evidence("controller", "", str(failed.get("lastTransitionTime") or ""), str(failed.get("message") or ""))
         count = restarts(view.live)
@@ -73,6 +73,17 @@ def restarted(view: View) -> Iterator[Hit]:
     said = [Evidence("controller", "", event_time(each), str(each.get("message", ""))) for each in told[-1:]]
     if said:
         yield Hit(view.snapshot.run, f"started again, {restarts(live)} so far", "{} was started again", said)
+
+
+def suspended(view: View) -> Iterator[Hit]:
+    """Somebody else has suspended it: it makes no pods until that is taken back."""
+    live = view.live
+    if live is not None and view.goes_on and (live.get("spec") or {}).get("suspend"):
+        kind = str(live["kind"]).lower()
+        command = f"kubectl -n {view.snapshot.namespace} patch {kind} {view.snapshot.run} --type=merge"
+        remedy = command + """ -p '{"spec":{"suspend":false}}'"""
+        said = Evidence("job", view.snapshot.run, "", "spec.suspend is true, which nothing of this project sets")
+        yield Hit(view.snapshot.run, "somebody has suspended it", "{} makes no pods", [said], remedy)
 
 
 def importing(view: View) -> Iterator[Hit]:

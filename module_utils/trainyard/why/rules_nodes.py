@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..training.places import pod_state
+from ..training.places import newest, pod_state
 from .answer import Evidence
 from .no_node import EFFECT, of, said
 from .rule import Hit
@@ -34,9 +34,10 @@ def _barred(view: View, code: str, what: str, remedy: str) -> Iterator[Hit]:
 
 def node_not_ready(view: View) -> Iterator[Hit]:
     """A node of the run, or one that it needs, does not answer."""
-    for place, pod in view.pods.items():
+    # Among them those that are being deleted: on a node that is gone, a pod stays so.
+    for place, pod in {**newest(view.part("pods")), **view.pods}.items() if view.goes_on else ():
         name = str((pod.get("spec") or {}).get("nodeName") or "")
-        if not view.goes_on or not name or pod_state(pod)[0] == "ended":
+        if not name or pod_state(pod)[0] == "ended":
             continue
         node = view.node(name)
         if node is None:

@@ -34,7 +34,7 @@ def failures(view: View) -> Iterator[tuple[str, Object, dict[str, Any]]]:
     for pod in view.all_pods:
         how = terminated(pod)
         status = pod.get("status") or {}
-        if pod_state(pod)[0] != "ended" or not (how or status.get("reason") == "Evicted"):
+        if pod_state(pod)[0] != "ended" or not (how or status.get("reason")):
             continue
         place = view.place(pod)
         if how and not _unclean(view, place, int(how.get("exitCode", 0))):
@@ -93,6 +93,17 @@ def evicted(view: View) -> Iterator[Hit]:
             yield Hit(
                 place, f"{node} has put it out", EFFECT, [said], f"make room on {node}, of what the message names"
             )
+
+
+def node_refused(view: View) -> Iterator[Hit]:
+    """The node has refused the pod that it was given, or has put it out for its own end."""
+    for place, pod, how in failures(view):
+        status = pod.get("status") or {}
+        if not how and status.get("reason") != "Evicted":
+            node = str(pod["spec"].get("nodeName") or "its node")
+            said = Evidence("kubelet", place, "", str(status.get("message") or status["reason"]))
+            remedy = f"journalctl -u kubelet on {node}; of a pod with a GPU, the device plugin's pod there, too"
+            yield Hit(place, f"{node} does not run it: {status['reason']}", EFFECT, [said], remedy)
 
 
 def _by_code(view: View, code: int, message: str, remedy: str) -> Iterator[Hit]:

@@ -67,6 +67,12 @@ TABLE = (
         control.pod_security,
         "Change the pod; trainings of this project are at `restricted`.",
     ),
+    Rule(
+        "suspended",
+        ADMISSION,
+        end.suspended,
+        "Take `spec.suspend` back, or ask who has set it.",
+    ),
     Rule("pod_refused", ADMISSION, control.pod_refused, "What it says names the reason."),
     Rule(
         "claim_unbound",
@@ -111,6 +117,7 @@ TABLE = (
     Rule("container_refused", STARTS, start.container_refused, "Correct what it names: a Secret, a command, a user."),
     Rule("oom_killed", ENDS, run.oom_killed, "Raise `limits.memory` of the role."),
     Rule("evicted", ENDS, run.evicted, "Make room on the node."),
+    Rule("node_refused", ENDS, run.node_refused, "The journal of the kubelet there, and the device plugin's pod."),
     Rule("disk_full", ENDS, run.disk_full, "Make room; the same call goes on from the last checkpoint."),
     Rule("refused_input", ENDS, run.refused_input, "Change it in `workloads_trainings`."),
     Rule("below_bound", ENDS, run.below_bound, "Raise `train_steps`, or lower `accuracy_bound`."),

@@ -13,7 +13,7 @@ from ..training import record as records
 from ..training.logs import Event, events, last
 from ..training.names import NAME_LABEL, TOPOLOGY_ANNOTATION
 from ..training.places import age_order, decider, newest, place_of, pod_state
-from ..training.state import attempt_of, condition, created, ended
+from ..training.state import attempt_of, created, ended
 from ..training.told import knobs
 from .snapshot import Snapshot
 
@@ -70,6 +70,16 @@ class View:
         """Whether its data is brought at this moment."""
         jobs = [each for each in self.part("jobs") if each["metadata"]["name"] == f"{self.snapshot.run}-import"]
         return any(ended({**each, "kind": "Job"}) is None for each in jobs)
+
+    @cached_property
+    def jobs(self) -> list[Object]:
+        """The Jobs of the run: those that its JobSet has made, itself where it is one, and that which brings its data.
+        Others of its namespace are other runs'."""
+        uid = ((self.live or {}).get("metadata") or {}).get("uid", "")
+        mine = (self.snapshot.run, f"{self.snapshot.run}-import")
+        named = [(each, each["metadata"]) for each in self.part("jobs")]
+        owners = [[one.get("uid") for one in meta.get("ownerReferences") or ()] for _, meta in named]
+        return [each for (each, meta), of in zip(named, owners, strict=True) if meta["name"] in mine or uid in of]
 
     @cached_property
     def pods(self) -> dict[str, Object]:
@@ -193,10 +203,6 @@ class View:
     def submitted(self) -> str:
         """When the run was submitted."""
         return created(self.live) or str(self.record.get("submitted_at", ""))
-
-    def failed(self) -> Object:
-        """The condition by which the run has failed; empty if it has not."""
-        return condition(self.live, "Failed")
 
 
 def event_time(event: Mapping[str, Any]) -> str:

@@ -105,7 +105,10 @@ def test_a_login_ends_when_nobody_uses_it_and_when_its_user_says_so(tmp_path: Pa
         assert (await stand.get("/api/v1/session"))[0] == 200
         stand.clock.ahead += 1700
         assert (await stand.get("/api/v1/session"))[0] == 200
-        stand.clock.ahead += 1800
+        # What a page that is left open asks for is no use of it.
+        stand.clock.ahead += 1000
+        assert (await stand.get("/", **{"X-Console-Refresh": "1"}))[0] == 200
+        stand.clock.ahead += 800
         assert (await stand.get("/api/v1/session"))[0] == 401
         csrf = await stand.log_in("viewer")
         status, _ = await stand.post("/logout", csrf)

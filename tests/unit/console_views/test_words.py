@@ -13,14 +13,16 @@ from console.views import curves, events, words, yaml_text
 @pytest.mark.parametrize(
     ("seconds", "shown"),
     [(None, "\u2013"), (0, "0 s"), (59.4, "59 s"), (60, "1 min"), (130, "2 min 10 s"), (3600, "1 h"),
-     (11_100, "3 h 5 min"), (86_400, "1 d"), (90_000, "1 d 1 h"), (-5, "0 s")],
+     (11_100, "3 h 5 min"), (86_400, "1 d"), (90_000, "1 d 1 h"), (-5, "0 s"),
+     (float("nan"), "\u2013"), (float("inf"), "\u2013")],
 )  # fmt: skip
 def test_durations(seconds: float | None, shown: str) -> None:
     assert words.duration(seconds) == shown
 
 
 @pytest.mark.parametrize(
-    ("seconds", "shown"), [(None, "\u2013"), (7.4, "7 s"), (119, "119 s"), (410, "7 min"), (9000, "2 h")]
+    ("seconds", "shown"),
+    [(None, "\u2013"), (7.4, "7 s"), (119, "119 s"), (410, "7 min"), (9000, "2 h"), (float("nan"), "\u2013")],
 )
 def test_estimates_have_one_unit(seconds: float | None, shown: str) -> None:
     assert words.about(seconds) == shown

@@ -10,7 +10,7 @@ from ansible.module_utils.trainyard.kube.kubelet_requests import KubeletHost, no
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from tests.unit.kube.requests_of_kubelets import pem, request
+from tests.unit.kube.requests_of_kubelets import pem, request, two_lists
 
 HOSTS = {
     "worker1": KubeletHost.of(["worker1"], ["10.1.0.21"]),
@@ -73,6 +73,11 @@ def test_what_the_inventory_vouches_for(asked: dict[str, Any]) -> None:
         (
             request(body=pem(others=[x509.UniformResourceIdentifier("https://example.org")])),
             "it asks for names of the kinds UniformResourceIdentifier",
+        ),
+        (request(body=two_lists("worker1", "cp1.example.org")), "no kubelet asks for: 1.3.6.1.4.1.311.2.1.14"),
+        (
+            request(body=pem(extension=x509.BasicConstraints(ca=True, path_length=None))),
+            "no kubelet asks for: 2.5.29.19",
         ),
     ],
 )

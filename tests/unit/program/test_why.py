@@ -23,7 +23,7 @@ def call(*arguments: str) -> Result:
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(why, "places", lambda _: Places("kubeconfig", "logs", "tokens"))
-    monkeypatch.setattr(why, "connect", lambda _: Api(server()))
+    monkeypatch.setattr(why, "connect_to_look", lambda _: Api(server()))
 
 
 def test_a_snapshot_is_judged_as_the_cluster_was(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_what_was_looked_at_is_kept(tmp_path: Path, site: None) -> None:
 
 
 def test_a_cluster_that_does_not_answer_cannot_be_told(monkeypatch: pytest.MonkeyPatch, site: None) -> None:
-    monkeypatch.setattr(why, "connect", lambda _: Api(lambda *_: (0, "connection refused")))
+    monkeypatch.setattr(why, "connect_to_look", lambda _: Api(lambda *_: (0, "connection refused")))
     done = call("mnist")
     assert done.exit_code == 2
     assert "The API server does not answer: connection refused" in done.output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -74,3 +75,15 @@ def test_devices_in_other_words_are_none_of_ours(line: str) -> None:
 )
 def test_gpus_that_nobody_computes_on_are_named(compute: str | None, gpus: int | None, said: str) -> None:
     assert idle_gpus({"compute": compute, "gpu_allocated": gpus}) == said
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "ours"),
+    [
+        ("time", 1.7e9, True), ("time", 1e300, False), ("time", -1, False), ("time", float("nan"), False),
+        ("steps_per_second", float("nan"), False), ("steps_per_second", float("inf"), False), ("seconds", 3, True),
+        ("loss", float("nan"), True),
+    ],
+)  # fmt: skip
+def test_times_that_nobody_could_write_are_not_ours(field: str, value: float, ours: bool) -> None:
+    assert bool(events(json.dumps({"event": "step", field: value}))) is ours

@@ -96,6 +96,7 @@ def test_who_may_not_see_nodes_sees_the_run_all_the_same() -> None:
         ({"step": 500, "steps_total": 1000, "steps_per_second": 0.0}, None),
         ({"step": 500, "steps_total": 1000}, None),
         ({"step": 1000, "steps_total": 1000, "steps_per_second": 10.0}, 0.0),
+        ({"step": 1, "steps_total": 10**299, "steps_per_second": 1e-300}, None),
     ],
 )
 def test_time_left(step: dict[str, Any], left: float | None) -> None:

@@ -77,6 +77,9 @@ SICK["status"]["containerStatuses"][0]["allocatedResourcesStatus"] = [
 
 OF_THE_CLUSTER: list[tuple[str, str, Callable[[], Snapshot]]] = [
     ("kubelet stopped", "node_not_ready", lambda: look(nodes=[*NODES[:2], node("worker2", ready=False)])),
+    ("kubelet stopped, and its pod is deleted", "node_not_ready", lambda: look(
+        [*REST, {**PODS[3], "metadata": {**PODS[3]["metadata"], "deletionTimestamp": ago(9)}}],
+        nodes=[*NODES[:2], node("worker2", ready=False)])),
     ("node deleted", "node_not_ready", lambda: look(nodes=NODES[:2])),
     ("only place not ready", "node_not_ready",
      lambda: look([*REST, WAITS], nodes=[SMALL[0], node("worker1", ready=False)], everyone=SYSTEM + FULL[1:])),

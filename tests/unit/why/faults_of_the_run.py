@@ -22,6 +22,7 @@ def failed(code: int, *events: Any, role: str = "chief", **more: Any) -> Snapsho
     return look([mine, *rest], {mine["metadata"]["name"]: said(*BEGUN, *steps(60, 10), *events)}, live(status=status))
 
 
+NONE = {"chief": 0, "ps": 0, "worker": 0}
 HANGS = "Lost ps 0: it has said nothing for 15 s."
 
 OF_THE_RUN: list[tuple[str, str, Callable[[], Snapshot]]] = [
@@ -33,6 +34,9 @@ OF_THE_RUN: list[tuple[str, str, Callable[[], Snapshot]]] = [
     ("evicted", "evicted", lambda: look([*PODS[:3], over(
         "worker", 137, 1, status={"reason": "Evicted", "message": "The node was low on resource: memory."})],
         said(*BEGUN, *steps(60, 30)))),
+    ("a GPU that the plugin does not give", "node_refused", lambda: look([*PODS[:3], pod("worker", 1, age=5, status={
+        "phase": "Failed", "containerStatuses": [], "reason": "UnexpectedAdmissionError",
+        "message": "Allocate failed due to no healthy devices present"})], said(*BEGUN, *steps(60, 30)))),
     ("volume full", "disk_full", lambda: failed(5, ("error", 5.0, {"message": "No space left on device"}))),
     ("input", "refused_input", lambda: failed(2, ("error", 5.0, {"message": "batch_size is 0"}))),
     ("bound", "below_bound", lambda: failed(3, ("end", 5.0, {"accuracy": 0.5, "accuracy_bound": 0.9}))),
@@ -43,6 +47,8 @@ OF_THE_RUN: list[tuple[str, str, Callable[[], Snapshot]]] = [
         "containerStatuses": [{"name": "tensorflow", "state": {"waiting": {"reason": "CrashLoopBackOff"}},
                                "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}}}]})], "")),
     ("ps stopped", "silent", lambda: look(log=said(*BEGUN, *steps(60, 12)))),
+    ("suspended", "suspended", lambda: look([], "", {**(one := live()), "spec": {**one["spec"], "suspend": True}},
+        jobs=[{**each, "spec": {**each["spec"], "suspend": True}} for each in jobs(live(), 595, **NONE)])),
     ("too slow", "deadline", lambda: look([], "", live(status={"terminalState": "Failed"}), jobs=[{
         **jobs(live())[0],
         "status": {"conditions": [condition("Failed", reason="DeadlineExceeded", message="too long")]}}])),

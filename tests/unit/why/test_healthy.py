@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from ansible.module_utils.trainyard.why.answer import WELL
 from ansible.module_utils.trainyard.why.judge import judge
 from ansible.module_utils.trainyard.why.snapshot import Snapshot
 
-from tests.unit.why.cluster import NODES, NOW, SYSTEM, ago, node, other
+from tests.unit.why.cluster import NODES, NOW, SYSTEM, ago, condition, node, other
 from tests.unit.why.samples import (
     ATTEMPT,
     BEGUN,
@@ -83,6 +84,20 @@ OLD = event(
 PULLING = event(NEW[2], "Pulling", f'Pulling image "{IMAGE}"', 100, "Normal")
 PULLS = pod("worker", 0, age=900, state={"waiting": {"reason": "ContainerCreating"}})
 
+THEIRS = {"name": "cnn-worker-0", "namespace": "trainings", "uid": "cnn-worker-0", "creationTimestamp": ago(60),
+          "ownerReferences": [{"kind": "JobSet", "name": "cnn", "uid": "cnn"}]}  # fmt: skip
+LATE = {"metadata": THEIRS, "status": {"conditions": [condition("Failed", reason="DeadlineExceeded")]}}
+REFUSED = event(
+    {"kind": "Job", "metadata": THEIRS}, "FailedCreate", "Error creating: exceeded quota: a, requested: b, used: c", 5
+)
+
+
+def importing_beside_a_refused_run() -> Snapshot:
+    mine = importing()
+    there = [*mine.parts["jobs"], {"metadata": THEIRS, "spec": {"parallelism": 2}, "status": {}}]
+    return replace(mine, parts={**mine.parts, "jobs": there, "events": [REFUSED]})
+
+
 HEALTHY: list[tuple[str, str, Callable[[], Snapshot]]] = [
     ("trains", "running", look),
     ("old restarts", "running", lambda: look(restarts())),
@@ -110,6 +125,8 @@ HEALTHY: list[tuple[str, str, Callable[[], Snapshot]]] = [
         event(mine, "FailedMount", "MountVolume.SetUp failed: failed to sync configmap cache", 8)])),
     ("imports TensorFlow", "starting", lambda: look(log=said(("start", 50.0)))),
     ("first steps are prepared", "starting", lambda: look(log=said(*BEGUN[:2], ("connected", 50.0)))),
+    ("its data is brought, another run is refused", "starting", importing_beside_a_refused_run),
+    ("another run was not done in time", "running", lambda: look(jobs=[*jobs(live()), LATE])),
     ("finished", "finished", lambda: finished("passed")),
     ("finished without a bound", "finished", lambda: finished("no_bound")),
     ("stopped by a person", "stopped", lambda: look(

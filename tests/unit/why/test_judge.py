@@ -174,6 +174,7 @@ def test_nothing_from_a_log_moves_the_terminal() -> None:
 def test_an_explanation_never_fails() -> None:
     odd = look([{**pod("chief"), "status": {"containerStatuses": 5}}])
     assert explain(odd).status == UNKNOWN
+    assert explain(look(live=5)).status == UNKNOWN
     assert explain(look()).status == WELL
 
 

@@ -23,7 +23,7 @@ export function bind(root, view) {
   for (const element of own(root, "data-href")) {
     const href = said(at(view, element.dataset.href));
     // A path of this console and nothing else, whatever the view says.
-    if (href.startsWith("/") && !href.startsWith("//")) element.href = href;
+    if (href.startsWith("/") && new URL(href, location).origin === location.origin) element.href = href;
   }
   for (const element of own(root, "data-value")) element.value = Number(at(view, element.dataset.value) ?? 0);
   for (const element of own(root, "data-tone")) {

@@ -7,7 +7,7 @@ async function refresh() {
   if (document.hidden) return;
   let page;
   try {
-    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "manual" });
+    const answer = await fetch(location.href, { headers: { Accept: "text/html", "X-Console-Refresh": "1" }, redirect: "manual" });
     // A redirect leads to the login.
     if (answer.type === "opaqueredirect" || answer.status === 401) return location.reload();
     page = new DOMParser().parseFromString(await answer.text(), "text/html");

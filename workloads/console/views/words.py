@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from urllib.parse import quote
@@ -22,7 +23,7 @@ def tone(state: str) -> str:
 
 def duration(seconds: float | None) -> str:
     """`45 s`, `2 min 10 s`, `3 h 5 min`: two units at most, the second left out where it is 0."""
-    if seconds is None:
+    if seconds is None or not math.isfinite(seconds):
         return NOTHING
     rest = max(0, round(seconds))
     for place, (size, name) in enumerate(_UNITS):
@@ -35,7 +36,7 @@ def duration(seconds: float | None) -> str:
 
 def about(seconds: float | None) -> str:
     """A duration that is an estimate: one unit, from two on."""
-    if seconds is None:
+    if seconds is None or not math.isfinite(seconds):
         return NOTHING
     for size, name in _UNITS:
         if seconds >= 2 * size or size == 1:
