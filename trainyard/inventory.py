@@ -133,7 +133,7 @@ class Inventory:
         except AnsibleError as error:
             raise self._unreadable(error) from error
         for value in _leaves(self._encrypted):
-            if isinstance(value, str) or (type(value) is int and len(str(value)) >= DIGITS):
+            if isinstance(value, str) or (isinstance(value, int) and value >= 10 ** (DIGITS - 1)):
                 found.add(str(value))
         # A name of a host is no secret, and without it no report says anything.
         return found - {host.name for host in hosts}
