@@ -141,12 +141,18 @@ def _set_aside_what_follows(found: Found, results: Sequence[Event]) -> None:
     for event in results:
         if event["module"] == "systemd_unit" and event["changed"]:
             because |= {(event["host"], each.subject): each.because for each in changes(event) if each.because}
-    written = {(item.host, item.subject) for item in found.items}
     for item in list(found.items):
         reasons = because.get((item.host, item.subject), ())
-        if reasons and all((item.host, path) in written for path in reasons):
+        others = [each for each in found.items if each.host == item.host and each is not item]
+        if reasons and all(any(_brings(each, path, item.role) for each in others) for path in reasons):
             found.items.remove(item)
             found.consequences.append(Consequence(item.host, item.role, item.task, f"{item.subject}: {item.after}"))
+
+
+def _brings(item: Item, path: str, role: str) -> bool:
+    """Whether putting an item right changes a path: itself, what lies in the folder, or a program of a package."""
+    in_folder = item.subject == path or item.subject.startswith(f"{path}/")
+    return in_folder or (path.startswith("/usr/") and item.role == role and item.subject.startswith("package "))
 
 
 def _ended(results: Sequence[Event], stats: Event | None) -> list[Event]:

@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.module_utils.trainyard.core.plan import Plan, Step
+from ansible.module_utils.trainyard.host.packages import Packages, Seen
+from ansible.module_utils.trainyard.host.units import Service, make_plan
 
 from trainyard.reprovision.events import Event, Reader
 from trainyard.reprovision.found import CONNECTION, Found, find
@@ -132,3 +135,38 @@ def finding(kind: str) -> Event:
 def test_a_finding_without_a_step_is_never_repairable(kind: str, expected: str) -> None:
     (item,) = find([finding(kind)]).items
     assert (item.kind, item.subject) == (expected, "NodePort a/b")
+
+
+def result(role: str, module: str, plan: Plan, **arguments: str) -> Event:
+    steps = [step.what for step in plan.steps]
+    return {
+        "event": "runner_on_ok", "host": "worker1", "role": role, "task": "Do it", "module": module, "changed": True,
+        "hidden": False, "ignored": False, "looped": False, "delegated": "",
+        "result": {"diff": plan.diff(), "steps": steps, "arguments": arguments},
+    }  # fmt: skip
+
+
+FILE = result(
+    "containerd", "host_files",
+    Plan([Step("Write it", bool)], {"/etc/c/conf.d/10.toml": None}, {"/etc/c/conf.d/10.toml": {"text": []}}),
+)  # fmt: skip
+PACKAGE = result("containerd", "apt_packages", Packages({"c": "2-*"}).plan({"c": Seen("ii", "1-1")}))
+
+
+@pytest.mark.parametrize(
+    ("before", "newer", "alone"),
+    [
+        ([], ["/etc/c/conf.d/10.toml"], True),
+        ([FILE], ["/etc/c/conf.d/10.toml"], False),
+        ([FILE], ["/etc/c/conf.d", "/etc/c/conf.d/10.toml"], False),
+        ([FILE], ["/etc/c/conf.d/10.toml", "/etc/c/conf.d/99-of-a-stranger.toml"], True),
+        ([PACKAGE], ["/usr/bin/c"], False),
+        ([FILE], ["/usr/bin/c"], True),
+    ],
+)
+def test_a_restart_follows_from_what_the_run_puts_right(before: list[Event], newer: list[str], alone: bool) -> None:
+    seen = {"LoadState": "loaded", "ActiveState": "active", "UnitFileState": "enabled"}
+    plan = make_plan(Service("c.service"), seen, check_mode=True, newer=lambda *_: newer)
+    found = find([*before, result("containerd", "systemd_unit", plan, name="c.service")])
+    restarts = [each for each in found.items if each.subject == "c.service restart"]
+    assert (len(restarts), len(found.consequences)) == ((1, 0) if alone else (0, 1))
