@@ -152,10 +152,15 @@ MODES: dict[str, Callable[[Session], int]] = {"report": report}
 
 
 def refuse_unknown(hosts: Sequence[str], site: Site) -> None:
-    """Refuse hosts that the site does not have: a misspelt one would make a report that is clean.
+    """Refuse a site without hosts, and hosts that it does not have: either would make a report that is clean.
 
     :raises TrainyardError: naming them.
     """
+    if not site.hosts:
+        raise TrainyardError(
+            f"The inventory {', '.join(site.inventory)} names no host of a site.",
+            remedy="Look whether Ansible can read it: `ansible-inventory --list -i` says why not.",
+        )
     unknown = [host for host in hosts if host not in site.hosts]
     if unknown:
         raise TrainyardError(

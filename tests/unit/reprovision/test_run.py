@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +84,14 @@ def test_a_misspelt_host_is_refused_before_anything_is_written(store: Store) -> 
     assert store.names() == []
 
 
+def test_a_site_without_hosts_is_refused(store: Store) -> None:
+    """Ansible only warns where it cannot read a file of hosts."""
+    empty = replace(site(store.folder), hosts=())
+    with pytest.raises(TrainyardError, match="names no host"):
+        Session(empty, store, clock=Stopped(), play=Playbook())
+    assert store.names() == []
+
+
 @pytest.mark.parametrize(
     ("turn", "stopped", "told"),
     [
@@ -134,6 +144,4 @@ def test_secrets_reach_no_file(store: Store, tmp_path: Path, monkeypatch: pytest
             data = path.read_bytes()
             assert secret.encode() not in data
             if path.suffix == ".gz":
-                import gzip
-
                 assert secret.encode() not in gzip.decompress(data)
