@@ -129,7 +129,8 @@ class Session:
         """Whose items keep their ages, because this run says nothing about them."""
         unseen = {*(set(self.site.hosts) - set(found.seen)), *found.refused, *found.unreached}
         # A run that was cut short, or that left hosts out, has not looked at everything of these two.
-        return unseen | ({CLUSTER, CONTROLLER} if stopped or found.blind or not found.ended or self._hosts else set())
+        partly = stopped or found.blind or not found.ended or found.verdict is None or self._hosts
+        return unseen | ({CLUSTER, CONTROLLER} if partly else set())
 
 
 def report(session: Session) -> int:

@@ -66,7 +66,7 @@ def test_drift_keeps_its_age_while_its_host_cannot_be_looked_at(store: Store) ->
 
 def test_a_host_that_is_refused_or_not_reached_does_not_end_the_report(store: Store) -> None:
     session, status = looked(store, recorded("hosts"))
-    assert status == 2 and session.report["headline"].startswith("cannot tell: not reached: worker3")
+    assert status == 2 and "not reached: worker3" in session.report["headline"]
     states = {name: host["state"] for name, host in session.report["hosts"].items()}
     assert states == {"worker1": "drift", "worker2": "failed", "worker3": "unreachable"}
     assert ("worker2", "person", "Refuse a host") in shape(session.report)
