@@ -1,17 +1,20 @@
-"""What the program `trainyard` needs of a site: where its cluster is, and where its logs are kept."""
+"""What the program `trainyard` needs of a site's inventory: values of variables, hosts, and what of it is secret."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
-DEFAULTS = Path(__file__).resolve().parents[1] / "roles" / "workloads" / "defaults" / "main.yml"
+ROLES = Path(__file__).resolve().parents[1] / "roles"
 NAMES = ("workloads_kubeconfig", "workloads_log_dir", "workloads_token_dir")
+
+DIGITS = 6
+"""Digits from which a number of an encrypted file is a secret, and no port or count."""
 
 
 @dataclass(frozen=True)
@@ -34,33 +37,118 @@ def places(inventory: Sequence[str]) -> Places:
     :param inventory: folders or files, as those after `-i`.
     :raises TrainyardError: there is no such inventory, it cannot be read, or does not say them.
     """
-    from ansible import constants
-    from ansible.cli import CLI
-    from ansible.errors import AnsibleError
-    from ansible.inventory.manager import InventoryManager
-    from ansible.parsing.dataloader import DataLoader
-    from ansible.plugins.loader import init_plugin_loader
-    from ansible.template import Templar
-    from ansible.vars.hostvars import HostVars
-    from ansible.vars.manager import VariableManager
+    values = Inventory(inventory).values("workloads", NAMES)
+    return Places(*(os.path.expanduser(str(values[name])) for name in NAMES))
 
-    for each in inventory:
-        if not os.path.exists(each):
-            raise TrainyardError(f"There is no inventory {each}.", remedy="Name one with -i or in TRAINYARD_INVENTORY.")
-    try:
-        init_plugin_loader()
-        loader = DataLoader()
-        secrets = CLI.setup_vault_secrets(loader, vault_ids=constants.DEFAULT_VAULT_IDENTITY_LIST, auto_prompt=False)
-        loader.set_vault_secrets(secrets)
-        hosts = InventoryManager(loader=loader, sources=list(inventory))
-        localhost = hosts.localhost or hosts.get_host("localhost")
-        manager = VariableManager(loader=loader, inventory=hosts)
-        variables: dict[str, Any] = loader.load_from_file(str(DEFAULTS), trusted_as_template=True)
-        variables |= manager.get_vars(host=localhost)
-        variables["hostvars"] = HostVars(hosts, manager, loader)
-        templar = Templar(loader=loader, variables=variables)
-        return Places(*(os.path.expanduser(str(templar.template(variables[name]))) for name in NAMES))
-    except AnsibleError as error:
-        raise TrainyardError(
-            f"The inventory {', '.join(inventory)} cannot be read: {str(error).rstrip('.')}."
-        ) from error
+
+class Inventory:
+    """An inventory as Ansible reads it, without a connection to any host.
+
+    :param sources: folders or files, as those after `-i`.
+    :raises TrainyardError: there is no such inventory, or it cannot be read.
+    """
+
+    def __init__(self, sources: Sequence[str]) -> None:
+        from ansible import constants
+        from ansible.cli import CLI
+        from ansible.errors import AnsibleError
+        from ansible.inventory.manager import InventoryManager
+        from ansible.parsing.dataloader import DataLoader
+        from ansible.parsing.vault import VaultSecretsContext, is_encrypted_file
+        from ansible.plugins.loader import init_plugin_loader
+        from ansible.vars.manager import VariableManager
+
+        encrypted: list[Any] = []
+
+        class Loader(DataLoader):
+            """Remembers what comes from files that are encrypted as a whole."""
+
+            def load_from_file(self, file_name: str, *args: Any, **options: Any) -> Any:
+                found = super().load_from_file(file_name, *args, **options)
+                with open(self.path_dwim(file_name), "rb") as stream:
+                    if is_encrypted_file(stream):
+                        encrypted.append(found)
+                return found
+
+        for each in sources:
+            if not os.path.exists(each):
+                told = "Name one with -i or in TRAINYARD_INVENTORY."
+                raise TrainyardError(f"There is no inventory {each}.", remedy=told)
+        self._sources, self._encrypted = list(sources), encrypted
+        try:
+            init_plugin_loader()
+            self._loader = Loader()
+            secrets = CLI.setup_vault_secrets(
+                self._loader,
+                vault_ids=constants.DEFAULT_VAULT_IDENTITY_LIST,
+                auto_prompt=False,
+                # There is one for each process.
+                initialize_context=VaultSecretsContext.current(optional=True) is None,
+            )
+            self._loader.set_vault_secrets(secrets)
+            self._manager = InventoryManager(loader=self._loader, sources=list(sources))
+            self._variables = VariableManager(loader=self._loader, inventory=self._manager)
+        except AnsibleError as error:
+            raise self._unreadable(error) from error
+
+    def values(self, role: str, names: Iterable[str]) -> dict[str, Any]:
+        """Variables of a role as a play on the controller sees them.
+
+        :raises TrainyardError: one of them has no value.
+        """
+        from ansible.errors import AnsibleError
+        from ansible.template import Templar
+        from ansible.vars.hostvars import HostVars
+
+        try:
+            localhost = self._manager.localhost or self._manager.get_host("localhost")
+            defaults = ROLES / role / "defaults" / "main.yml"
+            variables: dict[str, Any] = self._loader.load_from_file(str(defaults), trusted_as_template=True)
+            variables |= self._variables.get_vars(host=localhost)
+            variables["hostvars"] = HostVars(self._manager, self._variables, self._loader)
+            templar = Templar(loader=self._loader, variables=variables)
+            return {name: templar.template(variables[name]) for name in names}
+        except AnsibleError as error:
+            raise self._unreadable(error) from error
+
+    def hosts(self, *groups: str) -> list[str]:
+        """Names of the hosts in any of some groups, in the inventory's order; a group that is not there has none."""
+        found = self._manager.get_groups_dict()
+        return list(dict.fromkeys(name for group in groups for name in found.get(group, [])))
+
+    def secrets(self) -> set[str]:
+        """Every value that the inventory keeps encrypted, by itself or in an encrypted file.
+
+        :raises TrainyardError: one of them cannot be decrypted.
+        """
+        from ansible.errors import AnsibleError
+        from ansible.parsing.vault import VaultHelper
+
+        try:
+            hosts = [*self._manager.get_hosts("all"), *filter(None, [self._manager.localhost])]
+            known = [self._variables.get_vars(host=host) for host in hosts]
+            found = {
+                str(value) for value in _leaves(known) if VaultHelper.get_ciphertext(value, with_tags=False) is not None
+            }
+        except AnsibleError as error:
+            raise self._unreadable(error) from error
+        for value in _leaves(self._encrypted):
+            if isinstance(value, str) or (isinstance(value, int) and value >= 10 ** (DIGITS - 1)):
+                found.add(str(value))
+        # A name of a host is no secret, and without it no report says anything.
+        return found - {host.name for host in hosts}
+
+    def _unreadable(self, error: Exception) -> TrainyardError:
+        return TrainyardError(f"The inventory {', '.join(self._sources)} cannot be read: {str(error).rstrip('.')}.")
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """Every value in plain data, names of fields left out."""
+    if isinstance(value, dict):
+        for each in value.values():
+            yield from _leaves(each)
+    elif isinstance(value, (list, tuple, set)):
+        for each in value:
+            yield from _leaves(each)
+    else:
+        yield value

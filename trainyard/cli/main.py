@@ -12,7 +12,7 @@ import click
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ("completion", "console", "gpus", "logs", "token", "trainings", "verify", "why")
+COMMANDS = ("completion", "console", "gpus", "logs", "reprovision", "token", "trainings", "verify", "why")
 
 
 class Program(click.Group):
@@ -47,7 +47,10 @@ class Program(click.Group):
 )  # fmt: skip
 @click.pass_context
 def main(ctx: click.Context, inventory: tuple[str, ...]) -> None:
-    """Look at a site. Nothing here changes it but `token`, which makes a login: changing is what the playbooks are for.
+    """Look at a site. Changing is what the playbooks are for.
+
+    Two things here change something: `token` makes a login, and `reprovision run --mode converge` changes a site,
+    through the very playbooks.
 
     Ends with 0, with 1 if something is wrong or not there, and with 2 if it cannot be told or was called wrongly.
     """

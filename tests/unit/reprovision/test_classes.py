@@ -1,0 +1,113 @@
+"""The table of classes: one case for each row, and what none of them knows."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainyard.reprovision.classes import TABLE, UNKNOWN, class_of
+from trainyard.reprovision.item import CLASSES, CONTROL_PLANE, PERSON, REPAIRABLE, RESTART
+
+CONF = "/etc/containerd/conf.d/10-trainyard.toml"
+KUBEADM = "ConfigMap kube-system/kubeadm-config"
+CASES = [
+    (REPAIRABLE, "containerd", "systemd_unit", "containerd.service enabled", "disabled"),
+    (REPAIRABLE, "kubernetes", "systemd_unit", "kubelet.service running", "stopped"),
+    (REPAIRABLE, "docker", "systemd_unit", "docker.service units", ""),
+    (REPAIRABLE, "base", "systemd_unit", "chrony.service restart", ""),
+    (RESTART, "nvidia_runtime", "systemd_unit", "containerd.service restart", ""),
+    (RESTART, "kubernetes", "systemd_unit", "kubelet.service restart", ""),
+    (RESTART, "docker", "systemd_unit", "docker.service restart", ""),
+    (RESTART, "mirror", "systemd_unit", "nginx.service restart", ""),
+    (REPAIRABLE, "kubernetes", "apt_packages", "hold of kubelet", "not held"),
+    (REPAIRABLE, "base", "apt_packages", "package socat", "missing"),
+    (PERSON, "nvidia_driver", "apt_packages", "package nvidia-driver", "550"),
+    (RESTART, "containerd", "apt_packages", "package containerd.io", "2.3.3-1"),
+    (RESTART, "docker", "apt_packages", "package docker-ce", "missing"),
+    (RESTART, "kubernetes", "apt_packages", "package cri-tools", "missing"),
+    (PERSON, "kubernetes", "apt_packages", "package kubelet", "1.36.1-1"),
+    (RESTART, "mirror", "apt_packages", "package nginx", "missing"),
+    (RESTART, "nvidia_runtime", "apt_packages", "package nvidia-container-toolkit", "missing"),
+    (REPAIRABLE, "efs_mount", "apt_packages", "package nfs-common", "missing"),
+    (REPAIRABLE, "storage", "apt_packages", "package nfs-common", "missing"),
+    (REPAIRABLE, "base", "host_files", "/etc/hosts", ""),
+    (REPAIRABLE, "base", "kernel_settings", "sysctl net.ipv4.ip_forward", "0"),
+    (RESTART, "containerd", "host_files", "/etc/containerd/config.toml", ""),
+    (RESTART, "nvidia_runtime", "host_files", CONF, ""),
+    (REPAIRABLE, "containerd", "host_files", "/etc/containerd/certs.d/docker.io/hosts.toml", ""),
+    (RESTART, "docker", "host_files", "/etc/docker/daemon.json", ""),
+    (REPAIRABLE, "docker", "host_files", "/etc/docker/certs.d/mirror:5000/ca.crt", ""),
+    (CONTROL_PLANE, "control_plane", "host_files", "/etc/kubernetes/manifests/kube-apiserver.yaml", ""),
+    (RESTART, "kubernetes", "host_files", "/var/lib/kubelet/config.yaml", ""),
+    (RESTART, "kubernetes", "host_files", "/etc/systemd/system/kubelet.service.d/20-trainyard.conf", ""),
+    (RESTART, "mirror", "host_files", "/etc/trainyard/mirror/nginx.conf", ""),
+    (REPAIRABLE, "nvidia_runtime", "host_files", "/etc/systemd/system/nvidia-cdi-refresh.service.d/20.conf", ""),
+    (REPAIRABLE, "nvidia_runtime", "systemd_service", "nvidia-cdi-refresh.path", ""),
+    (REPAIRABLE, "nvidia_runtime", "command", "systemctl start nvidia-cdi-refresh.service", ""),
+    (PERSON, "nvidia_driver", "host_files", "/etc/apt/preferences.d/nvidia", ""),
+    (REPAIRABLE, "efs_mount", "host_files", "/etc/udev/rules.d/99-nfs.rules", ""),
+    (REPAIRABLE, "efs_mount", "mount_unit", "mount /mnt/shared", ""),
+    (REPAIRABLE, "control_plane", "kubeadm_init", "mode of /var/lib/kubelet/config.yaml", ""),
+    (CONTROL_PLANE, "control_plane", "kubeadm_init", "kubeadm configuration", ""),
+    (CONTROL_PLANE, "control_plane", "kubeadm_init", "membership of the cluster", "missing"),
+    (PERSON, "kubernetes", "kubeadm_join", "membership of the cluster", "missing"),
+    (REPAIRABLE, "kubernetes", "kubelet_certificates", "certificate of csr-1", "pending"),
+    (REPAIRABLE, "control_plane", "file", "/site", "state: missing"),
+    (REPAIRABLE, "control_plane", "copy", "kubeconfig", ""),
+    (REPAIRABLE, "mirror", "oci_push", "image a:1", "missing"),
+    (PERSON, "mirror", "oci_push", "image a:1", "sha256:1"),
+    (PERSON, "mirror", "openssl_privatekey", "ca.key", ""),
+    (PERSON, "mirror", "x509_certificate", "ca.crt", ""),
+    (PERSON, "mirror", "command", "gpg --quick-generate-key", ""),
+    (REPAIRABLE, "mirror", "file", "/srv/mirror/apt-1", ""),
+    (REPAIRABLE, "mirror", "copy", "/srv/mirror/files/a", ""),
+    (REPAIRABLE, "mirror", "unarchive", "/srv/mirror/apt-1", ""),
+    (CONTROL_PLANE, "control_plane", "kube_apply", KUBEADM, ""),
+    (CONTROL_PLANE, "kubernetes", "kube_apply", "ConfigMap kube-system/kubelet-config", ""),
+    (PERSON, "storage", "kube_apply", "PersistentVolumeClaim trainings/training", "missing"),
+    (REPAIRABLE, "network", "kube_apply", "Deployment kube-system/coredns", ""),
+    (REPAIRABLE, "metrics", "kube_apply", "Deployment kube-system/metrics-server", ""),
+    (REPAIRABLE, "dashboard", "kube_apply", "Role a/b", ""),
+    (REPAIRABLE, "dashboard", "kube_prune", "Role a/b", "there"),
+    (PERSON, "dashboard", "openssl_csr", "console.csr", ""),
+    (PERSON, "dashboard", "x509_certificate", "console.crt", ""),
+    (REPAIRABLE, "dashboard", "file", "/site/console", ""),
+    (REPAIRABLE, "device_plugin", "kube_apply", "Node worker1", ""),
+    (REPAIRABLE, "device_plugin", "k8s", "DaemonSet gpu/plugin", ""),
+    (REPAIRABLE, "workloads", "containerd_images", "image a:1", "no"),
+    (REPAIRABLE, "workloads", "kube_apply", "Deployment jobset-system/jobset-controller-manager", ""),
+    (PERSON, "workloads", "training", "run of mnist-ps", ""),
+    (REPAIRABLE, "workloads", "training", "NetworkPolicy trainings/default-deny", "missing"),
+    (REPAIRABLE, "workloads", "file", "/var/lib/trainyard/trainings", ""),
+    (REPAIRABLE, "workloads", "oci_push", "image code:1", "missing"),
+    (PERSON, "workloads", "code_image", "code", ""),
+    (PERSON, "storage", "file", "/mnt/shared/training", ""),
+    (REPAIRABLE, "base", "signing_key", "key", ""),
+    (PERSON, "bundle", "bundle", "pause", ""),
+    (PERSON, "efs", "efs_file_system", "fs-1", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "role", "module", "subject", "before"), CASES)
+def test_class(kind: str, role: str, module: str, subject: str, before: str) -> None:
+    found, reason = class_of(role, module, subject, before)
+    assert found == kind
+    assert bool(reason) == (kind not in (REPAIRABLE, RESTART)), "who is to look must know why"
+
+
+def test_each_row_has_its_case() -> None:
+    """A row that is never the first that fits is dead."""
+    chosen = [next(row for row in TABLE if row.fits(*case[1:])) for case in CASES]
+    assert [row for row in TABLE if row not in chosen] == []
+
+
+@pytest.mark.parametrize(
+    ("role", "module", "subject"),
+    [("", "command", "true"), ("new_role", "host_files", "/etc/x"), ("lab", "lab", "cp1"), ("base", "shell", "x"),
+     ("workloads", "systemd_unit", "other.service restart"), ("new_role", "kube_apply", "Secret a/b")],
+)  # fmt: skip
+def test_what_no_row_knows_is_for_a_person(role: str, module: str, subject: str) -> None:
+    assert class_of(role, module, subject, "") == (PERSON, UNKNOWN)
+
+
+def test_classes_are_those_of_items() -> None:
+    assert {row.kind for row in TABLE} <= set(CLASSES)

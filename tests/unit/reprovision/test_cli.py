@@ -1,0 +1,111 @@
+"""`trainyard reprovision`: what is called, what is printed, and the status with which it ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.unit.reprovision.sites import NOW, Playbook, Stopped, ended, recorded, site
+from trainyard.cli import reprovision
+from trainyard.cli.main import main
+from trainyard.reprovision import run as runs
+from trainyard.reprovision.revision import Revision
+from trainyard.reprovision.store import Store
+
+WORKERS = ("worker1", "worker2", "worker3")
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    store = Store(tmp_path / "state")
+    monkeypatch.setattr(reprovision, "site_of", lambda _inventory: site(store.folder))
+    monkeypatch.setattr(reprovision, "of_checkout", lambda _root: Revision("3f2a91c" + "0" * 33, "main", True))
+    yield store
+
+
+def plays(monkeypatch: pytest.MonkeyPatch, *turns: Any) -> Playbook:
+    play = Playbook(*turns)
+
+    class Session(runs.Session):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options, play=play, clock=Stopped())
+
+    monkeypatch.setattr(reprovision, "Session", Session)
+    return play
+
+
+def call(*words: str) -> Result:
+    return CliRunner().invoke(main, ["reprovision", *words])
+
+
+def test_run_shows_the_report_and_ends_with_its_status(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    plays(monkeypatch, recorded("role") + ended(*WORKERS), ended(*WORKERS))
+    first = call("run")
+    assert first.exit_code == 1 and "base: sysctl kernel.ostype" in first.stdout and "Linux -> Plan9" in first.stdout
+    assert "revision 3f2a91c (signed)" in first.stdout
+    assert first.stdout.rstrip().endswith("report.html") and Path(first.stdout.split()[-1]).is_file()
+    second = call("run", "--mode", "report")
+    assert second.exit_code == 0 and "exit 0: clean" in second.stdout
+
+
+def test_some_hosts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    play = plays(monkeypatch, ended("worker1", "worker2"))
+    assert call("run", "--hosts", "worker1, worker2").exit_code == 0
+    assert play.calls[0]["site_hosts"] == ("worker1", "worker2")
+    wrong = call("run", "--hosts", "worker9")
+    assert wrong.exit_code == 2 and "no host worker9" in wrong.stderr
+
+
+def test_a_second_run_at_the_same_time_ends_with_4_and_nothing_else(store: Store) -> None:
+    with store.locked():
+        done = call("run")
+    assert (done.exit_code, done.stdout) == (4, "") and "Another run" in done.stderr
+
+
+def test_a_disk_that_is_full_ends_with_2(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    plays(monkeypatch, ended(*WORKERS))
+    (store.folder / "runs").parent.mkdir(mode=0o700)
+    (store.folder / "runs").write_text("a file in the way")
+    done = call("run")
+    assert done.exit_code == 2 and "cannot be" in done.stderr
+
+
+def test_show(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    plays(monkeypatch, recorded("role") + ended(*WORKERS), ended(*WORKERS))
+    nothing = call("show")
+    assert nothing.exit_code == 1 and "No run has been made yet." in nothing.stderr
+    call("run"), call("run")
+    young, old = (call("show", "--list", "--json"), call("show", "--list"))
+    names = [each["id"] for each in json.loads(young.stdout)]
+    assert sorted(names) == sorted(store.names()) and all(name in old.stdout for name in names)
+    drifted = next(each["id"] for each in json.loads(young.stdout) if each["exit_status"] == 1)
+    document = json.loads(call("show", drifted, "--json").stdout)
+    assert document == store.report(drifted) and document["items"][0]["first_seen"] == NOW
+    assert call("show", drifted, "--markdown").stdout == (store.runs / drifted / "report.md").read_text()
+    assert "kernel.ostype" in call("show", drifted).stdout
+    for words, status, told in (
+        (["nothing"], 1, "no report nothing"),
+        (["../../etc"], 1, "no report"),
+        (["--json", "--markdown"], 2, "one of --json and --markdown"),
+    ):
+        done = call("show", *words)
+        assert (done.exit_code, told in done.stderr) == (status, True)
+
+
+def test_status(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call("status").exit_code == 2
+    plays(monkeypatch, recorded("role") + ended(*WORKERS), ended(*WORKERS))
+    call("run")
+    found = call("status", "--json")
+    assert found.exit_code == 1 and json.loads(found.stdout)["last"]["exit_status"] == 1
+    assert "1 item, the oldest since" in call("status").stdout
+
+
+def test_help_says_what_changes_a_site() -> None:
+    told = " ".join(CliRunner().invoke(main, ["--help"]).stdout.split())
+    assert "`reprovision run --mode converge` changes a site, through the very playbooks" in told

@@ -1,0 +1,81 @@
+"""ansible-runner as it is used: what it is told otherwise, and that nothing of it is left."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainyard.reprovision.masking import Masker
+from trainyard.reprovision.runner import CHECK, Played, play
+
+PLAYBOOK = """
+- name: Say how it is run
+  hosts: localhost
+  gather_facts: false
+  tasks:
+    - name: Say
+      ansible.builtin.add_host:
+        name: >-
+          {{ lookup('ansible.builtin.config', 'HOST_KEY_CHECKING') }}
+          {{ lookup('ansible.builtin.config', 'CACHE_PLUGIN') }}
+          {{ lookup('ansible.builtin.config', 'DEFAULT_CALLBACK_PLUGIN_PATH')[0] }}
+          {{ lookup('ansible.builtin.env', 'TRAINYARD_RUN_ID') }} {{ ansible_check_mode }} {{ site_hosts }}
+      register: said
+
+    - name: Refuse
+      ansible.builtin.fail:
+        msg: "{{ said.add_host.host_name }} {{ secret_value }}"
+      vars:
+        secret_value: canary-4711
+"""
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def played(folder: Path, text: str, **options: Any) -> Played:
+    (folder / "hosts.yml").write_text("all: {hosts: {localhost: {ansible_connection: local}}}\n")
+    (folder / "play.yml").write_text(text)
+    return play(
+        folder / "play.yml", inventory=[str(folder / "hosts.yml")], mode=CHECK, masker=Masker(["canary-4711"]),
+        **{"timeout": 120, **options},
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_it_checks_host_keys_and_leaves_nothing_behind(tmp_path: Path, temporary: Path) -> None:
+    before = dict(os.environ)
+    done = played(tmp_path, PLAYBOOK, run_id="20270115T080000Z-abcd", site_hosts=["w1", "w2"])
+    (message,) = [each["result"]["msg"] for each in done.events if each["event"] == "runner_on_failed"]
+    root = Path(__file__).resolve().parents[3]
+    assert message == f"True memory {root}/plugins/callback 20270115T080000Z-abcd True w1,w2 ********"
+    assert (done.rc, done.stopped) == (2, "")
+    assert [each for each in temporary.rglob("*") if each.is_file()] == []
+    assert dict(os.environ) == before
+    for name, data in done.kept.items():
+        text = gzip.decompress(data).decode()
+        assert "canary-4711" not in text and "********" in text, name
+
+
+@pytest.mark.slow
+def test_a_playbook_that_cannot_be_read_says_so(tmp_path: Path) -> None:
+    done = played(tmp_path, "- hosts: [")
+    assert done.events == [] and "did nothing" in done.stopped
+
+
+@pytest.mark.slow
+def test_it_is_told_to_stop_at_its_limit(tmp_path: Path) -> None:
+    task = "{ansible.builtin.wait_for: {path: /never}, check_mode: false}"
+    text = f"- {{hosts: localhost, gather_facts: false, tasks: [{task}]}}"
+    done = played(tmp_path, text, timeout=5)
+    assert "stopped after 5 s" in done.stopped and done.rc == 254

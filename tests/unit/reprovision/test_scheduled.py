@@ -1,0 +1,93 @@
+"""What the timer starts: which program, in which mode, with what in its environment."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from ansible.module_utils.trainyard.core.clock import Clock
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+from trainyard.reprovision import scheduled
+from trainyard.reprovision.revision import VARIABLE, Revision
+
+GOOD = Revision("a" * 40, "main", True)
+OLD = Revision("b" * 40, "main", None, "No signature.", may_converge=False)
+MISSED = "The scheduled time was missed while the machine was off: this run changes nothing."
+
+WRITTEN = {
+    "folder": "/srv/x", "inventory": "inventories/a", "overlay": "/srv/x/controller", "mode": "converge",
+    "delay": "15min", "repository": "", "revision": "main", "signers": "", "requirements": "",
+}  # fmt: skip
+
+
+@pytest.fixture
+def schedule(tmp_path: Path) -> scheduled.Schedule:
+    path = tmp_path / "schedule.json"
+    path.write_text(json.dumps(WRITTEN), encoding="utf-8")
+    return scheduled.Schedule.read(path)
+
+
+@pytest.mark.parametrize(
+    ("revision", "options", "missed", "words", "note"),
+    [
+        (GOOD, [], False, ["--mode", "converge"], ""),
+        (GOOD, [], True, ["--mode", "report"], MISSED),
+        (OLD, [], False, ["--mode", "report"], "No signature."),
+        (OLD, [], True, ["--mode", "report"], f"No signature. {MISSED}"),
+        (OLD, ["--mode=converge", "--hosts", "a"], False, ["--mode=report", "--hosts", "a"], "No signature."),
+        (GOOD, ["--mode", "report"], True, ["--mode", "report"], ""),
+    ],
+)
+def test_program(
+    schedule: scheduled.Schedule, revision: Revision, options: list[str], missed: bool, words: list[str], note: str
+) -> None:
+    argv, environ = scheduled.command(schedule, revision, Path("/w/1"), options, missed=missed)
+    assert argv[:3] == ["/srv/x/environment/bin/python", "-I", "-c"]
+    assert argv[4:] == ["/w/1", "-i", "/w/1/inventories/a", "-i", "/srv/x/controller", "reprovision", "run", *words]
+    assert environ["PATH"].startswith("/srv/x/environment/bin:")
+    given = json.loads(environ[VARIABLE])
+    assert (given["commit"], given["note"], given["may_converge"]) == (revision.commit, note, revision.may_converge)
+
+
+class Later(Clock):
+    def monotonic(self) -> float:
+        return 1000.0
+
+
+@pytest.mark.parametrize(
+    ("delay", "started", "young"),
+    [
+        ("15min", "1000000", False),
+        ("15min", "41000000", True),
+        ("0", "939000000", False),
+        ("0", "941000000", True),
+        ("1h", "0", False),
+        ("1h", "", False),
+    ],
+)
+def test_a_timer_that_was_just_started_makes_up_for_what_was_missed(delay: str, started: str, young: bool) -> None:
+    assert scheduled.timer_is_young(delay, Later(), lambda: f"{started}\n") is young
+
+
+@pytest.mark.parametrize(("span", "expected"), [("15min", 900), ("1h 30min", 5400), ("0", 0), ("2d", 172800)])
+def test_spans(span: str, expected: float) -> None:
+    assert scheduled.seconds(span) == expected
+
+
+@pytest.mark.parametrize("span", ["", "soon", "1 month", "min"])
+def test_what_is_no_span(span: str) -> None:
+    with pytest.raises(TrainyardError, match="is no span of days, hours, minutes and seconds"):
+        scheduled.seconds(span)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[", None])
+def test_a_broken_schedule_is_an_error_and_not_a_crash(
+    tmp_path: Path, text: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "schedule.json"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    assert scheduled.main([str(path)]) == scheduled.CANNOT_TELL
+    assert "cannot be read" in capsys.readouterr().err

@@ -1,0 +1,85 @@
+"""The states of a site after a run, and when somebody hears of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainyard.reprovision import states
+from trainyard.reprovision.states import Notice, Told
+
+HOUR = 3600.0
+REPAIRED = {"class": "repairable", "done": "repaired, proven"}
+DRIFT = {"class": "repairable", "done": ""}
+PERSON = {"class": "person", "done": ""}
+
+
+@pytest.mark.parametrize(
+    ("report", "state"),
+    [
+        ({"exit_status": 0, "items": []}, "clean"),
+        ({"exit_status": 0, "items": [REPAIRED]}, "repaired"),
+        ({"exit_status": 1, "items": [DRIFT]}, "drift"),
+        ({"exit_status": 1, "items": [REPAIRED, PERSON]}, "person"),
+        ({"exit_status": 1, "items": [{"class": "foreign"}]}, "person"),
+        ({"exit_status": 1, "items": [{"class": "control_plane"}]}, "person"),
+        ({"exit_status": 1, "items": [{"class": "restart"}]}, "drift"),
+        ({"exit_status": 2}, "unknown"),
+        ({"exit_status": 3, "items": [DRIFT], "limits": ["3 of 10 hosts have drifted"]}, "person"),
+        ({"exit_status": 3, "items": [DRIFT], "limits": []}, "drift"),
+        ({"exit_status": 4}, None),
+        ({"exit_status": 5, "items": [DRIFT]}, "failed"),
+        ({}, "unknown"),
+    ],
+)
+def test_the_state_of_a_report(report: dict[str, Any], state: str | None) -> None:
+    assert states.state_of(report) == state
+
+
+@pytest.mark.parametrize(
+    ("last", "state", "now", "after", "notice"),
+    [
+        (None, "clean", 5.0, Told("clean", 5.0, 0.0), None),
+        (None, "drift", 5.0, Told("drift", 5.0, 5.0), Notice("change", "drift", None, 5.0)),
+        (Told("clean", 1.0, 0.0), "clean", 5.0, Told("clean", 1.0, 0.0), None),
+        (Told("clean", 1.0, 0.0), "repaired", 5.0, Told("repaired", 5.0, 5.0),
+         Notice("change", "repaired", "clean", 5.0)),
+        (Told("drift", 1.0, 1.0), "drift", 99 * HOUR, Told("drift", 1.0, 1.0), None),
+        (Told("person", 1.0, 1.0), "person", 2 * HOUR, Told("person", 1.0, 1.0), None),
+        (Told("person", 1.0, 1.0), "person", 24 * HOUR - 1700, Told("person", 1.0, 24 * HOUR - 1700),
+         Notice("reminder", "person", "person", 1.0)),
+        (Told("person", 9 * HOUR, 9 * HOUR), "person", 1 * HOUR, Told("person", 9 * HOUR, 1 * HOUR),
+         Notice("reminder", "person", "person", 9 * HOUR)),
+        (Told("person", 1.0, 1.0), "clean", 2 * HOUR, Told("clean", 2 * HOUR, 2 * HOUR),
+         Notice("change", "clean", "person", 2 * HOUR)),
+        (Told("failed", 1.0, 1.0), "failed", 99 * HOUR, Told("failed", 1.0, 1.0), None),
+        (Told("person", 1.0, 1.0), None, 99 * HOUR, Told("person", 1.0, 1.0), None),
+        (None, None, 1.0, None, None),
+    ],
+)  # fmt: skip
+def test_who_hears_of_it(
+    last: Told | None, state: states.State | None, now: float, after: Told | None, notice: Notice | None
+) -> None:
+    assert states.step(last, state, now) == (after, notice)
+
+
+def test_a_month_of_nights_with_a_person_needed_gives_one_notice_a_day() -> None:
+    """The timer's random delay moves each night by up to 15 minutes; a run by hand in between adds none."""
+    told, said = None, []
+    for night in range(30):
+        begin = night * 24 * HOUR + (night * 7919) % 900
+        for now in (begin, begin + 2 * HOUR):
+            told, notice = states.step(told, "person", now)
+            said += [notice.words] if notice else []
+    assert said == ["a person is needed"] + ["still: a person is needed"] * 29
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"state": "glad", "since": 1, "told": 1}', '{"state": "clean"}'])
+def test_what_cannot_be_read_is_as_nothing(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "state.json"
+    path.write_text(text, encoding="utf-8")
+    assert states.load(path) is None
+    states.save(path, Told("person", 1.0, 2.0))
+    assert states.load(path) == Told("person", 1.0, 2.0)

@@ -1,0 +1,123 @@
+"""`trainyard reprovision`: what differs from what the inventory says, now and since when."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import Any
+
+import click
+from ansible.module_utils.trainyard.core.clock import CLOCK
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+from ..reprovision import pages
+from ..reprovision.report import EXIT_BUSY, EXIT_UNKNOWN
+from ..reprovision.revision import of_checkout
+from ..reprovision.run import MODES, Session
+from ..reprovision.runner import ROOT
+from ..reprovision.settings import Site, site_of
+from ..reprovision.status import Status, status_of
+from ..reprovision.store import BusyError, Store
+from ..reprovision.tables import listed, shown, status_lines
+from .tables import console
+
+REVISION = ("commit", "ref", "signed", "note")
+"""What a report says of the revision."""
+
+
+@click.group("reprovision")
+def command() -> None:
+    """Look for drift, by a schedule or by hand, and say what became of it."""
+
+
+@command.command("run")
+@click.option("--mode", type=click.Choice(list(MODES)), default="report", show_default=True, help="What may be done.")
+@click.option("--hosts", default="", help="Look at these alone, with commas between them.", metavar="HOST")
+@click.pass_obj
+def run(inventory: tuple[str, ...], mode: str, hosts: str) -> None:
+    """Run once, as the timer does.
+
+    Ends with 0 clean, 1 drift is left, 2 cannot tell, 3 held back, 4 another run is at work, 5 a repair failed.
+    """
+    sys.exit(_run(inventory, mode, [each.strip() for each in hosts.split(",") if each.strip()]))
+
+
+def _run(inventory: tuple[str, ...], mode: str, hosts: list[str]) -> int:
+    try:
+        site = site_of(inventory)
+        store = Store(site.settings.state_dir)
+        with store.locked():
+            revision = {name: value for name, value in asdict(of_checkout(ROOT)).items() if name in REVISION}
+            session = Session(site, store, mode=mode, asked=mode, revision=revision, hosts=hosts)
+            status = MODES[mode](session)
+    except BusyError as error:
+        click.echo(f"Error: {error}", err=True)
+        return EXIT_BUSY
+    except TrainyardError as error:
+        # Whoever started it has to see that it said nothing about the site.
+        click.echo(f"Error: {error}", err=True)
+        return EXIT_UNKNOWN
+    shown(session.report, console())
+    click.echo(store.runs / session.name / "report.html")
+    return status
+
+
+@command.command("status")
+@click.option("--json", "as_json", is_flag=True, help="One object instead of text.")
+@click.pass_obj
+def status(inventory: tuple[str, ...], as_json: bool) -> None:
+    """Show last and next run, who is at work, drift with its age, limits and revision.
+
+    Ends with 0 where the last run was clean, with 1 where it was not, and with 2 where it cannot be told.
+    """
+    site, store = _opened(inventory)
+    found: Status = status_of(site, store, CLOCK.time())
+    click.echo(json.dumps(found.as_json(), indent=2) if as_json else "\n".join(status_lines(found)))
+    sys.exit(found.exit_status)
+
+
+@command.command("show")
+@click.argument("report", default="")
+@click.option("--json", "as_json", is_flag=True, help="The document itself.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="For a ticket or a CI's summary.")
+@click.option("--list", "as_list", is_flag=True, help="All runs that are kept, the youngest first.")
+@click.pass_obj
+def show(inventory: tuple[str, ...], report: str, as_json: bool, as_markdown: bool, as_list: bool) -> None:
+    """Show a REPORT by its name, or the last one."""
+    if as_json and as_markdown:
+        raise click.UsageError("Give one of --json and --markdown.")
+    _, store = _opened(inventory)
+    if as_list:
+        reports = store.reports()
+        if as_json:
+            heads = [{name: each[name] for name in HEAD} for each in reports]
+            click.echo(json.dumps(heads, indent=2))
+        else:
+            listed(reports, console())
+        return
+    found = _report(store, report)
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+    elif as_markdown:
+        click.echo(pages.markdown(found), nl=False)
+    else:
+        shown(found, console())
+
+
+HEAD = ("id", "mode", "asked", "began", "ended", "seconds", "state", "exit_status", "headline", "revision", "verdict")
+"""What a list of runs says of each."""
+
+
+def _opened(inventory: tuple[str, ...]) -> tuple[Site, Store]:
+    site = site_of(inventory)
+    return site, Store(site.settings.state_dir)
+
+
+def _report(store: Store, name: str) -> dict[str, Any]:
+    found = store.report(name) if name else next(iter(store.reports(1)), None)
+    if found is None:
+        told = f"There is no report {name}." if name else "No run has been made yet."
+        remedy = "`trainyard reprovision show --list` names them." if name else "`trainyard reprovision run` makes one."
+        raise TrainyardError(told, remedy=remedy)
+    return found

@@ -1,0 +1,1 @@
+"""Scheduled reprovisioning: drift found, reported, and repaired within limits."""

@@ -1,0 +1,166 @@
+"""The document about one run, schema 1: what was found, what became of it, and the exit status."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from .found import CONNECTION, Found
+from .item import CONTROL_PLANE, FOREIGN, PERSON, Item
+
+SCHEMA = 1
+
+RUNNING = "running"
+COMPLETE = "complete"
+INTERRUPTED = "interrupted"
+
+EXIT_CLEAN = 0
+"""Clean, or all drift repaired and the verdict is pass."""
+EXIT_DRIFT = 1
+"""Drift is left, or a person is needed."""
+EXIT_UNKNOWN = 2
+"""Hosts, revision or API are not to be had."""
+EXIT_HELD = 3
+"""Held back by a limit, a window or a missing approval."""
+EXIT_BUSY = 4
+"""Another run holds the lock."""
+EXIT_FAILED = 5
+"""A repair failed, or the verdict after it is fail."""
+
+FOR_A_PERSON = (PERSON, CONTROL_PLANE, FOREIGN)
+
+CLEAN, DRIFT, UNREACHABLE, FAILED, UNKNOWN = "clean", "drift", "unreachable", "failed", "unknown"
+"""States of a host: nothing differs; something does; not reached; refused by a role; not looked at."""
+
+
+def begun(mode: str, asked: str, now: float, revision: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The report of a run that begins.
+
+    :param mode: `report` or `converge`, which is what is done; `asked` is what was asked for.
+    :param now: seconds since the epoch.
+    """
+    return {
+        "schema": SCHEMA,
+        "id": "",
+        "mode": mode,
+        "asked": asked,
+        "began": now,
+        "ended": None,
+        "seconds": None,
+        "state": RUNNING,
+        "exit_status": None,
+        "headline": "",
+        "revision": dict(revision or {"commit": "", "ref": "", "signed": None, "note": "the working tree as it is"}),
+        "hosts": {},
+        "items": [],
+        "consequences": [],
+        "limits": [],
+        "verdict": None,
+        "lock": None,
+        "notes": [],
+    }
+
+
+def hosts_of(found: Found, wanted: Collection[str], items: Sequence[Item] | None = None) -> dict[str, dict[str, Any]]:
+    """The state of each host of the site.
+
+    :param wanted: hosts that the run was to look at.
+    """
+    items = found.items if items is None else items
+    states = {}
+    for host in sorted({*wanted, *found.seen}):
+        count = sum(item.host == host for item in items)
+        if host in found.unreached:
+            state = UNREACHABLE
+        elif host in found.refused:
+            state = FAILED
+        elif host not in found.seen or (not found.ended and not count):
+            state = UNKNOWN
+        else:
+            state = DRIFT if count else CLEAN
+        states[host] = {"state": state, "items": count}
+    return states
+
+
+def doubts(found: Found, hosts: Mapping[str, Mapping[str, Any]], stopped: str = "") -> list[str]:
+    """Why a clean result would be none: what could not be looked at, each a sentence.
+
+    :param stopped: why the run itself did not come to its end.
+    """
+    told = [stopped] if stopped else []
+    if not found.ended and not stopped:
+        told.append("the run did not come to its end")
+    elif found.verdict is None and not stopped:
+        # A play of which no host is left ends a playbook, and the verdict is its last play.
+        told.append("the run ended before the verdict, so not everything was looked at")
+    told += found.blind
+    for state, words in ((UNREACHABLE, "not reached"), (UNKNOWN, "not looked at")):
+        names = [name for name, host in hosts.items() if host["state"] == state]
+        if names:
+            told.append(f"{words}: {', '.join(names)}")
+    return told
+
+
+def exit_status(items: Sequence[Item], doubt: Sequence[str], verdict: str | None) -> int:
+    """The exit status of a run that only looked.
+
+    :param verdict: of the verifier: `pass`, `fail`, `unknown`, or None where it was not asked.
+    """
+    if doubt:
+        return EXIT_UNKNOWN
+    return EXIT_DRIFT if items or verdict == "fail" else EXIT_CLEAN
+
+
+def headline(status: int, items: Sequence[Item], doubt: Sequence[str], verdict: str | None) -> str:
+    """One line about a run that only looked."""
+    person = sum(item.kind in FOR_A_PERSON and item.subject != CONNECTION for item in items)
+    parts = []
+    if items:
+        told = f", {person} for a person" if person else ""
+        parts.append(f"{len(items)} {'item' if len(items) == 1 else 'items'} of drift{told}")
+    if verdict == "fail":
+        parts.append("the verdict is fail")
+    if status == EXIT_UNKNOWN:
+        return f"cannot tell: {'; '.join([*doubt, *parts])}"
+    return "; ".join(parts) or "clean"
+
+
+def finished(
+    report: Mapping[str, Any],
+    found: Found,
+    items: Sequence[Item],
+    wanted: Collection[str],
+    now: float,
+    *,
+    stopped: str = "",
+    notes: Sequence[str] = (),
+) -> dict[str, Any]:
+    """The report of a run that looked and is over.
+
+    :param items: what was found, with its ages.
+    :param wanted: hosts that the run was to look at.
+    :param now: seconds since the epoch.
+    :param stopped: why the run did not come to its end; empty where it did.
+    """
+    hosts = hosts_of(found, wanted, items)
+    doubt = doubts(found, hosts, stopped)
+    status = exit_status(items, doubt, found.verdict)
+    return {
+        **report,
+        "ended": now,
+        "seconds": round(now - float(report["began"]), 1),
+        "state": COMPLETE,
+        "exit_status": status,
+        "headline": headline(status, items, doubt, found.verdict),
+        "hosts": hosts,
+        "items": [item.as_json() for item in ordered(items)],
+        "consequences": [asdict(each) for each in found.consequences],
+        "verdict": found.verdict,
+        "notes": [*report["notes"], *notes, *(f"verdict: {each}" for each in found.problems)],
+    }
+
+
+def ordered(items: Sequence[Item]) -> list[Item]:
+    """By host, what a person is needed for last, as tables show them."""
+    return sorted(items, key=lambda item: (item.host, item.kind in FOR_A_PERSON, item.first_seen, item.subject))

@@ -1,0 +1,218 @@
+"""The bare repository of a schedule: revisions are fetched into it, verified, and checked out for one run each.
+
+What is not as it should be (no answer, no signature, another Kubernetes) leads to the last good revision, with which
+nothing may be changed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from ansible.module_utils.trainyard.core.clock import CLOCK, Clock
+from ansible.module_utils.trainyard.core.command import run
+from ansible.module_utils.trainyard.core.errors import CommandError, TrainyardError
+from ansible.module_utils.trainyard.core.waiter import wait_until
+
+from .revision import ENVIRONMENT, GIT_TIMEOUT, OPTIONS, Revision
+
+LAST_GOOD = "refs/trainyard/last-good"
+REQUIREMENTS = "requirements.txt"
+
+FETCH_TIMEOUT = 120.0
+LOCK_TIMEOUT = 180.0
+"""Seconds; the lock is held for one fetch and one checkout."""
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+# A signature says itself of which kind it is; only those of SSH keys count.
+_SIGNERS = ("-c", "gpg.format=ssh", "-c", "gpg.openpgp.program=/bin/false", "-c", "gpg.x509.program=/bin/false")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the installed schedule asks for; never read from the revision itself.
+
+    :param url: where to fetch from; empty: what was pushed.
+    :param ref: a branch, a tag, or a commit in full.
+    :param signers: file of allowed signers, or None.
+    :param requirements: what git calls the list of packages that the Python environment was made from, or empty.
+    """
+
+    url: str
+    ref: str
+    signers: Path | None = None
+    requirements: str = ""
+
+
+class Repository:
+    """A bare repository, and the folder of its worktrees.
+
+    :param path: of the repository.
+    :param worktrees: folder with one checkout for each run.
+    """
+
+    def __init__(self, path: Path, worktrees: Path, clock: Clock = CLOCK) -> None:
+        self.path = path
+        self.worktrees = worktrees
+        self._clock = clock
+
+    def git(self, *words: str, timeout: float = GIT_TIMEOUT) -> str:
+        """What git prints, without the last line break.
+
+        :raises CommandError: it failed, or took too long.
+        """
+        argv = ["git", *OPTIONS, f"--git-dir={self.path}", *words]
+        return run(argv, timeout=timeout, env=ENVIRONMENT, outlives=False).stdout.removesuffix("\n")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One fetch, checkout or removal at a time; the kernel gives the lock back when its holder dies."""
+        with (self.path / "trainyard.lock").open("a", encoding="utf-8") as stream:
+            wait_until(
+                lambda: _try_lock(stream.fileno()), bool, what=f"the lock of {self.path}", timeout=LOCK_TIMEOUT,
+                clock=self._clock,
+            )  # fmt: skip
+            yield
+
+    def take(self, wanted: Wanted) -> Revision:
+        """Fetch, verify and remember the revision that is asked for; the last good one where that is not possible.
+
+        :raises TrainyardError: not possible, and there is no last good revision.
+        """
+        good = self._ref(LAST_GOOD)
+        try:
+            if wanted.url:
+                self._fetch(wanted.url)
+            commit, signed = self._verified(wanted, good)
+            self._fits(commit, good, wanted)
+        except TrainyardError as error:
+            if not good:
+                raise
+            note = f"{error.message} The last good revision {good[:12]} was taken, and nothing may be changed."
+            return Revision(good, wanted.ref, None, note, may_converge=False)
+        self.git("update-ref", LAST_GOOD, commit)
+        return Revision(commit, wanted.ref, signed)
+
+    def _fetch(self, url: str) -> None:
+        try:
+            self.git("fetch", "--quiet", "--prune", "--no-write-fetch-head", "--", url, "+refs/heads/*:refs/heads/*",
+                     "+refs/tags/*:refs/tags/*", timeout=FETCH_TIMEOUT)  # fmt: skip
+        except CommandError as error:
+            # An address may hold a password, and git repeats it.
+            said = _without_password(error.message)
+            raise TrainyardError(f"Fetching from {_without_password(url)} failed: {said}") from error
+
+    def _verified(self, wanted: Wanted, good: str) -> tuple[str, bool | None]:
+        """The commit behind the name, and whether it is signed.
+
+        :raises TrainyardError: there is no such name, or a signature that is asked for is missing.
+        """
+        ref = wanted.ref
+        if _COMMIT.fullmatch(ref):
+            if not self._ref(f"{ref}^{{commit}}"):
+                raise TrainyardError(f"The commit {ref} is not in the repository.")
+            # Its hash says already what it is.
+            return ref, self._signed(wanted.signers, "verify-commit", ref) if wanted.signers else None
+        if tag := self._ref(f"refs/tags/{ref}"):
+            if wanted.signers and not self._signed(wanted.signers, "verify-tag", tag):
+                raise TrainyardError(f"The tag {ref} is not signed by anyone in reprovision_allowed_signers.")
+            return self.git("rev-parse", "--verify", f"{tag}^{{commit}}"), bool(wanted.signers) or None
+        head = self._ref(f"refs/heads/{ref}")
+        if not head:
+            raise TrainyardError(f"The repository has no branch and no tag {ref}, and {ref} is no commit in full.")
+        if wanted.signers:
+            new = self.git("rev-list", head, f"^{good}").split() if good else [head]
+            # The tip in any case: the last good one may have been pushed by hand.
+            for commit in dict.fromkeys([head, *new]):
+                if not self._signed(wanted.signers, "verify-commit", commit):
+                    raise TrainyardError(
+                        f"The commit {commit[:12]} of the branch {ref} is not signed by anyone in "
+                        "reprovision_allowed_signers."
+                    )
+        return head, bool(wanted.signers) or None
+
+    def _signed(self, signers: Path, verb: str, name: str) -> bool:
+        try:
+            self.git(*_SIGNERS, "-c", f"gpg.ssh.allowedSignersFile={signers}", verb, name)
+        except CommandError:
+            return False
+        return True
+
+    def _fits(self, commit: str, good: str, wanted: Wanted) -> None:
+        """
+        :raises TrainyardError: the revision needs what a schedule must not do.
+        """
+        if good and (change := kubernetes_change(self._lock(good), self._lock(commit))):
+            raise TrainyardError(f"The revision {commit[:12]} {change}; the upgrade verb is not built yet.")
+        if wanted.requirements and self.git("rev-parse", f"{commit}:{REQUIREMENTS}") != wanted.requirements:
+            raise TrainyardError(
+                f"The revision {commit[:12]} needs other Python packages; playbooks/reprovision.yml installs them."
+            )
+
+    def _lock(self, commit: str) -> str:
+        return self.git("show", f"{commit}:bundle.lock.yml")
+
+    def _ref(self, name: str) -> str:
+        """The object behind a name, or nothing."""
+        with suppress(CommandError):
+            return self.git("rev-parse", "--verify", "--quiet", name)
+        return ""
+
+    def check_out(self, commit: str, name: str) -> Path:
+        """A worktree of its own for a run, which stays while this process lives, whatever program it becomes.
+
+        To be called under the lock, as `clean`.
+
+        :param name: of the run, in no other use.
+        """
+        path = self.worktrees / name
+        descriptor = os.open(self.worktrees / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        os.set_inheritable(descriptor, True)
+        self.git("worktree", "add", "--quiet", "--detach", "--force", str(path), commit)
+        return path
+
+    def clean(self) -> list[str]:
+        """Remove the worktrees whose runs are over, killed ones included; their names."""
+        removed = []
+        for lock in sorted(self.worktrees.glob("*.lock")):
+            with lock.open("a", encoding="utf-8") as stream:
+                if not _try_lock(stream.fileno()):
+                    continue
+                shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
+                lock.unlink()
+            removed.append(lock.stem)
+        self.git("worktree", "prune")
+        return removed
+
+
+def kubernetes_change(before: str, after: str) -> str:
+    """What another lock asks of a cluster, as a clause; empty where Kubernetes stays as it is.
+
+    :param before: text of the lock that the cluster was made from.
+    """
+    old, new = (str(yaml.safe_load(text)["artefacts"]["kubernetes"]["version"]) for text in (before, after))
+    if old == new:
+        return ""
+    part = "patch" if old.split(".")[:2] == new.split(".")[:2] else "minor"
+    return f"asks for another {part} version of Kubernetes ({old} -> {new})"
+
+
+def _without_password(text: str) -> str:
+    return re.sub(r"(://)[^/@\s]*@", r"\1", text)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

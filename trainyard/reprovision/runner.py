@@ -1,0 +1,158 @@
+"""One run of a playbook under ansible-runner, of which nothing but masked events and output is left.
+
+ansible-runner 2.4.3 turns host key checking off where the environment is silent, replaces the path of callbacks, keeps
+a cache of facts among its artefacts, and writes the whole environment beside them: each is said otherwise here, and its
+folder is a private one that goes with the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+from .events import Event, Reader
+from .masking import Masker
+
+ROOT = Path(__file__).resolve().parents[2]
+
+CHECK = "check"
+RUN = "run"
+MODES = {CHECK: ("--check", "--diff"), RUN: ("--diff",)}
+
+RUN_ID = "TRAINYARD_RUN_ID"
+"""Tells a playbook that it belongs to the run that holds the lock."""
+
+LONGEST = "100000000"
+"""Characters of a result beyond which it comes empty; ansible-runner's own bound is 700000."""
+
+MEMORY_OF_EVENTS = 200_000
+"""Events of one run; site.yml has some 150 for each host."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """What is left of a run.
+
+    :param events: reduced and masked, in their order.
+    :param rc: status of ansible-playbook; 254 for one that was stopped.
+    :param stopped: why it did not come to its end; empty where it did.
+    :param kept: bytes of the events, one JSON document in a line, and of the output, both compressed.
+    """
+
+    events: list[Event]
+    rc: int
+    stopped: str
+    kept: dict[str, bytes] = field(default_factory=dict, repr=False)
+
+
+def play(
+    playbook: str | Path,
+    *,
+    inventory: Sequence[str],
+    mode: str,
+    site_hosts: Sequence[str] = (),
+    run_id: str = "",
+    timeout: float,
+    masker: Masker,
+    root: Path = ROOT,
+    extra: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+    arguments: Sequence[str] = (),
+    raw: Callable[[Mapping[str, Any]], object] = bool,
+) -> Played:
+    """Run a playbook to its end.
+
+    :param playbook: path, or name below `root`.
+    :param inventory: folders or files, as those after `-i`.
+    :param mode: `check` looks, `run` changes.
+    :param site_hosts: the hosts that are not left alone; all where it is empty.
+    :param run_id: of the run that holds the lock.
+    :param timeout: limit in seconds; the playbook is told to stop then.
+    :param root: the checkout whose playbook, roles and configuration are used.
+    :param extra: more variables, never secrets: each process of the machine may read them.
+    :param environment: more of the environment: paths, never values of secrets.
+    :param arguments: more options of ansible-playbook, such as the path of a vault password file.
+    :param raw: is handed each event as ansible-runner gives it (recordings for tests).
+    :raises TrainyardError: ansible-runner cannot start it.
+    """
+    import ansible_runner
+
+    reader, output = Reader(), io.StringIO()
+    events: list[Event] = []
+
+    def handle(event: Mapping[str, Any]) -> bool:
+        raw(event)
+        if event.get("stdout"):
+            output.write(masker.text(str(event["stdout"])) + "\n")
+        found = reader.read(event)
+        if found and len(events) < MEMORY_OF_EVENTS:
+            events.append(masker.data(found))
+        # No file for it: nothing that is not masked is written to disk.
+        return False
+
+    variables = {**(extra or {}), **({"site_hosts": ",".join(site_hosts)} if site_hosts else {})}
+    with _folder() as folder:
+        try:
+            runner = ansible_runner.run(
+                private_data_dir=folder,
+                project_dir=str(root),
+                host_cwd=str(root),
+                playbook=str(root / playbook),
+                inventory=[str(Path(each).absolute()) for each in inventory],
+                cmdline=shlex.join([*MODES[mode], *arguments]),
+                extravars=variables,
+                envvars={**_environment(root, run_id), **(environment or {})},
+                settings={"suppress_output_file": True, "pexpect_timeout": 1},
+                timeout=int(timeout),
+                event_handler=handle,
+                fact_cache_type="memory",
+                rotate_artifacts=0,
+                suppress_env_files=True,
+                quiet=True,
+            )
+        except ansible_runner.exceptions.AnsibleRunnerException as error:
+            raise TrainyardError(f"{playbook} cannot be run: {masker.text(str(error))}.") from error
+    stopped = {
+        "timeout": f"it was stopped after {timeout:.0f} s, the limit of reprovision_timeout",
+        "canceled": "it was told to stop",
+    }.get(str(runner.status), "")
+    if not stopped and not events:
+        said = output.getvalue().strip().splitlines()
+        stopped = f"ansible-playbook ended with {runner.rc} and did nothing: {said[-1] if said else 'no output'}"
+    return Played(events, int(runner.rc), stopped, {
+        "events.jsonl.gz": gzip.compress("".join(json.dumps(each) + "\n" for each in events).encode()),
+        "output.txt.gz": gzip.compress(output.getvalue().encode()),
+    })  # fmt: skip
+
+
+def _environment(root: Path, run_id: str) -> dict[str, str]:
+    return {
+        "ANSIBLE_CONFIG": str(root / "ansible.cfg"),
+        "ANSIBLE_HOST_KEY_CHECKING": "True",
+        "ANSIBLE_CALLBACK_PLUGINS": str(root / "plugins" / "callback"),
+        "ANSIBLE_NOCOLOR": "True",
+        "ANSIBLE_FORCE_COLOR": "False",
+        "MAX_EVENT_RES": LONGEST,
+        # The ansible-playbook of this Python, whoever called it.
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        **({RUN_ID: run_id} if run_id else {}),
+    }
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[str]:
+    """A folder that its owner alone may read, and that goes with the run."""
+    with tempfile.TemporaryDirectory(prefix="trainyard-run-") as folder:
+        yield folder

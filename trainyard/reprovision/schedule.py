@@ -1,0 +1,50 @@
+"""The calendar of the timer, as systemd reads it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from subprocess import CompletedProcess
+
+from ansible.module_utils.trainyard.core.command import run
+from ansible.module_utils.trainyard.core.errors import CommandError, TrainyardError
+
+REMEDY = 'Write it as systemd.time(7) says, for example "*-*-* 03:10:00" for every night.'
+
+_WORDS = ("minutely", "hourly", "daily", "monthly", "weekly", "yearly", "annually", "quarterly", "semiannually")
+_DAY = r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*"
+_NUMBERS = r"(?:\*|\d+)(?:\.\.\d+)?(?:/\d+)?(?:,\d+(?:\.\.\d+)?(?:/\d+)?)*"
+_CALENDAR = re.compile(
+    rf"(?:{_DAY}(?:(?:\.\.|,){_DAY})*,?\s+)?"
+    rf"(?:(?:{_NUMBERS}-)?{_NUMBERS}[-~]{_NUMBERS}\s*)?"
+    rf"(?:(?<![\d*]){_NUMBERS}:{_NUMBERS}(?::{_NUMBERS}(?:\.\d+)?)?)?"
+    r"(?:\s+(?:UTC|[A-Za-z]+(?:/[A-Za-z_+-]+)*))?",
+    re.IGNORECASE,
+)
+_NEXT = re.compile(r"Next elapse: \S+ (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.\d+)? UTC")
+
+
+def looks_right(text: str) -> bool:
+    """Whether a text has the shape of a calendar expression; systemd, perhaps on another machine, has the last word."""
+    first = text.split(" ")[0].lower()
+    return bool(text.strip()) and (first in _WORDS or bool(_CALENDAR.fullmatch(text.strip())))
+
+
+def next_elapse(schedule: str, after: float, command: Callable[..., CompletedProcess[str]] = run) -> float | None:
+    """When a schedule is due for the first time after a moment, in seconds since the epoch; None for never again.
+
+    :param after: seconds since the epoch.
+    :raises TrainyardError: systemd does not read the schedule, or is not on this machine.
+    """
+    base = datetime.fromtimestamp(after, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    argv = ["systemd-analyze", "calendar", f"--base-time={base}", schedule]
+    try:
+        # There is no form for programs; the words and the zone are fixed by the environment.
+        said = command(argv, timeout=10, env={"LC_ALL": "C.UTF-8", "TZ": "UTC"}).stdout
+    except CommandError as error:
+        raise TrainyardError(
+            f"systemd does not read the schedule {schedule}: {error.message}", remedy=REMEDY
+        ) from error
+    found = _NEXT.search(said)
+    return datetime.fromisoformat(f"{found[1]}+00:00").timestamp() if found else None

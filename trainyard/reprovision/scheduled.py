@@ -1,0 +1,158 @@
+"""What the timer starts: it chooses the revision, and becomes the program of that revision in a worktree of its own.
+
+What decides about revisions is installed with the schedule (`schedule.json`), and is no part of any revision.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.trainyard.core.clock import CLOCK, Clock
+from ansible.module_utils.trainyard.core.command import run
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+from .repository import Repository, Wanted
+from .revision import VARIABLE, Revision
+
+CANNOT_TELL = 2
+"""Exit status where no revision is to be had; docs/reprovisioning.md has the table."""
+
+MISSED_AFTER = 60.0
+"""Seconds after the timer's own start, beside its delay, within which a run makes up for one that was missed."""
+
+CONVERGE = ("converge", "--mode=converge")
+UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+# As trainyard/launcher.sh does: the code is read from the checkout.
+_RUN = """import runpy, sys
+sys.path.insert(0, sys.argv.pop(1))
+runpy.run_module("trainyard", run_name="__main__", alter_sys=True)"""
+_SPAN = re.compile(r"(\d+)\s*([a-z]*)")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What the role has written.
+
+    :param folder: of repository, worktrees and environment.
+    :param inventory: of the site, relative to the checkout.
+    :param overlay: further inventory, which says what differs on this machine.
+    :param delay: as systemd's RandomizedDelaySec.
+    """
+
+    folder: Path
+    inventory: str
+    overlay: Path
+    mode: str
+    delay: str
+    wanted: Wanted
+
+    @classmethod
+    def read(cls, path: Path) -> Schedule:
+        """
+        :raises TrainyardError: the file is missing or not what the role writes.
+        """
+        try:
+            given: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            signers = Path(given["signers"]) if given["signers"] else None
+            wanted = Wanted(given["repository"], given["revision"], signers, given["requirements"])
+            folder, overlay = Path(given["folder"]), Path(given["overlay"])
+            return cls(folder, given["inventory"], overlay, given["mode"], given["delay"], wanted)
+        except (OSError, ValueError, KeyError) as error:
+            raise TrainyardError(
+                f"The schedule {path} cannot be read: {error}.", remedy="Run playbooks/reprovision.yml again."
+            ) from error
+
+
+def main(argv: Sequence[str]) -> int:
+    """Become the program of the chosen revision, or remove what ended runs have left (`--clean`).
+
+    :param argv: path of schedule.json; `--clean`, or options for `trainyard reprovision run`.
+    :returns: exit status; only where no program could be started.
+    """
+    try:
+        schedule = Schedule.read(Path(argv[0]))
+        repository = Repository(schedule.folder / "repository.git", schedule.folder / "worktrees")
+        if "--clean" in argv:
+            with repository.locked():
+                repository.clean()
+            return 0
+        start(
+            schedule,
+            repository,
+            argv[1:],
+            missed=timer_is_young(schedule.delay) if os.getenv("INVOCATION_ID") else False,
+        )
+    except TrainyardError as error:
+        print(f"Error: {error}", file=sys.stderr)
+    return CANNOT_TELL
+
+
+def start(
+    schedule: Schedule,
+    repository: Repository,
+    options: Sequence[str],
+    *,
+    missed: bool = False,
+    clock: Clock = CLOCK,
+    become: Callable[[str, list[str], Mapping[str, str]], object] = os.execve,
+) -> None:
+    """Choose the revision, check it out, and become its program.
+
+    :param options: for `trainyard reprovision run`, in the place of the schedule's mode.
+    :param missed: whether the run is made up for one that the machine has slept through.
+    :raises TrainyardError: there is no revision.
+    """
+    with repository.locked():
+        repository.clean()
+        revision = repository.take(schedule.wanted)
+        name = f"{int(clock.time())}-{os.getpid()}"
+        root = repository.check_out(revision.commit, name)
+    program, environ = command(schedule, revision, root, options, missed=missed)
+    os.chdir(root)
+    become(program[0], program, {**os.environ, **environ})
+
+
+def command(
+    schedule: Schedule, revision: Revision, root: Path, options: Sequence[str], *, missed: bool
+) -> tuple[list[str], dict[str, str]]:
+    """The program with its arguments, and what is added to its environment."""
+    mode = list(options) or ["--mode", schedule.mode]
+    late = missed and not {*CONVERGE}.isdisjoint(mode)
+    note = "The scheduled time was missed while the machine was off: this run changes nothing." if late else ""
+    said = replace(revision, note=" ".join(filter(None, (revision.note, note))))
+    if late or not revision.may_converge:
+        mode = [word.replace("converge", "report") if word in CONVERGE else word for word in mode]
+    python = schedule.folder / "environment" / "bin" / "python"
+    inventories = ["-i", str(root / schedule.inventory), "-i", str(schedule.overlay)]
+    words = [str(python), "-I", "-c", _RUN, str(root), *inventories, "reprovision", "run", *mode]
+    return words, {VARIABLE: said.to_json(), "PATH": f"{python.parent}:{os.environ.get('PATH', '/usr/bin:/bin')}"}
+
+
+def timer_is_young(delay: str, clock: Clock = CLOCK, show: Callable[[], str] | None = None) -> bool:
+    """Whether the timer was started so short a time ago that the run which it starts is one that was missed.
+
+    :param show: returns when the timer was started, in microseconds of the monotonic clock, as systemctl says it.
+    """
+    argv = ["systemctl", "show", "trainyard-reprovision.timer", "--property=ActiveEnterTimestampMonotonic", "--value"]
+    text = (show or (lambda: run(argv, timeout=20).stdout))().strip()
+    return text.isdigit() and int(text) > 0 and clock.monotonic() - int(text) / 1e6 < seconds(delay) + MISSED_AFTER
+
+
+def seconds(span: str) -> float:
+    """A span of systemd in seconds.
+
+    :raises TrainyardError: it has a unit that only systemd knows.
+    """
+    parts = _SPAN.findall(span)
+    if not parts or _SPAN.sub("", span).strip() or any(unit not in UNITS for _, unit in parts):
+        raise TrainyardError(
+            f"The delay {span} is no span of days, hours, minutes and seconds.", remedy="Write 15min, for example."
+        )
+    return sum(int(number) * UNITS[unit] for number, unit in parts)

@@ -1,0 +1,108 @@
+"""What an inventory says about reprovisioning; the defaults are those of the role."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+from ..inventory import Inventory
+
+SITE = ("cluster", "mirror", "builders", "gpu_nodes")
+"""Groups of the hosts that `site.yml` looks at."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Variables of the role `reprovision`, without its prefix; roles/reprovision/meta/argument_specs.yml says more.
+
+    :param state_dir: folder for reports, history and approvals, on the machine that runs.
+    :param timeout: seconds for one run of a playbook.
+    """
+
+    enabled: bool
+    schedule: str
+    mode: str
+    timeout: int
+    state_dir: str
+    revision: str
+    allowed_signers: str
+    canary: str
+    batch: str
+    max_hosts: str
+    max_items: int
+    max_unreachable: str
+    max_repeats: int
+    approval_hours: float
+    windows: Sequence[Mapping[str, Any]]
+    hooks: Sequence[Mapping[str, Any]]
+    metrics_file: str
+    keep_reports_days: float
+    keep_runs: int
+    keep_mb: float
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a run has to know of its inventory.
+
+    :param hosts: that `site.yml` looks at.
+    :param secrets: values that must be shown nowhere.
+    """
+
+    inventory: tuple[str, ...]
+    settings: Settings
+    hosts: tuple[str, ...]
+    workers: tuple[str, ...]
+    kubeconfig: str
+    secrets: frozenset[str]
+
+
+def settings_of(values: Mapping[str, Any]) -> Settings:
+    """The settings from the role's variables.
+
+    :param values: all of them, templated.
+    :raises TrainyardError: one has another type.
+    """
+    found = {}
+    for each in fields(Settings):
+        name, value = f"reprovision_{each.name}", values[f"reprovision_{each.name}"]
+        try:
+            found[each.name] = _READ.get(str(each.type), lambda given: given)(value)
+        except (TypeError, ValueError) as error:
+            raise TrainyardError(
+                f"{name} is {value!r}, which is none of its type ({each.type}).", remedy=f"Give {name} another value."
+            ) from error
+    found["state_dir"] = os.path.expanduser(found["state_dir"])
+    return Settings(**found)
+
+
+def _truth(value: Any) -> bool:
+    if isinstance(value, bool) or str(value).lower() in ("true", "false", "yes", "no"):
+        return value is True or str(value).lower() in ("true", "yes")
+    raise ValueError(value)
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {"bool": _truth, "int": int, "float": float, "str": str}
+
+
+def site_of(inventory: Sequence[str]) -> Site:
+    """Read an inventory.
+
+    :param inventory: folders or files, as those after `-i`.
+    :raises TrainyardError: it cannot be read, or does not say what is needed.
+    """
+    read = Inventory(inventory)
+    values = read.values("reprovision", [f"reprovision_{each.name}" for each in fields(Settings)])
+    kubeconfig = read.values("workloads", ["workloads_kubeconfig"])["workloads_kubeconfig"]
+    return Site(
+        inventory=tuple(inventory),
+        settings=settings_of(values),
+        hosts=tuple(read.hosts(*SITE)),
+        workers=tuple(read.hosts("workers")),
+        kubeconfig=os.path.expanduser(str(kubeconfig)),
+        secrets=frozenset(read.secrets()),
+    )

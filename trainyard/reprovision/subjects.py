@@ -1,0 +1,234 @@
+"""What a changed result is about: one change for each file, unit, package or object that it names."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .events import Event
+
+SHORT = 80
+"""Characters of a value in a report."""
+
+HIDDEN = "differs, not shown"
+"""In place of a value of a task with `no_log`."""
+
+MISSING = "missing"
+NAMES = {None: MISSING, "absent": MISSING, True: "yes", False: "no", "": "empty"}
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference of a result.
+
+    :param subject: what differs.
+    :param before: what is there; `after` is what is wanted; both short.
+    :param follows: it follows from another change and is none by itself, such as the restart after a file.
+    :param because: paths whose change is the reason.
+    """
+
+    subject: str
+    before: str = ""
+    after: str = ""
+    follows: bool = False
+    because: tuple[str, ...] = ()
+
+
+def changes(event: Event) -> list[Change]:
+    """The changes of a result, in the order in which it names them; at least one where it has changed anything."""
+    result = event["result"]
+    if event["hidden"]:
+        return [Change(event["task"].rpartition("| ")[2], HIDDEN, HIDDEN)]
+    diff = result.get("diff")
+    found: list[Change] = []
+    if isinstance(diff, dict) and "prepared" in diff:
+        found = list(BY_MODULE.get(event["module"], _plan)(diff["before"] or {}, diff["after"] or {}, result))
+    elif diff:
+        found = list(_files(diff, result))
+    return found or [Change(_about(event), after=_short("; ".join(result.get("steps") or [])) or "changed")]
+
+
+def _about(event: Event) -> str:
+    """What a result without a difference is about."""
+    result = event["result"]
+    arguments = result.get("arguments", {})
+    command = result.get("cmd")
+    if command:
+        return _short(command if isinstance(command, str) else " ".join(str(word) for word in command))
+    name = next((arguments[each] for each in ("dest", "path", "unit", "name") if arguments.get(each)), "")
+    kind = arguments.get("kind", "")
+    found = " ".join(filter(None, (kind, f"{arguments['namespace']}/{name}" if arguments.get("namespace") else name)))
+    return str(found or result.get("label") or event["task"].rpartition("| ")[2])
+
+
+def _plan(before: Any, after: Any, result: Mapping[str, Any], name: Callable[[str], str] = str) -> Iterator[Change]:
+    """A plan whose states are objects or files by name, or a list of names."""
+    if isinstance(before, list) or isinstance(after, list):
+        for each in [each for each in before if each not in after]:
+            yield Change(name(str(each)), "there", MISSING)
+        for each in [each for each in after if each not in before]:
+            yield Change(name(str(each)), MISSING, "there")
+        return
+    for key in dict.fromkeys([*before, *after]):
+        if before.get(key) != after.get(key):
+            yield Change(name(key), *difference(before.get(key), after.get(key)))
+
+
+def _host_files(before: Any, after: Any, result: Mapping[str, Any]) -> Iterator[Change]:
+    """Files, and programs that read them; these by themselves where an interrupted run has not run them."""
+    yield from _plan(before, after, result)
+    written = [step for step in result.get("steps") or [] if re.match("Write|Remove|Rename", step)]
+    for step in result.get("steps") or []:
+        if step.startswith("Run "):
+            yield Change(step.removeprefix("Run "), "not run", "run", follows=bool(written))
+
+
+def _packages(before: Mapping[str, Any], after: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[Change]:
+    for name in dict.fromkeys([*before, *after]):
+        old, new = before.get(name) or {}, after.get(name) or {}
+        if old.get("version") != new.get("version"):
+            yield Change(f"package {name}", old.get("version") or MISSING, str(new.get("version")))
+        elif old != new:
+            held, wanted = ("held" if each.get("held") else "not held" for each in (old, new))
+            yield Change(f"hold of {name}", held, wanted)
+    yield from (
+        Change("unfinished packages", _short(step), "installed")
+        for step in result.get("steps") or []
+        if step.startswith("Finish")
+    )
+
+
+def _unit(before: Mapping[str, Any], after: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[Change]:
+    name = str(result.get("arguments", {}).get("name") or "unit")
+    if before.get("enabled") != after.get("enabled"):
+        yield Change(f"{name} enabled", "disabled", "enabled")
+    if before.get("active") != after.get("active"):
+        yield Change(f"{name} running", "stopped", "running")
+    for step in result.get("steps") or []:
+        if step.startswith("Restart"):
+            older = tuple(before.get("older_than") or ())
+            told = f"older than {', '.join(older)}" if older else "before its files change"
+            yield Change(f"{name} restart", _short(told), "restarted", follows=not older, because=older)
+        elif step.startswith("Reload the units"):
+            yield Change(f"{name} units", "not read by systemd", "read", follows=len(result["steps"]) > 1)
+
+
+def _kernel(before: Mapping[str, Any], after: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[Change]:
+    for name in after:
+        prefix = "kernel module " if after[name] == "loaded" else "sysctl " if isinstance(after[name], str) else ""
+        prefix = "" if name.endswith((".target", ".service")) else prefix
+        if before.get(name) != after[name]:
+            yield Change(prefix + name, *difference(before.get(name), after[name]))
+
+
+def _kubeadm(before: Mapping[str, Any], after: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[Change]:
+    for step in result.get("steps") or []:
+        if step.startswith("Leave the kubelet's configuration"):
+            yield Change("mode of /var/lib/kubelet/config.yaml", "readable by others", "its owner's alone")
+        elif not step.startswith("Keep the configuration that is asked for"):
+            yield Change("membership of the cluster", MISSING, _short(step))
+            return
+        else:
+            yield Change("kubeadm configuration", "that of the cluster", "another one in the inventory")
+
+
+def _mount(before: Mapping[str, Any], after: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[Change]:
+    path = str(result.get("arguments", {}).get("path") or "of shared files")
+    yield Change(f"mount {path}", *difference(before, after))
+
+
+def _training(before: Mapping[str, Any], after: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[Change]:
+    runs = [step for step in result.get("steps") or [] if re.search(r"\btraining\b", step)]
+    for change in _plan(before, after, result):
+        yield Change(f"run of {_run_of(runs)}", change.before, change.after) if change.subject == "training" else change
+
+
+def _run_of(steps: Sequence[str]) -> str:
+    found = re.search(r"training ([a-z0-9.-]+)", steps[-1]) if steps else None
+    return found[1].rstrip(".") if found else "a training"
+
+
+def _files(diff: Any, result: Mapping[str, Any]) -> Iterator[Change]:
+    """Differences as the modules of Ansible give them: texts with headers, or states of one path."""
+    for each in diff if isinstance(diff, list) else [diff]:
+        if not isinstance(each, dict):
+            continue
+        before, after = each.get("before"), each.get("after")
+        arguments = result.get("arguments", {})
+        path = arguments.get("dest") or arguments.get("path")
+        path = path or each.get("after_header") or each.get("before_header")
+        if isinstance(before, dict) and isinstance(after, dict):
+            path = path or after.get("path") or before.get("path")
+        if before != after:
+            lines = (each.splitlines() if isinstance(each, str) else each for each in (before or None, after or None))
+            yield Change(str(path or "file"), *difference(*lines))
+
+
+def difference(before: Any, after: Any) -> tuple[str, str]:
+    """The first place in which two values differ, on each side, and how many more there are."""
+    if isinstance(before, list) and isinstance(after, list):
+        gone, new = _lines(before, after)
+        return _first(gone), _first(new)
+    if isinstance(before, dict) and isinstance(after, dict):
+        places = list(_places(before, after, ""))
+        if places:
+            (path, old, new), more = places[0], f" (+{len(places) - 1} more)" if len(places) > 1 else ""
+            olds, news = difference(old, new) if isinstance(old, list) and isinstance(new, list) else (_s(old), _s(new))
+            # Of a file, its text is what everybody thinks of.
+            place = "" if path == "text" else f"{path}: "
+            return _short(f"{place}{olds}"), _short(f"{place}{news}{more}")
+    return _s(before), _s("there") if before in (None, "absent") and isinstance(after, (dict, list)) else _s(after)
+
+
+def _lines(before: list[Any], after: list[Any]) -> tuple[list[str], list[str]]:
+    olds, news = [_s(each) for each in before], [_s(each) for each in after]
+    shown = [line for line in difflib.ndiff(olds, news) if line[:1] in "+-"]
+    return [line[2:] for line in shown if line[0] == "-"], [line[2:] for line in shown if line[0] == "+"]
+
+
+def _first(lines: list[str]) -> str:
+    told = [line for line in lines if line.strip()] or lines
+    return _short(told[0].strip()) + (f" (+{len(lines) - 1} lines)" if len(lines) > 1 else "") if told else "-"
+
+
+def _places(before: Any, after: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    for key in dict.fromkeys([*before, *after]):
+        old, new = before.get(key), after.get(key)
+        below = f"{path}.{key}" if path else str(key)
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield from _places(old, new, below)
+        elif old != new:
+            yield below, old, new
+
+
+def _s(value: Any) -> str:
+    if isinstance(value, (str, bool, type(None))):
+        return _short(NAMES.get(value, str(value)))
+    return _short(json.dumps(value) if isinstance(value, (dict, list)) else str(value))
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= SHORT else text[: SHORT - 1] + "…"
+
+
+BY_MODULE: Mapping[str, Callable[[Any, Any, Mapping[str, Any]], Iterator[Change]]] = {
+    "host_files": _host_files,
+    "apt_packages": _packages,
+    "systemd_unit": _unit,
+    "kernel_settings": _kernel,
+    "kubeadm_init": _kubeadm,
+    "kubeadm_join": _kubeadm,
+    "training": _training,
+    "oci_push": lambda before, after, result: _plan(before, after, result, "image {}".format),
+    "containerd_images": lambda before, after, result: _plan(
+        before.get("pinned", {}), after.get("pinned", {}), result, "image {}".format
+    ),
+    "kubelet_certificates": lambda before, after, result: _plan(before, after, result, "certificate of {}".format),
+    "mount_unit": _mount,
+}
+"""Module -> what its states are about; any other plan is about its own names."""

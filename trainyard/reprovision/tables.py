@@ -1,0 +1,100 @@
+"""Reports as text, as `trainyard reprovision` prints them. Times are those of the machine, as its timers have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from .pages import CLASSES_OF_STATUS, plain, revision, status_line, what
+from .status import Status
+
+Report = Mapping[str, Any]
+
+COLOURS = {"good": "green", "look": "yellow", "bad": "red"}
+OF_CLASS = {"repairable": "green", "restart": "yellow", "control_plane": "red", "person": "red", "foreign": "magenta"}
+
+
+def local(seconds: float | None) -> str:
+    """`2027-03-04 03:10`, or a dash."""
+    return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}" if seconds else "-"
+
+
+def head(report: Report) -> Text:
+    """`2027-03-04 03:10  converge  revision 3f2a91c (signed)   41 s   exit 1: drift left for a person`."""
+    took = "" if report["seconds"] is None else f"{report['seconds']:.0f} s   "
+    text = Text(f"{local(report['began'])}  {plain(report['mode'])}  revision {plain(revision(report))}   {took}")
+    text.append(plain(status_line(report)), COLOURS[CLASSES_OF_STATUS.get(report["exit_status"], "bad")])
+    return text
+
+
+def shown(report: Report, console: Console) -> None:
+    """Print a report: its head, its items, and what else must be known."""
+    console.print(head(report))
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("host", "since", "class", "what", "before -> after", "done"):
+        table.add_column(name, overflow="fold", no_wrap=name in ("host", "since", "class"))
+    for item in report["items"]:
+        there = f"{item['before'] or '-'} -> {item['after'] or '-'}" if item["before"] or item["after"] else "-"
+        kind = str(item["class"])
+        table.add_row(
+            Text(plain(item["host"])),
+            local(item["first_seen"])[5:] or "-",
+            Text(kind, OF_CLASS.get(kind, "")),
+            Text(plain(what(item))),
+            Text(plain(there)),
+            Text(plain(item["done"] or item["reason"] or "-")),
+        )
+    if report["items"]:
+        console.print(table)
+    for each in report["consequences"]:
+        console.print(Text(f"follows: {plain(each['host'])}, {plain(each['what'])}"))
+    for each in (*report["limits"], *report["notes"]):
+        console.print(Text(plain(each)))
+
+
+def listed(reports: Iterable[Report], console: Console) -> None:
+    """Print one row for each run."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("report", "began", "mode", "revision", "took", "result"):
+        table.add_column(name, overflow="fold", no_wrap=name == "report")
+    for report in reports:
+        table.add_row(
+            Text(plain(report["id"])),
+            local(report["began"]),
+            Text(plain(report["mode"])),
+            Text(plain(revision(report))),
+            "-" if report["seconds"] is None else f"{report['seconds']:.0f} s",
+            Text(plain(status_line(report)), COLOURS[CLASSES_OF_STATUS.get(report["exit_status"], "bad")]),
+        )
+    console.print(table if table.row_count else "No run has been made yet.")
+
+
+def status_lines(status: Status) -> list[str]:
+    """How reprovisioning stands, a line for each thing."""
+    last, running = status.last, status.running
+    lines = [f"last run   {_told(last)}" if last else "last run   none yet"]
+    due = f"{local(status.next_run)}  {status.mode}" if status.next_run else plain(status.next_note or "never")
+    lines.append(f"next run   {due}")
+    if running:
+        lines.append(f"at work    {running['mode']} since {local(running['began'])} ({running['id']})")
+    elif status.busy:
+        lines.append("at work    another program holds the state directory")
+    else:
+        lines.append("at work    nobody")
+    items = (last or {}).get("items") or []
+    since = f", the oldest since {local(status.oldest)}" if status.oldest else ""
+    lines.append(f"drift      {len(items)} {'item' if len(items) == 1 else 'items'}{since}")
+    limits = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in status.limits.items() if value)
+    lines.append(f"limits     {plain(limits)}")
+    found = (last or {}).get("revision") or {}
+    lines.append(f"revision   {plain(revision(last or {}))}{' ' + plain(found['note']) if found.get('note') else ''}")
+    return lines
+
+
+def _told(report: Report) -> str:
+    return f"{local(report['began'])}  {plain(report['mode'])}  {plain(status_line(report))}  ({plain(report['id'])})"
