@@ -42,7 +42,7 @@ def run(tmp_path, *flags):
 def test_a_run_says_its_errors_and_its_speed(tmp_path):
     for name, sentences in (("train", ["abc", "cab", "ba c", "b"] * 2), ("dev", ["ac"]), ("test", ["bca", "cb"])):
         speech_samples.write(tmp_path / "data", sentences, f"{name}.csv")
-    code, events = run(tmp_path, "--train_steps=120", "--accuracy_bound=0.5", "--benchmark_steps=30")
+    code, events = run(tmp_path, "--train_steps=240", "--accuracy_bound=0.5", "--benchmark_steps=30")
     judged, end = events["evaluate"], events["end"]
     assert (code, end["result"], end["compute"], judged["examples"]) == (0, "passed", "cpu", 2)
     assert end["accuracy"] == pytest.approx(1 - judged["character_error_rate"], abs=1e-5)
