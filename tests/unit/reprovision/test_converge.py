@@ -1,0 +1,179 @@
+"""What a converge repairs, in which order, what stops it, and with which exit status it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from trainyard.reprovision.batches import Plan, plan
+from trainyard.reprovision.converge import Hands, Seen, carry_out
+from trainyard.reprovision.item import Item
+from trainyard.reprovision.settings import Settings
+
+HOSTS = ["cp1", *(f"w{number}" for number in range(1, 10))]
+VALUES: dict[str, Any] = dict.fromkeys(Settings.__dataclass_fields__)
+SETTINGS = Settings(**VALUES | {
+    "canary": "", "batch": "25%", "max_hosts": "100%", "max_items": 50, "max_unreachable": "10%", "max_repeats": 3,
+})  # fmt: skip
+
+
+def item(host: str, kind: str = "repairable", subject: str = "sysctl") -> Item:
+    return Item(host, "base", "Set it", "kernel_settings", subject, kind=kind)
+
+
+def made(*items: Item, **named: Any) -> Plan:
+    settings = replace(SETTINGS, **named.pop("settings", {}))
+    return plan(items, HOSTS, HOSTS[1:], settings, **named)
+
+
+def drifted(*hosts: str, kind: str = "repairable") -> list[Item]:
+    return [item(host, kind) for host in hosts]
+
+
+@pytest.mark.parametrize(
+    ("items", "named", "canary", "batches", "own"),
+    [
+        ([], {}, "", (), False),
+        (drifted("cp1", "w2"), {}, "w2", (("cp1",),), False),
+        (drifted("w1", "w2"), {"training": ["w1"]}, "w2", (("w1",),), False),
+        (drifted("cp1"), {}, "cp1", (), False),
+        (drifted("w1", "w2"), {"settings": {"canary": "w2"}}, "w2", (("w1",),), False),
+        # The one that was named has not drifted.
+        (drifted("w1", "w2"), {"settings": {"canary": "w9"}}, "w1", (("w2",),), False),
+        (drifted(*HOSTS), {}, "w1", (("cp1", "w2"), ("w3", "w4"), ("w5", "w6"), ("w7", "w8"), ("w9",)), False),
+        (drifted("w1", "w2", "w3", kind="restart"), {"settings": {"batch": "100%"}}, "w1", (("w2",), ("w3",)), False),
+        (drifted("cluster"), {}, "", (), True),
+        ([*drifted("controller", "w1"), item("cluster", "person")], {}, "w1", (), False),
+    ],
+)
+def test_the_order(items: list[Item], named: dict[str, Any], canary: str, batches: Any, own: bool) -> None:
+    found = made(*items, **named)
+    assert (found.canary, found.batches, found.own, found.refused) == (canary, batches, own, "")
+
+
+@pytest.mark.parametrize(
+    ("items", "named", "held"),
+    [
+        ([item("w1"), item("w1", "person", "unit")], {}, {"w1": "held back: unit is for a person"}),
+        ([item("w1", "foreign")], {}, {"w1": "held back: sysctl is for a person"}),
+        ([item("w1", "restart")], {"training": ["w1"]}, {"w1": "waits: a training runs on it"}),
+        ([item("w1")], {"training": ["w1"]}, {}),
+        ([item("w1")], {"converges": [[item("w1").key]] * 3}, {"w1": "held back: sysctl is for a person, because rep"}),
+        ([item("w1")], {"converges": [[item("w1").key]] * 2}, {}),
+    ],
+)
+def test_a_host_is_repaired_as_a_whole_or_not_at_all(items: Any, named: dict[str, Any], held: dict[str, str]) -> None:
+    found = made(*items, **named)
+    assert found.held.keys() == held.keys()
+    assert all(found.held[host].startswith(why) for host, why in held.items())
+    assert found.empty is bool(held)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "named", "refused"),
+    [
+        (HOSTS[:2], {}, ""),
+        (HOSTS[:3], {}, "3 of 10 hosts have drifted"),
+        (HOSTS[:6], {}, "6 of 10 hosts have drifted"),
+        (HOSTS[:6], {"approved": True}, ""),
+        (HOSTS[:1], {"unreachable": ["w8"]}, ""),
+        (HOSTS[:1], {"unreachable": ["w8", "w9"]}, "2 of 10 hosts do not answer"),
+        ([], {"unreachable": ["w8", "w9"]}, ""),
+    ],
+)
+def test_the_limits_of_harm(hosts: list[str], named: dict[str, Any], refused: str) -> None:
+    found = made(*drifted(*hosts), settings={"max_hosts": "20%"}, **named)
+    assert found.refused.startswith(refused) if refused else found.refused == ""
+    assert found.empty is bool(refused or not hosts)
+
+
+class World:
+    """Hosts that are repaired, unless they are broken.
+
+    :param fails: what goes wrong: `repair`, `ready`, `drift` or `stays` with a host, `cluster` for its own objects.
+    """
+
+    def __init__(self, items: Sequence[Item], fails: dict[str, str], stop_after: int = 99, **seen: Any) -> None:
+        self.items, self.fails, self.seen, self.calls = list(items), fails, seen, [""] * 0
+        self.left = stop_after
+
+    def repair(self, hosts: Sequence[str], own: bool) -> str:
+        self.left -= 1
+        self.calls.append(",".join(hosts) or "own")
+        if self.fails.get("repair", "-") in (*hosts, "cluster" if own else ""):
+            return "the role failed"
+        gone = ("cluster", "controller") if own else hosts
+        self.items = [each for each in self.items if each.host not in gone or self.fails.get("stays") == each.host]
+        return ""
+
+    def look(self, hosts: Sequence[str]) -> Seen:
+        self.calls.append(f"look {','.join(hosts) or 'all'}")
+        new = [item(host, subject="another") for host in hosts if self.fails.get("drift") == host]
+        return Seen([*self.items, *new], **(self.seen if not hosts else {}))
+
+    def hands(self) -> Hands:
+        return Hands(
+            self.repair,
+            self.look,
+            lambda host: "it is not Ready" if self.fails.get("ready") == host else "",
+            lambda: "the window has ended" if self.left <= 0 else "",
+        )
+
+
+THREE = [*drifted("w1", "w2", "w3"), item("cluster", subject="policy")]
+ALL = ["w1", "look w1", "w2", "w3", "own", "look all"]
+
+
+@pytest.mark.parametrize(
+    ("items", "world", "calls", "status", "done"),
+    [
+        pytest.param([], {}, [], 0, [], id="nothing, so no second run"),
+        pytest.param(THREE, {"verdict": "pass"}, ALL, 0, ["repaired, proven"] * 4, id="all is well"),
+        pytest.param(THREE, {"verdict": "fail"}, ALL, 5, ["repaired, proven"] * 4, id="the verdict is fail"),
+        pytest.param(THREE, {"verdict": "unknown"}, ALL, 1, ["repaired, proven"] * 4, id="no verdict"),
+        pytest.param(THREE, {"doubts": ["w9 not reached"]}, ALL, 2, ["repaired"] * 4, id="not all was looked at"),
+        pytest.param(THREE, {"fails": {"repair": "w1"}}, ["w1", "look all"], 5, ["failed: the role failed", "", "", ""],
+                     id="the canary fails"),
+        pytest.param(THREE, {"fails": {"ready": "w1"}}, ["w1", "look all"], 5, ["failed: it is not Ready", "", "", ""],
+                     id="the canary does not come back"),
+        pytest.param(THREE, {"fails": {"drift": "w1"}}, ["w1", "look w1", "look all"], 5,
+                     ["failed: another still differs", "", "", ""], id="the canary has drifted otherwise"),
+        pytest.param(THREE, {"fails": {"repair": "w2"}}, ["w1", "look w1", "w2", "look all"], 5,
+                     ["repaired, proven", "failed: the role failed", "", ""], id="the first failing host ends it"),
+        pytest.param(THREE, {"fails": {"repair": "cluster"}, "verdict": "pass"}, ALL, 5,
+                     [*["repaired, proven"] * 3, "failed: the role failed"], id="the cluster's own objects fail"),
+        pytest.param(THREE, {"fails": {"stays": "w3"}, "verdict": "pass"}, ALL, 5,
+                     ["repaired, proven", "repaired, proven", "failed: it still differs", "repaired, proven"],
+                     id="the second report shows it again"),
+        pytest.param(THREE, {"stop_after": 2}, ["w1", "look w1", "w2", "look all"], 3,
+                     ["repaired, proven", "repaired, proven", "", ""], id="the window ends between batches"),
+        pytest.param(THREE, {"stop_after": 0}, [], 3, ["", "", "", ""], id="the window has ended before"),
+        pytest.param([*drifted("w1"), item("w2", "person")], {"verdict": "pass"}, ["w1", "look w1", "look all"], 1,
+                     ["repaired, proven", ""], id="a person is needed besides"),
+        pytest.param(drifted("w1", kind="person"), {}, [], 1, [""], id="only a person"),
+    ],
+)  # fmt: skip
+def test_a_converge(items: list[Item], world: dict[str, Any], calls: list[str], status: int, done: list[str]) -> None:
+    there = World(items, **{"fails": {}, **world})
+    outcome = carry_out(made(*items), there.hands())
+    assert there.calls == calls
+    assert outcome.status == status, outcome.notes
+    assert [each.done for each in outcome.items] == done
+
+
+def test_a_converge_over_a_limit_changes_nothing() -> None:
+    items = drifted(*HOSTS[:6])
+    there = World(items, {})
+    outcome = carry_out(made(*items, settings={"max_hosts": "20%"}), there.hands())
+    assert (outcome.status, there.calls, outcome.repaired) == (3, [], ())
+    assert outcome.limits[0].startswith("6 of 10 hosts have drifted")
+
+
+def test_a_repair_that_does_not_last_counts_as_one() -> None:
+    """So that what somebody else writes back at once is left to a person after three converges."""
+    items = drifted("w1", "w2")
+    outcome = carry_out(made(*items), World(items, {"stays": "w2"}).hands())
+    assert (outcome.status, outcome.repaired) == (5, tuple(each.key for each in items))

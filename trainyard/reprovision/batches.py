@@ -1,0 +1,118 @@
+"""What a converge would repair, where, and in which order; or why it may not. Nothing here is carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from . import limits
+from .item import CLUSTER, CONTROLLER, PERSON, REPAIRABLE, RESTART, Item
+from .settings import Settings
+
+REPAIRED = (REPAIRABLE, RESTART)
+"""Classes that a converge repairs."""
+
+OWN = (CLUSTER, CONTROLLER)
+"""What is on no host of the site, and is repaired after the hosts."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The order of a converge.
+
+    :param items: all items; those that come back again and again are left to a person by now.
+    :param canary: the host that is repaired first and alone; empty where no host is.
+    :param batches: the hosts after it, those of a batch at the same time.
+    :param own: whether objects of the cluster, or files of the controller, are repaired after that.
+    :param held: host -> why it is left as it is.
+    :param refused: why nothing at all is changed; empty where something may be.
+    """
+
+    items: tuple[Item, ...]
+    canary: str = ""
+    batches: tuple[tuple[str, ...], ...] = ()
+    own: bool = False
+    held: Mapping[str, str] = field(default_factory=dict)
+    refused: str = ""
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to be done, so that no second run is needed."""
+        return not (self.canary or self.own)
+
+
+def plan(
+    items: Sequence[Item],
+    hosts: Sequence[str],
+    workers: Collection[str],
+    settings: Settings,
+    *,
+    unreachable: Collection[str] = (),
+    training: Collection[str] = (),
+    converges: Sequence[Collection[str]] = (),
+    approved: bool = False,
+) -> Plan:
+    """Decide what is repaired.
+
+    :param items: what the report of this run has found.
+    :param hosts: all of the site, in its order; `workers` are those that are no control plane.
+    :param training: hosts that hold a pod of a running training.
+    :param converges: the keys that each converge before has repaired, the newest last.
+    :param approved: whether a person has let exactly this drift pass the limits.
+    """
+    judged = tuple(_judged(item, converges, settings.max_repeats) for item in items)
+    places = [name for name in (*hosts, *OWN) if any(item.host == name for item in judged)]
+    held = {name: why for name in places if (why := _held(name, judged, training))}
+    wanted = [item for item in judged if item.kind in REPAIRED]
+    drifted = {item.host for item in wanted} - set(OWN)
+    refused = limits.too_many_missing(
+        hosts=len(hosts), unreachable=unreachable, max_unreachable=settings.max_unreachable
+    ) or limits.too_much(
+        hosts=len(hosts),
+        drifted=drifted,
+        items=len(wanted),
+        max_hosts=settings.max_hosts,
+        max_items=settings.max_items,
+    )
+    if refused and not approved and wanted:
+        return Plan(judged, held=held, refused=refused)
+    ready = [name for name in places if name not in held and name not in OWN]
+    own = [name for name in places if name in OWN]
+    canary = _canary(ready, workers, training, settings.canary)
+    rest = [name for name in ready if name != canary]
+    restarted = {item.host for item in judged if item.kind == RESTART}
+    size = limits.share(settings.batch, len(ready)) if ready else 1
+    batches = _batches(rest, restarted, size)
+    # They are changed by the same plays: one that may not be repaired holds back the others.
+    return Plan(judged, canary, batches, bool(own) and not any(name in held for name in own), held)
+
+
+def _judged(item: Item, converges: Sequence[Collection[str]], repeats: int) -> Item:
+    if item.kind in REPAIRED and limits.comes_back(item.key, converges, repeats):
+        return replace(item, kind=PERSON, reason=f"repaired {repeats} times in a row: somebody else writes there")
+    return item
+
+
+def _held(host: str, items: Sequence[Item], training: Collection[str]) -> str:
+    """Why a host is left as it is; it is repaired as a whole or not at all."""
+    for item in items:
+        if item.host == host and item.kind not in REPAIRED:
+            return f"held back: {item.subject} is for a person" + (f", because {item.reason}" if item.reason else "")
+    if host in training and any(item.host == host and item.kind == RESTART for item in items):
+        return "waits: a training runs on it, and a restart would hurt that"
+    return ""
+
+
+def _canary(ready: Sequence[str], workers: Collection[str], training: Collection[str], wanted: str) -> str:
+    """The host of `reprovision_canary` where it has drifted, else a worker without a training, else the first."""
+    if wanted in ready:
+        return wanted
+    calm = [name for name in ready if name in workers and name not in training]
+    return next(iter([*calm, *ready]), "")
+
+
+def _batches(hosts: Sequence[str], restarted: Collection[str], size: int) -> tuple[tuple[str, ...], ...]:
+    """Hosts without a restart `size` at a time, then the others one by one."""
+    calm = [name for name in hosts if name not in restarted]
+    together = [tuple(calm[first : first + size]) for first in range(0, len(calm), size)]
+    return (*together, *((name,) for name in hosts if name in restarted))

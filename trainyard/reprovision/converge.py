@@ -1,0 +1,149 @@
+"""Carrying out a plan: a canary, batches, the cluster's own objects, a second look; the first failure ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from .batches import OWN, REPAIRED, Plan
+from .item import Item
+from .report import EXIT_CLEAN, EXIT_DRIFT, EXIT_FAILED, EXIT_HELD, EXIT_UNKNOWN
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a look has found.
+
+    :param doubts: what could not be looked at, each a sentence.
+    :param verdict: of the verifier: `pass`, `fail`, `unknown`, or None where it was not asked.
+    """
+
+    items: Sequence[Item] = ()
+    doubts: Sequence[str] = ()
+    verdict: str | None = None
+
+
+@dataclass(frozen=True)
+class Hands:
+    """What a converge works with; each limited in time by itself.
+
+    :param repair: changes some hosts, and whether the cluster's own objects as well; why that failed, or nothing.
+    :param look: a report on some hosts, or on the whole site where none is named.
+    :param ready: why a host is not as it should be after its repair (its node Ready, its pods there), or nothing.
+    :param may_go_on: why nothing more may be begun (the window's end, a lost lease), or nothing.
+    """
+
+    repair: Callable[[Sequence[str], bool], str]
+    look: Callable[[Sequence[str]], Seen]
+    ready: Callable[[str], str]
+    may_go_on: Callable[[], str]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a plan.
+
+    :param items: those of the report with what was done; what the second report has found besides comes after them.
+    :param repaired: keys of the items that were repaired, also of a converge that failed later: what counts repeats.
+    :param notes: what a person should read, the reason of a failure first.
+    """
+
+    status: int
+    items: tuple[Item, ...]
+    repaired: tuple[str, ...] = ()
+    verdict: str | None = None
+    notes: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
+
+
+@dataclass
+class _Work:
+    """What has happened so far."""
+
+    done: dict[str, str] = field(default_factory=dict)
+    tried: list[str] = field(default_factory=list)
+    failed: str = ""
+    stopped: str = ""
+
+
+def carry_out(plan: Plan, hands: Hands, *, verdict: str | None = None) -> Outcome:
+    """Repair what a plan says, prove it, and give the exit status.
+
+    :param verdict: of the report that the plan was made from, for a converge that has nothing to do.
+    """
+    if plan.refused:
+        return Outcome(EXIT_HELD, _told(plan, {}), verdict=verdict, limits=(plan.refused,))
+    if plan.empty:
+        left = bool(plan.items) or verdict == "fail"
+        return Outcome(EXIT_DRIFT if left else EXIT_CLEAN, _told(plan, {}), verdict=verdict)
+    work = _Work()
+    steps = [(plan.canary,)] if plan.canary else []
+    for hosts in (*steps, *plan.batches):
+        if not _step(plan, hands, work, hosts, own=False):
+            break
+    if plan.own and not work.failed and not work.stopped:
+        _step(plan, hands, work, (), own=True)
+    if not work.tried:
+        return Outcome(EXIT_HELD, _told(plan, {}), verdict=verdict, notes=(work.stopped,))
+    return _proved(plan, work, hands.look(()))
+
+
+def _step(plan: Plan, hands: Hands, work: _Work, hosts: Sequence[str], *, own: bool) -> bool:
+    """One batch, or the cluster's own objects; false where nothing may follow."""
+    work.stopped = hands.may_go_on()
+    if work.stopped:
+        return False
+    mine = [item for item in plan.items if item.host in (OWN if own else hosts)]
+    work.tried += [item.key for item in mine]
+    said = hands.repair(hosts, own)
+    if not said and hosts:
+        said = next(filter(None, (hands.ready(host) for host in hosts)), "")
+    if not said and hosts == (plan.canary,):
+        # The others follow only if the first one is as it should be, and has no drift of another kind by now.
+        seen = hands.look(hosts)
+        left = [item for item in seen.items if item.host in hosts]
+        said = "; ".join([*seen.doubts, *(f"{item.subject} still differs" for item in left)])
+    if said:
+        named = "the cluster's own objects" if own else ", ".join(hosts)
+        work.failed = f"{named}: {said}"
+    work.done |= {item.key: f"failed: {said}" if said else "repaired" for item in mine}
+    return not said
+
+
+def _proved(plan: Plan, work: _Work, seen: Seen) -> Outcome:
+    """The outcome after the second report, which must not show what was repaired."""
+    there = {item.key for item in seen.items}
+    done = dict(work.done)
+    for key, what in work.done.items():
+        if what == "repaired":
+            # A report that could not look at everything proves nothing.
+            done[key] = (
+                "failed: it still differs" if key in there else "repaired" if seen.doubts else "repaired, proven"
+            )
+    known = {item.key for item in plan.items}
+    new = [item for item in seen.items if item.key not in known]
+    back = [key for key in done if done[key] == "failed: it still differs"]
+    notes = [work.failed] if work.failed else []
+    notes += [f"{len(back)} items still differ after their repair"] if back else []
+    notes += ["the verdict after the repair is fail"] if seen.verdict == "fail" else []
+    notes += [*seen.doubts, *([work.stopped] if work.stopped else [])]
+    left = [item for item in plan.items if not done.get(item.key, "").startswith("repaired")]
+    if work.failed or back or seen.verdict == "fail":
+        status = EXIT_FAILED
+    elif seen.doubts:
+        status = EXIT_UNKNOWN
+    elif work.stopped:
+        status = EXIT_HELD
+    else:
+        status = EXIT_DRIFT if left or new or seen.verdict != "pass" else EXIT_CLEAN
+    repaired = tuple(key for key in work.tried if done[key].startswith("repaired") or key in back)
+    return Outcome(status, (*_told(plan, done), *new), repaired, seen.verdict, tuple(notes))
+
+
+def _told(plan: Plan, done: Mapping[str, str]) -> tuple[Item, ...]:
+    """The items of a plan with what was done; what a hold kept from being repaired says why."""
+    told = []
+    for item in plan.items:
+        why = plan.held.get(item.host, "") if item.kind in REPAIRED else ""
+        told.append(replace(item, done=done.get(item.key, "") or why or item.done))
+    return tuple(told)
