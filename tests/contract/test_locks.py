@@ -1,0 +1,49 @@
+"""Every playbook that changes something takes the locks, before it does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from checkout import ROOT, read_yaml
+
+LOOKING = {"verify"}
+"""Verbs that change nothing."""
+
+VERBS = sorted(path.stem for path in (ROOT / "playbooks").glob("*.yml") if not path.stem.startswith("_"))
+BEFORE = ("assert", "set_fact", "add_host", "fail", "debug", "validate_site")
+"""What may be done without the locks: it looks at inputs, and touches nothing."""
+
+
+def plays(playbook: str) -> list[dict[str, Any]]:
+    """The plays of a playbook in their order, those of imported ones in their place; `_lock` stays one entry."""
+    found = []
+    for play in read_yaml(ROOT / "playbooks" / playbook):
+        name = play.get("ansible.builtin.import_playbook")
+        found += [play] if not name or name == "_lock.yml" else plays(name)
+    return found
+
+
+def touches(play: dict[str, Any]) -> bool:
+    """Whether a play could change something: it has roles, or tasks beyond those that look at inputs."""
+    if play.get("roles") or play.get("pre_tasks"):
+        return True
+    return any(not [key for key in task if key.rpartition(".")[2] in BEFORE] for task in play.get("tasks", []))
+
+
+def test_the_list_of_verbs_is_not_empty() -> None:
+    assert {"site", "reset", "train", "lab_down", *LOOKING} <= set(VERBS)
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in LOOKING])
+def test_the_locks_come_before_everything_that_changes(verb: str) -> None:
+    listed = plays(f"{verb}.yml")
+    places = [place for place, play in enumerate(listed) if play.get("ansible.builtin.import_playbook") == "_lock.yml"]
+    assert places, f"playbooks/{verb}.yml imports no _lock.yml"
+    early = [play["name"] for play in listed[: places[0]] if touches(play)]
+    assert not early, f"playbooks/{verb}.yml: before the locks come {early}"
+
+
+@pytest.mark.parametrize("verb", sorted(LOOKING))
+def test_a_verb_that_looks_takes_none(verb: str) -> None:
+    assert not [play for play in plays(f"{verb}.yml") if "ansible.builtin.import_playbook" in play]
