@@ -78,7 +78,7 @@ def main(argv: Sequence[str]) -> int:
     """
     try:
         schedule = Schedule.read(Path(argv[0]))
-        repository = Repository(schedule.folder / "repository.git", schedule.folder / "worktrees")
+        repository = Repository(schedule.folder / "git" / "repository.git", schedule.folder / "worktrees")
         if "--clean" in argv:
             with repository.locked():
                 repository.clean()
