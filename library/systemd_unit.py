@@ -18,6 +18,11 @@ options:
     description: Unit, with its suffix.
     type: str
     required: true
+  state:
+    description: Whether it runs. A stopped unit is not started at boot either, and need not exist.
+    type: str
+    choices: [started, stopped]
+    default: started
   newer_than:
     description: Glob patterns of the files that the process reads when it starts, its program included. The unit's
       own files are always looked at.
@@ -85,6 +90,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "name": {"type": "str", "required": True},
+            "state": {"type": "str", "choices": ["started", "stopped"], "default": "started"},
             "newer_than": {"type": "list", "elements": "str", "default": []},
             "restart": {"type": "bool", "default": False},
             "ready": {"type": "list", "elements": "str", "default": []},
@@ -101,7 +107,7 @@ def main() -> None:
         return planned[0]
 
     def after() -> dict[str, object]:
-        if not (module.check_mode and planned[0].changed):
+        if service.state == "started" and not (module.check_mode and planned[0].changed):
             wait_ready(service)
         return {}
 

@@ -25,10 +25,11 @@ ALLOWED = {
     "bundle": {"core", "oci"},
     "lab": {"core"},
     "aws": {"core"},
+    "controller": {"core"},
 }
 """Package -> the packages whose modules it may import, besides its own."""
 
-ON_HOSTS = ("core", "host", "net", "gpu", "kubeadm", "oci", "bundle")
+ON_HOSTS = ("core", "host", "net", "gpu", "kubeadm", "oci", "bundle", "controller")
 """Packages whose code runs on hosts (the bundle's on a builder), of which the oldest (Ubuntu 22.04) has Python 3.10."""
 
 

@@ -104,6 +104,10 @@ def _trusted(value: Any) -> Any:
     return [_trusted(item) for item in value] if isinstance(value, list) else value
 
 
+INPUTS = ("lookup(", "undef(", "[supply]", "supply ==", "ansible_inventory_sources")
+"""What stands in a value that a lookup, the inventory or the call of a playbook says."""
+
+
 def _feasible(names: set[str], values: dict[str, Any]) -> bool:
     """Whether the variables, and those in their values, have values that need no lookup, input or task."""
     seen: set[str] = set()
@@ -112,7 +116,7 @@ def _feasible(names: set[str], values: dict[str, Any]) -> bool:
         name = todo.pop()
         seen.add(name)
         text = str(values.get(name, "undef("))
-        if "lookup(" in text or "undef(" in text:
+        if any(input_ in text for input_ in INPUTS):
             return False
         used = {word for word in re.findall(r"\b\w+\b", text) if word in values or word.startswith("__")}
         todo |= used - seen - HOST.keys()

@@ -24,6 +24,7 @@ from .revision import VARIABLE, Revision
 CANNOT_TELL = 2
 """Exit status where no revision is to be had; docs/reprovisioning.md has the table."""
 
+TIMER = "trainyard-reprovision.timer"
 MISSED_AFTER = 60.0
 """Seconds after the timer's own start, beside its delay, within which a run makes up for one that was missed."""
 
@@ -78,20 +79,22 @@ def main(argv: Sequence[str]) -> int:
     """
     try:
         schedule = Schedule.read(Path(argv[0]))
-        repository = Repository(schedule.folder / "repository.git", schedule.folder / "worktrees")
+        repository = repository_of(schedule)
         if "--clean" in argv:
             with repository.locked():
                 repository.clean()
             return 0
-        start(
-            schedule,
-            repository,
-            argv[1:],
-            missed=timer_is_young(schedule.delay) if os.getenv("INVOCATION_ID") else False,
-        )
+        # Said by systemd where a timer has started the service, and not somebody by hand.
+        missed = os.environ.get("TRIGGER_UNIT") == TIMER and timer_is_young(schedule.delay)
+        start(schedule, repository, argv[1:], missed=missed)
     except TrainyardError as error:
         print(f"Error: {error}", file=sys.stderr)
     return CANNOT_TELL
+
+
+def repository_of(schedule: Schedule) -> Repository:
+    """The repository that the role has made, with the folder of its worktrees."""
+    return Repository(schedule.folder / "git" / "repository.git", schedule.folder / "worktrees")
 
 
 def start(
@@ -140,7 +143,7 @@ def timer_is_young(delay: str, clock: Clock = CLOCK, show: Callable[[], str] | N
 
     :param show: returns when the timer was started, in microseconds of the monotonic clock, as systemctl says it.
     """
-    argv = ["systemctl", "show", "trainyard-reprovision.timer", "--property=ActiveEnterTimestampMonotonic", "--value"]
+    argv = ["systemctl", "show", TIMER, "--property=ActiveEnterTimestampMonotonic", "--value"]
     text = (show or (lambda: run(argv, timeout=20).stdout))().strip()
     return text.isdigit() and int(text) > 0 and clock.monotonic() - int(text) / 1e6 < seconds(delay) + MISSED_AFTER
 

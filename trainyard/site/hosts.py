@@ -6,9 +6,12 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
-from .model import Problem, Site, named, problem, quoted
+from ansible.module_utils.common.validation import check_type_bool
 
-EXCLUSIVE = (("control_plane", "workers"),)
+from .model import Problem, Site, named, problem, quoted
+from .variables import fits
+
+EXCLUSIVE = (("control_plane", "workers"), ("controllers", "cluster"))
 """Pairs of groups that share no host."""
 
 LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
@@ -60,6 +63,18 @@ def one_mirror(site: Site) -> Iterator[Problem]:
         )
 
 
+def one_controller(site: Site) -> Iterator[Problem]:
+    """More than one host that would repair the same site."""
+    hosts = site.groups.get("controllers", ())
+    if len(hosts) > 1:
+        yield Problem(
+            "group controllers",
+            f"{len(hosts)} hosts ({named(sorted(hosts))})",
+            "a site has one schedule or none",
+            "Keep one of them. Until then no schedule is set up, and one that is there goes on as it was.",
+        )
+
+
 def duplicate_addresses(site: Site) -> Iterator[Problem]:
     """Two names for one machine."""
     by_address: dict[str, list[str]] = {}
@@ -77,7 +92,8 @@ def duplicate_addresses(site: Site) -> Iterator[Problem]:
 
 def lab_needs_root(site: Site) -> Iterator[Problem]:
     """The lab's containers and network can be made by root only."""
-    if site.groups.get("lab_hosts") and not site.is_root:
+    given = [check_type_bool(setting.value) for setting in site.values("lab_managed") if fits(setting.value, "bool")]
+    if site.groups.get("lab_hosts") and all(given) and not site.is_root:
         yield Problem(
             "group lab_hosts",
             f"{len(site.groups['lab_hosts'])} hosts, and the controller's user is not root",
@@ -134,6 +150,7 @@ HOST_RULES = (
     control_plane_size,
     exclusive_groups,
     one_mirror,
+    one_controller,
     duplicate_addresses,
     lab_needs_root,
     addresses_are_some,

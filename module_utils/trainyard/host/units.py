@@ -20,6 +20,7 @@ PROPERTIES = (
     "UnitFileState",
     "NeedDaemonReload",
     "ExecMainStartTimestampMonotonic",
+    "ActiveEnterTimestampMonotonic",
     "FragmentPath",
     "DropInPaths",
 )
@@ -40,6 +41,7 @@ class Service:
     :param ready: argv of a probe that succeeds when the service works; empty means no probe.
     :param ready_timeout: seconds the probe may take to succeed.
     :param timeout: seconds for one start or restart.
+    :param state: "started" or "stopped"; stopped, it is not started at boot either, and need not exist.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Service:
     ready: Sequence[str] = ()
     ready_timeout: float = 60.0
     timeout: float = 120.0
+    state: str = "started"
 
 
 def observe(service: Service) -> dict[str, str]:
@@ -74,6 +77,8 @@ def make_plan(
     :param newer: given paths and a start on the monotonic clock in seconds, the paths changed after it.
     :raises TrainyardError: the unit is missing or masked; in check mode a missing one is planned for.
     """
+    if service.state == "stopped":
+        return _stop_plan(service, seen)
     if seen.get("LoadState") == "masked":
         raise TrainyardError(
             f"The unit {service.name} is masked.", remedy=f"Run `systemctl unmask {service.name}` if that is not meant."
@@ -95,7 +100,9 @@ def make_plan(
     if not active:
         steps.append(Step(f"Start {service.name}", lambda: _start(service, "start")))
     elif not restarting:
-        started = int(seen.get("ExecMainStartTimestampMonotonic") or 0) / 1e6
+        # A timer has no process.
+        began = seen.get("ExecMainStartTimestampMonotonic") or seen.get("ActiveEnterTimestampMonotonic")
+        started = int(began or 0) / 1e6
         units = [seen.get("FragmentPath", ""), *seen.get("DropInPaths", "").split()]
         reasons = (newer or newer_paths)([*service.newer_than, *filter(None, units)], started)
         if reasons or service.restart:
@@ -106,6 +113,19 @@ def make_plan(
         {"active": active, "enabled": enabled, "older_than": reasons},
         {"active": True, "enabled": True, "older_than": []},
     )
+
+
+def _stop_plan(service: Service, seen: Mapping[str, str]) -> Plan:
+    """Plan to stop a unit, now and at boot; one that does not exist is stopped."""
+    there = seen.get("LoadState") != "not-found"
+    active = there and seen.get("ActiveState") not in ("inactive", "failed")
+    enabled = there and seen.get("UnitFileState") == "enabled"
+    steps = []
+    if active:
+        steps.append(_systemctl(service, f"Stop {service.name}", "stop", service.name))
+    if enabled:
+        steps.append(_systemctl(service, f"Disable {service.name}", "disable", service.name))
+    return Plan(steps, {"active": active, "enabled": enabled}, {"active": False, "enabled": False})
 
 
 def newer_paths(patterns: Sequence[str], started: float) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,34 @@ def test_plan(seen: dict[str, str], newer: list[str], restart: bool, check_mode:
     service = Service("x.service", newer_than=["/etc/x"], restart=restart)
     plan = make_plan(service, RUNNING | seen, check_mode=check_mode, newer=lambda paths, started: newer)
     assert [step.what for step in plan.steps] == expected
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        ({}, ["Stop x.service", "Disable x.service"]),
+        ({"ActiveState": "inactive"}, ["Disable x.service"]),
+        ({"ActiveState": "activating", "UnitFileState": "static"}, ["Stop x.service"]),
+        ({"ActiveState": "failed", "UnitFileState": "disabled"}, []),
+        ({"LoadState": "masked", "ActiveState": "inactive", "UnitFileState": "masked"}, []),
+        (ABSENT, []),
+    ],
+)
+def test_stopped(seen: dict[str, str], expected: list[str]) -> None:
+    plan = make_plan(Service("x.service", state="stopped"), RUNNING | seen, check_mode=False)
+    assert [step.what for step in plan.steps] == expected
+
+
+def test_a_timer_has_no_process_and_is_as_old_as_its_start() -> None:
+    seen: list[float] = []
+
+    def record(paths: Sequence[str], started: float) -> list[str]:
+        seen.append(started)
+        return []
+
+    timer = {"ExecMainStartTimestampMonotonic": "", "ActiveEnterTimestampMonotonic": "7000000"}
+    make_plan(Service("x.timer"), RUNNING | timer, check_mode=False, newer=record)
+    assert seen == [7.0]
 
 
 @pytest.mark.parametrize(("state", "message"), [("masked", "is masked"), ("not-found", "does not exist")])

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -91,3 +94,32 @@ def test_a_broken_schedule_is_an_error_and_not_a_crash(
         path.write_text(text, encoding="utf-8")
     assert scheduled.main([str(path)]) == scheduled.CANNOT_TELL
     assert "cannot be read" in capsys.readouterr().err
+
+
+def test_from_the_timer_to_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a real repository: what it becomes, where, and what is left when that is over."""
+    folder = tmp_path / "place"
+    (folder / "git").mkdir(parents=True)
+    (folder / "worktrees").mkdir()
+    names = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    bare = folder / "git" / "repository.git"
+    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", str(bare)], check=True)
+    subprocess.run(["git", "clone", "--quiet", str(bare), str(tmp_path / "clone")], check=True, capture_output=True)
+    (tmp_path / "clone" / "bundle.lock.yml").write_text("artefacts: {kubernetes: {version: v1}}", encoding="utf-8")
+    for words in (["add", "-A"], ["commit", "--quiet", "-m", "x"], ["push", "--quiet", "origin", "HEAD:main"]):
+        subprocess.run(["git", "-C", str(tmp_path / "clone"), *words], env={**os.environ, **names}, check=True)
+    path = tmp_path / "schedule.json"
+    path.write_text(json.dumps({**WRITTEN, "folder": str(folder)}), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    become: list[tuple[str, list[str], Mapping[str, str]]] = []
+    schedule = scheduled.Schedule.read(path)
+    repository = scheduled.repository_of(schedule)
+    scheduled.start(schedule, repository, [], become=lambda *given: become.append(given))
+    ((program, argv, environ),) = become
+    (worktree,) = [each for each in (folder / "worktrees").iterdir() if each.is_dir()]
+    assert Path.cwd() == worktree and (worktree / "bundle.lock.yml").is_file()
+    assert (program, argv[4]) == (f"{folder}/environment/bin/python", str(worktree))
+    assert environ["HOME"] == os.environ["HOME"] and VARIABLE in environ
+    # This process has not become the program and lives on, so its worktree stays.
+    assert scheduled.main([str(path), "--clean"]) == 0
+    assert worktree.is_dir()

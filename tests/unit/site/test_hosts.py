@@ -36,6 +36,16 @@ def refusals(site: Site) -> list[str]:
             "group mirror is 2 hosts (m, n): a site has one mirror or none. Keep one of them.",
         ),
         (
+            Site(groups={**GOOD, "controllers": ["m", "n"]}),
+            "group controllers is 2 hosts (m, n): a site has one schedule or none. Keep one of them. "
+            "Until then no schedule is set up, and one that is there goes on as it was.",
+        ),
+        (
+            Site(groups={**GOOD, "controllers": ["b"]}),
+            "host b is in the groups controllers and cluster: the two exclude each other. "
+            "Take it out of controllers or out of cluster.",
+        ),
+        (
             Site(groups=GOOD, addresses={"a": "10.0.0.1", "b": "10.0.0.2", "m": "10.0.0.1"}),
             'address of the hosts a, m is "10.0.0.1": hosts need addresses of their own. '
             "Correct ansible_host, or keep one name and put it into all the groups.",
@@ -61,6 +71,9 @@ def test_refused(site: Site, expected: str) -> None:
     [
         Site(groups=GOOD, addresses={"a": "10.0.0.1", "b": "10.0.0.2"}, is_root=False),
         Site(groups={**GOOD, "lab_hosts": ["a"]}),
+        Site(groups={**GOOD, "controllers": ["m"]}),
+        # Nodes that somebody else has made.
+        Site(groups={**GOOD, "lab_hosts": ["a"]}, settings=[Setting("lab_managed", False)], is_root=False),
         Site(groups={"control_plane": ["a", "b", "c"]}),
         # A cluster host may be the mirror.
         Site(groups={**GOOD, "mirror": ["b"]}),

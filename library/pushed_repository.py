@@ -1,0 +1,95 @@
+#!/usr/bin/python
+"""Thin module; the logic is in module_utils/trainyard/controller/repository.py."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: pushed_repository
+short_description: Keep a bare git repository and a checkout of it at a revision that was sent to the host
+description:
+  - Makes the repository, takes the commits out of a file that C(git bundle) has made, moves the ref, and checks the
+    revision out. The revision becomes the last good one of the schedule.
+options:
+  path:
+    description: The repository.
+    type: path
+    required: true
+  checkout:
+    description: Folder for the files of the revision.
+    type: path
+    required: true
+  ref:
+    description: Ref in full, C(refs/heads/main).
+    type: str
+    required: true
+  commit:
+    description: Commit in full that the ref leads to.
+    type: str
+    required: true
+  bundle:
+    description: File with the commits. Without it, only what is missing can be asked for, in check mode.
+    type: path
+  user:
+    description: Owner of all of it, as whom git runs; it may not exist yet in check mode.
+    type: str
+    default: ""
+attributes:
+  check_mode:
+    support: full
+    description: Reports the same plan.
+  diff_mode:
+    support: full
+    description: Shows where ref and checkout are.
+requirements:
+  - git
+author:
+  - trainyard
+"""
+
+EXAMPLES = r"""
+- name: Push a revision
+  pushed_repository:
+    path: /var/lib/schedule/repository.git
+    checkout: /var/lib/schedule/installed
+    ref: refs/heads/main
+    commit: 0123456789012345678901234567890123456789
+    bundle: /tmp/commits
+    user: schedule
+"""
+
+RETURN = r"""
+steps:
+  description: What was done, or in check mode would be done.
+  returned: always
+  type: list
+  elements: str
+"""
+
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.trainyard.controller.repository import Pushed, make_plan
+from ansible.module_utils.trainyard.core.runner import run_plan
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "path": {"type": "path", "required": True},
+            "checkout": {"type": "path", "required": True},
+            "ref": {"type": "str", "required": True},
+            "commit": {"type": "str", "required": True},
+            "bundle": {"type": "path"},
+            "user": {"type": "str", "default": ""},
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    paths = {name: Path(params[name]) if params[name] else None for name in ("path", "checkout", "bundle")}
+    pushed = Pushed(**{**params, **paths})
+    run_plan(module, lambda: make_plan(pushed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""The index of a mirror: what the artefacts of a lock are, for a controller that makes and holds none of them.
+
+An entry is known by its recipe, wherever the artefact itself came from: two controllers with the same checkout compute
+the same address, and one with another checkout notices before it compares a host with the wrong versions.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import TrainyardError
+from . import lock
+from .build.kinds import REVISIONS
+from .choose import Chooser
+from .store import Store
+
+SCHEMA = 1
+TIMEOUT = 30.0
+LIMIT = 16 << 20
+"""Bytes of an index; that of the whole lock has less than one MiB."""
+
+TEXTS = ("go_module_files", "vendor_files")
+"""Kinds whose files are manifests, which a controller gives to the cluster: their texts are part of the index."""
+
+LOCAL = ("path", "layout", "seconds", "origin", "drift")
+"""Facts that are those of the machine that made an artefact."""
+
+MANIFESTS = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
+
+
+def recipes(lock_file: Path, project: Path, wanted: Iterable[str]) -> dict[str, str]:
+    """The address of each artefact as its recipe has it, whether or not it was made from that.
+
+    :raises TrainyardError: the lock cannot be read, or lacks a name.
+    """
+    names = list(wanted)
+    artefacts = lock.closure(lock.load(lock_file), names)
+    # Nothing lies there: only the recipe counts.
+    chooser = Chooser(artefacts, project, REVISIONS, Store("/nonexistent", remembers=False), "source")
+    return {name: choice.key for name, choice in chooser.choose(names).items() if name in names}
+
+
+def render(artefacts: Mapping[str, Mapping[str, Any]], lock_file: Path, project: Path) -> str:
+    """The index as text, the same for the same artefacts.
+
+    :param artefacts: as the module `bundle` returns them.
+    """
+    keys = recipes(lock_file, project, [name for name in artefacts if artefacts[name].get("path")])
+    entries = {
+        name: {
+            **{fact: value for fact, value in artefacts[name].items() if fact not in LOCAL},
+            "recipe": key,
+            "texts": _texts(artefacts[name]),
+        }
+        for name, key in keys.items()
+    }
+    return json.dumps({"schema": SCHEMA, "artefacts": entries}, sort_keys=True, indent=1) + "\n"
+
+
+def _texts(artefact: Mapping[str, Any]) -> dict[str, str]:
+    folder = Path(artefact["path"])
+    # A check run may not have made it.
+    if artefact.get("kind") not in TEXTS or not folder.is_dir():
+        return {}
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.y*ml"))}
+
+
+def read(source: str, ca_file: str = "") -> dict[str, dict[str, Any]]:
+    """The entries of an index.
+
+    :param source: an address with https, or a path.
+    :raises TrainyardError: it does not answer, or is not an index.
+    """
+    remedy = "Run playbooks/supply.yml on the controller that makes the artefacts."
+    try:
+        text = _fetch(source, ca_file) if source.startswith("https://") else Path(source).read_bytes()
+        document = json.loads(text)
+        entries: dict[str, dict[str, Any]] = document["artefacts"] if document["schema"] == SCHEMA else {}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise TrainyardError(f"The index of artefacts {source} cannot be read: {error}.", remedy=remedy) from error
+    if not entries:
+        raise TrainyardError(f"The index of artefacts {source} is empty or of another schema.", remedy=remedy)
+    return entries
+
+
+def choose(entries: Mapping[str, Mapping[str, Any]], keys: Mapping[str, str], source: str) -> dict[str, dict[str, Any]]:
+    """The wanted entries, each of which must be of this checkout's recipe.
+
+    :param keys: as `recipes` returns them.
+    :raises TrainyardError: one is missing, or was made by another recipe.
+    """
+    absent = sorted(name for name in keys if name not in entries)
+    other = sorted(name for name in keys if name in entries and entries[name].get("recipe") != keys[name])
+    if absent or other:
+        parts = [f"lacks {', '.join(absent)}"] if absent else []
+        parts += [f"has another {', '.join(other)} than this revision makes"] if other else []
+        raise TrainyardError(
+            f"The index of artefacts {source} {' and '.join(parts)}.",
+            remedy="Run playbooks/supply.yml with this revision on the controller that makes the artefacts.",
+        )
+    return {name: dict(entries[name]) for name in keys}
+
+
+def differing(
+    registry: str, images: Mapping[str, str], ca_file: str, ask: Callable[[str, str], str] | None = None
+) -> dict[str, str]:
+    """Tags that lead to something else than they should.
+
+    :param registry: "https://host:port".
+    :param images: "repository:tag" -> digest.
+    :param ask: address of a manifest and the authority's file -> digest, or empty where there is none.
+    :returns: "repository:tag" -> the digest that is there.
+    :raises TrainyardError: the registry does not answer.
+    """
+    look = ask or _digest
+    places = {name: f"{registry}/v2/{'/manifests/'.join(name.rsplit(':', 1))}" for name in images}
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            found = dict(zip(places, pool.map(lambda url: look(url, ca_file), places.values()), strict=True))
+    except OSError as error:
+        raise TrainyardError(f"The registry {registry} does not answer: {error}.") from error
+    return {name: found[name] for name in images if found[name] != images[name]}
+
+
+def _digest(url: str, ca_file: str) -> str:
+    request = urllib.request.Request(url, method="HEAD", headers={"Accept": MANIFESTS})
+    try:
+        with _opener(ca_file).open(request, timeout=TIMEOUT) as answer:
+            return str(answer.headers.get("Docker-Content-Digest", ""))
+    except urllib.error.HTTPError as error:
+        if error.code == 404:
+            return ""
+        raise
+
+
+def _fetch(url: str, ca_file: str) -> bytes:
+    with _opener(ca_file).open(url, timeout=TIMEOUT) as answer:
+        content: bytes = answer.read(LIMIT + 1)
+    if len(content) > LIMIT:
+        raise ValueError(f"more than {LIMIT} bytes")
+    return content
+
+
+def _opener(ca_file: str) -> urllib.request.OpenerDirector:
+    """A client that asks the mirror itself, which is part of the site: no proxy is in between."""
+    context = ssl.create_default_context(cafile=ca_file or None)
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))

@@ -1,0 +1,116 @@
+"""The bare repository of a schedule, and what the checkout of whoever sets it up puts into it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core.command import run
+from ..core.errors import CommandError, TrainyardError
+from ..core.plan import Plan, Step
+
+LAST_GOOD = "refs/trainyard/last-good"
+"""The revision that was used last, or set up by hand; trainyard/reprovision/repository.py goes back to it."""
+
+TIMEOUT = 120.0
+_ENVIRONMENT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_TERMINAL_PROMPT": "0", "HOME": "/"}
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """A revision that was sent to the host.
+
+    :param path: the repository, which its user alone reads.
+    :param checkout: folder of the files of that revision, from which the schedule is started.
+    :param ref: in full ("refs/heads/main").
+    :param commit: what it leads to.
+    :param bundle: file with the commits, as `git bundle` makes it; None where only the plan is asked for.
+    :param user: owner of all of it; empty for whoever runs this.
+    """
+
+    path: Path
+    checkout: Path
+    ref: str
+    commit: str
+    bundle: Path | None = None
+    user: str = ""
+
+
+def make_plan(pushed: Pushed) -> Plan:
+    """Plan to bring repository and checkout to a revision."""
+    seen = observe(pushed)
+    wanted = {"ref": pushed.ref, "commit": pushed.commit, "checkout": pushed.commit}
+    if seen == wanted:
+        return Plan((), seen, seen)
+    steps = []
+    if not (pushed.path / "HEAD").is_file():
+        steps.append(Step(f"Make the repository {pushed.path}", lambda: _make(pushed)))
+    if seen["commit"] != pushed.commit:
+        was = f" (was {seen['commit'][:12]})" if seen["commit"] else ""
+        steps.append(Step(f"Push {pushed.commit[:12]} to {pushed.ref}{was}", lambda: _push(pushed)))
+    if seen["checkout"] != pushed.commit:
+        steps.append(Step(f"Check {pushed.commit[:12]} out to {pushed.checkout}", lambda: _check_out(pushed)))
+    return Plan(steps, seen, wanted)
+
+
+def observe(pushed: Pushed) -> dict[str, str]:
+    """Where the ref leads, and of which commit the checkout is; empty where there is none."""
+    there = (pushed.path / "HEAD").is_file()
+    commit = _read(pushed, "rev-parse", "--verify", "--quiet", f"{pushed.ref}^{{commit}}") if there else ""
+    checkout = (
+        _read(pushed, "-C", str(pushed.checkout), "rev-parse", "HEAD") if (pushed.checkout / ".git").is_file() else ""
+    )
+    # A changed file there would be carried out, whatever the commit says.
+    if checkout and _read(pushed, "-C", str(pushed.checkout), "status", "--porcelain"):
+        checkout = "changed"
+    return {"ref": pushed.ref, "commit": commit, "checkout": checkout}
+
+
+def _make(pushed: Pushed) -> None:
+    _run(pushed, "init", "--quiet", "--bare", str(pushed.path))
+
+
+def _push(pushed: Pushed) -> None:
+    if pushed.bundle is None or not pushed.bundle.is_file():
+        raise TrainyardError(f"The commits of {pushed.commit} were not sent to this host.")
+    # As a file of the repository's user, wherever the bundle lies and whoever owns it.
+    with tempfile.TemporaryDirectory(prefix="trainyard-push-") as work:
+        copy = Path(work) / "bundle"
+        shutil.copy(pushed.bundle, copy)
+        if pushed.user:
+            for path in (Path(work), copy):
+                shutil.chown(path, user=pushed.user)
+        git = ["--git-dir", str(pushed.path)]
+        # A tag is sent as what it is, with its signature; of anything else the checkout's HEAD.
+        source = pushed.ref if pushed.ref.startswith("refs/tags/") else "HEAD"
+        _run(pushed, *git, "fetch", "--quiet", "--no-write-fetch-head", str(copy), f"+{source}:{pushed.ref}")
+    found = _read(pushed, "rev-parse", "--verify", "--quiet", f"{pushed.ref}^{{commit}}")
+    if found != pushed.commit:
+        raise TrainyardError(f"{pushed.ref} leads to {found or 'nothing'} after the push, and not to {pushed.commit}.")
+
+
+def _check_out(pushed: Pushed) -> None:
+    git = ["--git-dir", str(pushed.path)]
+    if pushed.checkout.exists():
+        shutil.rmtree(pushed.checkout)
+        _run(pushed, *git, "worktree", "prune")
+    _run(pushed, *git, "worktree", "add", "--quiet", "--detach", "--force", str(pushed.checkout), pushed.commit)
+    # Whoever sets the schedule up vouches for this revision.
+    _run(pushed, *git, "update-ref", LAST_GOOD, pushed.commit)
+
+
+def _read(pushed: Pushed, *words: str) -> str:
+    place = () if words[0] == "-C" else ("--git-dir", str(pushed.path))
+    try:
+        return _run(pushed, *place, *words)
+    except CommandError:
+        return ""
+
+
+def _run(pushed: Pushed, *words: str) -> str:
+    switch: Sequence[str] = ["runuser", "-u", pushed.user, "--"] if pushed.user else []
+    argv = [*switch, "git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", *words]
+    return run(argv, timeout=TIMEOUT, env=_ENVIRONMENT).stdout.strip()
