@@ -116,6 +116,6 @@ def test_real_hosts_are_checked_before_the_first_change(inventory: str, hosts: s
     plays = re.findall(
         r"play #\d+ \(.*?\): (.*?)\tTAGS.*?\n    pattern:.*\n    hosts \(\d+\):((?:\n      \S+)*)", listed
     )
-    names = [name for name, _ in plays]
-    assert names[:4] == ["Validate the inputs", "Check the limit", "Check the hosts", "Prepare the artefacts"], listed
-    assert set(plays[2][1].split()) == hosts
+    before = ["Validate the inputs", "Check the limit", "Take the locks of the site", "Check the hosts"]
+    assert [name for name, _ in plays][:5] == [*before, "Prepare the artefacts"], listed
+    assert set(plays[3][1].split()) == hosts

@@ -1,4 +1,4 @@
-"""Rules about scheduled reprovisioning: its controller, schedule, windows, limits, hooks and credentials."""
+"""Rules about scheduled reprovisioning: its schedule, windows, limits, hooks and credentials."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from trainyard.reprovision import limits, schedule, windows
 
-from .model import Problem, Setting, Site, named, problem
+from .model import Problem, Setting, Site, problem
 
 UNTIL = "Until then the schedule does nothing."
 """What every refusal adds: a run begins with these rules, and ends with them."""
@@ -26,29 +26,6 @@ CREDENTIALS = ("reprovision_vault_password_file", "reprovision_ssh_key_file")
 
 def _refused(setting: Setting, fault: str, remedy: str, **where: Any) -> Problem:
     return problem(setting, fault, f"{remedy} {UNTIL}", **where)
-
-
-def one_controller(site: Site) -> Iterator[Problem]:
-    """Two controllers would repair the same drift against each other."""
-    hosts = site.groups.get("controllers", ())
-    if len(hosts) > 1:
-        yield Problem(
-            "group controllers",
-            f"{len(hosts)} hosts ({named(sorted(hosts))})",
-            "a site has one controller or none",
-            f"Keep one of them. {UNTIL}",
-        )
-
-
-def controller_apart(site: Site) -> Iterator[Problem]:
-    """A controller that is a node would drain and restart itself in the middle of a run."""
-    for host in sorted(set(site.groups.get("controllers", ())) & set(site.groups.get("cluster", ()))):
-        yield Problem(
-            f"host {host}",
-            "in the groups controllers and cluster",
-            "the two exclude each other: a run would restart what it runs on",
-            f"Give the schedule a host of its own. {UNTIL}",
-        )
 
 
 def readable_schedule(site: Site) -> Iterator[Problem]:
@@ -132,7 +109,8 @@ def _fault_of(hook: dict[str, Any], here: bool) -> tuple[str, str]:
 
 
 def private_credentials(site: Site) -> Iterator[Problem]:
-    """A password or key that is not there, or that other users of this machine may read."""
+    """A password or key that other users of this machine may read. One that is not there yet, as the keys of a lab
+    before its first run, is refused by the role."""
     for name in CREDENTIALS:
         for setting in site.values(name):
             if not setting.value:
@@ -140,6 +118,8 @@ def private_credentials(site: Site) -> Iterator[Problem]:
             path = Path(str(setting.value)).expanduser()
             try:
                 mode = path.stat().st_mode
+            except FileNotFoundError:
+                continue
             except OSError as error:
                 yield _refused(setting, f"it cannot be read: {error.strerror}", "Name a file of this machine.")
                 continue
@@ -160,8 +140,6 @@ def known_signers(site: Site) -> Iterator[Problem]:
 
 
 REPROVISION_RULES = (
-    one_controller,
-    controller_apart,
     readable_schedule,
     open_windows,
     known_canary,

@@ -36,6 +36,8 @@ def refusals(name: str = "", value: Any = None, *, groups: Any = None, addresses
         ("reprovision_hooks", [{"name": "mail", "command": ["/usr/bin/env", "true"]}]),
         ("reprovision_hooks", [{"name": "chat", "webhook": "https://chat.example/x"}]),
         ("reprovision_vault_password_file", ""),
+        # The keys of a lab are made by its first run.
+        ("reprovision_ssh_key_file", "/nonexistent/key"),
         ("reprovision_allowed_signers", ""),
         ("reprovision_allowed_signers", f"# people\n{SIGNER}\n"),
     ],
@@ -68,7 +70,7 @@ def test_what_can_be(name: str, value: Any) -> None:
         ("reprovision_hooks", [{"name": "a", "webhook": "http://chat.example/token"}], "a webhook without TLS"),
         ("reprovision_hooks", [{"name": "a", "webhook": "https://"}], "a webhook without TLS"),
         ("reprovision_hooks", [{"name": "a"}], "either a command or a webhook"),
-        ("reprovision_ssh_key_file", "/nonexistent/key", "it cannot be read"),
+        ("reprovision_ssh_key_file", f"{__file__}/key", "it cannot be read"),
         ("reprovision_ssh_key_file", "/etc", "no file"),
         ("reprovision_vault_password_file", __file__, "others may read it (mode 06"),
         ("reprovision_allowed_signers", "alice", "not lines of a name"),
@@ -97,16 +99,3 @@ def test_a_credential_of_its_owner_alone_is_taken(tmp_path: Path) -> None:
 def test_programs_of_another_machine_are_judged_there() -> None:
     hook = [{"name": "mail", "command": ["/nonexistent/mail"]}]
     assert refusals("reprovision_hooks", hook, addresses={**ADDRESSES, "ctl1": "10.1.0.5"}) == []
-
-
-@pytest.mark.parametrize(
-    ("controllers", "said"),
-    [
-        (["ctl1", "ctl2"], "2 hosts (ctl1, ctl2): a site has one controller or none"),
-        (["w1"], "host w1 is in the groups controllers and cluster"),
-    ],
-)
-def test_a_controller_that_cannot_be(controllers: list[str], said: str) -> None:
-    (refusal,) = refusals(groups={**GROUPS, "controllers": controllers})
-    assert said in refusal
-    assert refusal.endswith("Until then the schedule does nothing.")
