@@ -57,7 +57,7 @@ def size(png: bytes) -> tuple[int, int]:
     return width, height
 
 
-def _pixels(png: bytes) -> tuple[int, int, list[list[tuple[int, ...]]]]:
+def _pixels(png: bytes) -> tuple[int, int, list[list[tuple[int, int, int]]]]:
     """Width, height, and the rows of pixels."""
     width, height = size(png)
     depth, kind, _, _, interlaced = png[24:29]

@@ -22,14 +22,16 @@ ANY = "any"
 async def known(console: Console, session: Session) -> dict[str, Any]:
     """`user`, `versions`, and `may`: for each namespace with runs what the user may do there, in words.
 
-    :raises LoginEnded: the token is not accepted any more.
+    :raises LoginEnded, KubeError: the token is not accepted any more, or the API server does not answer.
     """
     wanted = listing("v1", "namespaces", labels=SPACES)
     try:
         found = await console.client.get(session.token, wanted.path, wanted.query)
         spaces = sorted(str(each["metadata"]["name"]) for each in found["items"])
         texts = await asyncio.gather(*(_in(console, session, space) for space in spaces))
-    except KubeError:
+    except KubeError as error:
+        if error.status != 403:
+            raise
         spaces, texts = [], []
     may = [{"namespace": space, "text": text} for space, text in zip(spaces, texts, strict=True)]
     return {"user": clean(session.user), "versions": dict(console.config.versions), "may": may}

@@ -75,6 +75,17 @@ def restarted(view: View) -> Iterator[Hit]:
         yield Hit(view.snapshot.run, f"started again, {restarts(live)} so far", "{} was started again", said)
 
 
+def suspended(view: View) -> Iterator[Hit]:
+    """Somebody else has suspended it: it makes no pods until that is taken back."""
+    live = view.live
+    if live is not None and view.goes_on and (live.get("spec") or {}).get("suspend"):
+        kind = str(live["kind"]).lower()
+        command = f"kubectl -n {view.snapshot.namespace} patch {kind} {view.snapshot.run} --type=merge"
+        remedy = command + """ -p '{"spec":{"suspend":false}}'"""
+        said = Evidence("job", view.snapshot.run, "", "spec.suspend is true, which nothing of this project sets")
+        yield Hit(view.snapshot.run, "somebody has suspended it", "{} makes no pods", [said], remedy)
+
+
 def importing(view: View) -> Iterator[Hit]:
     """Its data is brought onto the claim, before it is submitted."""
     if view.importing:

@@ -67,6 +67,12 @@ TABLE = (
         control.pod_security,
         "Change the pod; trainings of this project are at `restricted`.",
     ),
+    Rule(
+        "suspended",
+        ADMISSION,
+        end.suspended,
+        "Take `spec.suspend` back, or ask who has set it.",
+    ),
     Rule("pod_refused", ADMISSION, control.pod_refused, "What it says names the reason."),
     Rule(
         "claim_unbound",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ansible.module_utils.trainyard.kube.api import KubeError
 
 from console.app import pages_app
 from console.tensorboard import TensorBoards
@@ -137,5 +139,23 @@ def test_no_page_reads_a_secret(tmp_path: Path) -> None:
         stand.api.objects[f"{SPACE}/secrets/x"] = {"metadata": {"name": "x"}, "data": {"a": "b"}}
         for path in ("/api/v1/cluster/core/v1/secrets", "/api/v1/cluster/core/v1/secrets/trainings/x"):
             assert (await stand.get(path))[0] in (403, 404), path
+
+    run(scenario, tmp_path)
+
+
+def test_an_answer_that_does_not_come_is_no_empty_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(stand: Stand) -> None:
+        await stand.log_in("viewer")
+        asked = stand.console.client.get
+
+        async def get(token: str, path: str, *rest: Any, **named: Any) -> Any:
+            if path == "/api/v1/namespaces":
+                raise KubeError("etcdserver: request timed out", status=504)
+            return await asked(token, path, *rest, **named)
+
+        monkeypatch.setattr(stand.console.client, "get", get)
+        for path in ("/about", "/api/v1/about"):
+            status, text = await stand.get(path)
+            assert (status, "request timed out" in text) == (503, True), path
 
     run(scenario, tmp_path)

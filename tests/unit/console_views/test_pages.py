@@ -52,6 +52,20 @@ def test_runs_of_who_may_see_his_own_namespace_alone() -> None:
     assert [each["name"] for each in made["queue"][0]["held_by"]] == ["cnn"]
 
 
+def test_objects_of_who_may_see_his_own_namespace_alone() -> None:
+    params = {"group": "core", "version": "v1", "resource": "pods"}
+    every = view(WORLD, cluster.OBJECTS, **params)
+    made = view(WORLD, cluster.OBJECTS, {"/api/v1/pods": 403}, **params)
+    assert made["rows"] and {each["namespace"] for each in made["rows"]} == {SPACE}
+    assert every["only"] == [] and made["only"] == [f"These are of the namespaces that you may see: {SPACE}."]
+    assert made["only"][0] in html(cluster.OBJECTS, made)
+    for kind, status in (("pods", 403), ("nodes", 404)):
+        refused = {f"/api/v1/{kind}": 403, f"/api/v1/namespaces/{SPACE}/{kind}": status}
+        with pytest.raises(KubeError) as caught:
+            view(WORLD, cluster.OBJECTS, refused, **{**params, "resource": kind})
+        assert caught.value.status == 403
+
+
 def test_no_run_is_shown_where_none_may_be_seen() -> None:
     """An empty list would say that there are none."""
     refused = dict.fromkeys(["/api/v1/configmaps", f"/api/v1/namespaces/{SPACE}/configmaps"], 403)

@@ -22,6 +22,7 @@ def failed(code: int, *events: Any, role: str = "chief", **more: Any) -> Snapsho
     return look([mine, *rest], {mine["metadata"]["name"]: said(*BEGUN, *steps(60, 10), *events)}, live(status=status))
 
 
+NONE = {"chief": 0, "ps": 0, "worker": 0}
 HANGS = "Lost ps 0: it has said nothing for 15 s."
 
 OF_THE_RUN: list[tuple[str, str, Callable[[], Snapshot]]] = [
@@ -46,6 +47,8 @@ OF_THE_RUN: list[tuple[str, str, Callable[[], Snapshot]]] = [
         "containerStatuses": [{"name": "tensorflow", "state": {"waiting": {"reason": "CrashLoopBackOff"}},
                                "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}}}]})], "")),
     ("ps stopped", "silent", lambda: look(log=said(*BEGUN, *steps(60, 12)))),
+    ("suspended", "suspended", lambda: look([], "", {**(one := live()), "spec": {**one["spec"], "suspend": True}},
+        jobs=[{**each, "spec": {**each["spec"], "suspend": True}} for each in jobs(live(), 595, **NONE)])),
     ("too slow", "deadline", lambda: look([], "", live(status={"terminalState": "Failed"}), jobs=[{
         **jobs(live())[0],
         "status": {"conditions": [condition("Failed", reason="DeadlineExceeded", message="too long")]}}])),

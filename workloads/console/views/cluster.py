@@ -14,6 +14,7 @@ from ansible.module_utils.trainyard.kube.reads import Get, Reader, Unread, listi
 from . import yaml_text
 from .events import events
 from .page import Page, Params
+from .runs import SPACES
 from .words import link
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -75,9 +76,26 @@ def _kinds(answer: Object) -> Iterator[dict[str, Any]]:
 
 
 def read_table(params: Params) -> Reader[Object]:
+    """The table of a kind; of who may not list it in the whole cluster, the objects of those with runs in which he may,
+    with sentences on that under `only`."""
     query = {"limit": str(LIMIT)} | {name: params[name] for name in ("continue",) if params.get(name)}
-    answer: Object = must((yield Get(_path(params), query, accept=TABLE)))
-    return answer
+    answer = yield Get(_path(params), query, accept=TABLE)
+    if params.get("namespace") or not (isinstance(answer, Unread) and answer.status == 403):
+        whole: Object = must(answer)
+        return whole
+    spaces = objects((yield listing("v1", "namespaces", labels=SPACES)))
+    names = [] if isinstance(spaces, Unread) else sorted(str(each["metadata"]["name"]) for each in spaces)
+    asks = tuple(Get(_path({**params, "namespace": name}), {"limit": str(LIMIT)}, accept=TABLE) for name in names)
+    answers = dict(zip(names, (yield asks) if asks else (), strict=True))
+    good = {name: each for name, each in answers.items() if not isinstance(each, Unread)}
+    if not good:
+        must(answer)
+    first = next(iter(good.values()))
+    rows = [row for each in good.values() for row in each.get("rows") or []]
+    cut = [name for name, each in good.items() if (each.get("metadata") or {}).get("continue")]
+    said = [f"These are of the namespaces that you may see: {', '.join(good)}."]
+    said += [f"There are more in {name}: name it above." for name in cut]
+    return {**first, "metadata": {}, "rows": rows, "only": said}
 
 
 def build_table(table: Object, params: Params, now: datetime) -> dict[str, Any]:
@@ -101,6 +119,7 @@ def build_table(table: Object, params: Params, now: datetime) -> dict[str, Any]:
         "columns": [str(each["name"]) for each in columns],
         "rows": rows,
         "more": more,
+        "only": table.get("only", []),
         "remaining": (table.get("metadata") or {}).get("remainingItemCount"),
     }
 
