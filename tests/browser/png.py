@@ -28,7 +28,7 @@ def with_palette(png: bytes) -> bytes:
     width, height, rows = _pixels(png)
     often = Counter(colour for row in rows for colour in row).most_common()
     for step in STEPS:
-        rounded = {colour: colour for colour, _ in often[:EXACT]}
+        rounded: dict[tuple[int, ...], tuple[int, ...]] = {colour: colour for colour, _ in often[:EXACT]}
         rounded |= {colour: tuple(_near(part, step) for part in colour) for colour, _ in often[EXACT:]}
         palette = sorted(set(rounded.values()))
         if len(palette) <= COLOURS:
