@@ -10,7 +10,6 @@ half of its steps; `--run` names another one.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import re
 import sys
 import tempfile
@@ -25,24 +24,10 @@ from playwright.sync_api import Error as BrowserError  # noqa: E402
 from playwright.sync_api import Page  # noqa: E402
 
 from tests.browser.chromium import chromium, missing  # noqa: E402
+from tests.browser.pictures import DIGEST, HEIGHT, LARGEST, PICTURES, WIDTH, digest, wanted  # noqa: E402
+from tests.browser.png import with_palette  # noqa: E402
 
-CONSOLE = ROOT / "workloads" / "console"
-PICTURES = ROOT / "docs" / "pictures"
-DIGEST = PICTURES / "pages.sha256"
-WIDTH, HEIGHT = 1280, 800
-LARGEST = 150_000
-"""Bytes of a picture."""
 WAIT_SECONDS, HALF_SECONDS, SETTLE_MS = 60, 600, 800
-
-
-def digest() -> str:
-    """Hash of everything that the pages look by: templates, styles, scripts."""
-    found = hashlib.sha256()
-    for folder in ("templates", "static"):
-        for path in sorted((CONSOLE / folder).rglob("*")):
-            if path.is_file():
-                found.update(f"{path.relative_to(CONSOLE)}\0".encode() + path.read_bytes() + b"\0")
-    return found.hexdigest()
 
 
 def first(page: Page, part: str) -> str:
@@ -82,9 +67,12 @@ def scenes(page: Page, run: str) -> dict[str, tuple[str, Callable[[Page], object
         found["pending"] = (pending, None)
     if receipt:
         found |= {"receipts": ("/receipts", None), "receipt": (receipt, None)}
+    page.goto("/cluster/core/v1/nodes")
+    node = page.locator(".lead a").first.get_attribute("href")
     return found | {
         "cluster": ("/cluster", None),
-        "objects": ("/cluster/core/v1/pods", None),
+        "objects": (f"/cluster/core/v1/pods?namespace={watched.split('/')[2] if watched else 'trainings'}", None),
+        "object": (node or "/cluster", None),
         "about": ("/about", None),
     }
 
@@ -95,26 +83,27 @@ def take(page: Page, name: str, folder: Path) -> None:
     """
     page.wait_for_timeout(SETTLE_MS)
     file = folder / f"{name}.png"
-    page.screenshot(path=file, animations="disabled", caret="hide")
-    size = file.stat().st_size
-    if size > LARGEST:
-        raise ValueError(f"{file} has {size} bytes, and may have {LARGEST}")
-    print(f"{name}: {size // 1000} KB", flush=True)
+    picture = with_palette(page.screenshot(animations="disabled", caret="hide"))
+    if len(picture) > LARGEST:
+        raise ValueError(f"{file} has {len(picture)} bytes, and may have {LARGEST}")
+    file.write_bytes(picture)
+    print(f"{name}: {len(picture) // 1000} KB", flush=True)
 
 
-def tensorboard(page: Page, folder: Path) -> None:
-    """The picture of TensorBoard, where the page that is open leads to one."""
+def tensorboard(page: Page, folder: Path) -> bool:
+    """The picture of TensorBoard; False where the page that is open leads to none."""
     link = page.get_by_role("link", name="TensorBoard")
     if not link.count():
-        print("tensorboard: left out, this run has none", file=sys.stderr)
-        return
+        return False
     page.goto(link.get_attribute("href") or "")
     page.locator("canvas, svg.line-chart, card-view").first.wait_for(timeout=1000 * WAIT_SECONDS)
     page.wait_for_timeout(4 * SETTLE_MS)
     take(page, "tensorboard", folder)
+    return True
 
 
-def take_all(options: argparse.Namespace, home: Path) -> None:
+def take_all(options: argparse.Namespace, home: Path) -> set[str]:
+    """Take all that the site has to show; their names."""
     token = options.token_file.read_text(encoding="utf-8").strip()
     options.out.mkdir(parents=True, exist_ok=True)
     with chromium(home, options.authority) as browser:
@@ -129,6 +118,7 @@ def take_all(options: argparse.Namespace, home: Path) -> None:
         page.set_default_timeout(1000 * WAIT_SECONDS)
         page.goto("/login")
         take(page, "login", options.out)
+        taken = {"login"}
         page.get_by_label("Token").fill(token)
         page.get_by_role("button", name="Log in").click()
         page.get_by_role("heading", name="Runs", level=1).wait_for()
@@ -137,13 +127,13 @@ def take_all(options: argparse.Namespace, home: Path) -> None:
             if prepare:
                 prepare(page)
             take(page, name, options.out)
+            taken.add(name)
             if name == "run":
                 page.emulate_media(color_scheme="dark")
                 take(page, "run-dark", options.out)
                 page.emulate_media(color_scheme="light")
-                tensorboard(page, options.out)
-    if options.out.resolve() == PICTURES:
-        DIGEST.write_text(f"{digest()}\n", encoding="utf-8")
+                taken |= {"run-dark", *(["tensorboard"] if tensorboard(page, options.out) else [])}
+    return taken
 
 
 def main(argv: list[str]) -> int:
@@ -159,10 +149,17 @@ def main(argv: list[str]) -> int:
         return 1
     try:
         with tempfile.TemporaryDirectory() as home:
-            take_all(options, Path(home))
+            lacking = wanted() - take_all(options, Path(home))
     except (BrowserError, OSError, ValueError) as error:
         print(f"screenshots: {re.sub(r'[^ -~]', '', str(error))}", file=sys.stderr)
         return 1
+    if lacking:
+        # One that is left out would be older than the hash beside it says.
+        what = "a run that goes on and has a TensorBoard, one that waits, and a receipt"
+        print(f"screenshots: not taken: {', '.join(sorted(lacking))}; the site needs {what}", file=sys.stderr)
+        return 1
+    if options.out.resolve() == PICTURES:
+        DIGEST.write_text(f"{digest()}\n", encoding="utf-8")
     return 0
 
 
