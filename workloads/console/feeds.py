@@ -8,7 +8,7 @@ from typing import Any
 
 from ansible.module_utils.trainyard.core.clock import CLOCK, Clock
 from ansible.module_utils.trainyard.kube.api import KubeError
-from ansible.module_utils.trainyard.why.snapshot import LEASES, SYSTEM
+from ansible.module_utils.trainyard.why.snapshot import JOBSET_SYSTEM, LEASES, SYSTEM
 
 from .api import Client
 from .feed import Feed
@@ -44,6 +44,8 @@ def of_view(namespace: str) -> tuple[Right, ...]:
     return (
         *(Right("list", group, resource, namespace) for group, resource in here),
         *(Right("list", group, resource) for group, resource in everywhere),
+        # Of who may not list the pods of all namespaces.
+        *(Right("list", "", "pods", each) for each in (SYSTEM, JOBSET_SYSTEM)),
         *(Right("get", "coordination.k8s.io", "leases", SYSTEM, name) for name in LEASES),
         Right("get", "", "namespaces", "", namespace),
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 from ansible.module_utils.trainyard.training.logs import events as ours
 
-from tests.unit.console.consoles import CHIEF, LOG, Events, Stand, run
+from tests.unit.console.consoles import CHIEF, LOG, RUN, Events, Stand, run
 from tests.unit.console.fake import User
 from tests.unit.console.watching import step, until, watching
 
@@ -31,6 +32,23 @@ def test_the_feed_is_one_for_equal_rights_and_ends_with_its_last_watcher(tmp_pat
                     assert len(stand.console.feeds) == 2
                 await until(lambda: len(stand.console.feeds) == 1)
             await until(lambda: len(stand.console.feeds) == 0 and not stand.api.streams)
+
+    run(scenario, tmp_path)
+
+
+def test_who_may_not_see_all_pods_is_told_the_cause_all_the_same(tmp_path: Path) -> None:
+    """As the page says it when it is loaded: with the pods of the run's namespace and of the system."""
+
+    async def scenario(stand: Stand) -> None:
+        levels = ("trainings", "kube-system", "jobset-system")
+        stand.api.users["alice"] = User("alice", namespaces=levels)
+        await stand.log_in("alice")
+        _, loaded = await stand.get(RUN)
+        async with watching(stand) as answer:
+            _, _, live = await Events(answer).next("run")
+        unread = [[each["what"] for each in view["why"]["unread"]] for view in (json.loads(loaded), live)]
+        assert unread[0] == unread[1]
+        assert "everyone" not in unread[1]
 
     run(scenario, tmp_path)
 
