@@ -17,6 +17,7 @@ from console_stand import (
     RUN,
     VIEWER,
     Visit,
+    ask,
     begin,
     grows,
     last_step,
@@ -87,10 +88,9 @@ def viewer(visit: Visit) -> str:
     page.goto(path_of(RUN))
     expect(page.locator("form[data-action]")).to_have_count(0)
     session = page.locator("[name=session]").first.get_attribute("value") or ""
-    headers = {"Origin": visit.address, "X-Console-Session": session}
-    answer = page.request.post(f"/api/v1{path_of(RUN)}/stop", headers=headers)
-    if answer.status != 403:
-        raise BenchError(f"A viewer who stops a run is answered {answer.status}: {answer.text()[:200]}")
+    status, text = ask(page, f"/api/v1{path_of(RUN)}/stop", "POST", **{"X-Console-Session": session})
+    if status != 403:
+        raise BenchError(f"A viewer who stops a run is answered {status}: {text[:200]}")
     page.context.close()
     return "no button, and 403 for a stop"
 
@@ -102,7 +102,7 @@ def tensorboard(visit: Visit) -> str:
     link = page.get_by_role("link", name="TensorBoard").get_attribute("href") or ""
     page.goto(link)
     page.locator("canvas, svg.line-chart, card-view").first.wait_for()
-    shown = page.request.get(f"{link.rstrip('/')}/data/runs").json()
+    shown = json.loads(ask(page, f"{link.rstrip('/')}/data/runs")[1])
     if not any(RUN in each for each in shown):
         raise BenchError(f"TensorBoard knows {shown}, and not {RUN}.")
     stranger = visit.context().new_page()

@@ -11,15 +11,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, nullcontext
+from itertools import pairwise
 
 from ansible.module_utils.trainyard.kube.api import KubeError
 from catalogue import Aim
 from console_load import watch_all
-from console_stand import OPERATOR, Visit, path_of, points, said
+from console_stand import OPERATOR, Visit, ask, log_in, path_of, points, said
 from memory import Sampler
 from mishaps import until
+from playwright.sync_api import Page, Request
 from stand import Stand
 from timed import BenchError
 
@@ -28,7 +29,7 @@ FEW, MANY, PAIRS, LOADS = 10, 20, 5, 5
 STEPS = 2000
 POINT = "a step's line in the chief's log to the drawn point, during site.yml: p95"
 RATIO = "steps per second, 10 watch / nobody"
-BYTES, LOAD = "first page (Runs), bytes over the wire", "first page (Runs), in the lab's Chromium"
+BYTES, LOAD = "first pages (login and Runs), bytes over the wire", "Runs, in the lab's Chromium"
 CONSOLE, BOARD, WHOLE = "memory: console, 20 viewers", "memory: TensorBoard", "memory: the whole lab, working set"
 AIMS = {
     POINT: Aim(1.0, digits=2),
@@ -40,10 +41,9 @@ AIMS = {
     WHOLE: Aim(6.0, unit=" GB", digits=2),
 }
 UNITS = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "": 1.0}
-TRANSFER = """() => {
-  const all = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
+LOADED = """() => {
   const [first] = performance.getEntriesByType("navigation");
-  return [all.reduce((sum, each) => sum + each.transferSize, 0), first.loadEventEnd - first.startTime];
+  return first.loadEventEnd - first.startTime;
 }"""
 
 
@@ -51,13 +51,12 @@ def delays(steps: Sequence[tuple[int, float]], drawn: Sequence[tuple[int, float]
     """Seconds from each line to the frame in which its point, or a later one, was the last of the curve.
 
     :param steps: (step, time of the line), as the chief says them.
-    :param drawn: (last step of the curve, time of the frame), in the order of frames.
+    :param drawn: (last step of the curve, time of the frame), in the order of frames, each step another one.
     :param since: lines before this are left out: the page was opened with them.
     """
-    reached: list[tuple[int, float]] = []
-    for step, moment in drawn:
-        if not reached or step > reached[-1][0]:
-            reached.append((step, moment))
+    # Where the curve became shorter, that of another attempt had been there.
+    begin = max((index for index, (one, two) in enumerate(pairwise(drawn), 1) if two[0] < one[0]), default=0)
+    reached = drawn[begin:]
     found = []
     for step, moment in (each for each in steps if each[1] >= since):
         index = bisect.bisect_left(reached, (step, 0.0))
@@ -94,9 +93,9 @@ def live(visit: Visit) -> dict[str, list[float]]:
     return {POINT: [statistics.quantiles(found, n=20)[-1]]}
 
 
-def _attempt(window: Any) -> str:
-    answer = window.request.get(f"/api/v1{path_of(SITE_RUN)}")
-    return str(answer.json()["attempt"]) if answer.ok else ""
+def _attempt(window: Page) -> str:
+    status, text = ask(window, f"/api/v1{path_of(SITE_RUN)}")
+    return str(json.loads(text)["attempt"]) if status == 200 else ""
 
 
 @contextmanager
@@ -117,36 +116,33 @@ def watchers(visit: Visit, run: str, number: int) -> Iterator[None]:
         thread.join(30)
 
 
-def rate(visit: Visit) -> float:
-    """Steps per second of one run."""
+def rate(visit: Visit, seen: int = 0) -> float:
+    """Steps per second of one run, which so many watch."""
     entry = {"workload": "mnist_ps", "run": WATCHED, "train_steps": STEPS, "accuracy_bound": 0.9}
     visit.stand.forget(WATCHED)
-    visit.stand.train(entry)
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(visit.stand.train, entry)
+        until("a pod of the run", lambda: run.done() or visit.stand.pods(WATCHED), 120.0)
+        with watchers(visit, WATCHED, seen) if seen else nullcontext():
+            run.result()
     return float(visit.stand.record(WATCHED)["steps_per_second"])
 
 
 def watched(visit: Visit) -> dict[str, list[float]]:
     """The same training with nobody and with ten watching, in turn."""
     ratios = []
-    rate(visit)  # so that there is a run of this name to log in for
     for number in range(PAIRS):
-        sides: dict[bool, float] = {}
-        for seen in (False, True) if number % 2 else (True, False):
-            if seen:
-                with watchers(visit, WATCHED, FEW):
-                    sides[seen] = rate(visit)
-            else:
-                sides[seen] = rate(visit)
-        ratios.append(sides[True] / sides[False])
-        print(f"console: pair {number + 1}: {sides[True]:.1f} / {sides[False]:.1f} steps per second", flush=True)
+        sides = {seen: rate(visit, seen) for seen in ((0, FEW) if number % 2 else (FEW, 0))}
+        ratios.append(sides[FEW] / sides[0])
+        print(f"console: pair {number + 1}: {sides[FEW]:.1f} / {sides[0]:.1f} steps per second", flush=True)
     return {RATIO: ratios}
 
 
 def memory(visit: Visit) -> dict[str, list[float]]:
     """What the console, a TensorBoard and the lab take while twenty watch a run."""
     most = {CONSOLE: 0.0, BOARD: 0.0}
-    with Sampler(visit.stand.lab) as peak, watchers(visit, WATCHED, MANY), ThreadPoolExecutor(1) as pool:
-        run = pool.submit(rate, visit)
+    with Sampler(visit.stand.lab) as peak, ThreadPoolExecutor(1) as pool:
+        run = pool.submit(rate, visit, MANY)
         while not run.done():
             for name, used in usage(visit.stand).items():
                 what = CONSOLE if name.startswith("console-") else BOARD if name.startswith("tensorboard-") else ""
@@ -179,14 +175,18 @@ def in_bytes(quantity: str) -> float:
 
 
 def first_page(visit: Visit) -> dict[str, list[float]]:
-    """The page after the login, in a browser that knows nothing yet."""
+    """Login and Runs, in a browser that knows nothing yet."""
     sizes, seconds, token = [], [], visit.token(OPERATOR)
     for _ in range(LOADS):
-        window = visit.window(token=token)
+        came: list[Request] = []
+        window = visit.context().new_page()
+        window.on("requestfinished", lambda each, came=came: came.append(each))
+        log_in(window, token)
+        window.get_by_role("heading", name="Runs", level=1).wait_for()
         window.wait_for_timeout(500)
-        size, milliseconds = window.evaluate(TRANSFER)
-        sizes.append(size / 1e3)
-        seconds.append(milliseconds / 1e3)
+        each = [request.sizes() for request in came if "/events" not in request.url]
+        sizes.append(sum(one["responseBodySize"] + one["responseHeadersSize"] for one in each) / 1e3)
+        seconds.append(window.evaluate(LOADED) / 1e3)
         window.context.close()
     return {BYTES: sizes, LOAD: seconds}
 
