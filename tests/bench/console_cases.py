@@ -33,7 +33,11 @@ from stand import NAMESPACE
 from timed import BenchError
 
 WAITING, TABS = "console-waits", 8
-NEVER: dict[str, Any] = {"workload": "mnist_ps", "run": WAITING, "worker": {"requests": {"memory": "900Gi"}}}
+NEVER: dict[str, Any] = {
+    "workload": "mnist_ps",
+    "run": WAITING,
+    "worker": {"requests": {"memory": "900Gi"}, "limits": {"memory": "900Gi"}},
+}
 """A run that no node can hold."""
 HIDE = """(hidden) => {
   Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
