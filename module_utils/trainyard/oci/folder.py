@@ -41,11 +41,12 @@ class Entry:
         return not self.is_folder and not self.target
 
 
-def read(folder: Path) -> list[Entry]:
+def read(folder: Path, limit: int | None = LIMIT) -> list[Entry]:
     """What is to be packed, sorted by name: files and links that no rule leaves out, and the folders on their way.
 
     Empty folders are not kept, as git keeps none: a clone has the same image.
 
+    :param limit: bytes of all files; None for what is no program.
     :raises TrainyardError: the folder is not there, empty, too big, or has something that no image can hold.
     """
     if not os.path.isdir(folder):
@@ -73,7 +74,8 @@ def read(folder: Path) -> list[Entry]:
             remedy=f"Name the folder that holds the program, or see what its {ignore.FILE} leaves out.",
         )
     entries = [found[name] for name in sorted(found)]
-    _check_size(folder, entries)
+    if limit is not None:
+        _check_size(folder, entries, limit)
     return entries
 
 
@@ -122,12 +124,12 @@ def _fault(folder: Path, path: Path, relative: PurePosixPath) -> str:
     return "" if os.access(path, os.R_OK, effective_ids=True) else "cannot be read"
 
 
-def _check_size(folder: Path, entries: Sequence[Entry]) -> None:
+def _check_size(folder: Path, entries: Sequence[Entry], limit: int) -> None:
     total = sum(entry.size for entry in entries)
-    if total > LIMIT:
+    if total > limit:
         biggest = sorted(entries, key=lambda entry: -entry.size)[:NAMED]
         raise TrainyardError(
-            f"The code folder {folder} has {_mib(total)}, at most {LIMIT >> 20} MiB are packed; the biggest files are "
+            f"The code folder {folder} has {_mib(total)}, at most {limit >> 20} MiB are packed; the biggest files are "
             f"{', '.join(f'{entry.name} ({_mib(entry.size)})' for entry in biggest if entry.is_file)}.",
             remedy=f"Leave out data and results by lines in {ignore.FILE}: data has an image or a claim of its own.",
         )

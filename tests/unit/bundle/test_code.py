@@ -133,3 +133,11 @@ def test_an_archive_is_the_same_bytes_from_the_same_files(project, tmp_path) -> 
         digests.append(facts["sha256"])
         (project / "code/main.py").touch()
     assert digests[0] == digests[1]
+
+
+def test_an_archive_may_be_larger_than_a_program(tmp_path) -> None:
+    with (tmp_path / "wheel.whl").open("wb") as stream:
+        stream.truncate(folder.LIMIT + 1)
+    with pytest.raises(TrainyardError, match="at most 64 MiB are packed"):
+        folder.read(tmp_path)
+    assert [each.name for each in folder.read(tmp_path, limit=None)] == ["wheel.whl"]
