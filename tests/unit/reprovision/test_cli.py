@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from click.testing import CliRunner, Result
 from tests.unit.reprovision.sites import NOW, Playbook, Stopped, ended, recorded, site
 from trainyard.cli import reprovision
 from trainyard.cli.main import main
-from trainyard.reprovision import run as runs
+from trainyard.locks import machine
+from trainyard.reprovision.perform import perform
 from trainyard.reprovision.revision import Revision
 from trainyard.reprovision.store import Store
 
@@ -23,6 +25,7 @@ WORKERS = ("worker1", "worker2", "worker3")
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     store = Store(tmp_path / "state")
+    monkeypatch.setattr(machine, "folder", lambda: tmp_path / "locks")
     monkeypatch.setattr(reprovision, "site_of", lambda _inventory: site(store.folder))
     monkeypatch.setattr(reprovision, "of_checkout", lambda _root: Revision("3f2a91c" + "0" * 33, "main", True))
     yield store
@@ -31,11 +34,8 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 def plays(monkeypatch: pytest.MonkeyPatch, *turns: Any) -> Playbook:
     play = Playbook(*turns)
 
-    class Session(runs.Session):
-        def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **options, play=play, clock=Stopped())
-
-    monkeypatch.setattr(reprovision, "Session", Session)
+    given = partial(perform, play=play, clock=Stopped(), young=bool)
+    monkeypatch.setattr(reprovision, "perform", given)
     return play
 
 
