@@ -91,9 +91,11 @@ class Inventory:
         except AnsibleError as error:
             raise self._unreadable(error) from error
 
-    def values(self, role: str, names: Iterable[str]) -> dict[str, Any]:
-        """Variables of a role as a play on the controller sees them.
+    def values(self, role: str, names: Iterable[str], host: str = "", **fallback: Any) -> dict[str, Any]:
+        """Variables of a role as a play on a host sees them.
 
+        :param host: of the inventory; empty for the controller.
+        :param fallback: values of what neither the inventory nor the role says.
         :raises TrainyardError: one of them has no value.
         """
         from ansible.errors import AnsibleError
@@ -101,10 +103,10 @@ class Inventory:
         from ansible.vars.hostvars import HostVars
 
         try:
-            localhost = self._manager.localhost or self._manager.get_host("localhost")
+            place = self._manager.get_host(host or "localhost") or self._manager.localhost
             defaults = ROLES / role / "defaults" / "main.yml"
             variables: dict[str, Any] = self._loader.load_from_file(str(defaults), trusted_as_template=True)
-            variables |= self._variables.get_vars(host=localhost)
+            variables = fallback | variables | self._variables.get_vars(host=place)
             variables["hostvars"] = HostVars(self._manager, self._variables, self._loader)
             templar = Templar(loader=self._loader, variables=variables)
             return {name: templar.template(variables[name]) for name in names}

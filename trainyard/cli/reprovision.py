@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
 from typing import Any
 
 import click
 from ansible.module_utils.trainyard.core.clock import CLOCK
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
-from ..reprovision import pages
+from ..locks.holder import Busy, here
+from ..reprovision import after, approval, pages
+from ..reprovision.perform import MODES, perform
 from ..reprovision.report import EXIT_BUSY, EXIT_UNKNOWN
 from ..reprovision.revision import of_checkout
-from ..reprovision.run import MODES, Session
 from ..reprovision.runner import ROOT
 from ..reprovision.settings import Site, site_of
 from ..reprovision.status import Status, status_of
 from ..reprovision.store import BusyError, Store
 from ..reprovision.tables import listed, shown, status_lines
 from .tables import console
-
-REVISION = ("commit", "ref", "signed", "note")
-"""What a report says of the revision."""
 
 
 @click.group("reprovision")
@@ -47,12 +44,10 @@ def _run(inventory: tuple[str, ...], mode: str, hosts: list[str]) -> int:
     try:
         site = site_of(inventory)
         store = Store(site.settings.state_dir)
-        with store.locked():
-            revision = {name: value for name, value in asdict(of_checkout(ROOT)).items() if name in REVISION}
-            session = Session(site, store, mode=mode, asked=mode, revision=revision, hosts=hosts)
-            status = MODES[mode](session)
-    except BusyError as error:
+        session = perform(site, store, mode, of_checkout(ROOT), hosts=hosts)
+    except (Busy, BusyError) as error:
         click.echo(f"Error: {error}", err=True)
+        after.refused(site, store)
         return EXIT_BUSY
     except TrainyardError as error:
         # Whoever started it has to see that it said nothing about the site.
@@ -60,7 +55,22 @@ def _run(inventory: tuple[str, ...], mode: str, hosts: list[str]) -> int:
         return EXIT_UNKNOWN
     shown(session.report, console())
     click.echo(store.runs / session.name / "report.html")
-    return status
+    return int(session.report["exit_status"])
+
+
+@command.command("approve")
+@click.argument("report")
+@click.pass_obj
+def approve(inventory: tuple[str, ...], report: str) -> None:
+    """Let one converge pass the limits, for exactly the drift and the revision of REPORT."""
+    site, store = _opened(inventory)
+    now = CLOCK.time()
+    given = approval.approve(_report(store, report), now, here("approve", report, now).user)
+    approval.save(store.folder, given)
+    click.echo(
+        f"For {site.settings.approval_hours:.0f} h one converge with the revision {given.commit[:7]} may repair "
+        f"the {len(given.keys)} items of {given.report}, and nothing else."
+    )
 
 
 @command.command("status")

@@ -6,14 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from . import limits
-from .item import CLUSTER, CONTROLLER, PERSON, REPAIRABLE, RESTART, Item
+from .item import CLUSTER, CONTROLLER, PERSON, REPAIRED, RESTART, Item
 from .settings import Settings
-
-REPAIRED = (REPAIRABLE, RESTART)
-"""Classes that a converge repairs."""
 
 OWN = (CLUSTER, CONTROLLER)
 """What is on no host of the site, and is repaired after the hosts."""
+
+FIRST = ("bundle", "lab", "efs")
+"""Roles of the controller that every run of site.yml goes through, also one for a single host."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ def plan(
     :param approved: whether a person has let exactly this drift pass the limits.
     """
     judged = tuple(_judged(item, converges, settings.max_repeats) for item in items)
-    places = [name for name in (*hosts, *OWN) if any(item.host == name for item in judged)]
-    held = {name: why for name in places if (why := _held(name, judged, training))}
+    places = [name for name in (*hosts, *OWN) if any(item.place == name for item in judged)]
+    held = {name: why for name in places if (why := _first(judged) or _held(name, judged, training))}
     wanted = [item for item in judged if item.kind in REPAIRED]
-    drifted = {item.host for item in wanted} - set(OWN)
+    drifted = {item.place for item in wanted} - set(OWN)
     refused = limits.too_many_missing(
         hosts=len(hosts), unreachable=unreachable, max_unreachable=settings.max_unreachable
     ) or limits.too_much(
@@ -80,7 +80,7 @@ def plan(
     own = [name for name in places if name in OWN]
     canary = _canary(ready, workers, training, settings.canary)
     rest = [name for name in ready if name != canary]
-    restarted = {item.host for item in judged if item.kind == RESTART}
+    restarted = {item.place for item in judged if item.kind == RESTART}
     size = limits.share(settings.batch, len(ready)) if ready else 1
     batches = _batches(rest, restarted, size)
     # They are changed by the same plays: one that may not be repaired holds back the others.
@@ -93,12 +93,22 @@ def _judged(item: Item, converges: Sequence[Collection[str]], repeats: int) -> I
     return item
 
 
+def _first(items: Sequence[Item]) -> str:
+    """Why nothing can be repaired without changing what is left to a person."""
+    for item in items:
+        first = item.role in FIRST or item.module == "code_image"
+        if item.place == CONTROLLER and first and item.kind not in REPAIRED:
+            why = f", because {item.reason}" if item.reason else ""
+            return f"held back: every run begins with {item.subject}, which is for a person{why}"
+    return ""
+
+
 def _held(host: str, items: Sequence[Item], training: Collection[str]) -> str:
     """Why a host is left as it is; it is repaired as a whole or not at all."""
     for item in items:
-        if item.host == host and item.kind not in REPAIRED:
+        if item.place == host and item.kind not in REPAIRED:
             return f"held back: {item.subject} is for a person" + (f", because {item.reason}" if item.reason else "")
-    if host in training and any(item.host == host and item.kind == RESTART for item in items):
+    if host in training and any(item.place == host and item.kind == RESTART for item in items):
         return "waits: a training runs on it, and a restart would hurt that"
     return ""
 

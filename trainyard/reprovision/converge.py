@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .batches import OWN, REPAIRED, Plan
-from .item import Item
+from .batches import OWN, Plan
+from .item import REPAIRED, Item
 from .report import EXIT_CLEAN, EXIT_DRIFT, EXIT_FAILED, EXIT_HELD, EXIT_UNKNOWN
 
 
@@ -93,7 +93,7 @@ def _step(plan: Plan, hands: Hands, work: _Work, hosts: Sequence[str], *, own: b
     work.stopped = hands.may_go_on()
     if work.stopped:
         return False
-    mine = [item for item in plan.items if item.host in (OWN if own else hosts)]
+    mine = [item for item in plan.items if item.place in (OWN if own else hosts)]
     work.tried += [item.key for item in mine]
     said = hands.repair(hosts, own)
     if not said and hosts:
@@ -101,7 +101,7 @@ def _step(plan: Plan, hands: Hands, work: _Work, hosts: Sequence[str], *, own: b
     if not said and hosts == (plan.canary,):
         # The others follow only if the first one is as it should be, and has no drift of another kind by now.
         seen = hands.look(hosts)
-        left = [item for item in seen.items if item.host in hosts]
+        left = [item for item in seen.items if item.place in hosts]
         said = "; ".join([*seen.doubts, *(f"{item.subject} still differs" for item in left)])
     if said:
         named = "the cluster's own objects" if own else ", ".join(hosts)
@@ -144,6 +144,6 @@ def _told(plan: Plan, done: Mapping[str, str]) -> tuple[Item, ...]:
     """The items of a plan with what was done; what a hold kept from being repaired says why."""
     told = []
     for item in plan.items:
-        why = plan.held.get(item.host, "") if item.kind in REPAIRED else ""
+        why = plan.held.get(item.place, "") if item.kind in REPAIRED else ""
         told.append(replace(item, done=done.get(item.key, "") or why or item.done))
     return tuple(told)

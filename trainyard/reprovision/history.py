@@ -52,6 +52,15 @@ def aged(
     return told, kept | {key: old for key, old in history.items() if key not in kept and old.host in unseen}
 
 
+def known(items: Iterable[Item], history: Mapping[str, Entry], now: float) -> list[Item]:
+    """The items of a further look of the same run with their ages; it counts as no run of its own."""
+    told = []
+    for item in items:
+        old = history.get(item.key) or Entry(item.host, now, now)
+        told.append(replace(item, first_seen=old.first_seen, last_seen=now, runs=old.runs))
+    return told
+
+
 def as_json(history: Mapping[str, Entry]) -> dict[str, Any]:
     """What is written to disk."""
     return {"schema": SCHEMA, "items": {key: asdict(entry) for key, entry in sorted(history.items())}}

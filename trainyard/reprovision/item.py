@@ -17,6 +17,9 @@ CLASSES = (REPAIRABLE, RESTART, CONTROL_PLANE, PERSON, FOREIGN)
 """What an item may be: repaired; repaired with a restart, one host at a time; of a living control plane, which no verb
 changes yet; a matter for a person; something that nobody here manages."""
 
+REPAIRED = (REPAIRABLE, RESTART)
+"""Classes that a converge repairs."""
+
 CLUSTER = "cluster"
 """Host of an item that is changed through the API."""
 
@@ -56,6 +59,11 @@ class Item:
     runs: int = 0
     done: str = ""
     via: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where the run has to go for it to be changed: the host whose play has the task."""
+        return self.via or self.host
 
     @property
     def key(self) -> str:

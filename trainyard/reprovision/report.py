@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from .found import CONNECTION, Found
-from .item import CONTROL_PLANE, FOREIGN, PERSON, Item
+from .item import CONTROL_PLANE, FOREIGN, PERSON, REPAIRED, Item
 
 SCHEMA = 1
 
@@ -56,6 +56,7 @@ def begun(mode: str, asked: str, now: float, revision: Mapping[str, Any] | None 
         "items": [],
         "consequences": [],
         "limits": [],
+        "repaired": None,
         "verdict": None,
         "lock": None,
         "notes": [],
@@ -83,15 +84,18 @@ def hosts_of(found: Found, wanted: Collection[str], items: Sequence[Item] | None
     return states
 
 
-def doubts(found: Found, hosts: Mapping[str, Mapping[str, Any]], stopped: str = "") -> list[str]:
+def doubts(
+    found: Found, hosts: Mapping[str, Mapping[str, Any]], stopped: str = "", *, judged: bool = True
+) -> list[str]:
     """Why a clean result would be none: what could not be looked at, each a sentence.
 
     :param stopped: why the run itself did not come to its end.
+    :param judged: whether the run was to come to a verdict.
     """
     told = [stopped] if stopped else []
     if not found.ended and not stopped:
         told.append("the run did not come to its end")
-    elif found.verdict is None and not stopped:
+    elif found.verdict is None and not stopped and judged:
         # A play of which no host is left ends a playbook, and the verdict is its last play.
         told.append("the run ended before the verdict, so not everything was looked at")
     told += found.blind
@@ -134,7 +138,8 @@ def finished(
     now: float,
     *,
     stopped: str = "",
-    notes: Sequence[str] = (),
+    doubt: Sequence[str] = (),
+    held: str = "",
 ) -> dict[str, Any]:
     """The report of a run that looked and is over.
 
@@ -142,22 +147,27 @@ def finished(
     :param wanted: hosts that the run was to look at.
     :param now: seconds since the epoch.
     :param stopped: why the run did not come to its end; empty where it did.
+    :param doubt: what else cannot be told.
+    :param held: why nothing may be changed now, where that was asked for.
     """
     hosts = hosts_of(found, wanted, items)
-    doubt = doubts(found, hosts, stopped)
+    doubt = [*doubt, *doubts(found, hosts, stopped)]
     status = exit_status(items, doubt, found.verdict)
+    told = headline(status, items, doubt, found.verdict)
+    if held and status == EXIT_DRIFT and any(item.kind in REPAIRED for item in items):
+        status, told = EXIT_HELD, f"held back: {held}; {told}"
     return {
         **report,
         "ended": now,
         "seconds": round(now - float(report["began"]), 1),
         "state": COMPLETE,
         "exit_status": status,
-        "headline": headline(status, items, doubt, found.verdict),
+        "headline": told,
         "hosts": hosts,
         "items": [item.as_json() for item in ordered(items)],
         "consequences": [asdict(each) for each in found.consequences],
         "verdict": found.verdict,
-        "notes": [*report["notes"], *notes, *(f"verdict: {each}" for each in found.problems)],
+        "notes": [*report["notes"], *(f"verdict: {each}" for each in found.problems)],
     }
 
 

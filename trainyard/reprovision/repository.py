@@ -88,16 +88,20 @@ class Repository:
         :raises TrainyardError: not possible, and there is no last good revision.
         """
         good = self._ref(LAST_GOOD)
+        answered = not wanted.url
         try:
             if wanted.url:
                 self._fetch(wanted.url)
+                answered = True
             commit, signed = self._verified(wanted, good)
             self._fits(commit, good, wanted)
         except TrainyardError as error:
             if not good:
                 raise
             note = f"{error.message} The last good revision {good[:12]} was taken, and nothing may be changed."
-            return Revision(good, wanted.ref, None, note, may_converge=False)
+            # A server may answer the next time; what it has answered stays as it is.
+            refused = error.message if answered else ""
+            return Revision(good, wanted.ref, None, note, may_converge=False, refused=refused)
         self.git("update-ref", LAST_GOOD, commit)
         return Revision(commit, wanted.ref, signed)
 

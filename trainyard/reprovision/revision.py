@@ -33,6 +33,7 @@ class Revision:
     :param signed: whether somebody who may sign has signed it; None where nobody asked.
     :param note: why it is not the one that was asked for, or what else a reader must know; else empty.
     :param may_converge: whether a run with it may change anything.
+    :param refused: why the one that was asked for is not used, where only a person can put that right; else empty.
     """
 
     commit: str
@@ -40,6 +41,7 @@ class Revision:
     signed: bool | None = None
     note: str = ""
     may_converge: bool = True
+    refused: str = ""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

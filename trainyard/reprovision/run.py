@@ -13,10 +13,12 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from . import pages, retention
 from .found import Found, find
-from .history import aged
+from .held import Locks
+from .history import History, aged, known
 from .item import CLUSTER, CONTROLLER, Item
 from .masking import Masker
 from .report import COMPLETE, EXIT_UNKNOWN, begun, finished
+from .revision import Revision
 from .runner import CHECK, ROOT, Played, play
 from .settings import Site
 from .store import Store
@@ -33,18 +35,20 @@ Play = Callable[..., Played]
 
 @dataclass(frozen=True)
 class Looked:
-    """What a check run has found: its items with their ages, and what was kept of it."""
+    """What a check run has found: its items with their ages, and why it did not come to its end."""
 
     found: Found
     items: list[Item]
     stopped: str
-    kept: Mapping[str, bytes]
 
 
 class Session:
     """One run at work in the state directory, which its caller holds locked.
 
+    :param name: of `Store.new_name`, where the locks had to know it before.
     :param mode: `report` or `converge`; what was asked for may be another.
+    :param held: why nothing may be changed now although it was asked for, as a clause.
+    :param locks: what the run holds of the site.
     :param root: the checkout that is used.
     :param play: runs a playbook (tests put their own in).
     """
@@ -54,55 +58,113 @@ class Session:
         site: Site,
         store: Store,
         *,
+        name: str = "",
         mode: str = "report",
         asked: str = "report",
-        revision: Mapping[str, Any] | None = None,
+        held: str = "",
+        revision: Revision | None = None,
         hosts: Sequence[str] = (),
+        locks: Locks | None = None,
         root: Path = ROOT,
         clock: Clock = CLOCK,
         play: Play = play,
     ) -> None:
         self.site, self.store, self.clock, self.root = site, store, clock, root
+        self.held, self.locks, self.hosts = held, locks, tuple(hosts)
+        self.revision = revision or Revision("", "", None, "the working tree as it is")
         self.masker = Masker({*site.secrets, *credentials(os.environ)})
-        self._play, self._hosts = play, tuple(hosts)
+        self.history: History = {}
+        self._play, self._began = play, clock.monotonic()
+        self._kept: dict[str, bytes] = {}
         refuse_unknown(hosts, site)
         self.closed = store.close_interrupted(clock.time())
-        self.report = begun(mode, asked, clock.time(), revision)
+        said = {each: getattr(self.revision, each) for each in ("commit", "ref", "signed", "note")}
+        self.report = begun(mode, asked, clock.time(), said)
         self.report["notes"] = [f"the run {name} was interrupted" for name in self.closed]
-        self.report["id"] = store.begin(clock.time(), self.report)
+        self.report["lock"] = locks.as_json() if locks else None
+        self.report["id"] = store.begin(clock.time(), self.report, name)
 
     @property
     def name(self) -> str:
         return str(self.report["id"])
 
     @property
+    def seconds_left(self) -> float:
+        """Of the time that the settings give a run."""
+        return self.site.settings.timeout - (self.clock.monotonic() - self._began)
+
+    @property
     def wanted(self) -> tuple[str, ...]:
         """Hosts that this run looks at."""
-        return self._hosts or self.site.hosts
+        return self.hosts or self.site.hosts
 
-    def look(self) -> Looked:
-        """Run the site in check mode; history is kept, so that ages go on."""
+    def play(
+        self, mode: str, hosts: Sequence[str] = (), *, objects: bool = True, playbook: str = PLAYBOOK, limit: float = 0
+    ) -> Played:
+        """Run a playbook on some hosts, all of them where none is named.
+
+        :param objects: whether the cluster's own objects are looked at or changed as well.
+        :param limit: in seconds; 0 for that of the settings.
+        :raises TrainyardError: it cannot be started.
+        """
         played = self._play(
-            PLAYBOOK,
+            playbook,
             inventory=self.site.inventory,
-            mode=CHECK,
-            site_hosts=self._hosts,
+            mode=mode,
+            site_hosts=tuple(hosts),
+            extra={} if objects else {"site_objects": False},
             run_id=self.name,
-            timeout=self.site.settings.timeout,
+            timeout=min(limit or self.site.settings.timeout, max(self.seconds_left, 1)),
             masker=self.masker,
             root=self.root,
         )
-        found = find(played.events)
-        items, history = aged(found.items, self.store.history(), self.clock.time(), self._unseen(found, played.stopped))
-        self.store.keep_history(history)
-        return Looked(found, items, played.stopped, played.kept)
+        for name, data in played.kept.items():
+            # What was compressed in parts is read as one.
+            self._kept[name] = self._kept.get(name, b"") + data
+        return played
 
-    def close(self, report: Mapping[str, Any], kept: Mapping[str, bytes]) -> int:
+    def look(self) -> Looked:
+        """Run the site in check mode; history is kept, so that ages go on."""
+        played = self.play(CHECK, self.hosts)
+        found = find(played.events)
+        items = [*found.items, *self._about_the_revision()]
+        told, self.history = aged(
+            items, self.store.history(), self.clock.time(), self._unseen(found, played.stopped)
+        )  # fmt: skip
+        self.store.keep_history(self.history)
+        return Looked(found, told, played.stopped)
+
+    def look_again(self, hosts: Sequence[str] = ()) -> Looked:
+        """The same once more, on some hosts without the cluster's own objects, or on all that this run looks at."""
+        played = self.play(CHECK, hosts or self.hosts, objects=not hosts)
+        found = find(played.events)
+        items = [*found.items, *([] if hosts else self._about_the_revision())]
+        return Looked(found, known(items, self.history, self.clock.time()), played.stopped)
+
+    def document(self, looked: Looked, doubt: Sequence[str] = ()) -> dict[str, Any]:
+        """The report of a run that has looked and changes nothing.
+
+        :param doubt: what cannot be told besides.
+        """
+        if not (self.revision.may_converge or self.revision.refused):
+            doubt = [*doubt, self.revision.note]
+        return finished(
+            self.report, looked.found, looked.items, self.wanted, self.clock.time(), stopped=looked.stopped,
+            doubt=doubt, held=self.held,
+        )  # fmt: skip
+
+    def note(self, **values: Any) -> None:
+        """Write down something of a run that is at work, so that it is known although the run is killed."""
+        self.report |= values
+        self.store.write_json(f"runs/{self.name}/report.json", self.report)
+
+    def close(self, report: Mapping[str, Any]) -> int:
         """Write the report and its pages, prune, and return the exit status."""
         folder = f"runs/{self.name}"
         self.report = {**report}
-        for name, data in kept.items():
+        for name, data in self._kept.items():
             self.store.write(f"{folder}/{name}", data)
+        self._kept = {}
         self.store.write(f"{folder}/report.html", pages.html(report))
         self.store.write(f"{folder}/report.md", pages.markdown(report))
         # Last: whoever sees a complete report finds everything that belongs to it.
@@ -123,13 +185,20 @@ class Session:
         now = self.clock.time()
         report = {**self.report, "state": COMPLETE, "ended": now, "seconds": round(now - self.report["began"], 1)}
         told = self.masker.text(why)
-        return self.close({**report, "exit_status": EXIT_UNKNOWN, "headline": f"cannot tell: {told}"}, {})
+        return self.close({**report, "exit_status": EXIT_UNKNOWN, "headline": f"cannot tell: {told}"})
+
+    def _about_the_revision(self) -> list[Item]:
+        """What a person has to do before the revision that was asked for can be used."""
+        if not self.revision.refused:
+            return []
+        about = f"revision {self.revision.ref}"
+        return [Item(CONTROLLER, "reprovision", "Choose the revision", "", about, reason=self.revision.refused)]
 
     def _unseen(self, found: Found, stopped: str) -> set[str]:
         """Whose items keep their ages, because this run says nothing about them."""
         unseen = {*(set(self.site.hosts) - set(found.seen)), *found.refused, *found.unreached}
         # A run that was cut short, or that left hosts out, has not looked at everything of these two.
-        partly = stopped or found.blind or not found.ended or found.verdict is None or self._hosts
+        partly = stopped or found.blind or not found.ended or found.verdict is None or self.hosts
         return unseen | ({CLUSTER, CONTROLLER} if partly else set())
 
 
@@ -142,14 +211,7 @@ def report(session: Session) -> int:
         looked = session.look()
     except TrainyardError as error:
         return session.give_up(str(error))
-    document = finished(
-        session.report, looked.found, looked.items, session.wanted, session.clock.time(), stopped=looked.stopped
-    )
-    return session.close(document, looked.kept)
-
-
-MODES: dict[str, Callable[[Session], int]] = {"report": report}
-"""What can be done with a session."""
+    return session.close(session.document(looked))
 
 
 def refuse_unknown(hosts: Sequence[str], site: Site) -> None:

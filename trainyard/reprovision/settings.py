@@ -51,6 +51,9 @@ class Site:
 
     :param hosts: that `site.yml` looks at.
     :param secrets: values that must be shown nowhere.
+    :param site_dir: the folder that tells the site from others; its inventory where it has none.
+    :param nodes: names of the nodes that hosts of the cluster are.
+    :param system_namespaces: whose pods a node must have before it counts as repaired.
     """
 
     inventory: tuple[str, ...]
@@ -59,6 +62,9 @@ class Site:
     workers: tuple[str, ...]
     kubeconfig: str
     secrets: frozenset[str]
+    site_dir: str
+    nodes: Mapping[str, str]
+    system_namespaces: tuple[str, ...]
 
 
 def settings_of(values: Mapping[str, Any]) -> Settings:
@@ -80,6 +86,10 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
     return Settings(**found)
 
 
+def _node(read: Inventory, host: str) -> str:
+    return str(read.values("kubernetes", ["kubernetes_node_name"], host)["kubernetes_node_name"])
+
+
 def _truth(value: Any) -> bool:
     if isinstance(value, bool) or str(value).lower() in ("true", "false", "yes", "no"):
         return value is True or str(value).lower() in ("true", "yes")
@@ -98,6 +108,8 @@ def site_of(inventory: Sequence[str]) -> Site:
     read = Inventory(inventory)
     values = read.values("reprovision", [f"reprovision_{each.name}" for each in fields(Settings)])
     kubeconfig = read.values("workloads", ["workloads_kubeconfig"])["workloads_kubeconfig"]
+    namespaces = read.values("verify", ["verify_system_namespaces"])["verify_system_namespaces"]
+    site_dir = read.values("reprovision", ["site_dir"], site_dir="")["site_dir"]
     return Site(
         inventory=tuple(inventory),
         settings=settings_of(values),
@@ -105,4 +117,8 @@ def site_of(inventory: Sequence[str]) -> Site:
         workers=tuple(read.hosts("workers")),
         kubeconfig=os.path.expanduser(str(kubeconfig)),
         secrets=frozenset(read.secrets()),
+        # As playbooks/_lock.yml has it, so that both mean the same lock.
+        site_dir=os.path.expanduser(str(site_dir)) or str(inventory[0]),
+        nodes={host: _node(read, host) for host in read.hosts("cluster")},
+        system_namespaces=tuple(namespaces),
     )

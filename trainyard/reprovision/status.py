@@ -8,6 +8,7 @@ from typing import Any
 
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
+from ..locks import machine
 from .report import EXIT_CLEAN, EXIT_DRIFT, EXIT_UNKNOWN, RUNNING
 from .schedule import next_elapse
 from .settings import Site
@@ -23,6 +24,7 @@ class Status:
     :param last: report of the last run that is over; None where there is none.
     :param running: report of the run at work.
     :param busy: whether somebody works in the state directory.
+    :param holder: who holds the site on this machine, which may be another verb; empty for nobody.
     :param next_run: when the timer is due; None where that cannot be told, which `next_note` says.
     :param oldest: since when the oldest drift is there.
     """
@@ -30,6 +32,7 @@ class Status:
     last: dict[str, Any] | None
     running: dict[str, Any] | None
     busy: bool
+    holder: str
     enabled: bool
     mode: str
     next_run: float | None
@@ -69,6 +72,7 @@ def status_of(site: Site, store: Store, now: float, due: Callable[[str, float], 
         last=last,
         running=next((each for each in reports if each["state"] == RUNNING), None) if busy else None,
         busy=busy,
+        holder=str(machine.holder(site.site_dir) or ""),
         enabled=site.settings.enabled,
         mode=site.settings.mode,
         next_run=next_run,

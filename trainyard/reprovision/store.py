@@ -61,15 +61,23 @@ class Store:
                 ) from None
             yield
 
-    def begin(self, now: float, report: dict[str, Any]) -> str:
-        """Make the folder of a new run with its report so far, and return the run's name.
+    def new_name(self, now: float) -> str:
+        """A name for a run, which no other run has.
 
         :param now: seconds since the epoch.
         """
         while True:
             name = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
             if not (self.runs / name).exists():
-                break
+                return name
+
+    def begin(self, now: float, report: dict[str, Any], name: str = "") -> str:
+        """Make the folder of a new run with its report so far, and return the run's name.
+
+        :param now: seconds since the epoch.
+        :param name: of `new_name`, where the run had to have one before.
+        """
+        name = name or self.new_name(now)
         self.write_json(f"runs/{name}/report.json", {**report, "id": name})
         return name
 

@@ -82,6 +82,8 @@ def status_lines(status: Status) -> list[str]:
     lines.append(f"next run   {due}")
     if running:
         lines.append(f"at work    {running['mode']} since {local(running['began'])} ({running['id']})")
+    elif status.holder:
+        lines.append(f"at work    {plain(status.holder)}")
     elif status.busy:
         lines.append("at work    another program holds the state directory")
     else:

@@ -123,14 +123,11 @@ def next_opening(windows: Iterable[Window], now: datetime) -> datetime | None:
     return min((a for day in days for window in listed for a, _ in window.spans(day) if a > now), default=None)
 
 
-def why_not(windows: Sequence[Window], now: datetime, seconds: Sequence[float], *, made_up: bool = False) -> str:
+def why_not(windows: Sequence[Window], now: datetime, seconds: Sequence[float]) -> str:
     """Why a converge may not begin now and is a report instead, as a sentence without a full stop; empty if it may.
 
     :param seconds: how long the last converges took, the newest last; only the last ten count.
-    :param made_up: whether this run was due while the machine was off.
     """
-    if made_up:
-        return "this run was due while the machine was off, and is made up as a report"
     left = rest(windows, now)
     if left == 0:
         opening = next_opening(windows, now)
@@ -139,16 +136,6 @@ def why_not(windows: Sequence[Window], now: datetime, seconds: Sequence[float], 
     if usual > left:
         return f"the window ends in {left:.0f} s, and half of the last runs took more than {usual:.0f} s"
     return ""
-
-
-def was_made_up(next_elapse: float, now: float) -> bool:
-    """Whether the timer started a run that was due long ago, as `Persistent=true` has it after a boot.
-
-    :param next_elapse: when the schedule is due for the first time after `now` less its random delay and less the time
-        a start takes (`schedule.next_elapse`), in seconds since the epoch. If that lies after now, no moment of the
-        schedule explains this start.
-    """
-    return next_elapse > now
 
 
 def _time(entry: Mapping[str, Any], key: str) -> time:

@@ -14,7 +14,9 @@ from ansible.module_utils.trainyard.bundle import lock
 from ansible.module_utils.trainyard.bundle.assemble import Assembly
 from ansible.module_utils.trainyard.bundle.context import Context
 from ansible.module_utils.trainyard.bundle.store import Store
+from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.progress import Progress
+from ansible.module_utils.trainyard.oci import folder
 
 LOCK = {
     "schema": 1,

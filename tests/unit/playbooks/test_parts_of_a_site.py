@@ -33,6 +33,23 @@ def test_a_part_of_the_site_is_converged_and_all_of_it_judged(checkout: Path, tm
     assert (status, touched) == (0, {"w1", "localhost", "localhost-missing=-left_out=0"} | PROBED), output
 
 
+def test_a_part_without_the_objects_of_the_cluster(checkout: Path, tmp_path: Path) -> None:
+    """As a converge repairs a host: what is the cluster's own stays as it is, and is not judged."""
+    arguments = ("-e", "site_hosts=w1", "-e", '{"site_objects": false}')
+    status, touched, output = play(checkout, tmp_path, "site.yml", *arguments)
+    assert (status, touched) == (0, {"w1", "localhost"}), output
+    roles = ("bundle", "worker", "network", "metrics", "dashboard", "verify")
+    assert [role for role in roles if f"TASK [{role} : Leave a file" in output] == ["bundle", "worker"]
+    # Images are of the host, and are laid into it; the training is of the cluster.
+    assert output.count("TASK [workloads : Leave a file") == 2
+
+
+def test_the_objects_of_the_cluster_alone(checkout: Path, tmp_path: Path) -> None:
+    status, touched, output = play(checkout, tmp_path, "site.yml", "-e", "site_hosts=localhost")
+    assert (status, touched) == (0, {"localhost", "localhost-missing=-left_out=0"} | PROBED), output
+    assert all(f"TASK [{role} : " in output for role in ("network", "metrics", "dashboard", "workloads"))
+
+
 @pytest.mark.parametrize(
     ("values", "made"), [(("storage_backend=efs_mount", "efs_name=mine"), True), (("storage_backend=efs_csi",), False)]
 )

@@ -29,6 +29,12 @@ class Stopped(Clock):
     def time(self) -> float:
         return self.now
 
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
 
 def site(state_dir: Path, secrets: frozenset[str] = frozenset(), **settings: Any) -> Site:
     """A site of three workers with the role's defaults."""
@@ -36,7 +42,10 @@ def site(state_dir: Path, secrets: frozenset[str] = frozenset(), **settings: Any
     values |= {"reprovision_state_dir": str(state_dir)}
     values |= {f"reprovision_{name}": value for name, value in settings.items()}
     workers = ("worker1", "worker2", "worker3")
-    return Site(("hosts.yml",), settings_of(values), workers, workers, "/kubeconfig", secrets)
+    return Site(
+        ("hosts.yml",), settings_of(values), workers, workers, "/kubeconfig", secrets, str(state_dir.parent / "mine"),
+        {name: name for name in workers}, ("kube-system",),
+    )  # fmt: skip
 
 
 def recorded(name: str) -> list[Event]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,9 @@ from click.testing import CliRunner, Result
 from tests.unit.reprovision.sites import NOW, Playbook, Stopped, ended, recorded, site
 from trainyard.cli import reprovision
 from trainyard.cli.main import main
-from trainyard.reprovision import run as runs
+from trainyard.locks import machine
+from trainyard.reprovision import approval
+from trainyard.reprovision.perform import perform
 from trainyard.reprovision.revision import Revision
 from trainyard.reprovision.store import Store
 
@@ -23,6 +27,7 @@ WORKERS = ("worker1", "worker2", "worker3")
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     store = Store(tmp_path / "state")
+    monkeypatch.setattr(machine, "folder", lambda: tmp_path / "locks")
     monkeypatch.setattr(reprovision, "site_of", lambda _inventory: site(store.folder))
     monkeypatch.setattr(reprovision, "of_checkout", lambda _root: Revision("3f2a91c" + "0" * 33, "main", True))
     yield store
@@ -31,11 +36,8 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 def plays(monkeypatch: pytest.MonkeyPatch, *turns: Any) -> Playbook:
     play = Playbook(*turns)
 
-    class Session(runs.Session):
-        def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **options, play=play, clock=Stopped())
-
-    monkeypatch.setattr(reprovision, "Session", Session)
+    given = partial(perform, play=play, clock=Stopped(), young=bool)
+    monkeypatch.setattr(reprovision, "perform", given)
     return play
 
 
@@ -104,6 +106,33 @@ def test_status(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     found = call("status", "--json")
     assert found.exit_code == 1 and json.loads(found.stdout)["last"]["exit_status"] == 1
     assert "1 item, the oldest since" in call("status").stdout
+
+
+def test_status_says_who_holds_the_site(store: Store) -> None:
+    with machine.acquire(site(store.folder).site_dir, "site", "run1"):
+        told = call("status").stdout
+    assert "at work    site by" in told and "run run1" in told
+
+
+def test_a_site_that_another_verb_holds_ends_with_4(store: Store) -> None:
+    with machine.acquire(site(store.folder).site_dir, "site", "run1", pid=os.getppid()):
+        done = call("run")
+    assert done.exit_code == 4 and "The site is being changed: site by" in done.stderr and store.names() == []
+
+
+def test_approve(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    plays(monkeypatch, recorded("role") + ended(*WORKERS), ended(*WORKERS))
+    call("run")
+    (name,) = store.names()
+    given = call("approve", name)
+    assert given.exit_code == 0 and f"may repair the 1 items of {name}" in given.stdout
+    (kept,) = approval.load(store.folder)
+    assert (kept.report, kept.commit[:7], kept.used) == (name, "3f2a91c", 0.0)
+    call("run")
+    clean = next(each for each in store.names() if each != name)
+    for report, told in ((clean, "nothing that a converge would repair"), ("nothing", "There is no report nothing")):
+        refused = call("approve", report)
+        assert refused.exit_code == 1 and told in refused.stderr
 
 
 def test_help_says_what_changes_a_site() -> None:

@@ -47,6 +47,8 @@ def drifted(*hosts: str, kind: str = "repairable") -> list[Item]:
         (drifted("w1", "w2", "w3", kind="restart"), {"settings": {"batch": "100%"}}, "w1", (("w2",), ("w3",)), False),
         (drifted("cluster"), {}, "", (), True),
         ([*drifted("controller", "w1"), item("cluster", "person")], {}, "w1", (), False),
+        # What a host's play changes through the API is repaired with the host.
+        ([replace(item("cluster"), via="cp1")], {}, "cp1", (), False),
     ],
 )
 def test_the_order(items: list[Item], named: dict[str, Any], canary: str, batches: Any, own: bool) -> None:
@@ -63,6 +65,13 @@ def test_the_order(items: list[Item], named: dict[str, Any], canary: str, batche
         ([item("w1")], {"training": ["w1"]}, {}),
         ([item("w1")], {"converges": [[item("w1").key]] * 3}, {"w1": "held back: sysctl is for a person, because rep"}),
         ([item("w1")], {"converges": [[item("w1").key]] * 2}, {}),
+        ([replace(item("cluster", "person"), via="w1")], {}, {"w1": "held back: sysctl is for a person"}),
+        # Every run of site.yml goes through the roles of the artefacts, and would change that as well.
+        (
+            [item("w1"), replace(item("controller", "person", "image"), role="bundle")],
+            {},
+            dict.fromkeys(["w1", "controller"], "held back: every run begins with image, which is for a person"),
+        ),
     ],
 )
 def test_a_host_is_repaired_as_a_whole_or_not_at_all(items: Any, named: dict[str, Any], held: dict[str, str]) -> None:

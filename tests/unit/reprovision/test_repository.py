@@ -126,7 +126,7 @@ def test_without_a_good_revision_a_failure_is_an_error(origin: Origin, repositor
 def test_a_server_that_does_not_answer(origin: Origin, repository: Repository) -> None:
     good = repository.take(origin.wanted()).commit
     taken = repository.take(Wanted("https://me:secret@127.0.0.1:9/x", "main"))
-    assert (taken.commit, taken.may_converge) == (good, False)
+    assert (taken.commit, taken.may_converge, taken.refused) == (good, False, "")
     assert taken.note.startswith("Fetching from https://127.0.0.1:9/x failed: ")
     assert "secret" not in taken.note
 
@@ -147,7 +147,7 @@ def test_what_a_schedule_must_not_do(
     origin.commit(version, "owner", packages)
     taken = repository.take(origin.wanted(requirements=installed))
     assert (taken.commit, taken.may_converge) == (good, False)
-    assert expected in taken.note
+    assert expected in taken.note and expected in taken.refused
 
 
 def test_no_change_of_kubernetes() -> None:

@@ -44,6 +44,7 @@ def test_a_clean_run(store: Store) -> None:
 def test_a_run_is_a_check_of_the_whole_site(store: Store) -> None:
     session, _ = looked(store, ended(*WORKERS))
     (call,) = session._play.calls  # type: ignore[attr-defined]
+    assert call["extra"] == {}
     assert (call["playbook"], call["mode"], call["site_hosts"]) == ("site.yml", "check", ())
     assert (call["run_id"], call["timeout"]) == (session.name, 3600)
 

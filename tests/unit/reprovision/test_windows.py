@@ -107,42 +107,21 @@ HOUR_LEFT = "2027-03-01T03:00Z"
 
 
 @pytest.mark.parametrize(
-    ("entries", "now", "seconds", "made_up", "said"),
+    ("entries", "now", "seconds", "said"),
     [
-        ([], HOUR_LEFT, [9e9], False, ""),
-        ([NIGHT], HOUR_LEFT, [], False, ""),
-        ([NIGHT], HOUR_LEFT, [3600.0], False, ""),
-        ([NIGHT], HOUR_LEFT, [3601.0], False, "the window ends in 3600 s"),
+        ([], HOUR_LEFT, [9e9], ""),
+        ([NIGHT], HOUR_LEFT, [], ""),
+        ([NIGHT], HOUR_LEFT, [3600.0], ""),
+        ([NIGHT], HOUR_LEFT, [3601.0], "the window ends in 3600 s"),
         # Of twelve runs the first two do not count: six of ten were short.
-        ([NIGHT], HOUR_LEFT, [9e3] * 2 + [9e3] * 4 + [60.0] * 6, False, ""),
-        ([NIGHT], HOUR_LEFT, [60.0] * 2 + [60.0] * 4 + [9e3] * 6, False, "half of the last runs took more"),
-        ([NIGHT], "2027-03-03T01:00Z", [], False, "the next opens at 2027-03-08 00:00 UTC"),
-        ([NIGHT], HOUR_LEFT, [], True, "made up as a report"),
-        ([], HOUR_LEFT, [], True, "made up as a report"),
+        ([NIGHT], HOUR_LEFT, [9e3] * 2 + [9e3] * 4 + [60.0] * 6, ""),
+        ([NIGHT], HOUR_LEFT, [60.0] * 2 + [60.0] * 4 + [9e3] * 6, "half of the last runs took more"),
+        ([NIGHT], "2027-03-03T01:00Z", [], "the next opens at 2027-03-08 00:00 UTC"),
     ],
 )  # fmt: skip
-def test_when_a_converge_is_a_report(
-    entries: list[dict[str, Any]], now: str, seconds: list[float], made_up: bool, said: str
-) -> None:
-    found = windows.why_not([windows.parse(entry) for entry in entries], at(now), seconds, made_up=made_up)
+def test_when_a_converge_is_a_report(entries: list[dict[str, Any]], now: str, seconds: list[float], said: str) -> None:
+    found = windows.why_not([windows.parse(entry) for entry in entries], at(now), seconds)
     assert said in found if said else found == ""
-
-
-@pytest.mark.parametrize(
-    ("started", "made_up"),
-    [
-        # Due at 03:10, up to 15 minutes later by chance, and a minute for the start.
-        ("2027-03-04T03:10Z", False),
-        ("2027-03-04T03:25:30Z", False),
-        ("2027-03-04T03:26:30Z", True),
-        ("2027-03-04T09:00Z", True),
-    ],
-)
-def test_a_run_that_was_missed(started: str, made_up: bool) -> None:
-    now = at(started).timestamp()
-    due = at("2027-03-04T03:10Z").timestamp()
-    looked_from = now - 15 * 60 - 60
-    assert windows.was_made_up(due if due > looked_from else due + 86400, now) is made_up
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,76 @@
+"""What the cluster says of hosts that are to be repaired, or were: which hold a training, and whether they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime
+
+from ansible.module_utils.trainyard.core.clock import CLOCK, Clock
+from ansible.module_utils.trainyard.core.errors import WaitError
+from ansible.module_utils.trainyard.core.waiter import wait_until
+from ansible.module_utils.trainyard.kube.api import Api, KubeError
+from ansible.module_utils.trainyard.training import found
+from ansible.module_utils.trainyard.training.names import NAME_LABEL, ROLE_LABEL, RUNS
+from ansible.module_utils.trainyard.verify.cluster import condition, pod_trouble
+
+READY_SECONDS = 300.0
+"""For a node and its pods to come back after a repair."""
+
+LOOK_AGAIN_SECONDS = 5.0
+
+
+def training(api: Api, nodes: Mapping[str, str]) -> set[str]:
+    """Hosts that hold a pod of a training that goes on.
+
+    :param nodes: name of the node of each host.
+    :raises KubeError: the cluster does not answer, or refuses.
+    """
+    going = {
+        place for place, run in found.runs(api).items() if run.goes_on and run.live and run.live.get("kind") in RUNS
+    }
+    holding = set()
+    for pod in api.list("v1", "Pod", labels=ROLE_LABEL):
+        place = (pod["metadata"]["namespace"], (pod["metadata"].get("labels") or {}).get(NAME_LABEL, ""))
+        if place in going and (pod.get("status") or {}).get("phase") in ("Pending", "Running"):
+            holding.add(pod["spec"].get("nodeName"))
+    return {host for host, node in nodes.items() if node in holding}
+
+
+def why_not_ready(api: Api, node: str, namespaces: Collection[str], now: datetime) -> str:
+    """Why a node is not as it should be, as a clause: it is Ready, and the system's pods on it stand; empty if so.
+
+    :param namespaces: those of the system.
+    """
+    try:
+        live = api.get("v1", "Node", node)
+        if live is None:
+            return f"the node {node} is not in the cluster"
+        if condition(live, "Ready") != "True":
+            return f"the node {node} is not Ready"
+        pods = [pod for space in sorted(namespaces) for pod in api.list("v1", "Pod", space)]
+    except KubeError as error:
+        return f"the cluster does not say how {node} is: {error.message.rstrip('.')}"
+    for pod in pods:
+        if pod["spec"].get("nodeName") == node and (trouble := pod_trouble(pod, now)):
+            return f"{pod['metadata']['namespace']}/{pod['metadata']['name']} {trouble}"
+    return ""
+
+
+def wait_for_node(
+    connected: Callable[[], Api], node: str, namespaces: Collection[str], clock: Clock = CLOCK
+) -> str:  # fmt: skip
+    """Wait until a node and its pods stand; why they do not at the end of `READY_SECONDS`, or nothing."""
+    try:
+        wait_until(
+            lambda: why_not_ready(connected(), node, namespaces, datetime.fromtimestamp(clock.time(), UTC)),
+            lambda why: not why,
+            what=node,
+            timeout=READY_SECONDS,
+            interval=LOOK_AGAIN_SECONDS,
+            clock=clock,
+        )
+    except WaitError as error:
+        return f"{error.facts['last_state']} {READY_SECONDS:.0f} s after its repair"
+    except KubeError as error:
+        return error.message.rstrip(".")
+    return ""

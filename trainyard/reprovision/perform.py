@@ -1,0 +1,72 @@
+"""A run from its start to what follows it: what it may do, its locks, the wait after a boot, and who hears of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from ansible.module_utils.trainyard.core.clock import CLOCK, Clock
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+from . import after, boot, windows
+from .held import locked
+from .repair import converge
+from .revision import Revision
+from .run import Play, Session, report
+from .runner import RUN, play
+from .settings import Site
+from .store import Store
+
+MODES: dict[str, Callable[[Session], int]] = {"report": report, "converge": converge}
+"""What can be done with a site."""
+
+
+def perform(
+    site: Site,
+    store: Store,
+    mode: str,
+    revision: Revision,
+    *,
+    hosts: Sequence[str] = (),
+    clock: Clock = CLOCK,
+    play: Play = play,
+    young: Callable[[], bool] = boot.is_young,
+) -> Session:
+    """Run once; the session, whose report says how it ended.
+
+    :param mode: what is asked for; a converge outside its windows, or with a revision that may not, is a report.
+    :param hosts: those that are looked at; all where none is named.
+    :param young: whether this machine was started a short time ago.
+    :raises Busy: another run holds the site.
+    :raises BusyError: another run works in the state directory.
+    :raises TrainyardError: the site cannot be looked at.
+    """
+    now = clock.time()
+    held = why_not(site, store, now) if mode == "converge" else ""
+    done = "report" if held or not revision.may_converge else mode
+    name = store.new_name(now)
+    with locked(site, name, changes=done == "converge", revision=revision.commit) as locks, store.locked():
+        session = Session(
+            site, store, name=name, mode=done, asked=mode, held=held, revision=revision, hosts=hosts, locks=locks,
+            clock=clock, play=play,
+        )  # fmt: skip
+        if young():
+            _wait(session)
+        MODES[done](session)
+        after.follow(session)
+    return session
+
+
+def why_not(site: Site, store: Store, now: float) -> str:
+    """Why the windows allow no converge now, as a clause; empty if they do."""
+    parsed = [windows.parse(each) for each in site.settings.windows]
+    took = [float(each["seconds"]) for each in store.reports() if each["mode"] == "converge" and each["seconds"]]
+    return windows.why_not(parsed, datetime.fromtimestamp(now, UTC), took[::-1])
+
+
+def _wait(session: Session) -> None:
+    """Wait for the hosts, bounded; which of them do not answer is for the run to say."""
+    try:
+        session.play(RUN, session.hosts, playbook=boot.PLAYBOOK, limit=boot.WAIT_SECONDS)
+    except TrainyardError as error:
+        session.note(notes=[*session.report["notes"], str(error)])

@@ -1,0 +1,219 @@
+"""A converge: what a look has found is planned, repaired within the limits, looked at again, and reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.kube.api import Api
+from ansible.module_utils.trainyard.kube.looking import connect_to_look
+
+from . import approval, nodes, windows
+from .batches import OWN, Plan, plan
+from .converge import Hands, Outcome, Seen, carry_out
+from .found import LOCALHOST, REFUSED, find
+from .item import PERSON, REPAIRED, Item
+from .report import (
+    EXIT_CLEAN,
+    EXIT_DRIFT,
+    EXIT_FAILED,
+    EXIT_HELD,
+    EXIT_UNKNOWN,
+    doubts,
+    hosts_of,
+    ordered,
+)
+from .run import Looked, Session
+from .runner import RUN
+from .store import Store
+
+Connect = Callable[[str], Api]
+
+
+def converge(session: Session, connect: Connect = connect_to_look) -> int:
+    """Look, repair what may be repaired, prove it, and report; nothing to repair costs no second run.
+
+    :param connect: makes the connection to the cluster, with which nothing is changed.
+    :returns: the exit status.
+    """
+    try:
+        looked = session.look()
+    except TrainyardError as error:
+        return session.give_up(str(error))
+    if not any(item.kind in REPAIRED for item in looked.items):
+        return session.close({**session.document(looked), "repaired": []})
+    document = session.document(looked)
+    reason = _blind(session, looked)
+    training: set[str] = set()
+    if not reason:
+        try:
+            training = nodes.training(connect(session.site.kubeconfig), session.site.nodes)
+        except TrainyardError as error:
+            reason = f"where trainings run cannot be told: {error.message}"
+    if reason:
+        return session.close(session.document(looked, [f"nothing was changed: {reason}"]))
+    made, notes = _planned(session, looked, training)
+    work = _Work(session, made, connect)
+    doubt = doubts(looked.found, document["hosts"], looked.stopped)
+    outcome = carry_out(made, work.hands(), verdict=looked.found.verdict)
+    if made.empty and doubt and outcome.status in (EXIT_CLEAN, EXIT_DRIFT):
+        outcome = replace(outcome, status=EXIT_UNKNOWN, notes=tuple(doubt))
+    work.remember(outcome)
+    return session.close(_document(session, document, work, outcome, notes))
+
+
+def _blind(session: Session, looked: Looked) -> str:
+    """Why what was seen is no ground to change anything, as a clause; empty if it is."""
+    found = looked.found
+    if looked.stopped or not found.ended or found.verdict is None:
+        return looked.stopped or "not everything was looked at"
+    if found.blind:
+        return found.blind[0]
+    holder = session.locks.holder if session.locks else None
+    if holder is None or not holder.leased:
+        return " ".join(["there is no lease of the cluster.", *(holder.notes if holder else ())]).rstrip(".")
+    return ""
+
+
+def _planned(session: Session, looked: Looked, training: Collection[str]) -> tuple[Plan, list[str]]:
+    """The plan, with the limits passed where a person has let them; and what there is to say about that."""
+    site, now, keys = session.site, session.clock.time(), [item.key for item in looked.items]
+
+    def made(approved: bool) -> Plan:
+        return plan(
+            looked.items, site.hosts, site.workers, site.settings, unreachable=looked.found.unreached,
+            training=training, converges=converges(session.store), approved=approved,
+        )  # fmt: skip
+
+    first = made(False)
+    if not first.refused:
+        return first, []
+    folder, commit = session.store.folder, session.revision.commit
+    found, why = approval.find(approval.load(folder), keys, commit, now, site.settings.approval_hours)
+    if found is None:
+        return first, [why, f"`trainyard reprovision approve {session.name}` lets one converge pass"]
+    approval.use(folder, found, now)
+    return made(True), [f"{first.refused}; {found.by} has approved {found.report}"]
+
+
+def converges(store: Store) -> list[list[str]]:
+    """The keys that each converge has repaired, the newest last; those that the limits have refused left out."""
+    reports = [each for each in store.reports() if each["mode"] == "converge" and each.get("repaired") is not None]
+    return [list(each["repaired"]) for each in reversed(reports)]
+
+
+class _Work:
+    """The hands of one converge, and what they have seen last."""
+
+    def __init__(self, session: Session, made: Plan, connect: Connect) -> None:
+        self._session, self._plan, self._connect = session, made, connect
+        site = session.site
+        # What is a person's because it keeps coming back stays one's while it is there.
+        self._again = [item.key for item in made.items if item.kind == PERSON and item.reason.startswith("repaired ")]
+        self._windows = [windows.parse(each) for each in site.settings.windows]
+        self._tried: list[str] = []
+        self.last: Looked | None = None
+
+    def hands(self) -> Hands:
+        return Hands(self._repair, self._look, self._ready, self._may_go_on)
+
+    def remember(self, outcome: Outcome) -> None:
+        """Keep which items were repaired, for the limit of repeats, and forget the age of what is gone."""
+        session = self._session
+        if not self._plan.refused:
+            session.report["repaired"] = list(dict.fromkeys([*outcome.repaired, *self._again]))
+        proven = {item.key for item in outcome.items if item.done == "repaired, proven"}
+        session.history = {key: entry for key, entry in session.history.items() if key not in proven}
+        session.store.keep_history(session.history)
+
+    def _repair(self, hosts: Sequence[str], own: bool) -> str:
+        places = OWN if own else hosts
+        self._tried += [item.key for item in self._plan.items if item.place in places]
+        try:
+            # Before anything is changed: a run that is killed has repaired it, too.
+            self._session.note(repaired=[*self._tried, *self._again])
+            # The controller's plays for the cluster's own objects would change what is left to a person.
+            played = self._session.play(RUN, (LOCALHOST,) if own else hosts, objects=own)
+        except TrainyardError as error:
+            return error.message.rstrip(".")
+        found = find(played.events)
+        bad = {*found.refused, *found.unreached} & {*hosts}
+        said = [f"{item.host}: {item.reason or REFUSED}" for item in found.items if item.place in bad and item.reason]
+        if played.stopped or found.blind:
+            return played.stopped or "; ".join([*found.blind, *(item.reason for item in _refused(found.items))])
+        return "; ".join(said) if bad else "" if found.ended else "the run did not come to its end"
+
+    def _look(self, hosts: Sequence[str]) -> Seen:
+        session = self._session
+        try:
+            looked = session.look_again(hosts)
+        except TrainyardError as error:
+            return Seen(doubts=[error.message.rstrip(".")])
+        wanted = hosts or session.wanted
+        states = hosts_of(looked.found, wanted, looked.items)
+        if not hosts:
+            self.last = looked
+        # Hosts that this look leaves out are none of its business.
+        mine = {name: state for name, state in states.items() if name in wanted}
+        return Seen(looked.items, doubts(looked.found, mine, looked.stopped, judged=not hosts), looked.found.verdict)
+
+    def _ready(self, host: str) -> str:
+        site = self._session.site
+        if host not in site.nodes:
+            return ""
+        connected = lambda: self._connect(site.kubeconfig)  # noqa: E731 - read anew: a repair may have changed it
+        return nodes.wait_for_node(connected, site.nodes[host], site.system_namespaces, self._session.clock)
+
+    def _may_go_on(self) -> str:
+        session = self._session
+        lost = session.locks.lost() if session.locks else ""
+        if lost:
+            return lost.rstrip(".")
+        if windows.rest(self._windows, datetime.fromtimestamp(session.clock.time(), UTC)) <= 0:
+            return "the window has ended"
+        return "" if session.seconds_left > 0 else "the time of this run is up (reprovision_timeout)"
+
+
+def _refused(items: Sequence[Item]) -> list[Item]:
+    return [item for item in items if item.kind == PERSON and item.reason]
+
+
+def _document(
+    session: Session, document: Mapping[str, Any], work: _Work, outcome: Outcome, notes: Sequence[str]
+) -> dict[str, Any]:
+    """The report of a converge: that of its look, with what became of it."""
+    now, last = session.clock.time(), work.last
+    told = [session.masker.text(each) for each in (*outcome.notes, *notes)]
+    known = session.report
+    return {
+        **document,
+        "ended": now,
+        "seconds": round(now - float(known["began"]), 1),
+        "repaired": known["repaired"],
+        "exit_status": outcome.status,
+        "headline": _headline(outcome, told),
+        "hosts": hosts_of(last.found, session.wanted, last.items) if last else document["hosts"],
+        "items": [session.masker.data(item.as_json()) for item in ordered(outcome.items)],
+        "verdict": outcome.verdict,
+        "limits": list(outcome.limits),
+        "notes": [*document["notes"], *told],
+    }
+
+
+def _headline(outcome: Outcome, told: Sequence[str]) -> str:
+    """One line about a converge."""
+    well = sum(item.done.startswith("repaired") for item in outcome.items)
+    left = len(outcome.items) - well
+    parts = [f"{well} of {len(outcome.items)} items repaired"] if well else []
+    if outcome.status == EXIT_HELD:
+        return "; ".join(["held back: " + next(iter([*outcome.limits, *told]), ""), *parts])
+    if outcome.status == EXIT_FAILED:
+        return "; ".join(["a repair failed: " + next(iter(told), ""), *parts])
+    if outcome.status == EXIT_UNKNOWN:
+        return "; ".join(["cannot tell: " + "; ".join(told), *parts])
+    if outcome.status == EXIT_DRIFT:
+        return "; ".join([*parts, f"{left} left for a person" if left else "the verdict is not pass"])
+    return "all drift repaired" if well else "clean"
