@@ -67,7 +67,8 @@ class Lease:
                 self._put(live, _transitions(live) + 1)
                 return other if other and other.run_id != self._holder.run_id else None
             except KubeError as error:
-                if error.status not in (404, 409):
+                # Another run was quicker; one that is there may be gone by now.
+                if error.status != 409 and (live is None or error.status != 404):
                     raise
         raise Busy("Several runs want the lease of the site at the same moment.", None)
 

@@ -45,6 +45,11 @@ def cluster(folder: Path, volumes: list[dict[str, Any]] | None, drivers: tuple[s
             f"/apis/{group}/csidrivers/{name}": {"kind": "CSIDriver", "apiVersion": group, "metadata": {"name": name}}
             for name in drivers
         },
+        "/apis/coordination.k8s.io/v1": {
+            "kind": "APIResourceList",
+            "groupVersion": "coordination.k8s.io/v1",
+            "resources": [{"name": "leases", "kind": "Lease", "namespaced": True, "verbs": ["get", "create"]}],
+        },
         "/api/v1": {
             "kind": "APIResourceList",
             "groupVersion": "v1",
@@ -60,7 +65,20 @@ def cluster(folder: Path, volumes: list[dict[str, Any]] | None, drivers: tuple[s
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            answer = answers.get(self.path.partition("?")[0])
+            self.answer(answers.get(self.path.partition("?")[0]))
+
+        def do_POST(self) -> None:
+            """The lease of the run; nothing else is made."""
+            lease = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            assert lease["kind"] == "Lease"
+            lease["metadata"] |= {"uid": "1", "resourceVersion": "1"}
+            answers[f"{self.path.partition('?')[0]}/{lease['metadata']['name']}"] = lease
+            self.answer(lease)
+
+        def do_DELETE(self) -> None:
+            self.answer(answers.pop(self.path.partition("?")[0], None))
+
+        def answer(self, answer: Any) -> None:
             body = json.dumps(answer or {}).encode()
             self.send_response(200 if answer else 404)
             self.send_header("content-type", "application/json")
