@@ -21,10 +21,6 @@ options:
     description: URL of the container runtime's socket, which is the host's own.
     type: str
     default: unix:///run/containerd/containerd.sock
-  etcd_data_dir:
-    description: Directory of the etcd database.
-    type: path
-    default: /var/lib/etcd
 attributes:
   check_mode:
     support: full
@@ -66,11 +62,10 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "cri_socket": {"type": "str", "default": "unix:///run/containerd/containerd.sock"},
-            "etcd_data_dir": {"type": "path", "default": "/var/lib/etcd"},
         },
         supports_check_mode=True,
     )
-    host = Host(etcd=module.params["etcd_data_dir"])
+    host = Host()
 
     def look() -> tuple[Plan, list[Finding]]:
         if not host.has("kubelet.conf"):

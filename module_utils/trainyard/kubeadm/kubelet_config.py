@@ -28,6 +28,7 @@ RESTART_SECONDS = 120.0
 WRITERS = ("kubeadm", "trainyard")
 """Field managers whose text of the ConfigMap a node may follow; anybody else's is for a person first."""
 
+AS_A_FLAG = 'containerRuntimeEndpoint: ""'
 SYSTEMD_RESOLVED = "resolvConf: /run/systemd/resolve/resolv.conf"
 """What kubeadm adds on a host where systemd-resolved runs."""
 
@@ -84,10 +85,11 @@ def wanted_text(cluster: str, own: str, cri_socket: str) -> str:
 
     :param own: the host's present text, of which only these fields are looked at.
     """
-    fields = _fields(cluster)
-    if "containerRuntimeEndpoint" in fields:
+    fields, there = _fields(cluster), _fields(own)
+    # A kubeadm older than 1.34 gives the socket to the kubelet as a flag, and leaves the field as the cluster has it.
+    if "containerRuntimeEndpoint" in fields and there.get("containerRuntimeEndpoint") != AS_A_FLAG:
         fields["containerRuntimeEndpoint"] = f"containerRuntimeEndpoint: {cri_socket}"
-    if "resolvConf" not in fields and _fields(own).get("resolvConf") == SYSTEMD_RESOLVED:
+    if "resolvConf" not in fields and there.get("resolvConf") == SYSTEMD_RESOLVED:
         fields["resolvConf"] = SYSTEMD_RESOLVED
     return "".join(f"{fields[name]}\n" for name in sorted(fields))
 
@@ -96,11 +98,12 @@ def make_plan(seen: KubeletSeen, cri_socket: str, host: adm.Host) -> tuple[Plan,
     """What gives the node its configuration back, and what is for a person."""
     if not seen.text or not seen.wanted:
         return Plan(), []
-    if seen.writer and seen.writer not in WRITERS:
-        return Plan(), [Finding(NAME, f"written by {seen.writer}", "written by kubeadm; no node follows it until then")]
     wanted = wanted_text(seen.wanted, seen.text, cri_socket)
+    differs = _fields(seen.text) != _fields(wanted)
+    if (differs or seen.stale) and seen.writer and seen.writer not in WRITERS:
+        return Plan(), [Finding(NAME, f"written by {seen.writer}", "written by kubeadm; this node does not follow it")]
     restart = Step(f"Restart {UNIT}", partial(run, ["systemctl", "restart", UNIT], timeout=RESTART_SECONDS))
-    if _fields(seen.text) != _fields(wanted):
+    if differs:
         write = Step(f"Write {host.kubelet_config}", partial(files.write, host.kubelet_config, wanted, 0o600))
         before, after = seen.text.splitlines(), wanted.splitlines()
         return Plan([write, restart], {host.kubelet_config: before}, {host.kubelet_config: after}), []

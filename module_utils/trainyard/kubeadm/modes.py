@@ -29,7 +29,6 @@ def wanted_modes(host: adm.Host, kubelet_pki: str = KUBELET_PKI) -> list[tuple[s
         (host.file("pki/etcd/*.crt"), READ_BY_ALL),
         (os.path.join(kubelet_pki, "*.key"), OWNERS_ALONE),
         (os.path.join(kubelet_pki, "*.pem"), OWNERS_ALONE),
-        (host.etcd, 0o700),
     ]
 
 

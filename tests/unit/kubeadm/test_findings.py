@@ -45,7 +45,7 @@ def test_modes(path: str, mode: int, after: str | None, tmp_path: Path) -> None:
     file.parent.mkdir(parents=True)
     file.touch()
     file.chmod(mode)
-    host = Host(etc=str(tmp_path / "etc"), etcd=str(tmp_path / "none"))
+    host = Host(etc=str(tmp_path / "etc"))
     wanted = wanted_modes(host, str(tmp_path / "kubelet"))
     plan = plan_modes(wanted, os.getuid())
     assert plan.after == ({f"mode of {file}": after} if after else {})

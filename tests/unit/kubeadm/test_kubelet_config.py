@@ -41,6 +41,7 @@ def seen(text: str = NODE, **fields: Any) -> KubeletSeen:
         # An older kubeadm's own words, and a text without an end.
         (seen(NODE.replace(SOCKET, f'"{SOCKET}"').rstrip()), []),
         (seen("---\n" + NODE), []),
+        (seen(CLUSTER), []),
         (seen(wanted=""), []),
         (seen(text="", wanted=""), []),
         (seen(writer=""), []),
@@ -72,11 +73,15 @@ def test_the_node_gets_the_clusters(text: str, tmp_path: Path) -> None:
     assert not make_plan(seen(written), SOCKET, host)[0].changed
 
 
-@pytest.mark.parametrize("text", [NODE, NODE + "maxPods: 5\n"])
-def test_no_node_follows_a_stranger(text: str) -> None:
-    plan, findings = make_plan(seen(text, writer="kubectl-edit", stale=True), SOCKET, Host())
+@pytest.mark.parametrize(
+    ("text", "stale", "told"),
+    [(NODE, True, True), (NODE + "maxPods: 5\n", False, True), (NODE, False, False)],
+)
+def test_no_node_follows_a_stranger(text: str, stale: bool, told: bool) -> None:
+    """Nor is one that follows already a finding: that the ConfigMap is another than the inventory's is the cluster's."""
+    plan, findings = make_plan(seen(text, writer="kubectl-edit", stale=stale), SOCKET, Host())
     assert not plan.changed
-    assert [(each.subject, each.before) for each in findings] == [(NAME, "written by kubectl-edit")]
+    assert [(each.subject, each.before) for each in findings] == ([(NAME, "written by kubectl-edit")] if told else [])
 
 
 def managed(*entries: tuple[str, str]) -> dict[str, Any]:
