@@ -78,7 +78,7 @@ def test_the_node_gets_the_clusters(text: str, tmp_path: Path) -> None:
     [(NODE, True, True), (NODE + "maxPods: 5\n", False, True), (NODE, False, False)],
 )
 def test_no_node_follows_a_stranger(text: str, stale: bool, told: bool) -> None:
-    """Nor is one that follows already a finding: that the ConfigMap is another than the inventory's is the cluster's."""
+    """One that follows already is no finding: that the ConfigMap is another than the inventory's is the cluster's."""
     plan, findings = make_plan(seen(text, writer="kubectl-edit", stale=stale), SOCKET, Host())
     assert not plan.changed
     assert [(each.subject, each.before) for each in findings] == ([(NAME, "written by kubectl-edit")] if told else [])
