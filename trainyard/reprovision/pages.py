@@ -29,6 +29,7 @@ body { overflow-wrap: anywhere; }
 h1 { font-size: 1.3rem; } h2 { font-size: 1.05rem; margin-top: 1.8rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .6rem .3rem 0; border-bottom: 1px solid var(--line); }
+th, td:is([data-name=host], [data-name=since], [data-name=class], [data-name=state]) { overflow-wrap: break-word; }
 td { font-variant-numeric: tabular-nums; } small { opacity: .75; }
 .good { color: var(--good); } .look { color: var(--look); } .bad { color: var(--bad); }
 @media (max-width: 44rem) {
@@ -89,8 +90,8 @@ def html(report: Report) -> str:
         *_section("What follows from these", ("host", "role", "what"), [
             (each["host"], each["role"], each["what"]) for each in report["consequences"]
         ]),
-        *_section("Limits", ("limit",), [(each,) for each in report["limits"]]),
-        *_section("Notes", ("note",), [(each,) for each in report["notes"]]),
+        *_list("Limits", report["limits"]),
+        *_list("Notes", report["notes"]),
         '<p><a href="../../index.html">All runs</a></p>',
     ]  # fmt: skip
     return _page(title, parts)
@@ -151,6 +152,10 @@ def _section(title: str, names: Sequence[str], rows: Sequence[Sequence[str]], no
         for row in rows
     )
     return [f"<h2>{title}</h2>", f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"]
+
+
+def _list(title: str, texts: Sequence[str]) -> list[str]:
+    return [f"<h2>{title}</h2>", f"<ul>{''.join(f'<li>{_e(text)}</li>' for text in texts)}</ul>"] if texts else []
 
 
 def _page(title: str, parts: Iterable[str]) -> str:

@@ -91,6 +91,9 @@ def doubts(found: Found, hosts: Mapping[str, Mapping[str, Any]], stopped: str = 
     told = [stopped] if stopped else []
     if not found.ended and not stopped:
         told.append("the run did not come to its end")
+    elif found.verdict is None and not stopped:
+        # A play of which no host is left ends a playbook, and the verdict is its last play.
+        told.append("the run ended before the verdict, so not everything was looked at")
     told += found.blind
     for state, words in ((UNREACHABLE, "not reached"), (UNKNOWN, "not looked at")):
         names = [name for name, host in hosts.items() if host["state"] == state]

@@ -129,7 +129,8 @@ class Session:
         """Whose items keep their ages, because this run says nothing about them."""
         unseen = {*(set(self.site.hosts) - set(found.seen)), *found.refused, *found.unreached}
         # A run that was cut short, or that left hosts out, has not looked at everything of these two.
-        return unseen | ({CLUSTER, CONTROLLER} if stopped or found.blind or not found.ended or self._hosts else set())
+        partly = stopped or found.blind or not found.ended or found.verdict is None or self._hosts
+        return unseen | ({CLUSTER, CONTROLLER} if partly else set())
 
 
 def report(session: Session) -> int:
@@ -152,10 +153,15 @@ MODES: dict[str, Callable[[Session], int]] = {"report": report}
 
 
 def refuse_unknown(hosts: Sequence[str], site: Site) -> None:
-    """Refuse hosts that the site does not have: a misspelt one would make a report that is clean.
+    """Refuse a site without hosts, and hosts that it does not have: either would make a report that is clean.
 
     :raises TrainyardError: naming them.
     """
+    if not site.hosts:
+        raise TrainyardError(
+            f"The inventory {', '.join(site.inventory)} names no host of a site.",
+            remedy="Look whether Ansible can read it: `ansible-inventory --list -i` says why not.",
+        )
     unknown = [host for host in hosts if host not in site.hosts]
     if unknown:
         raise TrainyardError(

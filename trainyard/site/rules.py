@@ -11,6 +11,7 @@ from .gpus import GPU_RULES
 from .hosts import HOST_RULES
 from .model import Problem, Site
 from .networks import NETWORK_RULES, NETWORK_VARIABLES
+from .reprovision import REPROVISION_RULES
 from .storage import STORAGE_RULES
 from .supply import SUPPLY_RULES
 from .trainings import TRAINING_RULES
@@ -29,6 +30,7 @@ RULES: tuple[Rule, ...] = (
     *TRAINING_RULES,
     *GPU_RULES,
     *CONSOLE_RULES,
+    *REPROVISION_RULES,
 )
 
 EFS_VERB_RULES: tuple[Rule, ...] = (*VARIABLE_RULES, *STORAGE_RULES, *BACKEND_RULES, *EFS_RULES)

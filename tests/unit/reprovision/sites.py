@@ -47,11 +47,17 @@ def recorded(name: str) -> list[Event]:
 
 
 def ended(*hosts: str) -> list[Event]:
-    """A run that looked at hosts and found nothing."""
+    """The end of a run that looked at hosts: the verdict, and the counts."""
     counts = dict.fromkeys(hosts, 1)
     empty: dict[str, int] = {}
-    return [{"event": "playbook_on_stats", "processed": counts, "ok": counts, "changed": empty, "dark": empty,
-             "failures": empty, "rescued": empty}]  # fmt: skip
+    verdict = {
+        "event": "runner_on_ok", "host": "localhost", "role": "verify", "task": "Judge the site", "changed": True,
+        "module": "verify_site", "hidden": False, "ignored": False, "looped": False, "delegated": "",
+        "result": {"verdict": "pass", "problems": []},
+    }  # fmt: skip
+    stats = {"event": "playbook_on_stats", "processed": counts, "ok": counts, "changed": empty, "dark": empty,
+             "failures": empty, "rescued": empty}  # fmt: skip
+    return [verdict, stats]
 
 
 class Playbook:

@@ -28,7 +28,7 @@ def report(what: Found, stopped: str = "") -> dict[str, Any]:
     ("what", "stopped", "status", "headline"),
     [
         (found(), "", 0, "clean"),
-        (found(verdict=None), "", 0, "clean"),
+        (found(verdict=None), "", 2, "cannot tell: the run ended before the verdict, so not everything was looked at"),
         (found(verdict="unknown"), "", 0, "clean"),
         (found(items=[REPAIRABLE]), "", 1, "1 item of drift"),
         (found(items=[REPAIRABLE, PERSON]), "", 1, "2 items of drift, 1 for a person"),

@@ -1,0 +1,89 @@
+"""Takes the locks of a site for this run of ansible-playbook, or refuses with who has them.
+
+There is no module of this name: nothing of it happens on a host. In check mode the machine's lock alone is taken.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import time
+from pathlib import Path
+
+import ansible.module_utils
+from ansible import context
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+if str(PROJECT / "module_utils") not in ansible.module_utils.__path__:
+    # Ansible ships module_utils to hosts; code on the controller has to be shown where they are.
+    ansible.module_utils.__path__.append(str(PROJECT / "module_utils"))
+if str(PROJECT) not in sys.path:
+    sys.path.append(str(PROJECT))
+
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+from trainyard.locks import keeper, machine
+from trainyard.locks.holder import start_of
+
+RUN_ID = "TRAINYARD_RUN_ID"
+"""In the environment of a playbook that another run of ours has started: that run holds the locks for it."""
+
+
+class ActionModule(ActionBase):
+    """Fails where another run has a lock; a second call in the same run finds that it has them already.
+
+    `site` is the folder of the site (trainyard.locks.machine), empty for its inventory, and `kubeconfig` the way to its
+    cluster. `state: absent` gives them back before the end of the run, for what is left of it and changes no host.
+    """
+
+    _requires_connection = False
+    TRANSFERS_FILES = False
+    _VALID_ARGS = frozenset(("site", "kubeconfig", "state"))
+
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        _, arguments = self.validate_argument_spec(
+            argument_spec={
+                "site": {"type": "path", "default": ""},
+                "kubeconfig": {"type": "path", "default": ""},
+                "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            },
+        )
+        # A task runs in a child of ansible-playbook.
+        parent = multiprocessing.parent_process()
+        run = (parent.pid if parent else None) or os.getpid()
+        site = arguments["site"] or str((context.CLIARGS.get("inventory") or ["."])[0])
+        known = machine.holder(site)
+        if arguments["state"] == "absent":
+            if known and known.pid == run and known.keeper:
+                keeper.stop(known.keeper)
+            return {**result, "changed": False, "given_back": True}
+        if known and (known.pid == run or known.run_id == os.environ.get(RUN_ID)):
+            return {**result, "changed": False, "msg": f"Held by {known}."}
+        try:
+            holder, pid = keeper.start(
+                keeper.Wanted(
+                    site=site,
+                    verb=_verb(),
+                    run_id=os.environ.get(RUN_ID) or f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{run}",
+                    pid=run,
+                    kubeconfig="" if self._task.check_mode else arguments["kubeconfig"],
+                )
+            )
+        except TrainyardError as error:
+            return {**result, "failed": True, "msg": f"Nothing was touched. {error}"}
+        for note in holder.notes:
+            Display().display(f"    {note}")
+        # For the callback of the same name, which gives them back at the end.
+        said = {"keeper": pid, "keeper_started": start_of(pid), "lock": str(machine.path_of(site))}
+        return {**result, **said, "changed": False, "msg": f"Held by {holder}."}
+
+
+def _verb() -> str:
+    """The playbook of the call, such as `site` or `reset`."""
+    named = context.CLIARGS.get("args") or ("ansible",)
+    return Path(str(named[0])).stem

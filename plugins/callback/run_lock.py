@@ -1,0 +1,78 @@
+"""Says when a run has lost its lease, and gives its locks back as soon as it ends.
+
+Nothing depends on it: what keeps the locks (`trainyard.locks.keeper`) watches the run's process, and without this
+notices a moment later that it has ended. Taking the locks is the task `run_lock`, because a callback cannot refuse.
+"""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: run_lock
+type: aggregate
+short_description: Locks of a site during a run
+description:
+  - Says once if the lease that the task C(run_lock) has taken was lost, and gives the locks back at the end of the run.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import ansible.module_utils
+from ansible.plugins.callback import CallbackBase
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+if str(PROJECT / "module_utils") not in ansible.module_utils.__path__:
+    ansible.module_utils.__path__.append(str(PROJECT / "module_utils"))
+if str(PROJECT) not in sys.path:
+    sys.path.append(str(PROJECT))
+
+from trainyard.locks import keeper
+from trainyard.locks.holder import parse, start_of
+
+
+class CallbackModule(CallbackBase):
+    """Reads what the keeper writes, and ends it."""
+
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "aggregate"
+    CALLBACK_NAME = "run_lock"
+    CALLBACK_NEEDS_ENABLED = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._taken: dict[str, Any] = {}
+        self._said = ""
+
+    def v2_runner_on_ok(self, result: Any) -> None:
+        """Remember the keeper; `result` is an `ansible.executor.task_result.CallbackTaskResult`."""
+        if result.task.action == "run_lock" and (result.result.get("keeper") or result.result.get("given_back")):
+            self._taken = {} if result.result.get("given_back") else dict(result.result)
+
+    def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
+        """Look whether the locks are still held."""
+        lost = self._lost()
+        if lost and lost != self._said:
+            self._display.warning(f"Another run may change the site at the same time. {lost}")
+        self._said = lost
+
+    def v2_playbook_on_stats(self, stats: Any) -> None:
+        """Give the locks back."""
+        self.v2_playbook_on_task_start(None, False)
+        if self._keeps() and not keeper.stop(self._taken["keeper"]):
+            self._display.warning("The locks of the site are given back late: the API server does not answer.")
+
+    def _lost(self) -> str:
+        if not self._taken:
+            return ""
+        if not self._keeps():
+            return "The process that keeps the locks of this run has ended."
+        try:
+            holder = parse(Path(self._taken["lock"]).read_text(encoding="utf-8"))
+        except OSError as error:
+            return f"The lock {self._taken['lock']} cannot be read: {error.strerror}."
+        return holder.lost if holder else ""
+
+    def _keeps(self) -> bool:
+        return bool(self._taken) and start_of(self._taken["keeper"]) == self._taken["keeper_started"] != 0
