@@ -28,7 +28,7 @@ ON_HOSTS = (
     *("base", "docker", "containerd", "kubernetes", "efs_mount", "storage", "control_plane", "worker", "mirror"),
     *("nvidia_driver", "nvidia_runtime", "device_plugin"),
 )
-ON_CONTROLLER = ("bundle", "lab", "efs", "network", "workloads", "verify")
+ON_CONTROLLER = ("bundle", "lab", "efs", "network", "metrics", "dashboard", "workloads", "verify")
 TOUCH = """
 - name: Leave a file
   ansible.builtin.file:
@@ -68,6 +68,7 @@ def stubs(folder: Path) -> Path:
         ("kubernetes", "preflight"),
         ("kubernetes", "endpoint"),
         ("network", "ready"),
+        ("dashboard", "deliver"),
         ("storage", "claims"),
         ("workloads", "code"),
         ("workloads", "deliver"),
