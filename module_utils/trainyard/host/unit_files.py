@@ -65,7 +65,10 @@ def installed_hashes(package: str) -> dict[str, str]:
 
 
 def _is_packaged(path: str) -> bool:
-    return run(["dpkg-query", "--search", path], timeout=QUERY_TIMEOUT, ok=(0, 1)).returncode == 0
+    """Whether dpkg knows the file, by its path or by that of before /lib became a link."""
+    real = os.path.realpath(path)
+    names = sorted({path, real, real.removeprefix("/usr")})
+    return bool(run(["dpkg-query", "--search", *names], timeout=QUERY_TIMEOUT, ok=(0, 1)).stdout.strip())
 
 
 def _read(path: str) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from ansible.module_utils.trainyard.host import unit_files
@@ -68,3 +69,12 @@ def test_flags(text: str, value: str, tmp_path: Path) -> None:
     path.write_text(text)
     assert [each.before for each in flag_findings(str(path), "KUBELET_EXTRA_ARGS")] == ([value] if value else [])
     assert not list(flag_findings(str(tmp_path / "none"), "KUBELET_EXTRA_ARGS"))
+
+
+def test_dpkg_is_asked_by_both_names_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(argv: list[str], **_: object) -> SimpleNamespace:
+        return SimpleNamespace(stdout="systemd: /lib/nowhere/x.conf\n" if "/lib/nowhere/x.conf" in argv else "")
+
+    monkeypatch.setattr(unit_files, "run", answer)
+    assert unit_files._is_packaged("/usr/lib/nowhere/x.conf")
+    assert not unit_files._is_packaged("/etc/nowhere/x.conf")
