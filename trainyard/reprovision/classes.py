@@ -24,6 +24,7 @@ CLUSTERS = "the cluster's own configuration is not the inventory's, and no verb 
 EXPIRY = "kubelets renew theirs by themselves, kubeadm its own with an upgrade: look why this one was not, and do it"
 RUNTIME = "a file of somebody else changes how containers run: look why it is there, then remove it"
 STRANGER = "somebody has edited what belongs to a package or to kubeadm: look why, then put it back"
+ROOM = "a node whose disk is full loses its pods: look what fills it"
 QUORUM = "who is a member of etcd decides about the quorum: look at the others first"
 AWS = "what costs money or holds files at AWS is changed with playbooks/efs.yml"
 
@@ -58,6 +59,7 @@ TABLE = (
     Row(RESTART, module="systemd_unit", subject="kubelet.service restart"),
     Row(RESTART, module="systemd_unit", subject="docker.service restart"),
     Row(RESTART, "mirror", "systemd_unit", "* restart"),
+    Row(PERSON, "base", "host_preflight", reason=ROOM),
     # Packages: a hold changes nothing that runs; a package below a service restarts it.
     Row(REPAIRABLE, module="apt_packages", subject="hold of *"),
     Row(REPAIRABLE, "base", "apt_packages"),

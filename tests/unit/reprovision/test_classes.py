@@ -18,6 +18,7 @@ CASES = [
     (RESTART, "kubernetes", "systemd_unit", "kubelet.service restart", ""),
     (RESTART, "docker", "systemd_unit", "docker.service restart", ""),
     (RESTART, "mirror", "systemd_unit", "nginx.service restart", ""),
+    (PERSON, "base", "host_preflight", "space on /var/lib", "120 MiB free"),
     (REPAIRABLE, "kubernetes", "apt_packages", "hold of kubelet", "not held"),
     (REPAIRABLE, "base", "apt_packages", "package socat", "missing"),
     (PERSON, "nvidia_driver", "apt_packages", "package nvidia-driver", "550"),
