@@ -18,6 +18,7 @@ ALLOWED = {
     "gpu": {"core", "host"},
     "kubeadm": {"core", "host", "net"},
     "kube": {"core", "net"},
+    "drift": {"core", "kube"},
     "training": {"core", "kube"},
     "why": {"core", "kube", "training"},
     "verify": {"core", "gpu", "kube", "net", "training", "why"},

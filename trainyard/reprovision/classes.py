@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from .item import CONTROL_PLANE, PERSON, REPAIRABLE, RESTART
+from .item import CONTROL_PLANE, FOREIGN, PERSON, REPAIRABLE, RESTART
 
 UNKNOWN = "nothing here knows whether a schedule may repair this"
 UPGRADE = "another version of what runs is an upgrade, and the upgrade verb is not built yet"
@@ -17,6 +17,15 @@ FILES = "what holds the files of runs is not made anew without a person"
 MADE = "artefacts are made by a run of site.yml, not by a schedule"
 TRAINS = "whether a training runs again is decided by a person: run site.yml"
 OTHER_IMAGE = "the tag names another image than the lock: look who has pushed it"
+NOBODYS = "nobody here has made it: look who needs it, then remove it or accept it (control_plane_accepted_findings)"
+NODE = "which hosts are nodes is decided by a person: mend the inventory, run site.yml, or take the node out"
+KEPT_FREE = "somebody keeps pods away from this node: ask why before it is given back"
+CLUSTERS = "the cluster's own configuration is not the inventory's, and no verb changes a living control plane yet"
+EXPIRY = "kubelets renew theirs by themselves, kubeadm its own with an upgrade: look why this one was not, and do it"
+RUNTIME = "a file of somebody else changes how containers run: look why it is there, then remove it"
+STRANGER = "somebody has edited what belongs to a package or to kubeadm: look why, then put it back"
+ROOM = "a node whose disk is full loses its pods: look what fills it"
+QUORUM = "who is a member of etcd decides about the quorum: look at the others first"
 AWS = "what costs money or holds files at AWS is changed with playbooks/efs.yml"
 
 
@@ -50,6 +59,7 @@ TABLE = (
     Row(RESTART, module="systemd_unit", subject="kubelet.service restart"),
     Row(RESTART, module="systemd_unit", subject="docker.service restart"),
     Row(RESTART, "mirror", "systemd_unit", "* restart"),
+    Row(PERSON, "base", "host_preflight", reason=ROOM),
     # Packages: a hold changes nothing that runs; a package below a service restarts it.
     Row(REPAIRABLE, module="apt_packages", subject="hold of *"),
     Row(REPAIRABLE, "base", "apt_packages"),
@@ -88,6 +98,25 @@ TABLE = (
     Row(REPAIRABLE, "*", "kubelet_certificates"),
     Row(REPAIRABLE, "control_plane", "file"),
     Row(REPAIRABLE, "control_plane", "copy"),
+    # What was looked for on hosts, beside what a role puts there
+    Row(REPAIRABLE, "*", "node_files", "mode of *"),
+    Row(RESTART, "*", "node_files", "/var/lib/kubelet/config.yaml"),
+    Row(RESTART, "*", "node_files", "kubelet.service"),
+    Row(CONTROL_PLANE, "*", "node_files", "ConfigMap *", reason=CLUSTERS),
+    Row(PERSON, "*", "node_findings", "certificate *", reason=EXPIRY),
+    Row(PERSON, "*", "node_findings", "etcd member *", reason=QUORUM),
+    Row(FOREIGN, "*", "node_findings", before="there", reason=NOBODYS),
+    Row(CONTROL_PLANE, "*", "node_findings", "/etc/kubernetes/manifests/*", reason=LIVING),
+    Row(PERSON, "*", "node_findings", "containerd *", reason=RUNTIME),
+    Row(PERSON, "*", "node_findings", reason=STRANGER),
+    # What was looked for in the cluster
+    Row(REPAIRABLE, "*", "node_marks"),
+    Row(CONTROL_PLANE, "*", "cluster_findings", "ConfigMap *", reason=CLUSTERS),
+    Row(PERSON, "*", "cluster_findings", "Node *", "missing", NODE),
+    Row(FOREIGN, "*", "cluster_findings", "Node *", reason=NODE),
+    Row(PERSON, "*", "cluster_findings", "cordon of *", reason=KEPT_FREE),
+    Row(PERSON, "*", "cluster_findings", "taint *", reason=KEPT_FREE),
+    Row(FOREIGN, "*", "cluster_findings", reason=NOBODYS),
     # The mirror
     Row(REPAIRABLE, "mirror", "oci_push", before="missing"),
     Row(PERSON, "mirror", "oci_push", reason=OTHER_IMAGE),

@@ -13,7 +13,10 @@ from .subjects import Change, changes
 LOCALHOST = "localhost"
 LOCAL = (LOCALHOST, "127.0.0.1", "::1")
 
-OF_THE_API = ("kube_apply", "kube_prune", "k8s", "kubelet_certificates", "training", "node_drain")
+OF_THE_API = (
+    *("kube_apply", "kube_prune", "k8s", "kubelet_certificates", "training"),
+    *("node_drain", "node_marks", "cluster_findings"),
+)
 """Modules that change objects of the cluster, from wherever they run."""
 
 OF_THE_RUN = ("add_host", "group_by", "set_fact", "debug", "setup", "verify_site", "receipt_publish")

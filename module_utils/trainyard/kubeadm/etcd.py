@@ -10,16 +10,18 @@ import json
 import re
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 from ..core.errors import TrainyardError, WaitError
+from ..core.finding import Finding
 from ..core.plan import Step
 from ..core.waiter import wait_until
 from . import program as adm
 from .api import REQUEST_SECONDS, get_json, opener, trusting
 
+OWN_URL = "https://127.0.0.1:2379"
 LEAVE_SECONDS = 120.0
 """kubeadm's own limit for a change of the members (timeouts.etcdAPICall)."""
 PODS = "/api/v1/namespaces/kube-system/pods?labelSelector=component%3Detcd"
@@ -64,6 +66,16 @@ class Members:
         with self._opener.open(request, timeout=REQUEST_SECONDS) as response:
             return dict(json.load(response))
 
+    def names(self) -> list[str]:
+        """Names of all members, with the peer URL of one that has not started; empty where none of them answers."""
+        for url in self._urls:
+            try:
+                members = self._call(url, "list", {"linearizable": False})["members"]
+            except (OSError, ValueError, KeyError):
+                continue
+            return [str(item.get("name") or next(iter(item.get("peerURLs", [])), "?")) for item in members]
+        return []
+
     def with_peer(self, peer: str) -> tuple[str, str]:
         """Identifier of the member with this peer URL, and the URL of a member that answered; both may be empty."""
         for url in self._urls:
@@ -106,6 +118,28 @@ def leave(host: adm.Host, node_ip: str, timeout: float = LEAVE_SECONDS) -> None:
             remedy="Bring the other members back, then run again. To destroy the cluster as a whole, confirm the reset "
             "of all control plane hosts.",
         ) from error
+
+
+def member_findings(there: Sequence[str], wanted: Sequence[str]) -> Iterator[Finding]:
+    """Members that etcd lacks, and those that are no control plane nodes of the site.
+
+    :param there: names of the members; none where nobody could be asked.
+    """
+    if not there:
+        return
+    for name in wanted:
+        if name not in there:
+            yield Finding(f"etcd member {name}", "missing", "a member")
+    for name in there:
+        if name not in wanted:
+            yield Finding(f"etcd member {name}", "a member", "no node of the control plane")
+
+
+def look_at_members(host: adm.Host, wanted: Sequence[str]) -> list[Finding]:
+    """`member_findings` of the member of this host; none where it has none."""
+    if not (is_member(host) and host.has("manifests/etcd.yaml")):
+        return []
+    return list(member_findings(Members(host, [OWN_URL]).names(), wanted))
 
 
 def leave_step(host: adm.Host, node_ip: str) -> Step:

@@ -65,6 +65,7 @@ def stubs(folder: Path) -> Path:
         (tasks / "main.yml").write_text(TOUCH % (VERDICT if role == "verify" else ""), encoding="utf-8")
     for role, entry_point in (
         ("base", "preflight"),
+        ("control_plane", "findings"),
         ("kubernetes", "preflight"),
         ("kubernetes", "endpoint"),
         ("network", "ready"),

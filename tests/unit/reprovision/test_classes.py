@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trainyard.reprovision.classes import TABLE, UNKNOWN, class_of
-from trainyard.reprovision.item import CLASSES, CONTROL_PLANE, PERSON, REPAIRABLE, RESTART
+from trainyard.reprovision.item import CLASSES, CONTROL_PLANE, FOREIGN, PERSON, REPAIRABLE, RESTART
 
 CONF = "/etc/containerd/conf.d/10-trainyard.toml"
 KUBEADM = "ConfigMap kube-system/kubeadm-config"
@@ -18,6 +18,7 @@ CASES = [
     (RESTART, "kubernetes", "systemd_unit", "kubelet.service restart", ""),
     (RESTART, "docker", "systemd_unit", "docker.service restart", ""),
     (RESTART, "mirror", "systemd_unit", "nginx.service restart", ""),
+    (PERSON, "base", "host_preflight", "space on /var/lib", "120 MiB free"),
     (REPAIRABLE, "kubernetes", "apt_packages", "hold of kubelet", "not held"),
     (REPAIRABLE, "base", "apt_packages", "package socat", "missing"),
     (PERSON, "nvidia_driver", "apt_packages", "package nvidia-driver", "550"),
@@ -53,6 +54,23 @@ CASES = [
     (REPAIRABLE, "kubernetes", "kubelet_certificates", "certificate of csr-1", "pending"),
     (REPAIRABLE, "control_plane", "file", "/site", "state: missing"),
     (REPAIRABLE, "control_plane", "copy", "kubeconfig", ""),
+    (REPAIRABLE, "kubernetes", "node_files", "mode of /etc/kubernetes/admin.conf", "0644"),
+    (RESTART, "kubernetes", "node_files", "/var/lib/kubelet/config.yaml", "maxPods: 5"),
+    (RESTART, "kubernetes", "node_files", "kubelet.service", "older than its configuration"),
+    (CONTROL_PLANE, "kubernetes", "node_files", "ConfigMap kube-system/kubelet-config", "edited by kubectl-edit"),
+    (PERSON, "kubernetes", "node_findings", "certificate /etc/kubernetes/admin.conf", "ends in 12 days"),
+    (PERSON, "control_plane", "node_findings", "etcd member cp2", "missing"),
+    (FOREIGN, "kubernetes", "node_findings", "/etc/containerd/conf.d/99-mine.toml", "there"),
+    (CONTROL_PLANE, "control_plane", "node_findings", "/etc/kubernetes/manifests/etcd.yaml", "--profiling"),
+    (PERSON, "kubernetes", "node_findings", "containerd SystemdCgroup", "false"),
+    (PERSON, "kubernetes", "node_findings", "/usr/lib/systemd/system/kubelet.service", "edited"),
+    (REPAIRABLE, "control_plane", "node_marks", "taint node-role/x:NoSchedule of node cp1", "missing"),
+    (CONTROL_PLANE, "control_plane", "cluster_findings", "ConfigMap kube-system/kubelet-config maxPods", "5"),
+    (PERSON, "control_plane", "cluster_findings", "Node worker2", "missing"),
+    (FOREIGN, "control_plane", "cluster_findings", "Node laptop", "in the cluster"),
+    (PERSON, "control_plane", "cluster_findings", "cordon of node worker1", "cordoned by hand"),
+    (PERSON, "control_plane", "cluster_findings", "taint mine:NoExecute of node worker1", "set"),
+    (FOREIGN, "control_plane", "cluster_findings", "ClusterRoleBinding evil", "cluster-admin for User eve"),
     (REPAIRABLE, "mirror", "oci_push", "image a:1", "missing"),
     (PERSON, "mirror", "oci_push", "image a:1", "sha256:1"),
     (PERSON, "mirror", "openssl_privatekey", "ca.key", ""),

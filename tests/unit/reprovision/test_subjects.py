@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ansible.module_utils.trainyard.core.finding import Finding, shown
 from ansible.module_utils.trainyard.core.plan import Plan, Step
 from ansible.module_utils.trainyard.host.packages import Packages, Seen
 from ansible.module_utils.trainyard.host.units import Service, make_plan
@@ -45,6 +46,16 @@ def test_units(seen: Any, subject: str, follows: bool) -> None:
 def test_a_restart_names_what_is_newer() -> None:
     (change,) = unit(newer=["/etc/a", "/etc/b"])
     assert change.because == ("/etc/a", "/etc/b") and change.before == "older than /etc/a, /etc/b"
+
+
+def test_findings_are_changes_beside_the_plans_own() -> None:
+    plan = Plan([Step("Leave a to its owner", lambda: None)], {"mode of a": "0644"}, {"mode of a": "0600"})
+    found = shown(plan, [Finding("Node laptop", "in the cluster", "unknown to the inventory")])
+    assert changes(event("node_findings", found)) == [
+        Change("mode of a", "0644", "0600"),
+        Change("Node laptop", "in the cluster", "unknown to the inventory"),
+    ]
+    assert shown(plan, []) is plan
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,121 @@
+#!/usr/bin/python
+"""Find what a cluster has that is not the site's."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: cluster_findings
+short_description: Find what a cluster has that is not the site's
+description:
+  - Looks for nodes that are cordoned, tainted by strangers, missing or unknown; for bindings to C(cluster-admin),
+    Services with ports on the nodes, and pods with rights on their node in the system's namespaces, that no role has
+    made; and for fields of kubeadm's ConfigMaps that differ from the inventory.
+  - Nothing of it is repaired here. A check run shows each as a change, any other run warns of each and reports none.
+  - An object is the site's where the API server remembers that a run has applied it.
+  - Runs where the kubeconfig is, usually on the controller.
+options:
+  kubeconfig:
+    description: Path of the kubeconfig.
+    type: path
+    required: true
+  nodes:
+    description: Names of the nodes that the cluster should have.
+    type: list
+    elements: str
+    required: true
+  control_plane:
+    description: Those of them that are of the control plane.
+    type: list
+    elements: str
+    required: true
+  namespaces:
+    description: Namespaces of the system, whose pods are looked at.
+    type: list
+    elements: str
+    default: [kube-system]
+  kubeadm_config:
+    description: Documents of the kubeadm configuration that the inventory renders. Empty leaves the ConfigMaps alone.
+    type: list
+    elements: dict
+    default: []
+  accepted:
+    description:
+      - What is meant to be so, by the names that findings have, such as C(Service web/shop).
+      - V(*) and V(?) stand for any characters.
+    type: list
+    elements: str
+    default: []
+notes:
+  - In check mode an API server that cannot be asked is no error; the result says that nothing could be planned.
+attributes:
+  check_mode:
+    support: full
+    description: Shows every finding as a change; otherwise warns of it and has changed nothing.
+  diff_mode:
+    support: full
+    description: Shows what is there, and what should be.
+requirements: [kubernetes, PyYAML]
+author:
+  - trainyard
+"""
+
+EXAMPLES = r"""
+- name: Look for what is not the site's
+  cluster_findings:
+    kubeconfig: /var/lib/trainyard/kubeconfig
+    nodes: [cp1, worker1]
+    control_plane: [cp1]
+    accepted: ["Service web/shop"]
+"""
+
+RETURN = r"""
+for_a_person:
+  description: The findings, one sentence each.
+  type: list
+  elements: str
+  returned: always
+planned:
+  description: False when check mode could not ask the API server.
+  type: bool
+  returned: when it could not be asked
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.trainyard.core.finding import Finding, run_with_findings, without
+from ansible.module_utils.trainyard.core.plan import Plan
+from ansible.module_utils.trainyard.drift.cluster import Site, cluster_findings, snapshot
+from ansible.module_utils.trainyard.kube.api import KubeError
+from ansible.module_utils.trainyard.kube.kubeconfig import connect
+from ansible.module_utils.trainyard.kube.reads import read
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "kubeconfig": {"type": "path", "required": True},
+            "nodes": {"type": "list", "elements": "str", "required": True},
+            "control_plane": {"type": "list", "elements": "str", "required": True},
+            "namespaces": {"type": "list", "elements": "str", "default": ["kube-system"]},
+            "kubeadm_config": {"type": "list", "elements": "dict", "default": []},
+            "accepted": {"type": "list", "elements": "str", "default": []},
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    site = Site(params["nodes"], params["control_plane"], params["kubeadm_config"])
+
+    def look() -> tuple[Plan, list[Finding]]:
+        try:
+            seen = read(connect(params["kubeconfig"]), snapshot(params["namespaces"]))
+        except KubeError as error:
+            module.warn(f"Not looked for what is not the site's: {error}")
+            steps = [f"Not planned: {error}"] if module.check_mode else []
+            module.exit_json(changed=module.check_mode, planned=False, steps=steps, for_a_person=[])
+        return Plan(), without(cluster_findings(seen, site), params["accepted"])
+
+    run_with_findings(module, look)
+
+
+if __name__ == "__main__":
+    main()
