@@ -34,15 +34,17 @@ class Aim:
 
     :param value: None where it is measured only.
     :param at_least: whether more is better.
+    :param ratio: of two sides in turn, met as well where 1 lies within what was seen: no difference can be told.
     """
 
     value: float | None = None
     at_least: bool = False
     unit: str = " s"
     digits: int = 1
+    ratio: bool = False
 
     def met(self, values: Sequence[float]) -> bool:
-        if self.value is None:
+        if self.value is None or (self.ratio and min(values) <= 1.0 <= max(values)):
             return True
         middle = statistics.median(values)
         return middle >= self.value if self.at_least else middle <= self.value

@@ -1,31 +1,27 @@
-"""Measures of a lab's console: from a line to the drawn point, what watching costs, memory, the first page."""
+"""Measures of a lab's console: from a line to the drawn point, what watching costs, the first page."""
 
 from __future__ import annotations
 
 import asyncio
 import bisect
 import json
-import re
 import statistics
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from itertools import pairwise
 
-from ansible.module_utils.trainyard.kube.api import KubeError
 from catalogue import Aim
 from console_load import watch_all
 from console_stand import OPERATOR, Visit, ask, log_in, path_of, points, said
-from memory import Sampler
 from mishaps import until
 from playwright.sync_api import Page, Request
-from stand import Stand
 from timed import BenchError
 
 SITE_RUN, WATCHED = "mnist-ps", "console-watched"
-FEW, MANY, PAIRS, LOADS = 10, 20, 5, 5
+FEW, PAIRS, LOADS = 10, 5, 5
 STEPS = 2000
 POINT = "a step's line in the chief's log to the drawn point, during site.yml: p95"
 RATIO = "steps per second, 10 watch / nobody"
@@ -33,14 +29,13 @@ BYTES, LOAD = "first pages (login and Runs), bytes over the wire", "Runs, in the
 CONSOLE, BOARD, WHOLE = "memory: console, 20 viewers", "memory: TensorBoard", "memory: the whole lab, working set"
 AIMS = {
     POINT: Aim(1.0, digits=2),
-    RATIO: Aim(0.98, at_least=True, unit="", digits=3),
+    RATIO: Aim(0.98, at_least=True, unit="", digits=3, ratio=True),
     BYTES: Aim(150.0, unit=" KB", digits=0),
     LOAD: Aim(1.0, digits=2),
     CONSOLE: Aim(120.0, unit=" MB", digits=0),
     BOARD: Aim(150.0, unit=" MB", digits=0),
     WHOLE: Aim(6.0, unit=" GB", digits=2),
 }
-UNITS = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "": 1.0}
 LOADED = """() => {
   const [first] = performance.getEntriesByType("navigation");
   return first.loadEventEnd - first.startTime;
@@ -101,17 +96,26 @@ def _attempt(window: Page) -> str:
 @contextmanager
 def watchers(visit: Visit, run: str, number: int) -> Iterator[None]:
     """People who watch a run, as their browsers ask, but without drawing."""
-    loop, authority = asyncio.new_event_loop(), visit.stand.state / "console" / "ca.crt"
-    work = watch_all(visit.address, visit.token(OPERATOR), authority, path_of(run), number)
+    loop, ended, authority = asyncio.new_event_loop(), threading.Event(), visit.stand.state / "console" / "ca.crt"
+    token = visit.token(OPERATOR)
+
+    async def watch() -> None:
+        try:
+            await watch_all(visit.address, token, authority, path_of(run), number)
+        finally:
+            ended.set()
+
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    task = asyncio.run_coroutine_threadsafe(work, loop)
+    task = asyncio.run_coroutine_threadsafe(watch(), loop)
     try:
         yield
         if task.done():
             task.result()
     finally:
         task.cancel()
+        # All have hung up before their loop ends.
+        ended.wait(30)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(30)
 
@@ -138,42 +142,6 @@ def watched(visit: Visit) -> dict[str, list[float]]:
     return {RATIO: ratios}
 
 
-def memory(visit: Visit) -> dict[str, list[float]]:
-    """What the console, a TensorBoard and the lab take while twenty watch a run."""
-    most = {CONSOLE: 0.0, BOARD: 0.0}
-    with Sampler(visit.stand.lab) as peak, ThreadPoolExecutor(1) as pool:
-        run = pool.submit(rate, visit, MANY)
-        while not run.done():
-            for name, used in usage(visit.stand).items():
-                what = CONSOLE if name.startswith("console-") else BOARD if name.startswith("tensorboard-") else ""
-                if what:
-                    most[what] = max(most[what], used / 1e6)
-            time.sleep(2)
-        run.result()
-    if not all(most.values()):
-        raise BenchError(f"The use of pods does not name all of them: {most}.")
-    return {name: [value] for name, value in most.items()} | {WHOLE: [peak.working_set / 1e9]}
-
-
-def usage(stand: Stand) -> dict[str, float]:
-    """Pod -> bytes, as the usage API says."""
-    try:
-        answer = json.loads(stand.api.call("GET", "/apis/metrics.k8s.io/v1beta1/pods", what="the use of pods"))
-    except KubeError:  # it has none yet of a pod that has just begun
-        return {}
-    return {
-        each["metadata"]["name"]: sum(in_bytes(one["usage"]["memory"]) for one in each["containers"])
-        for each in answer["items"]
-    }
-
-
-def in_bytes(quantity: str) -> float:
-    found = re.fullmatch(r"(\d+)(Ki|Mi|Gi|)", quantity)
-    if not found:
-        raise BenchError(f"{quantity!r} is no quantity of memory that is known here.")
-    return float(found[1]) * UNITS[found[2]]
-
-
 def first_page(visit: Visit) -> dict[str, list[float]]:
     """Login and Runs, in a browser that knows nothing yet."""
     sizes, seconds, token = [], [], visit.token(OPERATOR)
@@ -189,11 +157,3 @@ def first_page(visit: Visit) -> dict[str, list[float]]:
         seconds.append(window.evaluate(LOADED) / 1e3)
         window.context.close()
     return {BYTES: sizes, LOAD: seconds}
-
-
-PARTS: dict[str, Callable[[Visit], Mapping[str, list[float]]]] = {
-    "live": live,
-    "first_page": first_page,
-    "watched": watched,
-    "memory": memory,
-}

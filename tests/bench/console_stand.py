@@ -38,7 +38,9 @@ document.addEventListener("securitypolicyviolation", (each) => window.reports.pu
 window.drawn = [];
 const look = () => {
   for (const figure of document.querySelectorAll("[data-curve]")) {
-    const last = figure.curve?.plot?.data[0].at(-1);
+    // Behind the watched attempt lie earlier ones, which may have come further.
+    const [steps, values] = figure.curve?.plot?.data ?? [[], []];
+    const last = steps[values.findLastIndex((value) => value !== null && value !== undefined)];
     const tag = figure.dataset.curve;
     if (last === undefined || last === figure.drawnLast) continue;
     figure.drawnLast = last;
@@ -48,7 +50,7 @@ const look = () => {
 };
 requestAnimationFrame(look);
 """
-"""Keeps when the last point of each curve has changed: what is drawn, after each frame."""
+"""Keeps when the last point of each curve of the watched attempt has changed: what is drawn, after each frame."""
 POINTS = "(figure) => figure.curve.points"
 
 

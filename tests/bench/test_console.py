@@ -10,6 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import console_measures
+import console_memory
 from timed import BenchError
 
 
@@ -38,9 +39,9 @@ def test_a_line_that_is_never_drawn_is_no_delay() -> None:
 
 @pytest.mark.parametrize(("quantity", "expected"), [("91Ki", 93184), ("2Mi", 2097152), ("1Gi", 2**30), ("17", 17)])
 def test_quantities_of_memory(quantity: str, expected: float) -> None:
-    assert console_measures.in_bytes(quantity) == expected
+    assert console_memory.in_bytes(quantity) == expected
 
 
 def test_a_quantity_that_is_not_known_is_an_error() -> None:
     with pytest.raises(BenchError, match="no quantity of memory"):
-        console_measures.in_bytes("1e3")
+        console_memory.in_bytes("1e3")

@@ -162,6 +162,8 @@ def test_an_aim_is_for_the_median() -> None:
     assert catalogue.Aim(4.0).row("a", [3.0, 4.1, 9.0])[-1] == "at most 4 s, missed"
     assert catalogue.Aim(0.96, at_least=True, unit="", digits=4).met([0.95, 0.961, 0.97])
     assert catalogue.Aim().met([100.0])
+    ratio = catalogue.Aim(0.98, at_least=True, ratio=True)
+    assert ratio.met([0.9, 0.95, 1.01]) and not ratio.met([0.9, 0.95, 0.97]) and ratio.met([0.98, 0.985, 0.99])
 
 
 def test_a_job_by_hand_is_the_same_pod_without_what_the_cluster_added() -> None:
