@@ -10,11 +10,13 @@ Each has to be named within 15 s from when it can be seen from outside, and is u
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -22,7 +24,7 @@ from types import MappingProxyType
 import inputs
 import page
 from ansible.module_utils.trainyard.kube.api import KubeError
-from ansible.module_utils.trainyard.kube.reads import read
+from ansible.module_utils.trainyard.kube.reads import Unread, read
 from ansible.module_utils.trainyard.why.judge import judge
 from ansible.module_utils.trainyard.why.snapshot import Snapshot, snapshot
 from mishaps import until
@@ -69,6 +71,16 @@ def find(scene: Scene, what: Fault) -> tuple[Snapshot, float, float]:
         time.sleep(PAUSE)
 
 
+def of_one_run(seen: Snapshot) -> Snapshot:
+    """The snapshot without the events of runs before this one: they are most of it."""
+    events = seen.parts["events"]
+    if isinstance(events, Unread):
+        return seen
+    mine = [each for each in events if not str(each["involvedObject"].get("name")).startswith("why-")]
+    mine += [each for each in events if str(each["involvedObject"].get("name")).startswith(seen.run)]
+    return replace(seen, parts={**seen.parts, "events": mine})
+
+
 def inject(scene: Scene, what: Fault, places: Mapping[str, str] = MappingProxyType({})) -> None:
     """Break what is to be broken.
 
@@ -108,8 +120,9 @@ def measure(stand: Stand, names: Sequence[str], keep: Path) -> bool:
                 mend(scene, what)
             code = judge(seen).cause
             assert code is not None
-            text = json.dumps(seen.as_json(), indent=1) + "\n"
-            (keep / f"{code.code}-{name}.json").write_text(text, encoding="utf-8")
+            # Without a time of its own, so that what did not change is the same file.
+            packed = gzip.compress(json.dumps(of_one_run(seen).as_json()).encode(), mtime=0)
+            (keep / f"{code.code}-{name}.json.gz").write_bytes(packed)
             row = [
                 name.replace("_", " "),
                 f"`{code.code}`",

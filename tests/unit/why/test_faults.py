@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,15 +28,15 @@ def test_fault(code: str, make: Callable[[], Snapshot]) -> None:
     assert answer.cause.message and answer.cause.remedy and answer.headline.startswith("mnist ")
 
 
-KEPT = sorted((Path(__file__).parent / "snapshots").glob("*.json"))
-"""Of labs: `CODE-words.json`, or `healthy-words.json`. `tests/bench/why.py` writes them."""
+KEPT = sorted((Path(__file__).parent / "snapshots").glob("*.json.gz"))
+"""Of labs: `CODE-fault.json.gz`. `tests/bench/why.py` writes them."""
 
 
 @pytest.mark.skipif(not KEPT, reason="no snapshot of a lab is kept yet")
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
 def test_a_snapshot_of_a_lab(path: Path) -> None:
-    answer, code = judge(load(path.read_text(encoding="utf-8"))), path.stem.partition("-")[0]
-    assert (answer.cause.code if answer.cause else "healthy") == code, answer.headline
+    answer, code = judge(load(gzip.decompress(path.read_bytes()).decode())), path.name.partition("-")[0]
+    assert answer.cause is not None and answer.cause.code == code, answer.headline
 
 
 def test_every_code_of_a_fault_has_one() -> None:
