@@ -25,6 +25,7 @@ from console_stand import (
     path_of,
     points,
     revoke,
+    stop,
     view,
 )
 from mishaps import until
@@ -143,9 +144,7 @@ def curve(visit: Visit) -> str:
     """The points of the page are those of the run's own file, one by one."""
     page = visit.window()
     page.goto(path_of(RUN))
-    page.locator("summary", has_text="Stop").click()
-    page.locator("details[open] button", has_text="Stop").click()
-    until("the end of the run", lambda: view(page, RUN)["over"], LIMIT)
+    stop(page, RUN)
     page.wait_for_timeout(2000)
     attempt = view(page, RUN)["attempt"]
     text = visit.stand.on_node("cp1", "cat", f"{inputs.SHARED}/{RUN}/attempts/{attempt}/metrics.jsonl")

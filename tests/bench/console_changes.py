@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from console_stand import LIMIT, OPERATOR, RUN, Visit, grows, last_step, path_of, revoke, said, view
+from console_stand import LIMIT, OPERATOR, RUN, Visit, grows, last_step, path_of, revoke, said, stop, view
 from mishaps import until
 from playwright.sync_api import expect
 from timed import BenchError
@@ -63,9 +63,7 @@ def stop_and_continue(visit: Visit) -> str:
     page = visit.window()
     page.goto(path_of(RUN))
     grows(page, "a point before")
-    page.locator("summary", has_text="Stop").click()
-    page.locator("details[open] button", has_text="Stop").click()
-    until("the end of the run", lambda: view(page, RUN)["over"], LIMIT)
+    stop(page, RUN)
     stopped = visit.stand.record(RUN)
     page.goto(path_of(RUN))
     page.locator("summary", has_text="Continue").click()

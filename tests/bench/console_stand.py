@@ -120,6 +120,16 @@ def view(page: Page, run: str) -> dict[str, Any]:
     return found
 
 
+def stop(page: Page, run: str) -> None:
+    """Stop a run by the button of its page, and wait until its record says so.
+
+    Its state is `ended` before that: what runs it is deleted first, and its step is recorded when its pods have saved.
+    """
+    page.locator("summary", has_text="Stop").click()
+    page.locator("details[open] button", has_text="Stop").click()
+    until("the record of the stop", lambda: view(page, run)["state"] == "stopped", LIMIT)
+
+
 def points(page: Page, tag: str) -> list[list[float]]:
     found: list[list[float]] = page.locator(f"[data-curve={tag}]").evaluate(POINTS)
     return found
