@@ -79,6 +79,7 @@ options:
     type: dict
     suboptions:
       ca_file: {description: Authority of its certificate, a file here. Empty for those of the system., type: str}
+      certificate_file: {description: Its certificate, where the site provides it; else empty., type: str}
       name: {description: Name that its certificate has to be for. Empty for the address where it is asked., type: str}
       user: {description: A user who may log in, for the last words., type: str}
   kubelet_hosts:
@@ -199,7 +200,7 @@ TRAINING = {
     "stall_timeout": {"type": "float", "default": 120.0},
 }
 
-CONSOLE = ("ca_file", "name", "user")
+CONSOLE = ("ca_file", "certificate_file", "name", "user")
 
 
 def main() -> None:

@@ -14,6 +14,12 @@ from .verdict import FAIL, PASS, UNKNOWN, Check, judge
 WARN_DAYS = 30
 """Before the end of a certificate. Kubelets ask for another at 70 to 90 % of its time; the console's is renewed."""
 
+CONSOLE = "console"
+RENEWED = "run site.yml, which renews it"
+PROVIDED = (
+    "the site provides it, and nothing renews it; put a new one into {} (dashboard_certificate_file), its key into "
+    "dashboard_key_file, and run site.yml"
+)
 ADMIN = "cluster-admin"
 SYSTEM = "kube-system"
 GROUPS = ("system:authenticated", "system:unauthenticated", "system:serviceaccounts")
@@ -102,11 +108,17 @@ def _of_a_namespace(group: str) -> bool:
 
 
 def access_warnings(
-    seen: Access, probes: Mapping[str, Mapping[str, object]], hosts: Mapping[str, KubeletHost], now: datetime
+    seen: Access,
+    probes: Mapping[str, Mapping[str, object]],
+    hosts: Mapping[str, KubeletHost],
+    now: datetime,
+    *,
+    provided: str = "",
 ) -> list[str]:
     """Certificates that end soon, requests that nobody has approved, and what is left out for want of certificates.
 
     :param hosts: node -> what the inventory says of it.
+    :param provided: file with the certificate of the console that the site provides; empty where site.yml makes it.
     """
     found = []
     if seen.serving is False:
@@ -120,7 +132,9 @@ def access_warnings(
         found.append(f"the request {name} of the kubelet of {node} is pending: {why}")
     for name, ends in certificate_ends(seen, probes).items():
         if ends - now < timedelta(days=WARN_DAYS):
-            found.append(f"the certificate of {name} ends on {ends:%Y-%m-%d}: run site.yml, which renews it")
+            # Nobody but the site's own people can have another one signed.
+            remedy = PROVIDED.format(provided) if name == CONSOLE and provided else RENEWED
+            found.append(f"the certificate of {name} ends on {ends:%Y-%m-%d}: {remedy}")
     return found
 
 
@@ -128,7 +142,7 @@ def certificate_ends(seen: Access, probes: Mapping[str, Mapping[str, object]]) -
     """When the certificates end that the verdict has seen: of the console, and of kubelets by their nodes."""
     ends = {}
     if isinstance(seen.console, ConsoleSeen) and seen.console.ends:
-        ends["console"] = seen.console.ends
+        ends[CONSOLE] = seen.console.ends
     for node, probe in sorted(probes.items()):
         finding = probe.get("kubelet_certificate")
         if isinstance(finding, Mapping) and finding.get("ends"):

@@ -161,7 +161,13 @@ class Site:
             trainings=[summary(want, run, left_alone=left) for want, run, left in runs],
             warnings=[
                 *cluster.warnings(settings, seen),
-                *access_warnings(self._access, settings.probes, self._kubelet_hosts(), now),
+                *access_warnings(
+                    self._access,
+                    settings.probes,
+                    self._kubelet_hosts(),
+                    now,
+                    provided=str(settings.console.get("certificate_file") or ""),
+                ),
                 *(text for want, run, left in runs for text in training_warnings(want, run, left_alone=left)),
             ],
             measured={

@@ -126,3 +126,13 @@ def test_certificates_that_end_soon_and_requests_that_wait() -> None:
         "the certificate of console ends on 2026-12-20: run site.yml, which renews it",
         "the certificate of kubelet w1 ends on 2026-12-01: run site.yml, which renews it",
     ]
+
+
+def test_a_certificate_that_the_site_provides_is_renewed_by_nobody_but_its_people() -> None:
+    soon = {"kubelet_certificate": {"ok": True, "ends": "2026-12-01T00:00:00+00:00"}}
+    found = seen(console=ConsoleSeen("https://a:1", datetime(2026, 12, 20, tzinfo=UTC)))
+    assert access.access_warnings(found, {"w1": soon}, {}, NOW, provided="/etc/ssl/console.crt") == [
+        "the certificate of console ends on 2026-12-20: the site provides it, and nothing renews it; put a new one "
+        "into /etc/ssl/console.crt (dashboard_certificate_file), its key into dashboard_key_file, and run site.yml",
+        "the certificate of kubelet w1 ends on 2026-12-01: run site.yml, which renews it",
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -50,6 +51,16 @@ def test_no_word_of_what_is_not_there(monkeypatch: pytest.MonkeyPatch, seen: Con
 
 def test_nobody_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "console" not in receipt(monkeypatch, ConsoleSeen("https://a:1"), console={})[0]
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [("", "run site.yml, which renews it"), ("/etc/ssl/console.crt", "put a new one into /etc/ssl/console.crt")],
+)
+def test_who_renews_its_certificate(monkeypatch: pytest.MonkeyPatch, file: str, said: str) -> None:
+    seen = ConsoleSeen("https://a:1", ends=datetime.now(UTC) + timedelta(days=10))
+    found, _ = receipt(monkeypatch, seen, console={**WANTED, "certificate_file": file})
+    assert [said in each for each in found["warnings"] if "certificate of console" in each] == [True]
 
 
 def test_its_check_is_part_of_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
