@@ -37,12 +37,12 @@ class ActionModule(ActionBase):
     """Fails where another run has a lock; a second call in the same run finds that it has them already.
 
     `site` is the folder of the site (trainyard.locks.machine), empty for its inventory, and `kubeconfig` the way to its
-    cluster. `state: absent` gives them back before the end of the run, for what is left of it and changes no host.
+    cluster.
     """
 
     _requires_connection = False
     TRANSFERS_FILES = False
-    _VALID_ARGS = frozenset(("site", "kubeconfig", "state"))
+    _VALID_ARGS = frozenset(("site", "kubeconfig"))
 
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
@@ -50,7 +50,6 @@ class ActionModule(ActionBase):
             argument_spec={
                 "site": {"type": "path", "default": ""},
                 "kubeconfig": {"type": "path", "default": ""},
-                "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             },
         )
         # A task runs in a child of ansible-playbook.
@@ -58,10 +57,6 @@ class ActionModule(ActionBase):
         run = (parent.pid if parent else None) or os.getpid()
         site = arguments["site"] or str((context.CLIARGS.get("inventory") or ["."])[0])
         known = machine.holder(site)
-        if arguments["state"] == "absent":
-            if known and known.pid == run and known.keeper:
-                keeper.stop(known.keeper)
-            return {**result, "changed": False, "given_back": True}
         if known and (known.pid == run or known.run_id == os.environ.get(RUN_ID)):
             return {**result, "changed": False, "msg": f"Held by {known}."}
         try:

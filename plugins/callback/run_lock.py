@@ -47,8 +47,8 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_ok(self, result: Any) -> None:
         """Remember the keeper; `result` is an `ansible.executor.task_result.CallbackTaskResult`."""
-        if result.task.action == "run_lock" and (result.result.get("keeper") or result.result.get("given_back")):
-            self._taken = {} if result.result.get("given_back") else dict(result.result)
+        if result.task.action == "run_lock" and result.result.get("keeper"):
+            self._taken = dict(result.result)
 
     def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
         """Look whether the locks are still held."""
