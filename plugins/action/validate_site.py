@@ -39,6 +39,7 @@ from trainyard.site.collect import Resolver, collect_settings, read, read_lock
 from trainyard.site.model import Option, Problem, Setting, Site
 from trainyard.site.rules import DEFAULTS_READ, EFS_VERB_RULES, RULES, check
 from trainyard.site.short_names import VERBS, stop_call, strange, train_call, with_whole_command, wrong
+from trainyard.site.variables import OF_PLAYBOOKS, meant
 
 _LOCKED = re.compile(r"v?\{\{\s*lookup\(\s*['\"](?:[a-z_.]+\.)?locked_version['\"],\s*['\"](\w+)['\"]\s*\)\s*\}\}")
 """A default that is nothing but the locked version of an artefact."""
@@ -63,9 +64,10 @@ class ActionModule(ActionBase):
         except TrainyardError as error:
             return {**result, "failed": True, "msg": str(error)}
         result.update(changed=False, hosts=hosts)
-        problems: list[Problem] = []
+        problems = list(meant(load_extra_vars(self._loader)))
         if arguments["verb"] in VERBS:
-            site, problems, call = self._call(site, arguments["verb"], task_vars)
+            site, wrong_calls, call = self._call(site, arguments["verb"], task_vars)
+            problems += wrong_calls
             result["call"] = call
         problems += check(site, EFS_VERB_RULES if arguments["verb"] == "efs" else RULES)
         if problems:
@@ -141,7 +143,7 @@ class ActionModule(ActionBase):
 
     def _roles(self, project: Path) -> tuple[dict[str, Option], dict[str, Any]]:
         """All declared variables of all roles, and their default values."""
-        options: dict[str, Option] = {}
+        options: dict[str, Option] = dict(OF_PLAYBOOKS)
         defaults: dict[str, Any] = {}
         for path in sorted(project.glob("roles/*/meta/argument_specs.yml")):
             document = read(path) or {}

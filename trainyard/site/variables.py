@@ -24,6 +24,12 @@ RENAMED = {
 }
 """Variables that there were -> what to write instead."""
 
+OF_PLAYBOOKS = {"site_hosts": Option("raw"), "site_objects": Option("bool")}
+"""Variables of playbooks/site.yml itself, which no role declares."""
+
+MEANT = {"state": "workloads_state (of trainings) or reprovision_state (of the schedule)"}
+"""Words of a call that nothing reads -> the variables that may be meant. In an inventory they may be the user's own."""
+
 _NAMES = {
     "int": "a whole number",
     "float": "a number",
@@ -59,6 +65,16 @@ def _stranger(name: str, site: Site) -> tuple[str, list[str]] | None:
         return f"the role {role} has no such variable", near
     near = difflib.get_close_matches(name, site.options, 1, NEAR_WITHOUT_PREFIX)
     return ("no role has such a variable, and it looks like a slip of the pen", near) if near else None
+
+
+def meant(given: Mapping[str, Any]) -> Iterator[Problem]:
+    """Variables of a call (`-e`) that are probably meant as another one, and would change nothing.
+
+    :param given: the variables of the call.
+    """
+    for name, other in MEANT.items():
+        if name in given:
+            yield Problem(f"variable {name}", quoted(given[name]), "nothing reads it", f"Did you mean {other}?")
 
 
 def wrong_type(site: Site) -> Iterator[Problem]:

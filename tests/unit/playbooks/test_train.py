@@ -142,6 +142,7 @@ def test_the_mirror_gets_an_image_that_the_site_does_not_list(
     ("given", "said"),
     [
         ({"workload": "mnist_ps", "worker": 4}, "Did you mean workers?"),
+        ({"workload": "mnist_ps", "state": "restarted"}, "Did you mean workloads_state "),
         ({"workload": "mnist"}, "Did you mean mnist_ps?"),
         ({"workload": "own", "command": "python worker.py", "code": "/nonexistent"}, "/nonexistent does not exist"),
         ({"workload": "mnist_ps", "workers": 0}, "worker.replicas (with this call) is 0"),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from trainyard.site.model import UNRESOLVED, Option, Setting, Site
-from trainyard.site.variables import VARIABLE_RULES, fits, unsafe_texts
+from trainyard.site.variables import OF_PLAYBOOKS, VARIABLE_RULES, fits, meant, unsafe_texts
 
 OPTIONS = {
+    **OF_PLAYBOOKS,
     "base_packages": Option(type="list", elements="str"),
     "base_mode": Option(type="str", choices=("strict", "lax")),
     "base_retries": Option(type="int"),
@@ -42,6 +43,10 @@ def refusals(name: str, value: object) -> list[str]:
         ("control_plane_endpint", "a:1", "the role control_plane has no such", "Did you mean control_plane_endpoint?"),
         ("base_xyzzyplugh", UNRESOLVED, "the role base has no such variable", "Remove it"),
         ("kubernets_version", "1.36.3", "slip of the pen", "Did you mean kubernetes_version?"),
+        ("site_object", "false", "slip of the pen", "Did you mean site_objects?"),
+        ("site_host", "w1", "slip of the pen", "Did you mean site_hosts?"),
+        ("sites_hosts", "w1", "slip of the pen", "Did you mean site_hosts?"),
+        ("site_objects", "flase", 'is "flase": not true or false', "Write true or false."),
         ("base_packages", "curl", "not a list", "Write a list."),
         ("base_packages", ["a", ["b"]], "[1] (group_vars/all/x.yml:3, cp1) is ['b']: not a string", "quotes"),
         ("base_retries", "many", "not a whole number", "Write a whole number."),
@@ -76,6 +81,11 @@ def test_refused(name: str, value: object, fault: str, remedy: str) -> None:
         ("base_sources", [{"name": "a"}]),
         ("kubernetes_version", "v1.36.3"),
         ("my_own_variable", "x"),
+        # In an inventory it may be anybody's own.
+        ("state", "restarted"),
+        ("site_hosts", "w1,w2"),
+        ("site_hosts", ["w1"]),
+        ("site_objects", "false"),
         ("ansible_user", "root"),
         ("__base_internal", 1),
         ("control_plane_ignore_preflight_errors", ["SystemVerification"]),
@@ -83,6 +93,11 @@ def test_refused(name: str, value: object, fault: str, remedy: str) -> None:
 )
 def test_accepted(name: str, value: object) -> None:
     assert refusals(name, value) == []
+
+
+def test_a_word_of_a_call_that_nothing_reads() -> None:
+    (problem,) = meant({"state": "restarted", "site_hosts": "w1"})
+    assert str(problem).startswith('variable state is "restarted": nothing reads it. Did you mean workloads_state (of')
 
 
 def test_secrets_are_not_shown() -> None:
