@@ -117,5 +117,5 @@ def test_real_hosts_are_checked_before_the_first_change(inventory: str, hosts: s
         r"play #\d+ \(.*?\): (.*?)\tTAGS.*?\n    pattern:.*\n    hosts \(\d+\):((?:\n      \S+)*)", listed
     )
     before = ["Validate the inputs", "Check the limit", "Take the locks of the site", "Check the hosts"]
-    assert [name for name, _ in plays][:5] == [*before, "Prepare the artefacts"], listed
+    assert [name for name, _ in plays][:6] == [*before, "Check the cluster", "Prepare the artefacts"], listed
     assert set(plays[3][1].split()) == hosts

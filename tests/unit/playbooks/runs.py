@@ -70,6 +70,7 @@ def stubs(folder: Path) -> Path:
         ("kubernetes", "endpoint"),
         ("network", "ready"),
         ("dashboard", "deliver"),
+        ("dashboard", "preflight"),
         ("storage", "claims"),
         ("workloads", "code"),
         ("workloads", "deliver"),
