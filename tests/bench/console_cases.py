@@ -9,6 +9,7 @@ from typing import Any
 import inputs
 from ansible.module_utils.trainyard.training.logs import events
 from ansible.module_utils.trainyard.training.names import ROLE_LABEL
+from console_canary import canary
 from console_changes import api_server_away, restart, revoked_while_watching, stop_and_continue
 from console_stand import (
     LIMIT,
@@ -180,6 +181,7 @@ CASES: dict[str, Case] = {
     "login": logins,
     "eight tabs": live_and_tabs,
     "a viewer": viewer,
+    "token canary": canary,
     "API server restarted": api_server_away,
     "revoked while watching": revoked_while_watching,
     "stop and continue": stop_and_continue,

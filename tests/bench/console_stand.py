@@ -59,18 +59,21 @@ class Visit:
     """A browser that trusts the site's authority, and logins by `trainyard token`.
 
     :param logins: user -> name of the login that was made last, which console_revoke.yml takes.
+    :param files: user -> file with the token that was made last.
     """
 
     stand: Stand
     browser: Browser
     address: str
     logins: dict[str, str] = field(default_factory=dict)
+    files: dict[str, Path] = field(default_factory=dict)
 
     def token(self, user: str) -> str:
         _, said = self.stand.program("token", user)
         told = dict(line.split(maxsplit=1) for line in said.splitlines() if " " in line)
         self.logins[user] = told["login"].strip()
-        return Path(told["file"].strip()).read_text(encoding="utf-8").strip()
+        self.files[user] = Path(told["file"].strip())
+        return self.files[user].read_text(encoding="utf-8").strip()
 
     def context(self, **options: Any) -> BrowserContext:
         found = self.browser.new_context(base_url=self.address, **options)

@@ -1,0 +1,135 @@
+"""A login's token, looked for wherever it must not be: its own file is the only place that may have it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from console_stand import LIMIT, OPERATOR, RUN, Visit, ask, path_of
+from stand import NAMESPACE
+from timed import BenchError
+
+PIECE = 40
+"""Characters of a token's signature that are looked for at a time: a line that was broken, or cut, has whole pieces."""
+SAMPLE_SECONDS = 0.02
+PART = 1 << 20
+"""Bytes of a file that are held at a time."""
+SPACE = "trainyard-console"
+PAGES = ("/", path_of(RUN), "/nodes", "/receipts", "/cluster", f"/cluster/core/v1/pods?namespace={NAMESPACE}", "/about")
+WITHOUT_JSON = ("/",)
+"""Its view is that of `/runs`."""
+
+
+def needles(token: str) -> list[str]:
+    """What gives a token away: pieces of its signature, as they are and as a Secret has them.
+
+    The two parts before it say whose token it is, and are no secret.
+    """
+    signature = token.rpartition(".")[2]
+    pieces = [signature[place : place + PIECE] for place in range(0, len(signature) - PIECE + 1, PIECE)]
+    if not pieces:
+        raise ValueError("a signature that is shorter than a piece of it")
+    # Three characters are four of base64; where they begin in the whole is one of three.
+    coded = [base64.b64encode(f"{' ' * shift}{signature}".encode())[4:-4].decode() for shift in range(3)]
+    return [*pieces, *(each[place : place + PIECE] for each in coded for place in range(0, len(each) - PIECE, PIECE))]
+
+
+def texts_with(token: str, texts: Mapping[str, str]) -> list[str]:
+    """Names of the texts that give a token away."""
+    wanted = needles(token)
+    return [name for name, text in texts.items() if any(each in text for each in wanted)]
+
+
+def files_with(token: str, folders: Iterable[Path]) -> tuple[int, list[Path]]:
+    """How many files were read below some folders, and those that give a token away.
+
+    :raises OSError: one cannot be read.
+    """
+    wanted = [each.encode() for each in needles(token)]
+    read, found = 0, []
+    for path in sorted({each for folder in folders for each in folder.rglob("*")}):
+        if path.is_symlink() or not path.is_file():
+            continue
+        read += 1
+        if any(each in part for part in _parts(path) for each in wanted):
+            found.append(path)
+    return read, found
+
+
+def _parts(path: Path) -> Iterator[bytes]:
+    """A file's content in parts, each with the end of the one before, where a piece may begin."""
+    end = b""
+    with path.open("rb") as stream:
+        while content := stream.read(PART):
+            yield end + content
+            end = content[-PIECE:]
+
+
+@contextmanager
+def processes() -> Iterator[set[str]]:
+    """Every command line that this machine shows while something else is done."""
+    seen: set[str] = set()
+    over = threading.Event()
+
+    def sample() -> None:
+        while not over.wait(SAMPLE_SECONDS):
+            # Without a limit on the width; the token would be behind it.
+            done = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True, timeout=30)
+            seen.update(done.stdout.splitlines())
+
+    thread = threading.Thread(target=sample, daemon=True)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join(LIMIT)
+
+
+def canary(visit: Visit) -> str:
+    """A token is made, used and revoked, and is afterwards in its own file alone."""
+    with processes() as seen:
+        token = visit.token(OPERATOR)
+    if not any("trainyard" in line and line.endswith(f"token {OPERATOR}") for line in seen):
+        raise BenchError("The list of processes does not show the program that makes the token.")
+    texts = {"the list of processes": "\n".join(seen)}
+    page = visit.window(OPERATOR, token)
+    for path in PAGES:
+        answer = page.goto(path)
+        if answer is None or answer.status != 200 or page.get_by_label("Token").count():
+            raise BenchError(f"The page {path} does not answer as one of somebody who is logged in.")
+        texts[f"the page {path}"] = page.content()
+        status, texts[f"the JSON of {path}"] = ask(page, f"/api/v1{'/runs' if path in WITHOUT_JSON else path}")
+        if status != 200:
+            raise BenchError(f"The JSON of {path} is answered with {status}.")
+    texts["the cookies"] = json.dumps(page.context.cookies())
+    texts["trainyard why"] = visit.stand.answer("why", RUN)[1] + visit.stand.answer("why", RUN, "--json")[1]
+    page.context.close()
+    named = visit.logins[OPERATOR]
+    confirmed = ("-e", f"console_token={named}", "-e", f"console_confirm={named}")
+    texts["the diff of its end"] = visit.stand.play("playbooks/console_revoke.yml", "--diff", *confirmed)[1]
+    texts |= of_cluster(visit)
+    own = visit.files[OPERATOR]
+    read, found = files_with(token, (visit.stand.state, visit.stand.folder))
+    if own not in found:
+        raise BenchError(f"The search does not even find the token in its own file, {own}.")
+    bad = [*texts_with(token, texts), *(str(path) for path in found if path != own)]
+    if bad:
+        raise BenchError(f"The token is in {', '.join(bad)}.")
+    where = f"{read - 1} other files, {len(PAGES)} pages, logs, receipts, Secrets, events, {len(seen)} command lines"
+    return f"it is in its own file, and in none of {where}"
+
+
+def of_cluster(visit: Visit) -> dict[str, str]:
+    """Logs of the console, and objects in which something may be kept: receipts, records, Secrets."""
+    api = visit.stand.api
+    pods = [pod["metadata"]["name"] for pod in api.list("v1", "Pod", SPACE)]
+    logs = {f"the log of {name}": api.log(SPACE, name) for name in pods}
+    if not any(logs.values()):
+        raise BenchError("The console has no log that could be looked at.")
+    return logs | {f"the {kind}s": json.dumps(api.list("v1", kind)) for kind in ("ConfigMap", "Secret", "Event")}
