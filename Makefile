@@ -42,11 +42,14 @@ verify: env ## Verify the site; JSON on stdout, the program itself ends 0 pass, 
 check: $(VENV)/.test-installed ## Lint and unit tests, under two minutes
 	$(IN_VENV) pytest -m "not slow and not lab and not browser"
 
-# A real registry for the tests of pushing; out of its package, because installed it would become a service of this machine.
-$(VENV)/bin/docker-registry: | test-programs
+# A real registry for the tests of pushing, and the judge of metrics; out of their packages, because installed these would become
+# services of this machine.
+$(VENV)/bin/docker-registry: PACKAGE := docker-registry
+$(VENV)/bin/promtool: PACKAGE := prometheus
+$(VENV)/bin/docker-registry $(VENV)/bin/promtool: | test-programs
 	folder=$$(mktemp -d); trap "rm -r '$$folder'" EXIT; cd "$$folder"; get="apt-get -qq -o APT::Sandbox::User=root"; \
-	$$get download docker-registry || { $$get update; $$get download docker-registry; }; \
-	dpkg-deb --extract *.deb .; install usr/bin/docker-registry "$(CURDIR)/$@"
+	$$get download $(PACKAGE) || { $$get update; $$get download $(PACKAGE); }; \
+	dpkg-deb --extract *.deb .; install usr/bin/$(@F) "$(CURDIR)/$@"
 
 # Debian's browser, for tests of the console's pages and for their pictures.
 browser:
@@ -57,7 +60,7 @@ browser:
 test-programs: $(VENV)/.test-installed
 	$(IN_VENV) ansible localhost -m ansible.builtin.include_role -a "name=bundle tasks_from=install"
 
-test: $(VENV)/.test-installed test-programs $(VENV)/bin/docker-registry ## The whole test suite
+test: $(VENV)/.test-installed test-programs $(VENV)/bin/docker-registry $(VENV)/bin/promtool ## The whole test suite
 	$(IN_VENV) pytest -m "not proof and not browser"
 
 proof: $(VENV)/.test-installed test-programs browser ## What is too long for `make test`; PART=NAME for one part
