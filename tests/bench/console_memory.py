@@ -8,7 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from ansible.module_utils.trainyard.kube.api import KubeError
-from console_measures import BOARD, CONSOLE, WHOLE, rate
+from console_measures import BOARD, CONSOLE, RESIDENT, WHOLE, rate
 from console_stand import Visit
 from memory import Sampler
 from stand import NAMESPACE, Stand
@@ -33,7 +33,8 @@ def memory(visit: Visit) -> dict[str, list[float]]:
         run.result()
     if not all(most.values()):
         raise BenchError(f"The use of pods does not name all of them: {most}.")
-    return {name: [value] for name, value in most.items()} | {WHOLE: [peak.working_set / 1e9]}
+    lab = {WHOLE: [peak.working_set / 1e9], RESIDENT: [peak.resident / 1e9]}
+    return {name: [value] for name, value in most.items()} | lab
 
 
 def usage(stand: Stand) -> dict[str, float]:
