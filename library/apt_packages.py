@@ -38,7 +38,8 @@ options:
     default: false
   frozen_by:
     description:
-      - While this file exists, another version of an installed package is refused.
+      - While this file exists, another version of an installed package is refused. A check run shows it as a change,
+        and looks at the rest.
       - Such a file says that the host is in use with its present versions.
     type: path
     default: ""
@@ -110,6 +111,7 @@ def main() -> None:
         may_downgrade=module.params["may_downgrade"],
         frozen_by=module.params["frozen_by"] if os.path.exists(module.params["frozen_by"]) else "",
         timeout=module.params["timeout"],
+        planning=module.check_mode,
     )
 
     def make_plan() -> Plan:

@@ -28,7 +28,7 @@ options:
     type: dict
     required: true
   in_use_by:
-    description: While this file exists the host is in use, and too little space is a warning.
+    description: While this file exists the host is in use, and too little space is a warning, in check mode a change.
     type: path
     default: ""
   features:
@@ -52,10 +52,10 @@ options:
     required: true
 attributes:
   check_mode:
-    description: Does the same; nothing is ever changed.
+    description: Does the same, and shows too little space of a host in use as a change; nothing is ever changed.
     support: full
   diff_mode:
-    description: There is nothing to show.
+    description: Shows too little space.
     support: none
 author:
   - trainyard
@@ -78,15 +78,22 @@ host:
     modules_directory, systemd, root, certificate_store.
   returned: always
   type: dict
+steps:
+  description: What a check run shows of a host in use, one sentence each.
+  returned: always
+  type: list
+  elements: str
 """
 
 import os
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.finding import shown
+from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import fail
 from ansible.module_utils.trainyard.host import ports as base_ports
-from ansible.module_utils.trainyard.host.facts import Needs, observe, problems, refuse, space_problems
+from ansible.module_utils.trainyard.host.facts import Needs, observe, problems, refuse, space_findings, space_problems
 from ansible.module_utils.trainyard.host.kernel import FEATURES, Kernel
 
 
@@ -109,7 +116,8 @@ def main() -> None:
     least = (module.params["memory_min_mib"], module.params["cpu_min"])
     needs = Needs(*least, disks, module.params["systems"], in_use=os.path.exists(module.params["in_use_by"]))
     host = observe(list(disks))
-    if needs.in_use:
+    space = space_findings(host, needs) if needs.in_use else []
+    if space and not module.check_mode:
         for problem in space_problems(host, needs):
             module.warn(f"{module.params['host']}: {problem}")
     found = problems(host, needs)
@@ -124,7 +132,9 @@ def main() -> None:
         refuse(module.params["host"], found)
     except TrainyardError as error:
         fail(module, error)
-    module.exit_json(changed=False, host=host.as_dict())
+    plan = shown(Plan(), space if module.check_mode else [])
+    steps = [step.what for step in plan.steps]
+    module.exit_json(changed=plan.changed, diff=plan.diff(), steps=steps, host=host.as_dict())
 
 
 if __name__ == "__main__":

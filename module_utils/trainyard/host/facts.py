@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import TrainyardError
+from ..core.finding import Finding
 
 CAP_SYS_TIME = 25
 """Bit number of the capability to set the clock (capabilities(7), linux/capability.h)."""
@@ -113,6 +114,15 @@ def space_problems(host: Host, needs: Needs) -> list[str]:
     return [
         f"{path} has {host.free_mib[path]} MiB free, {least} are needed. "
         "Free or add space, or lower base_disk_free_min_mib."
+        for path, least in needs.disk_mib.items()
+        if host.free_mib[path] < least
+    ]
+
+
+def space_findings(host: Host, needs: Needs) -> list[Finding]:
+    """The same, as a check run shows it of a host that is in use."""
+    return [
+        Finding(f"space on {path}", f"{host.free_mib[path]} MiB free", f"{least} MiB or more")
         for path, least in needs.disk_mib.items()
         if host.free_mib[path] < least
     ]

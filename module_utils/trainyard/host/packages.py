@@ -62,6 +62,7 @@ class Packages:
     :param may_downgrade: whether packages may get older versions; apt refuses that otherwise.
     :param frozen_by: a file that says that the host is in use: no installed package may get another version; or empty.
     :param timeout: seconds for one run of apt-get.
+    :param planning: in check mode, in which what is refused is shown, and the rest of the host looked at.
     """
 
     wanted: Mapping[str, str]
@@ -70,6 +71,7 @@ class Packages:
     may_downgrade: bool = False
     frozen_by: str = ""
     timeout: float = 600.0
+    planning: bool = False
 
     def plan(self, seen: Mapping[str, Seen], interrupted: bool = False) -> Plan:
         """Plan from dpkg's state.
@@ -77,14 +79,15 @@ class Packages:
         :param interrupted: dpkg left a journal behind.
         :raises TrainyardError: a package is to get another version on a host that is in use.
         """
-        steps: list[Step] = []
-        self._refuse_change(seen)
+        frozen = self._frozen(seen)
+        steps = [Step(f"For a person, and not done here: install {name}", lambda: None) for name in frozen]
         broken = sorted(name for name, package in seen.items() if package.status[1:2] in UNFINISHED)
         if broken or interrupted:
             torn = [name for name in broken if seen[name].status[1] == TORN]
             what = f"Finish the interrupted installation of {', '.join(broken) or 'packages'}"
             steps.append(Step(what, partial(self.repair, torn)))
         missing = [name for name in self.wanted if name in broken or not self._is_there(name, seen)]
+        missing = [name for name in missing if name not in frozen]
         if missing:
             what = ", ".join(f"{name}={self.wanted[name]}" if self.wanted[name] else name for name in missing)
             steps.append(Step(f"Install {what}", partial(self.install, missing)))
@@ -95,7 +98,7 @@ class Packages:
             steps.append(
                 Step(f"Hold {', '.join(unheld)}", lambda: run(["apt-mark", "hold", *unheld], timeout=QUERY_TIMEOUT))
             )
-        return Plan(steps, *self._states(seen, missing, unheld))
+        return Plan(steps, *self._states(seen, [*missing, *frozen], unheld))
 
     def _is_there(self, name: str, seen: Mapping[str, Seen]) -> bool:
         package = seen.get(name)
@@ -103,17 +106,17 @@ class Packages:
             return False
         return not self.wanted[name] or fnmatch.fnmatchcase(package.version, self.wanted[name])
 
-    def _refuse_change(self, seen: Mapping[str, Seen]) -> None:
-        moved = [
-            f"{name} is {seen[name].version}, wanted is {version}"
-            for name, version in self.wanted.items()
-            if name in seen and seen[name].status in ("ii", "hi") and not self._is_there(name, seen)
-        ]
-        if self.frozen_by and moved:
+    def _frozen(self, seen: Mapping[str, Seen]) -> list[str]:
+        """Packages that are to get another version on a host that is in use; only a check run may go on then."""
+        moved = [name for name in self.wanted if name in seen and seen[name].status in ("ii", "hi")]
+        moved = [name for name in moved if self.frozen_by and not self._is_there(name, seen)]
+        if moved and not self.planning:
+            told = "; ".join(f"{name} is {seen[name].version}, wanted is {self.wanted[name]}" for name in moved)
             raise TrainyardError(
-                f"This host is in use, {self.frozen_by} says; other versions would be an upgrade: {'; '.join(moved)}.",
+                f"This host is in use, {self.frozen_by} says; other versions would be an upgrade: {told}.",
                 remedy="Put the versions back in bundle.lock.yml; nothing here upgrades a host in use yet.",
             )
+        return moved
 
     def _states(self, seen: Mapping[str, Seen], missing: list[str], unheld: list[str]) -> tuple[Any, Any]:
         touched = [name for name in self.wanted if name in missing or name in unheld]

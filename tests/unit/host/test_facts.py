@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.host.facts import Host, Needs, observe, problems, refuse, space_problems
+from ansible.module_utils.trainyard.host.facts import (
+    Host,
+    Needs,
+    observe,
+    problems,
+    refuse,
+    space_findings,
+    space_problems,
+)
 
 GOOD = Host("debian-13", "6.18", 4096, 2.0, {"/var/lib": 20000}, "", True, True, True, True)
 NEEDS = Needs(1700, 2.0, {"/var/lib": 5120}, ["debian-12", "debian-13"])
@@ -83,4 +91,5 @@ def test_all_problems_are_said_at_once_with_the_hosts_name() -> None:
 def test_a_full_disk_refuses_a_new_host_and_not_a_node() -> None:
     full, new = replace(GOOD, free_mib={"/var/lib": 3}), Needs(1000, 1.0, {"/var/lib": 5120}, [GOOD.system])
     assert problems(full, new) == space_problems(full, new) != []
+    assert [each.subject for each in space_findings(full, new)] == ["space on /var/lib"]
     assert problems(full, replace(new, in_use=True)) == []

@@ -51,6 +51,15 @@ def test_frozen_leaves_the_same_and_the_missing_alone(wanted: dict[str, str]) ->
     assert [step.what for step in frozen.steps] == [step.what for step in free.steps]
 
 
+def test_a_check_run_shows_a_frozen_version_and_the_rest() -> None:
+    wanted = {"containerd.io": "2.3.5-*", "socat": ""}
+    plan = Packages(wanted, hold=True, frozen_by="/in/use", planning=True).plan(INSTALLED)
+    assert [step.what for step in plan.steps] == [
+        "For a person, and not done here: install containerd.io", "Install socat", "Hold socat",
+    ]  # fmt: skip
+    assert plan.before["containerd.io"]["version"] == "2.3.4-1" and plan.after["containerd.io"]["version"] == "2.3.5-*"
+
+
 def test_a_left_journal_is_planned_for() -> None:
     plan = Packages({"curl": ""}).plan(INSTALLED, interrupted=True)
     assert [step.what for step in plan.steps] == ["Finish the interrupted installation of packages"]
