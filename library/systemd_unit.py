@@ -49,8 +49,8 @@ options:
     default: 120
 attributes:
   check_mode:
-    description: Reports the same plan. A unit that does not exist yet is planned for; the probe runs only where
-      nothing would change.
+    description: Reports the same plan. A unit that does not exist yet is planned for, a masked one shown as a change,
+      where any other run refuses it; the probe runs only where nothing would change.
     support: full
   diff_mode:
     description: Shows the state before and after.

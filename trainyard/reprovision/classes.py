@@ -24,6 +24,7 @@ CLUSTERS = "the cluster's own configuration is not the inventory's, and no verb 
 EXPIRY = "kubelets renew theirs by themselves, kubeadm its own with an upgrade: look why this one was not, and do it"
 RUNTIME = "a file of somebody else changes how containers run: look why it is there, then remove it"
 STRANGER = "somebody has edited what belongs to a package or to kubeadm: look why, then put it back"
+MASKED = "somebody has forbidden it to run: ask why, then `systemctl unmask` it"
 ROOM = "a node whose disk is full loses its pods: look what fills it"
 QUORUM = "who is a member of etcd decides about the quorum: look at the others first"
 AWS = "what costs money or holds files at AWS is changed with playbooks/efs.yml"
@@ -59,6 +60,7 @@ TABLE = (
     Row(RESTART, module="systemd_unit", subject="kubelet.service restart"),
     Row(RESTART, module="systemd_unit", subject="docker.service restart"),
     Row(RESTART, "mirror", "systemd_unit", "* restart"),
+    Row(PERSON, module="systemd_unit", subject="* masked", reason=MASKED),
     Row(PERSON, "base", "host_preflight", reason=ROOM),
     # Packages: a hold changes nothing that runs; a package below a service restarts it.
     Row(REPAIRABLE, module="apt_packages", subject="hold of *"),
@@ -129,6 +131,8 @@ TABLE = (
     # Objects of the cluster
     Row(CONTROL_PLANE, "*", "kube_apply", "ConfigMap kube-system/kubeadm-config", reason=LIVING),
     Row(CONTROL_PLANE, "*", "kube_apply", "ConfigMap kube-system/kubelet-config", reason=LIVING),
+    # The one that all trainings share; the roles dashboard and workloads apply it as well.
+    Row(REPAIRABLE, "storage", "kube_apply", "Namespace *"),
     Row(PERSON, "storage", "kube_apply", reason=FILES),
     Row(REPAIRABLE, "network", "kube_apply"),
     Row(REPAIRABLE, "metrics", "kube_apply"),

@@ -104,6 +104,8 @@ def _packages(before: Mapping[str, Any], after: Mapping[str, Any], result: Mappi
 
 def _unit(before: Mapping[str, Any], after: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[Change]:
     name = str(result.get("arguments", {}).get("name") or "unit")
+    # What a masked unit lacks besides cannot be told.
+    yield from (Change(each, before[each], after[each]) for each in before if each.endswith(" masked"))
     if before.get("enabled") != after.get("enabled"):
         yield Change(f"{name} enabled", "disabled", "enabled")
     if before.get("active") != after.get("active"):

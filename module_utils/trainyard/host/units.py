@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ..core.command import run
 from ..core.errors import CommandError, TrainyardError, WaitError
+from ..core.finding import Finding, shown
 from ..core.plan import Plan, Step
 from ..core.waiter import wait_until
 
@@ -75,11 +76,15 @@ def make_plan(
 
     :param seen: as `observe` returns.
     :param newer: given paths and a start on the monotonic clock in seconds, the paths changed after it.
-    :raises TrainyardError: the unit is missing or masked; in check mode a missing one is planned for.
+    :raises TrainyardError: the unit is missing or masked; in check mode a missing one is planned for, and a masked one
+        shown: that is for a person, and the rest of the host can be looked at.
     """
     if service.state == "stopped":
         return _stop_plan(service, seen)
     if seen.get("LoadState") == "masked":
+        if check_mode:
+            finding = Finding(f"{service.name} masked", "masked", "not masked")
+            return shown(Plan(), [finding])
         raise TrainyardError(
             f"The unit {service.name} is masked.", remedy=f"Run `systemctl unmask {service.name}` if that is not meant."
         )

@@ -78,6 +78,12 @@ def test_units_that_cannot_run_are_refused(state: str, message: str) -> None:
         make_plan(Service("x.service"), RUNNING | {"LoadState": state}, check_mode=False)
 
 
+def test_a_check_run_shows_a_masked_unit_and_nothing_else_of_it() -> None:
+    masked = RUNNING | {"LoadState": "masked", "ActiveState": "inactive", "NeedDaemonReload": "yes"}
+    plan = make_plan(Service("x.service"), masked, check_mode=True)
+    assert [step.what for step in plan.steps] == ["For a person: x.service masked: masked; it should be: not masked."]
+
+
 def test_the_units_own_files_are_looked_at() -> None:
     looked_at: list[str] = []
 

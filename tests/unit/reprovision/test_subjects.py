@@ -36,6 +36,7 @@ def unit(newer: list[str] | None = None, restart: bool = False, **seen: str) -> 
         ({"NeedDaemonReload": "yes"}, "containerd.service units", False),
         ({"newer": ["/etc/containerd/config.toml"]}, "containerd.service restart", False),
         ({"restart": True}, "containerd.service restart", True),
+        ({"LoadState": "masked", "ActiveState": "inactive"}, "containerd.service masked", False),
     ],
 )
 def test_units(seen: Any, subject: str, follows: bool) -> None:
