@@ -71,6 +71,10 @@ steps:
   type: list
   elements: str
   returned: always
+planned:
+  description: False when check mode could not reach the API server.
+  type: bool
+  returned: always
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -101,6 +105,8 @@ def main() -> None:
     if not all(each["selector"].strip() for each in params["kinds"]):
         module.fail_json(msg="A selector is empty: everything of its kind would be deleted.")
 
+    result = {"planned": True}
+
     def make_plan() -> Plan:
         try:
             return plan_prune(connect(params["kubeconfig"]), params["kinds"], params["keep"])
@@ -108,9 +114,10 @@ def main() -> None:
             if not (module.check_mode and error.no_answer):
                 raise
             module.warn(f"Not planned: {error}")
+            result["planned"] = False
             return Plan([Step(f"Not planned: {error.message}", lambda: None)])
 
-    run_plan(module, make_plan)
+    run_plan(module, make_plan, lambda: result)
 
 
 if __name__ == "__main__":

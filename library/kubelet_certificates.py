@@ -66,6 +66,10 @@ left:
   description: Name of a request that stays pending to the node and the reason.
   type: dict
   returned: always
+planned:
+  description: False when check mode could not reach the API server.
+  type: bool
+  returned: always
 """
 
 from typing import Any
@@ -92,7 +96,7 @@ def main() -> None:
     params = module.params
     hosts = {node: KubeletHost.of(known["names"], known["addresses"]) for node, known in params["hosts"].items()}
     nodes = [] if module.check_mode else params["nodes"]
-    found = {"seen": Seen()}
+    found: dict[str, Any] = {"seen": Seen(), "planned": True}
 
     def make_plan() -> Plan:
         try:
@@ -100,13 +104,14 @@ def main() -> None:
         except KubeError as error:
             if not (module.check_mode and error.no_answer):
                 raise
+            found["planned"] = False
             return Plan([Step(f"Not planned: {error.message}", lambda: None)])
         return plan
 
     def make_result() -> dict[str, Any]:
         if nodes:
             wait_until_served(connect(params["kubeconfig"]), hosts, nodes, timeout=params["timeout"])
-        return {"left": dict(found["seen"].left)}
+        return {"left": dict(found["seen"].left), "planned": found["planned"]}
 
     run_plan(module, make_plan, make_result)
 

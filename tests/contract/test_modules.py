@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,16 @@ from typing import Any
 import pytest
 import yaml
 from checkout import ROOT
+
+RUN = f"""import runpy, sys
+import ansible.module_utils
+ansible.module_utils.__path__.append({str(ROOT / "module_utils")!r})
+from ansible.module_utils.testing import patch_module_args
+import json
+with patch_module_args(json.load(sys.stdin)["ANSIBLE_MODULE_ARGS"]):
+    runpy.run_path(sys.argv[1], run_name="__main__")
+"""
+"""Runs a module as Ansible does, with its arguments on standard input."""
 
 MODULES = sorted((ROOT / "library").glob("*.py"))
 
@@ -81,3 +94,26 @@ def test_documentation_agrees_with_the_argument_specification(path: Path) -> Non
     attributes = yaml.safe_load(module.DOCUMENTATION).get("attributes", {})
     support = attributes.get("check_mode", {}).get("support")
     assert support in (("full", "partial") if arguments.get("supports_check_mode") else ("none",))
+
+
+ASKING = {
+    "cluster_findings": {"nodes": [], "control_plane": []},
+    "kube_apply": {"definitions": []},
+    "kube_prune": {"kinds": [{"api_version": "v1", "kind": "Secret", "selector": "a"}]},
+    "kubelet_certificates": {"hosts": {}},
+    "node_marks": {"nodes": [], "control_plane": []},
+}
+"""Modules that look at a cluster in a check run, with the least that they need."""
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_a_check_run_without_a_cluster_says_that_nothing_was_planned(name: str, tmp_path: Path) -> None:
+    """A report would take it for drift otherwise."""
+    arguments = {"kubeconfig": str(tmp_path / "none"), **ASKING[name], "_ansible_check_mode": True}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, str(ROOT / "library" / f"{name}.py")],
+        input=json.dumps({"ANSIBLE_MODULE_ARGS": arguments}), capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    result = json.loads(done.stdout)
+    assert result["changed"] is True and result["planned"] is False, result
+    assert result["steps"][0].startswith("Not planned: There is no kubeconfig")

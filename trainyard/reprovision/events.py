@@ -17,7 +17,7 @@ host that did it for `host`, `hidden` says that `no_log` was asked for, `looped`
 loop."""
 
 RESULTS = ("runner_on_ok", "runner_item_on_ok", "runner_on_failed", "runner_item_on_failed", "runner_on_unreachable")
-KEPT = ("msg", "remedy", "steps", "diff", "planned", "findings", "verdict", "problems", "cmd", "rc", "warnings", "kind")
+KEPT = ("msg", "remedy", "steps", "diff", "planned", "verdict", "problems", "cmd", "rc", "warnings", "kind")
 ARGUMENTS = ("name", "path", "dest", "unit", "kind", "namespace")
 """Arguments of a module that say what it is about."""
 
@@ -80,7 +80,7 @@ class Reader:
             "result": {},
         }
         diff = self._diffs.pop(place, None)
-        if kind == "runner_on_ok" and not changed and not (result.keys() & {"findings", "verdict"}):
+        if kind == "runner_on_ok" and not changed and "verdict" not in result:
             return event
         if not hidden:
             event["result"] = _kept(result)

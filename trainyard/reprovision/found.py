@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from .classes import class_of
 from .events import Event
-from .item import CLASSES, CLUSTER, CONTROLLER, FOREIGN, PERSON, REPAIRABLE, RESTART, Item
+from .item import CLUSTER, CONTROLLER, Item
 from .subjects import Change, changes
 
 LOCALHOST = "localhost"
@@ -18,6 +18,9 @@ OF_THE_API = (
     *("node_drain", "node_marks", "cluster_findings"),
 )
 """Modules that change objects of the cluster, from wherever they run."""
+
+APPLYING = ("kube_apply", "training")
+"""Modules that name an object by its kind and name, and show it before and after."""
 
 OF_THE_RUN = ("add_host", "group_by", "set_fact", "debug", "setup", "verify_site", "receipt_publish")
 """Modules that note something for the run or about it; the site is the same afterwards."""
@@ -91,13 +94,6 @@ def find(events: Sequence[Event]) -> Found:
 def _changed(event: Event, found: Found) -> None:
     result = event["result"]
     host, via = _host(event)
-    for each in result.get("findings") or []:
-        # Nothing repairs what has no step, so it is never of a class that is repaired.
-        kind = each.get("class") if each.get("class") in CLASSES else PERSON
-        kind = PERSON if kind in (REPAIRABLE, RESTART) else kind
-        reason = str(each.get("reason") or ("nobody here manages it" if kind == FOREIGN else ""))
-        change = Change(str(each["subject"]), str(each.get("before", "")), str(each.get("after", "")))
-        found.items.append(_item(event, host, via, change, kind, reason))
     if not event["changed"] or event["module"] in OF_THE_RUN:
         return
     if result.get("planned") is False:
@@ -134,8 +130,17 @@ def _host(event: Event) -> tuple[str, str]:
 
 
 def _joined(items: Iterable[Item]) -> list[Item]:
-    """Each thing once: a task that is read by several plays finds the same."""
-    return list({item.key: item for item in items}.values())
+    """Each thing once: several plays read the same task, and several roles apply the same object, such as the namespace
+    of the trainings. The first of these is the one that would repair it."""
+    there: dict[str, Item] = {}
+    applied: set[tuple[str, str, str]] = set()
+    for item in items:
+        same = (item.subject, item.before, item.after)
+        if item.key in there or not (item.host == CLUSTER and item.module in APPLYING and same in applied):
+            there[item.key] = item
+        if item.host == CLUSTER and item.module in APPLYING:
+            applied.add(same)
+    return list(there.values())
 
 
 def _set_aside_what_follows(found: Found, results: Sequence[Event]) -> None:

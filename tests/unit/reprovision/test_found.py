@@ -121,22 +121,6 @@ def test_a_result_that_came_empty_is_taken_from_what_was_shown() -> None:
     assert (item.subject, item.after) == ("sysctl kernel.ostype", "Plan9")
 
 
-def finding(kind: str) -> Event:
-    return {
-        "event": "runner_on_ok", "host": "worker1", "role": "kubernetes", "task": "Look", "module": "finder",
-        "changed": False, "hidden": False, "ignored": False, "looped": False, "delegated": "",
-        "result": {"findings": [{"subject": "NodePort a/b", "before": "there", "after": "-", "class": kind}]},
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("kind", "expected"), [("foreign", "foreign"), ("repairable", "person"), ("nonsense", "person")]
-)
-def test_a_finding_without_a_step_is_never_repairable(kind: str, expected: str) -> None:
-    (item,) = find([finding(kind)]).items
-    assert (item.kind, item.subject) == (expected, "NodePort a/b")
-
-
 def result(role: str, module: str, plan: Plan, **arguments: str) -> Event:
     steps = [step.what for step in plan.steps]
     return {
@@ -144,6 +128,19 @@ def result(role: str, module: str, plan: Plan, **arguments: str) -> Event:
         "hidden": False, "ignored": False, "looped": False, "delegated": "",
         "result": {"diff": plan.diff(), "steps": steps, "arguments": arguments},
     }  # fmt: skip
+
+
+def test_an_object_that_several_roles_apply_is_one_item_of_the_first() -> None:
+    def labels(after: str) -> Plan:
+        return Plan([Step("Update it", bool)], {"Namespace t": {"a": "0"}}, {"Namespace t": {"a": after}})
+
+    roles = (("dashboard", "kube_apply"), ("storage", "kube_apply"), ("workloads", "training"))
+    stream = [result(role, module, labels("1")) for role, module in roles]
+    other = result("metrics", "kube_apply", labels("2"))
+    found = find([*stream, other, result("base", "host_files", labels("1"))]).items
+    assert [(each.host, each.role) for each in found] == [
+        ("cluster", "dashboard"), ("cluster", "metrics"), ("worker1", "base"),
+    ]  # fmt: skip
 
 
 FILE = result(
