@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
@@ -10,9 +11,11 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from . import after, boot, windows
 from .held import locked
-from .repair import converge
+from .kubeconfig import NOTHING, mend
+from .masking import Masker
+from .repair import converge, converges
 from .revision import Revision
-from .run import Play, Session, report
+from .run import Play, Session, credentials, report
 from .runner import RUN, play
 from .settings import Site
 from .store import Store
@@ -45,10 +48,14 @@ def perform(
     held = why_not(site, store, now) if mode == "converge" else ""
     done = "report" if held or not revision.may_converge else mode
     name = store.new_name(now)
+    mended = NOTHING
+    if done == "converge":
+        masker = Masker({*site.secrets, *credentials(os.environ)})
+        mended = mend(site, name, converges(store), play=play, masker=masker)
     with locked(site, name, changes=done == "converge", revision=revision.commit) as locks, store.locked():
         session = Session(
             site, store, name=name, mode=done, asked=mode, held=held, revision=revision, hosts=hosts, locks=locks,
-            clock=clock, play=play,
+            mended=mended, clock=clock, play=play,
         )  # fmt: skip
         if young():
             _wait(session)

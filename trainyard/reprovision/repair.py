@@ -15,6 +15,7 @@ from . import approval, nodes, windows
 from .batches import OWN, Plan, plan
 from .converge import Hands, Outcome, Seen, carry_out
 from .found import LOCALHOST, REFUSED, find
+from .history import known
 from .item import PERSON, REPAIRED, Item
 from .report import (
     EXIT_CLEAN,
@@ -44,7 +45,7 @@ def converge(session: Session, connect: Connect = connect_to_look) -> int:
     except TrainyardError as error:
         return session.give_up(str(error))
     if not any(item.kind in REPAIRED for item in looked.items):
-        return session.close({**session.document(looked), "repaired": []})
+        return session.close(_with_mended(session, looked, {**session.document(looked), "repaired": []}))
     document = session.document(looked)
     reason = _blind(session, looked)
     training: set[str] = set()
@@ -54,7 +55,8 @@ def converge(session: Session, connect: Connect = connect_to_look) -> int:
         except TrainyardError as error:
             reason = f"where trainings run cannot be told: {error.message}"
     if reason:
-        return session.close(session.document(looked, [f"nothing was changed: {reason}"]))
+        told = session.document(looked, [f"nothing was changed: {reason}"])
+        return session.close(_with_mended(session, looked, told))
     made, notes = _planned(session, looked, training)
     work = _Work(session, made, connect)
     doubt = doubts(looked.found, document["hosts"], looked.stopped)
@@ -62,7 +64,24 @@ def converge(session: Session, connect: Connect = connect_to_look) -> int:
     if made.empty and doubt and outcome.status in (EXIT_CLEAN, EXIT_DRIFT):
         outcome = replace(outcome, status=EXIT_UNKNOWN, notes=tuple(doubt))
     work.remember(outcome)
-    return session.close(_document(session, document, work, outcome, notes))
+    return session.close(_with_mended(session, looked, _document(session, document, work, outcome, notes)))
+
+
+def _with_mended(session: Session, looked: Looked, document: dict[str, Any]) -> dict[str, Any]:
+    """The report with what was repaired before the look, which proves that: it does not find it any more."""
+    there = {item.key for item in looked.items}
+    aged = known(session.mended.items, session.before, session.clock.time())
+    mended = [item for item in aged if item.key not in there]
+    if not mended:
+        return document
+    told = [replace(item, done="repaired, proven").as_json() for item in mended]
+    headline = f"the kubeconfig was repaired; {document['headline']}"
+    return {
+        **document,
+        "headline": "all drift repaired" if document["exit_status"] == EXIT_CLEAN else headline,
+        "items": [*told, *document["items"]],
+        "repaired": [*(item.key for item in mended), *(document["repaired"] or [])],
+    }
 
 
 def _blind(session: Session, looked: Looked) -> str:
@@ -187,12 +206,12 @@ def _document(
     """The report of a converge: that of its look, with what became of it."""
     now, last = session.clock.time(), work.last
     told = [session.masker.text(each) for each in (*outcome.notes, *notes)]
-    known = session.report
+    begun = session.report
     return {
         **document,
         "ended": now,
-        "seconds": round(now - float(known["began"]), 1),
-        "repaired": known["repaired"],
+        "seconds": round(now - float(begun["began"]), 1),
+        "repaired": begun["repaired"],
         "exit_status": outcome.status,
         "headline": _headline(outcome, told),
         "hosts": hosts_of(last.found, session.wanted, last.items) if last else document["hosts"],

@@ -16,6 +16,7 @@ from .found import Found, find
 from .held import Locks
 from .history import History, aged, known
 from .item import CLUSTER, CONTROLLER, Item
+from .kubeconfig import NOTHING, Mended
 from .masking import Masker
 from .report import COMPLETE, EXIT_UNKNOWN, begun, finished
 from .revision import Revision
@@ -49,6 +50,7 @@ class Session:
     :param mode: `report` or `converge`; what was asked for may be another.
     :param held: why nothing may be changed now although it was asked for, as a clause.
     :param locks: what the run holds of the site.
+    :param mended: what was repaired before it could have them.
     :param root: the checkout that is used.
     :param play: runs a playbook (tests put their own in).
     """
@@ -65,22 +67,24 @@ class Session:
         revision: Revision | None = None,
         hosts: Sequence[str] = (),
         locks: Locks | None = None,
+        mended: Mended = NOTHING,
         root: Path = ROOT,
         clock: Clock = CLOCK,
         play: Play = play,
     ) -> None:
         self.site, self.store, self.clock, self.root = site, store, clock, root
-        self.held, self.locks, self.hosts = held, locks, tuple(hosts)
+        self.held, self.locks, self.hosts, self.mended = held, locks, tuple(hosts), mended
         self.revision = revision or Revision("", "", None, "the working tree as it is")
         self.masker = Masker({*site.secrets, *credentials(os.environ)})
         self.history: History = {}
+        self.before: History = {}
         self._play, self._began = play, clock.monotonic()
-        self._kept: dict[str, bytes] = {}
+        self._kept: dict[str, bytes] = dict(mended.kept)
         refuse_unknown(hosts, site)
         self.closed = store.close_interrupted(clock.time())
         said = {each: getattr(self.revision, each) for each in ("commit", "ref", "signed", "note")}
         self.report = begun(mode, asked, clock.time(), said)
-        self.report["notes"] = [f"the run {name} was interrupted" for name in self.closed]
+        self.report["notes"] = [*(f"the run {name} was interrupted" for name in self.closed), *mended.notes]
         self.report["lock"] = locks.as_json() if locks else None
         self.report["id"] = store.begin(clock.time(), self.report, name)
 
@@ -128,9 +132,8 @@ class Session:
         played = self.play(CHECK, self.hosts)
         found = find(played.events)
         items = [*found.items, *self._about_the_revision()]
-        told, self.history = aged(
-            items, self.store.history(), self.clock.time(), self._unseen(found, played.stopped)
-        )  # fmt: skip
+        self.before = self.store.history()
+        told, self.history = aged(items, self.before, self.clock.time(), self._unseen(found, played.stopped))
         self.store.keep_history(self.history)
         return Looked(found, told, played.stopped)
 

@@ -42,8 +42,10 @@ def site(state_dir: Path, secrets: frozenset[str] = frozenset(), **settings: Any
     values |= {"reprovision_state_dir": str(state_dir)}
     values |= {f"reprovision_{name}": value for name, value in settings.items()}
     workers = ("worker1", "worker2", "worker3")
+    kubeconfig = state_dir.parent / "kubeconfig"
+    kubeconfig.touch(mode=0o600)
     return Site(
-        ("hosts.yml",), settings_of(values), workers, workers, "/kubeconfig", secrets, str(state_dir.parent / "mine"),
+        ("hosts.yml",), settings_of(values), workers, workers, str(kubeconfig), secrets, str(state_dir.parent / "mine"),
         {name: name for name in workers}, ("kube-system",),
     )  # fmt: skip
 

@@ -67,7 +67,7 @@ def test_a_run_that_changes_something_has_a_keeper(folder: Path, changes: dict[s
         assert (locks.holder.leased, locks.lost()) == (True, lost)
     held.release()
     (wanted,) = asked
-    assert (wanted.kubeconfig, wanted.pid, wanted.revision) == ("/kubeconfig", os.getpid(), "3f2a")
+    assert (wanted.kubeconfig, wanted.pid, wanted.revision) == (ours.kubeconfig, os.getpid(), "3f2a")
     assert stopped == [os.getpid()]
 
 
