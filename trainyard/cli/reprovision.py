@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Any
 
@@ -12,9 +13,11 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from ..locks.holder import Busy, here
 from ..reprovision import after, approval, pages
+from ..reprovision.masking import Masker
 from ..reprovision.perform import MODES, perform
 from ..reprovision.report import EXIT_BUSY, EXIT_UNKNOWN
 from ..reprovision.revision import of_checkout
+from ..reprovision.run import credentials
 from ..reprovision.runner import ROOT
 from ..reprovision.settings import Site, site_of
 from ..reprovision.status import Status, status_of
@@ -41,21 +44,25 @@ def run(inventory: tuple[str, ...], mode: str, hosts: str) -> None:
 
 
 def _run(inventory: tuple[str, ...], mode: str, hosts: list[str]) -> int:
+    masker = Masker(credentials(os.environ))
     try:
         site = site_of(inventory)
+        masker = Masker({*site.secrets, *credentials(os.environ)})
         store = Store(site.settings.state_dir)
         session = perform(site, store, mode, of_checkout(ROOT), hosts=hosts)
+        shown(session.report, console())
+        click.echo(store.runs / session.name / "report.html")
+        return int(session.report["exit_status"])
     except (Busy, BusyError) as error:
-        click.echo(f"Error: {error}", err=True)
+        click.echo(f"Error: {masker.text(str(error))}", err=True)
         after.refused(site, store)
         return EXIT_BUSY
     except TrainyardError as error:
-        # Whoever started it has to see that it said nothing about the site.
-        click.echo(f"Error: {error}", err=True)
-        return EXIT_UNKNOWN
-    shown(session.report, console())
-    click.echo(store.runs / session.name / "report.html")
-    return int(session.report["exit_status"])
+        click.echo(f"Error: {masker.text(str(error))}", err=True)
+    except Exception as error:  # Python would end with 1, which says that the site was looked at and has drifted
+        click.echo(f"Error: {type(error).__name__}: {masker.text(str(error))}", err=True)
+    # Whoever started it has to see that it said nothing about the site.
+    return EXIT_UNKNOWN
 
 
 @command.command("approve")

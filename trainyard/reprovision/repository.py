@@ -25,6 +25,8 @@ from .revision import ENVIRONMENT, GIT_TIMEOUT, OPTIONS, Revision
 
 LAST_GOOD = "refs/trainyard/last-good"
 REQUIREMENTS = "requirements.txt"
+LOCK = "trainyard.lock"
+"""Of whoever works in the repository; module_utils/trainyard/controller/repository.py takes it, too."""
 
 FETCH_TIMEOUT = 120.0
 LOCK_TIMEOUT = 180.0
@@ -75,12 +77,17 @@ class Repository:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """One fetch, checkout or removal at a time; the kernel gives the lock back when its holder dies."""
-        with (self.path / "trainyard.lock").open("a", encoding="utf-8") as stream:
+        with (self.path / LOCK).open("a", encoding="utf-8") as stream:
             wait_until(
                 lambda: _try_lock(stream.fileno()), bool, what=f"the lock of {self.path}", timeout=LOCK_TIMEOUT,
                 clock=self._clock,
             )  # fmt: skip
             yield
+
+    def clean_unless_used(self) -> list[str]:
+        """`clean`, or nothing where somebody has the lock; nothing is waited for."""
+        with (self.path / LOCK).open("a", encoding="utf-8") as stream:
+            return self.clean() if _try_lock(stream.fileno()) else []
 
     def take(self, wanted: Wanted) -> Revision:
         """Fetch, verify and remember the revision that is asked for; the last good one where that is not possible.
@@ -185,8 +192,15 @@ class Repository:
         return path
 
     def clean(self) -> list[str]:
-        """Remove the worktrees whose runs are over, killed ones included; their names."""
+        """Remove the worktrees whose runs are over, killed ones included, and return their names.
+
+        What git has left that was killed goes as well: a ref or an index that is locked by nobody would be refused to
+        every run after it.
+        """
         removed = []
+        for left in (*self.path.rglob("*.lock"), *self.path.glob("objects/**/tmp_*")):
+            if left != self.path / LOCK and left.is_file():
+                left.unlink(missing_ok=True)
         for lock in sorted(self.worktrees.glob("*.lock")):
             with lock.open("a", encoding="utf-8") as stream:
                 if not _try_lock(stream.fileno()):

@@ -8,13 +8,16 @@ folder is a private one that goes with the run.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gzip
 import io
 import json
 import os
 import shlex
+import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +39,12 @@ RUN_ID = "TRAINYARD_RUN_ID"
 
 LONGEST = "100000000"
 """Characters of a result beyond which it comes empty; ansible-runner's own bound is 700000."""
+
+PREFIX = "trainyard-run-"
+"""Of a run's folder, where temporary files are."""
+
+YOUNG_SECONDS = 5.0
+"""In which a folder may have been made and not been locked yet."""
 
 MEMORY_OF_EVENTS = 200_000
 """Events of one run; site.yml has some 150 for each host."""
@@ -81,7 +90,7 @@ def play(
     :param run_id: of the run that holds the lock.
     :param timeout: limit in seconds; the playbook is told to stop then.
     :param root: the checkout whose playbook, roles and configuration are used.
-    :param extra: more variables, never secrets: each process of the machine may read them.
+    :param extra: more variables.
     :param environment: more of the environment: paths, never values of secrets.
     :param arguments: more options of ansible-playbook, such as the path of a vault password file.
     :param raw: is handed each event as ansible-runner gives it (recordings for tests).
@@ -111,8 +120,7 @@ def play(
                 host_cwd=str(root),
                 playbook=str(root / playbook),
                 inventory=[str(Path(each).absolute()) for each in inventory],
-                cmdline=shlex.join([*MODES[mode], *arguments]),
-                extravars=variables,
+                cmdline=shlex.join([*MODES[mode], *_extra(folder, variables), *arguments]),
                 envvars={**_environment(root, run_id), **(environment or {})},
                 settings={"suppress_output_file": True, "pexpect_timeout": 1},
                 timeout=int(timeout),
@@ -142,6 +150,8 @@ def _environment(root: Path, run_id: str) -> dict[str, str]:
         "ANSIBLE_CONFIG": str(root / "ansible.cfg"),
         "ANSIBLE_HOST_KEY_CHECKING": "True",
         "ANSIBLE_CALLBACK_PLUGINS": str(root / "plugins" / "callback"),
+        # Modules would write their arguments into the journals of all hosts, this one's included, at every run.
+        "ANSIBLE_NO_TARGET_SYSLOG": "True",
         "ANSIBLE_NOCOLOR": "True",
         "ANSIBLE_FORCE_COLOR": "False",
         "MAX_EVENT_RES": LONGEST,
@@ -151,8 +161,41 @@ def _environment(root: Path, run_id: str) -> dict[str, str]:
     }
 
 
+def _extra(folder: str, variables: Mapping[str, Any]) -> list[str]:
+    """Options that hand variables on by a file: every process of the machine may read arguments."""
+    if not variables:
+        return []
+    path = Path(folder) / "variables.json"
+    path.write_text(json.dumps(dict(variables)), encoding="utf-8")
+    return ["--extra-vars", f"@{path}"]
+
+
 @contextlib.contextmanager
 def _folder() -> Iterator[str]:
-    """A folder that its owner alone may read, and that goes with the run."""
-    with tempfile.TemporaryDirectory(prefix="trainyard-run-") as folder:
-        yield folder
+    """A folder that its owner alone may read, and that goes with the run; those of killed runs go as well."""
+    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        if left.lstat().st_uid == os.geteuid() and _unused(left):
+            shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
+        # The kernel gives it back when this process ends, however that happens.
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield folder
+        finally:
+            os.close(descriptor)
+
+
+def _unused(folder: Path) -> bool:
+    """Whether the run that has made a folder is over; one that has just been made may not be locked yet."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return time.time() - os.fstat(descriptor).st_mtime > YOUNG_SECONDS
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)

@@ -5,6 +5,7 @@ What decides about revisions is installed with the schedule (`schedule.json`), a
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -21,8 +22,11 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from .repository import Repository, Wanted
 from .revision import VARIABLE, Revision
 
-CANNOT_TELL = 2
-"""Exit status where no revision is to be had; docs/reprovisioning.md has the table."""
+CANNOT_TELL, BUSY = 2, 4
+"""Exit statuses where no revision is to be had, and where another start is at work; docs/reprovisioning.md has all."""
+
+LOCK = "run.lock"
+"""Beside the repository: held by the one start that is at work, from before it fetches to the end of its program."""
 
 TIMER = "trainyard-reprovision.timer"
 MISSED_AFTER = 60.0
@@ -30,10 +34,14 @@ MISSED_AFTER = 60.0
 
 CONVERGE = ("converge", "--mode=converge")
 UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-# As trainyard/launcher.sh does: the code is read from the checkout.
-_RUN = """import runpy, sys
+# As trainyard/launcher.sh does: the code is read from the checkout. What nobody has expected ends as "cannot tell".
+_RUN = f"""import runpy, sys, traceback
 sys.path.insert(0, sys.argv.pop(1))
-runpy.run_module("trainyard", run_name="__main__", alter_sys=True)"""
+try:
+    runpy.run_module("trainyard", run_name="__main__", alter_sys=True)
+except Exception:
+    traceback.print_exc()
+    sys.exit({CANNOT_TELL})"""
 _SPAN = re.compile(r"(\d+)\s*([a-z]*)")
 
 
@@ -81,15 +89,39 @@ def main(argv: Sequence[str]) -> int:
         schedule = Schedule.read(Path(argv[0]))
         repository = repository_of(schedule)
         if "--clean" in argv:
-            with repository.locked():
-                repository.clean()
+            # A start that is at work begins with the same.
+            repository.clean_unless_used()
             return 0
+        # First of all: whoever is refused has fetched and checked out nothing, and is not kept waiting by who does.
+        other = alone(schedule.folder / "git" / LOCK)
+        if other:
+            print(f"Error: Another run of the schedule is at work: process {other}.", file=sys.stderr)
+            return BUSY
         # Said by systemd where a timer has started the service, and not somebody by hand.
         missed = os.environ.get("TRIGGER_UNIT") == TIMER and timer_is_young(schedule.delay)
         start(schedule, repository, argv[1:], missed=missed)
-    except TrainyardError as error:
+    except (TrainyardError, OSError) as error:
         print(f"Error: {error}", file=sys.stderr)
     return CANNOT_TELL
+
+
+def alone(path: Path) -> str:
+    """Take the lock of all starts for as long as this process lives, whatever program it becomes.
+
+    :returns: nothing, or the number of the process that has it.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        # Empty for a moment after it was taken.
+        other = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
+        os.close(descriptor)
+        return other
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    os.set_inheritable(descriptor, True)
+    return ""
 
 
 def repository_of(schedule: Schedule) -> Repository:

@@ -25,6 +25,8 @@ RUN = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}")
 """Name of a run's folder: when it began, UTC, and four digits that keep two apart."""
 
 TEMPORARY = ".new-"
+LEFT = (TEMPORARY, ".trainyard-")
+"""What names of files begin with that are written and have not got their own name yet, here and in core/files.py."""
 
 
 class BusyError(TrainyardError):
@@ -151,7 +153,7 @@ class Store:
         :param now: seconds since the epoch.
         :returns: the names of the runs that were closed.
         """
-        for left in self.folder.rglob(f"{TEMPORARY}*"):
+        for left in [each for prefix in LEFT for each in self.folder.rglob(f"{prefix}*")]:
             left.unlink(missing_ok=True)
         closed = []
         for name in self.names():

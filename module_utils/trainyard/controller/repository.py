@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.command import run
 from ..core.errors import CommandError, TrainyardError
 from ..core.plan import Plan, Step
+from ..core.waiter import wait_until
 
 LAST_GOOD = "refs/trainyard/last-good"
 """The revision that was used last, or set up by hand; trainyard/reprovision/repository.py goes back to it."""
 
+LOCK = "trainyard.lock"
+"""A start of the schedule holds it while it fetches and checks out, and removes then what killed gits have left."""
+
 TIMEOUT = 120.0
+LOCK_TIMEOUT = 180.0
 _ENVIRONMENT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_TERMINAL_PROMPT": "0", "HOME": "/"}
 
 
@@ -86,7 +94,8 @@ def _push(pushed: Pushed) -> None:
         git = ["--git-dir", str(pushed.path)]
         # A tag is sent as what it is, with its signature; of anything else the checkout's HEAD.
         source = pushed.ref if pushed.ref.startswith("refs/tags/") else "HEAD"
-        _run(pushed, *git, "fetch", "--quiet", "--no-write-fetch-head", str(copy), f"+{source}:{pushed.ref}")
+        with _locked(pushed):
+            _run(pushed, *git, "fetch", "--quiet", "--no-write-fetch-head", str(copy), f"+{source}:{pushed.ref}")
     found = _read(pushed, "rev-parse", "--verify", "--quiet", f"{pushed.ref}^{{commit}}")
     if found != pushed.commit:
         raise TrainyardError(f"{pushed.ref} leads to {found or 'nothing'} after the push, and not to {pushed.commit}.")
@@ -94,12 +103,38 @@ def _push(pushed: Pushed) -> None:
 
 def _check_out(pushed: Pushed) -> None:
     git = ["--git-dir", str(pushed.path)]
-    if pushed.checkout.exists():
-        shutil.rmtree(pushed.checkout)
-        _run(pushed, *git, "worktree", "prune")
-    _run(pushed, *git, "worktree", "add", "--quiet", "--detach", "--force", str(pushed.checkout), pushed.commit)
-    # Whoever sets the schedule up vouches for this revision.
-    _run(pushed, *git, "update-ref", LAST_GOOD, pushed.commit)
+    with _locked(pushed):
+        if pushed.checkout.exists():
+            shutil.rmtree(pushed.checkout)
+            _run(pushed, *git, "worktree", "prune")
+        _run(pushed, *git, "worktree", "add", "--quiet", "--detach", "--force", str(pushed.checkout), pushed.commit)
+        # Whoever sets the schedule up vouches for this revision.
+        _run(pushed, *git, "update-ref", LAST_GOOD, pushed.commit)
+
+
+@contextmanager
+def _locked(pushed: Pushed) -> Iterator[None]:
+    """The lock of whoever works in the repository.
+
+    :raises WaitError: a start of the schedule has it for longer than a fetch may take.
+    """
+    path = pushed.path / LOCK
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        if pushed.user:
+            shutil.chown(path, user=pushed.user)
+        wait_until(lambda: _try_lock(descriptor), bool, what=f"the lock of {pushed.path}", timeout=LOCK_TIMEOUT)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _read(pushed: Pushed, *words: str) -> str:

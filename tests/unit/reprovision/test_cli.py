@@ -77,6 +77,15 @@ def test_a_disk_that_is_full_ends_with_2(store: Store, monkeypatch: pytest.Monke
     assert done.exit_code == 2 and "cannot be" in done.stderr
 
 
+def test_what_nobody_has_expected_ends_with_2_and_is_masked(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reprovision, "site_of", lambda _inventory: site(store.folder, frozenset({"canary-4711"})))
+    plays(monkeypatch, OSError("No space left for canary-4711"))
+    done = call("run")
+    assert (done.exit_code, done.stderr) == (2, "Error: OSError: No space left for ********\n")
+    monkeypatch.setattr(reprovision, "site_of", lambda _inventory: 1 / 0)
+    assert call("run").exit_code == 2
+
+
 def test_show(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     plays(monkeypatch, recorded("role") + ended(*WORKERS), ended(*WORKERS))
     nothing = call("show")

@@ -171,6 +171,24 @@ def test_a_worktree_stays_until_its_run_is_over(origin: Origin, repository: Repo
     assert "living" not in repository.git("worktree", "list")
 
 
+def test_what_a_killed_git_has_left_does_not_stop_the_next_run(origin: Origin, repository: Repository) -> None:
+    repository.take(origin.wanted())
+    left = [
+        repository.path / "refs" / "trainyard" / "last-good.lock",
+        repository.path / "packed-refs.lock",
+        repository.path / "objects" / "pack" / "tmp_pack_abc",
+    ]
+    for path in left:
+        path.touch()
+    commit = origin.commit("v1.36.3", "owner")
+    with repository.locked():
+        # Somebody has the repository: this one is not kept waiting, and leaves it alone.
+        assert Repository(repository.path, repository.worktrees).clean_unless_used() == [] and left[0].exists()
+        repository.clean()
+        assert repository.take(origin.wanted()).commit == commit
+    assert not any(path.exists() for path in left) and (repository.path / "trainyard.lock").exists()
+
+
 def test_a_checkout_says_its_own_revision(origin: Origin) -> None:
     commit = origin.git("rev-parse", "HEAD")
     assert of_checkout(origin.path, {}) == Revision(commit, "main")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from trainyard.reprovision import runner
 from trainyard.reprovision.masking import Masker
 from trainyard.reprovision.runner import CHECK, Played, play
 
@@ -24,7 +25,9 @@ PLAYBOOK = """
           {{ lookup('ansible.builtin.config', 'HOST_KEY_CHECKING') }}
           {{ lookup('ansible.builtin.config', 'CACHE_PLUGIN') }}
           {{ lookup('ansible.builtin.config', 'DEFAULT_CALLBACK_PLUGIN_PATH')[0] }}
+          {{ lookup('ansible.builtin.config', 'DEFAULT_NO_TARGET_SYSLOG') }}
           {{ lookup('ansible.builtin.env', 'TRAINYARD_RUN_ID') }} {{ ansible_check_mode }} {{ site_hosts }}
+          {{ lookup('ansible.builtin.pipe', 'tr "\\0" " " < /proc/$PPID/cmdline') is search('w1') }}
       register: said
 
     - name: Refuse
@@ -58,13 +61,25 @@ def test_it_checks_host_keys_and_leaves_nothing_behind(tmp_path: Path, temporary
     done = played(tmp_path, PLAYBOOK, run_id="20270115T080000Z-abcd", site_hosts=["w1", "w2"])
     (message,) = [each["result"]["msg"] for each in done.events if each["event"] == "runner_on_failed"]
     root = Path(__file__).resolve().parents[3]
-    assert message == f"True memory {root}/plugins/callback 20270115T080000Z-abcd True w1,w2 ********"
+    assert message == f"True memory {root}/plugins/callback True 20270115T080000Z-abcd True w1,w2 False ********"
     assert (done.rc, done.stopped) == (2, "")
     assert [each for each in temporary.rglob("*") if each.is_file()] == []
     assert dict(os.environ) == before
     for name, data in done.kept.items():
         text = gzip.decompress(data).decode()
         assert "canary-4711" not in text and "********" in text, name
+
+
+def test_what_a_killed_run_has_left_goes_at_the_next_start(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed = temporary / f"{runner.PREFIX}killed"
+    killed.mkdir()
+    (killed / "variables.json").write_text("{}")
+    with runner._folder() as living:
+        assert killed.is_dir(), "it may have been made this very moment"
+        monkeypatch.setattr(runner, "YOUNG_SECONDS", -1.0)
+        with runner._folder() as other:
+            assert sorted(temporary.iterdir()) == sorted(map(Path, (living, other)))
+    assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.slow

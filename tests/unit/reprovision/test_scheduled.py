@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from ansible.module_utils.trainyard.core.clock import Clock
 from ansible.module_utils.trainyard.core.errors import TrainyardError
+from jinja2 import Environment
 
 from trainyard.reprovision import scheduled
 from trainyard.reprovision.revision import VARIABLE, Revision
@@ -94,6 +96,56 @@ def test_a_broken_schedule_is_an_error_and_not_a_crash(
         path.write_text(text, encoding="utf-8")
     assert scheduled.main([str(path)]) == scheduled.CANNOT_TELL
     assert "cannot be read" in capsys.readouterr().err
+
+
+def test_a_second_start_is_refused_before_it_does_anything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first one is killed; then the lock is free, whatever it has become."""
+    path = tmp_path / "schedule.json"
+    path.write_text(json.dumps({**WRITTEN, "folder": str(tmp_path)}), encoding="utf-8")
+    (tmp_path / "git").mkdir()
+    lock = tmp_path / "git" / scheduled.LOCK
+    first = os.fork()
+    if first == 0:
+        assert scheduled.alone(lock) == ""
+        # As the start becomes its program, which keeps the lock.
+        os.execv(sys.executable, [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"])
+    os.waitpid(first, os.WUNTRACED)
+    # There is no repository here: whoever went on would fail, and not with this status.
+    assert scheduled.main([str(path)]) == scheduled.BUSY
+    assert f"Another run of the schedule is at work: process {first}." in capsys.readouterr().err
+    os.kill(first, 9)
+    os.waitpid(first, 0)
+    assert scheduled.main([str(path)]) == scheduled.CANNOT_TELL
+    assert lock.read_text() == f"{os.getpid()}\n"
+
+
+def test_what_the_unit_starts_finds_the_program_of_the_installed_revision(tmp_path: Path) -> None:
+    """The file that the role writes, with a Python that knows nothing of the checkout."""
+    role = Path(__file__).resolve().parents[3] / "roles" / "reprovision"
+    environment = Environment(trim_blocks=True)
+    environment.filters["to_json"] = json.dumps
+    text = environment.from_string((role / "templates" / "start.py.j2").read_text(encoding="utf-8"))
+    start = tmp_path / "start"
+    start.write_text(text.render(reprovision_dir=str(tmp_path)), encoding="utf-8")
+
+    def ended() -> tuple[int, str]:
+        argv = [sys.executable, "-I", str(start), str(tmp_path / "schedule.json")]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
+        return done.returncode, done.stderr
+
+    # 1 would say that drift is left.
+    status, said = ended()
+    assert status == 2 and "ModuleNotFoundError" in said
+    (tmp_path / "git").mkdir()
+    (tmp_path / "git" / "installed").symlink_to(role.parents[1])
+    status, said = ended()
+    assert status == 2 and said.startswith("Error: The schedule") and "Traceback" not in said
+
+
+def test_a_program_that_cannot_be_imported_cannot_tell(schedule: scheduled.Schedule, tmp_path: Path) -> None:
+    argv, _ = scheduled.command(schedule, GOOD, tmp_path, [], missed=False)
+    done = subprocess.run([sys.executable, *argv[1:]], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2 and "No module named trainyard" in done.stderr
 
 
 def test_from_the_timer_to_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

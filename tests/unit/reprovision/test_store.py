@@ -62,14 +62,15 @@ def test_what_a_killed_run_left_is_closed(store: Store) -> None:
     done, cut, empty = (store.begin(NOW + each, begun("report", "report", NOW)) for each in range(3))
     end(store, done)
     (store.runs / empty / "report.json").unlink()
-    left = store.runs / cut / ".new-abc"
+    left, kept = store.runs / cut / ".new-abc", store.folder / ".trainyard-abc"
     left.write_text("{")
+    kept.write_text("{")
     assert store.close_interrupted(NOW + 9) == [cut]
     report = store.report(cut)
     assert report is not None and (report["state"], report["exit_status"], report["ended"]) == (
         "interrupted", 2, NOW + 9,
     )  # fmt: skip
-    assert not left.exists() and store.names() == [cut, done]
+    assert not left.exists() and not kept.exists() and store.names() == [cut, done]
     assert store.close_interrupted(NOW + 9) == []
 
 
