@@ -111,7 +111,9 @@ class Lease:
             # The same lock file of the same boot, and this run has it: the kernel says that the other one has ended.
             return
         left = LEASE_SECONDS - (self._clock.time() - _renewed(live))
-        if not 0 < left <= LEASE_SECONDS + RENEW_SECONDS:
+        # One of this very machine that does not run on it, as far as can be told, may have ended with its power.
+        doubtful = other.host == self._holder.host and not other.alive
+        if doubtful or not 0 < left <= LEASE_SECONDS + RENEW_SECONDS:
             deadline = self._clock.monotonic() + LEASE_SECONDS
             version = live["metadata"].get("resourceVersion")
             while self._clock.monotonic() < deadline:

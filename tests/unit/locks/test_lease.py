@@ -56,9 +56,10 @@ def test_what_stands_in_the_cluster() -> None:
         (OTHER, 5000.0, 1000.0, 60, True),
         # The same lock file of the same boot: that it could be locked proves the end.
         (DEAD_HERE, 1000.0, 1001.0, 0, True),
-        (replace(DEAD_HERE, boot="another boot"), 1000.0, 1001.0, 0, False),
-        (replace(DEAD_HERE, place="1:3"), 1000.0, 1001.0, 0, False),
-        (replace(DEAD_HERE, place=""), 1000.0, 1001.0, 0, False),
+        # Of this machine, before its power was cut, or another user's: whether it lives is seen, and not believed.
+        (replace(DEAD_HERE, boot="another boot"), 1000.0, 1001.0, 60, True),
+        (replace(DEAD_HERE, place="1:3"), 1000.0, 1001.0, 60, True),
+        (replace(DEAD_HERE, place=""), 1000.0, 1001.0, 60, True),
     ],
 )
 def test_only_the_dead_are_robbed(former: Holder, renewed: float, now: float, waited: float, taken: bool) -> None:
@@ -90,6 +91,22 @@ def test_a_holder_whose_clock_is_an_hour_behind_is_not_robbed() -> None:
     mine = Ticking(4600.0, renews_each_15_seconds)
     with pytest.raises(Busy, match="reprovision by robot on controller1"):
         Lease(server.api, MINE, mine).take()
+
+
+def test_another_user_of_the_same_machine_is_not_robbed() -> None:
+    other = replace(MINE, run_id="run-9", user="bob", place="7:7")
+    server, living = held(other, 1000.0), Ticking(1000.0)
+    holder = Lease(server.api, other, living)
+
+    def renews_each_15_seconds() -> None:
+        living.now = mine.now
+        if mine.now % 15 == 0:
+            holder.renew()
+
+    mine = Ticking(1000.0, renews_each_15_seconds)
+    with pytest.raises(Busy, match="site by bob on desk"):
+        Lease(server.api, MINE, mine).take()
+    assert mine.now - 1000.0 <= 15
 
 
 def test_of_two_that_take_over_at_once_one_gets_it() -> None:
