@@ -46,13 +46,19 @@ class Stand:
     :param inventory: the lab's.
     :param lab: name of the lab, as its containers' names begin.
     :param folder: for logs, one file a call.
+    :param root: the checkout whose playbooks and programs are called.
     :param variables: given with `-e` to every playbook.
     """
 
     def __init__(
-        self, inventory: Path, lab: str, folder: Path, variables: Mapping[str, Any] = MappingProxyType({})
+        self,
+        inventory: Path,
+        lab: str,
+        folder: Path,
+        variables: Mapping[str, Any] = MappingProxyType({}),
+        root: Path = inputs.ROOT,
     ) -> None:
-        self.inventory, self.lab, self.folder = inventory, lab, folder
+        self.inventory, self.lab, self.folder, self.root = inventory, lab, folder, root
         self.variables = ["-e", json.dumps(dict(variables))] if variables else []
         self.state = Path("/var/lib/trainyard") / lab
         self._numbers = itertools.count(1)
@@ -104,19 +110,24 @@ class Stand:
 
         :raises BenchError: it fails.
         """
+        return self.bytes_of(node, *command, given=given).decode()
+
+    def bytes_of(self, node: str, *command: str, given: str = "") -> bytes:
+        """The same for output that is no text."""
         argv = ["podman", "exec", "-i", f"{self.lab}-{node}", *command]
-        done = subprocess.run(argv, input=given, capture_output=True, text=True, check=False, timeout=PLAY_LIMIT)
+        done = subprocess.run(argv, input=given.encode(), capture_output=True, check=False, timeout=PLAY_LIMIT)
         if done.returncode:
-            raise BenchError(f"{command[0]} on {node} ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
+            said = done.stderr.decode(errors="replace").strip()[-2000:]
+            raise BenchError(f"{command[0]} on {node} ended with {done.returncode}: {said}")
         return done.stdout
 
     def _call(self, argv: list[str], name: str, limit: float) -> tuple[float, str]:
         log = self.folder / f"{next(self._numbers):03d}-{Path(name).stem}.log"
         programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        env = {"PATH": programs, "ANSIBLE_CONFIG": str(inputs.ROOT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
+        env = {"PATH": programs, "ANSIBLE_CONFIG": str(self.root / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
         env["COLUMNS"] = "200"
         try:
-            seconds = timed(argv, log, limit, env=env)
+            seconds = timed(argv, log, limit, env=env, cwd=self.root)
         except BenchError as error:
             end = log.read_text(encoding="utf-8").splitlines()[-TAIL:]
             raise BenchError("\n".join([str(error), *end])) from error
