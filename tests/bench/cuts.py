@@ -139,3 +139,8 @@ def _nft(container: str, given: str) -> None:
     """Change the firewall of a node with its own nft: an older one of the machine's ends by a signal on its tables."""
     inside = ["podman", "exec", "--interactive", container, "nft", "-f", "-"]
     subprocess.run(inside, input=given, check=True, capture_output=True, text=True, timeout=60)
+
+
+def sever(lab: str, node: str) -> None:
+    """Cut the network of a node, until `heal`."""
+    _nft(f"{lab}-{node}", RULES)

@@ -110,7 +110,7 @@ def of_node(stand: Stand, node: str, folders: Sequence[str], without: Sequence[s
     there = [folder for folder in folders if stand.on_node(node, "sh", "-c", f"test -e {folder} && echo yes || true")]
     options = [f"--exclude={pattern}" for pattern in without]
     packed = stand.bytes_of(node, "tar", "-C", "/", "-c", "--ignore-failed-read", *options, *there)
-    journal = stand.bytes_of(node, "journalctl", "--no-pager", "--output=export", "--boot=all")
+    journal = stand.bytes_of(node, "journalctl", "--no-pager", "--output=export")
     found = [(f"{node}:{name}", data) for name, data in of_archive(packed)]
     if not found or not journal:
         raise BenchError(f"There is nothing on {node} to look at.")

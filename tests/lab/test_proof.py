@@ -20,6 +20,8 @@ LIMIT = 40 * 60
 
 SCENARIOS = {scenario.name: scenario for scenario in scenarios() if scenario.suite == "proof"}
 DRILLS = "worker_kill,ps_kill,chief_kill,worker_evict,ps_evict,chief_evict,node_off_worker,node_off"
+KILLS = [f"kill_{number}" for number in range(10)]
+POWER_CUTS = "controller_off_0,controller_off_1,controller_off_2,worker_off_0,worker_off_1"
 ASK_THE_INDEX = ("tests/contract/test_requirements.py", "workloads/compat_columns_test.py")
 PROGRAMS = {
     "bare": [sys.executable, "tests/bench/bare.py"],
@@ -32,14 +34,21 @@ PROGRAMS = {
     "evaluator": [sys.executable, "tests/bench/evaluator.py"],
     "gpu_image": [sys.executable, "tests/bench/gpu_image.py"],
     "gpu_jobs": [sys.executable, "tests/bench/gpu_jobs.py"],
+    "hindrances": [sys.executable, "tests/bench/kills.py", "--only", "disk,webhook,clock,network"],
     "killed": [sys.executable, "-m", "pytest", "tests/unit/aws/test_killed.py"],
+    "kills": [sys.executable, "tests/bench/kills.py", "--only", ",".join(KILLS[:5])],
+    "kills_late": [sys.executable, "tests/bench/kills.py", "--only", ",".join(KILLS[5:])],
     "notebook": [sys.executable, "tests/bench/notebook.py"],
+    "power_cuts": [sys.executable, "tests/bench/kills.py", "--only", POWER_CUTS],
+    "schedule": [sys.executable, "tests/bench/schedule.py", "--only", "runs"],
     "shared": [sys.executable, "tests/bench/shared.py"],
+    "starts": [sys.executable, "tests/bench/schedule.py", "--only", "starts"],
     "why": [sys.executable, "tests/bench/why.py"],
     "wide": [sys.executable, "tests/bench/wide.py"],
     "requirements": [sys.executable, "-m", "pytest", "-m", "proof", *ASK_THE_INDEX],
 }
-"""Parts that are programs; most write a table of their own into docs/benchmarks.md. The drills are two: not all fit."""
+"""Parts that are programs; most write a table of their own into docs/benchmarks.md. Drills, kills and the schedule are
+several: not all of each fit into one."""
 
 ROW = re.compile(r"^\| (?P<part>[a-z_]+) \|.*\|$", re.MULTILINE)
 

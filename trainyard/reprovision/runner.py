@@ -150,8 +150,6 @@ def _environment(root: Path, run_id: str) -> dict[str, str]:
         "ANSIBLE_CONFIG": str(root / "ansible.cfg"),
         "ANSIBLE_HOST_KEY_CHECKING": "True",
         "ANSIBLE_CALLBACK_PLUGINS": str(root / "plugins" / "callback"),
-        # Modules would write their arguments into the journals of all hosts, this one's included, at every run.
-        "ANSIBLE_NO_TARGET_SYSLOG": "True",
         "ANSIBLE_NOCOLOR": "True",
         "ANSIBLE_FORCE_COLOR": "False",
         "MAX_EVENT_RES": LONGEST,

@@ -1,0 +1,75 @@
+"""What the runs of a schedule have left on its host, as one JSON document. Runs there, with nothing but Python's own.
+
+python3 schedule_probe.py /var/lib/trainyard-reprovision trainyard-reprovision
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+TEMPORARY = (".new-", ".trainyard-")
+"""What names of files begin with that were not written to their end."""
+LOCK = "trainyard.lock"
+SETTINGS = Path("/etc/trainyard/reprovision")
+
+
+def look(folder: Path, places: tuple[Path, ...], owner: int, proc: Path = Path("/proc")) -> dict[str, Any]:
+    """
+    :param folder: of the schedule.
+    :param places: folders for temporary files.
+    :param owner: number of the schedule's user.
+    """
+    state = folder / "site" / "reprovision"
+    files = [path for path in _all(state) if path.is_file()]
+    left = [str(path) for path in _all(folder) if path.name.startswith(TEMPORARY) or path.is_socket()]
+    left += [str(path) for path in _all(folder / "worktrees")]
+    repository = folder / "git" / "repository.git"
+    left += [str(path) for path in _all(repository) if path.suffix == ".lock" and path.name != LOCK]
+    for place in places:
+        left += [str(path) for path in _all(place) if path.lstat().st_uid == owner]
+    documents = [path for place in (folder / "site", SETTINGS) for path in _all(place) if path.suffix == ".json"]
+    return {
+        "reports": [_read(path) for path in sorted(state.glob("runs/*/report.json"))],
+        "files": len(files),
+        "bytes": sum(path.stat().st_size for path in files),
+        "left": sorted(set(left)),
+        "broken": [str(path) for path in documents if _read(path) is None],
+        "processes": [name for name, uid in _processes(proc) if uid == owner],
+    }
+
+
+def _all(folder: Path) -> Iterator[Path]:
+    """Everything below a folder; nothing where there is none."""
+    for place, folders, files in os.walk(folder):
+        yield from (Path(place, name) for name in (*folders, *files))
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _processes(proc: Path) -> Iterator[tuple[str, int]]:
+    for entry in proc.iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                yield f"{entry.name} {words.strip()}", entry.stat().st_uid
+            except OSError:
+                continue  # it has ended
+
+
+if __name__ == "__main__":
+    import pwd
+
+    found = look(
+        Path(sys.argv[1]), (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm")), pwd.getpwnam(sys.argv[2]).pw_uid
+    )
+    print(json.dumps(found))
