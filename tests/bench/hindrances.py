@@ -51,12 +51,16 @@ rm -rf /var/lib/kept
 
 
 def drift(stand: Scheduled) -> None:
-    """Break four things of the worker, each in the same way however often it is done."""
+    """Break five things of the worker, each in the same way however often it is done.
+
+    One is the file of host names, whose difference shows the secret.
+    """
     script = """
     sysctl -q -w net.ipv4.ip_forward=0
     apt-mark unhold kubelet > /dev/null
     systemctl disable containerd 2> /dev/null
     rm -f /usr/local/share/ca-certificates/trainyard-site.crt
+    kept=$(grep -v 192.0.2.9 /etc/hosts); echo "$kept" > /etc/hosts
     """
     stand.on_node(WORKER, "sh", "-c", script)
 

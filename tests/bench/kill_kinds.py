@@ -114,7 +114,8 @@ MISHAPS = {
     ),
     "clock": Mishap(
         "clock that jumps two hours forward, and back", hindrances.clock,
-        before=hindrances.shiftable, after=hindrances.right_again,
+        # Not before the run has its name, which says when it began.
+        (0.3, LATEST), before=hindrances.shiftable, after=hindrances.right_again,
     ),
     "network": Mishap(
         f"network of the controller cut for {hindrances.CUT_SECONDS:.0f} s", hindrances.network, (0.1, 0.8)

@@ -28,7 +28,7 @@ from schedule_site import CONTROLLER, FOLDER, WORKER
 from schedule_stand import UNIT, Ended, Scheduled, scheduled
 from timed import BenchError
 
-DRIFTS = 4
+DRIFTS = 5
 """Items of `hindrances.drift`."""
 LOOK_SECONDS = 2.0
 LEFT_BEHIND = (
@@ -79,7 +79,8 @@ def one(stand: Scheduled, what: Mishap, length: float) -> list[str]:
     moment, started = random.uniform(*what.share) * length, time.monotonic()
     stand.begin(UNIT)
     while (left := moment - (time.monotonic() - started)) > 0:
-        secret.require_nowhere(secret.of_processes(stand, CONTROLLER), keys(stand))
+        for node in (CONTROLLER, WORKER):
+            secret.require_nowhere(secret.of_processes(stand, node), keys(stand))
         time.sleep(min(LOOK_SECONDS, max(left, 0)))
     at = time.monotonic() - started
     disturbed = what.do(stand)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from ansible.module_utils.trainyard.controller import repository as controller
 from ansible.module_utils.trainyard.controller.repository import LAST_GOOD, Pushed, make_plan
-from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.errors import TrainyardError, WaitError
 
 from trainyard.reprovision import repository
 
@@ -92,3 +94,15 @@ def test_commits_that_were_not_sent(pushed: Pushed) -> None:
 
 def test_both_sides_mean_the_same_ref() -> None:
     assert repository.LAST_GOOD == LAST_GOOD
+
+
+def test_whoever_pushes_waits_for_a_start_of_the_schedule(pushed: Pushed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It removes what killed gits have left locked, and must not take that of a living one for it."""
+    make_plan(pushed).execute()
+    monkeypatch.setattr(controller, "LOCK_TIMEOUT", 0.1)
+    shutil.rmtree(pushed.checkout)
+    started = repository.Repository(pushed.path, pushed.path.parent)
+    with started.locked(), pytest.raises(WaitError, match="the lock of"):
+        make_plan(pushed).execute()
+    make_plan(pushed).execute()
+    assert (pushed.checkout / "file").is_file()
