@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from . import limits
+from .found import LOOKING
 from .item import CLUSTER, CONTROLLER, PERSON, REPAIRED, RESTART, Item
 from .settings import Settings
 
@@ -77,14 +78,14 @@ def plan(
     if refused and not approved and wanted:
         return Plan(judged, held=held, refused=refused)
     ready = [name for name in places if name not in held and name not in OWN]
-    own = [name for name in places if name in OWN]
+    own = [name for name in OWN if any(item.place == name and item.kind in REPAIRED for item in judged)]
     canary = _canary(ready, workers, training, settings.canary)
     rest = [name for name in ready if name != canary]
     restarted = {item.place for item in judged if item.kind == RESTART}
     size = limits.share(settings.batch, len(ready)) if ready else 1
     batches = _batches(rest, restarted, size)
     # They are changed by the same plays: one that may not be repaired holds back the others.
-    return Plan(judged, canary, batches, bool(own) and not any(name in held for name in own), held)
+    return Plan(judged, canary, batches, bool(own) and not any(name in held for name in OWN), held)
 
 
 def _judged(item: Item, converges: Sequence[Collection[str]], repeats: int) -> Item:
@@ -106,7 +107,8 @@ def _first(items: Sequence[Item]) -> str:
 def _held(host: str, items: Sequence[Item], training: Collection[str]) -> str:
     """Why a host is left as it is; it is repaired as a whole or not at all."""
     for item in items:
-        if item.place == host and item.kind not in REPAIRED:
+        # No play changes what was only looked for in the cluster, so it keeps none from being run.
+        if item.place == host and item.kind not in REPAIRED and item.module != LOOKING:
             return f"held back: {item.subject} is for a person" + (f", because {item.reason}" if item.reason else "")
     if host in training and any(item.place == host and item.kind == RESTART for item in items):
         return "waits: a training runs on it, and a restart would hurt that"

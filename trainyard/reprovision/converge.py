@@ -93,7 +93,7 @@ def _step(plan: Plan, hands: Hands, work: _Work, hosts: Sequence[str], *, own: b
     work.stopped = hands.may_go_on()
     if work.stopped:
         return False
-    mine = [item for item in plan.items if item.place in (OWN if own else hosts)]
+    mine = [item for item in plan.items if item.place in (OWN if own else hosts) and item.kind in REPAIRED]
     work.tried += [item.key for item in mine]
     said = hands.repair(hosts, own)
     if not said and hosts:

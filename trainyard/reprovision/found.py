@@ -15,9 +15,12 @@ LOCAL = (LOCALHOST, "127.0.0.1", "::1")
 
 OF_THE_API = (
     *("kube_apply", "kube_prune", "k8s", "kubelet_certificates", "training"),
-    *("node_drain", "node_marks", "cluster_findings"),
+    *("node_drain", "node_marks"),
 )
 """Modules that change objects of the cluster, from wherever they run."""
+
+LOOKING = "cluster_findings"
+"""A module that looks at the cluster as a whole from a host's play, and changes nothing."""
 
 APPLYING = ("kube_apply", "training")
 """Modules that name an object by its kind and name, and show it before and after."""
@@ -119,6 +122,8 @@ def _item(event: Event, host: str, via: str, change: Change, kind: str, reason: 
 def _host(event: Event) -> tuple[str, str]:
     """Where an item belongs, and the host whose play has the task where that is another."""
     name = event["host"]
+    if event["module"] == LOOKING:
+        return CLUSTER, ""
     if event["module"] in OF_THE_API:
         return CLUSTER, "" if name == LOCALHOST else name
     if name == LOCALHOST:

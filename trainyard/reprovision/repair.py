@@ -150,7 +150,7 @@ class _Work:
 
     def _repair(self, hosts: Sequence[str], own: bool) -> str:
         places = OWN if own else hosts
-        self._tried += [item.key for item in self._plan.items if item.place in places]
+        self._tried += [item.key for item in self._plan.items if item.place in places and item.kind in REPAIRED]
         try:
             # Before anything is changed: a run that is killed has repaired it, too.
             self._session.note(repaired=[*self._tried, *self._again])

@@ -24,6 +24,9 @@ def item(host: str, kind: str = "repairable", subject: str = "sysctl") -> Item:
     return Item(host, "base", "Set it", "kernel_settings", subject, kind=kind)
 
 
+NODE_PORT = replace(item("cluster", "foreign", "Service web/shop"), module="cluster_findings")
+
+
 def made(*items: Item, **named: Any) -> Plan:
     settings = replace(SETTINGS, **named.pop("settings", {}))
     return plan(items, HOSTS, HOSTS[1:], settings, **named)
@@ -49,6 +52,9 @@ def drifted(*hosts: str, kind: str = "repairable") -> list[Item]:
         ([*drifted("controller", "w1"), item("cluster", "person")], {}, "w1", (), False),
         # What a host's play changes through the API is repaired with the host.
         ([replace(item("cluster"), via="cp1")], {}, "cp1", (), False),
+        # What is only looked for in the cluster is changed by nobody.
+        ([item("cluster"), NODE_PORT], {}, "", (), True),
+        ([item("cp1"), NODE_PORT], {}, "cp1", (), False),
     ],
 )
 def test_the_order(items: list[Item], named: dict[str, Any], canary: str, batches: Any, own: bool) -> None:
@@ -162,6 +168,8 @@ ALL = ["w1", "look w1", "w2", "w3", "own", "look all"]
         pytest.param(THREE, {"stop_after": 0}, [], 3, ["", "", "", ""], id="the window has ended before"),
         pytest.param([*drifted("w1"), item("w2", "person")], {"verdict": "pass"}, ["w1", "look w1", "look all"], 1,
                      ["repaired, proven", ""], id="a person is needed besides"),
+        pytest.param([item("cluster"), NODE_PORT], {"verdict": "pass"}, ["own", "look all"], 1,
+                     ["repaired, proven", ""], id="what is nobody's beside what is ours"),
         pytest.param(drifted("w1", kind="person"), {}, [], 1, [""], id="only a person"),
     ],
 )  # fmt: skip
