@@ -14,7 +14,7 @@ from ansible.module_utils.trainyard.kube.looking import connect_to_look
 from . import approval, nodes, windows
 from .batches import OWN, Plan, plan
 from .converge import Hands, Outcome, Seen, carry_out
-from .found import LOCALHOST, REFUSED, find
+from .found import LOCALHOST, REFUSED, Found, find
 from .history import known
 from .item import PERSON, REPAIRED, Item
 from .report import (
@@ -26,6 +26,7 @@ from .report import (
     doubts,
     hosts_of,
     ordered,
+    verdict_notes,
 )
 from .run import Looked, Session
 from .runner import RUN
@@ -218,8 +219,13 @@ def _document(
         "items": [session.masker.data(item.as_json()) for item in ordered(outcome.items)],
         "verdict": outcome.verdict,
         "limits": list(outcome.limits),
-        "notes": [*document["notes"], *told],
+        "notes": [*(_notes(session, last.found) if last else document["notes"]), *told],
     }
+
+
+def _notes(session: Session, found: Found) -> list[str]:
+    """What there is to say after the last look: what the verdict of an earlier one missed is there again, or is not."""
+    return [*session.report["notes"], *(session.masker.text(each) for each in verdict_notes(found))]
 
 
 def _headline(outcome: Outcome, told: Sequence[str]) -> str:

@@ -167,8 +167,13 @@ def finished(
         "items": [item.as_json() for item in ordered(items)],
         "consequences": [asdict(each) for each in found.consequences],
         "verdict": found.verdict,
-        "notes": [*report["notes"], *(f"verdict: {each}" for each in found.problems)],
+        "notes": [*report["notes"], *verdict_notes(found)],
     }
+
+
+def verdict_notes(found: Found) -> list[str]:
+    """Which checks of the verdict have not passed."""
+    return [f"verdict: {each}" for each in found.problems]
 
 
 def ordered(items: Sequence[Item]) -> list[Item]:
