@@ -30,6 +30,7 @@ PROGRAMS = {
     "catalogue": [sys.executable, "tests/bench/catalogue.py"],
     "console": [sys.executable, "tests/bench/console.py"],
     "cuts": [sys.executable, "tests/bench/drills.py", "--only", "node_back,net_cut,net_back"],
+    "drift": [sys.executable, "tests/bench/drift.py"],
     "drills": [sys.executable, "tests/bench/drills.py", "--only", DRILLS],
     "evaluator": [sys.executable, "tests/bench/evaluator.py"],
     "gpu_image": [sys.executable, "tests/bench/gpu_image.py"],

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Inject drift into a lab, group by group: found by a report that changes nothing, then repaired by a converge, or
+handed over. Writes a row for each kind into docs/drift.md.
+
+    .venv/bin/python tests/bench/drift.py [--only objects,by_hand] [--inventory FOLDER --lab trainyard [--builder]]
+
+What no lab of containers can have, or what takes several control plane hosts, is not tried.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import drift_cluster
+import drift_hosts
+import inputs
+import page
+import yaml
+from drift_kinds import PROVEN, Kind, strange, told
+from drift_lab import Ran, answering, fingerprint, reprovision, standing
+from stand import SITE_LIMIT, Stand, add_options
+from timed import BenchError
+
+PAGE = inputs.ROOT / "docs" / "drift.md"
+HEAD = ["drift", "found as", "class", "what became of it"]
+TIMES = ["group", "kinds", "report", "converge", "false items", "changed by the report"]
+MEASURE = 110
+"""Characters of a cell."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Kinds that are there at the same time.
+
+    :param repaired: whether a converge repairs them; else it changes nothing, and a person does.
+    :param blind: a report cannot look at everything meanwhile.
+    """
+
+    kinds: Sequence[Kind]
+    repaired: bool = True
+    blind: bool = False
+
+
+GROUPS = {
+    "edited": Group(drift_hosts.EDITED),
+    "stopped": Group(drift_hosts.STOPPED),
+    "objects": Group(drift_cluster.OBJECTS),
+    "kubeconfig": Group(drift_cluster.GONE, blind=True),
+    "hosts_by_hand": Group(drift_hosts.BY_HAND, repaired=False),
+    "cluster_by_hand": Group(drift_cluster.BY_HAND, repaired=False, blind=True),
+}
+
+
+def problems(group: Group, report: Ran, converge: Ran) -> list[str]:
+    """What is not as it has to be, one sentence each."""
+    wrong = [
+        f"false item: {each}" for each in (*strange(group.kinds, report.items), *strange(group.kinds, converge.items))
+    ]
+    status = 2 if group.blind else 1
+    if report.status != status:
+        wrong.append(f"the report ended with {report.status}: {report.report['headline']}")
+    wanted = 0 if group.repaired else status
+    if converge.status != wanted:
+        wrong.append(f"the converge ended with {converge.status}: {converge.report['headline']}")
+    for kind in group.kinds:
+        wrong += [f"{kind.row}: not found: {each}" for each in kind.missing(report.items)]
+        left = [item for item in kind.mine(converge.items) if (item["done"] == PROVEN) is not group.repaired]
+        wrong += [f"{kind.row}: {told(item)} is '{item['done']}'" for item in left]
+    return list(dict.fromkeys(wrong))
+
+
+def row(kind: Kind, group: Group, report: Ran, converge: Ran) -> list[str]:
+    """A kind's row of the page."""
+    mine, after = kind.mine(report.items), kind.mine(converge.items)
+    became = {item["done"] if group.repaired else f"handed over: {item['reason']}" for item in after}
+    return [
+        kind.row,
+        "; ".join(_short(told(item)) for item in mine) or "not found",
+        ", ".join(sorted({str(item["class"]) for item in mine})),
+        "; ".join(sorted(became)) or "nothing",
+    ]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MEASURE else text[: MEASURE - 1] + "…"
+
+
+def fit(group: Group, stand: Stand) -> Group:
+    """The group without what this lab cannot have."""
+    listed = yaml.safe_load((stand.inventory / "hosts.yml").read_text(encoding="utf-8"))["all"]["children"]
+    has = {name for name, each in listed.items() if (each or {}).get("hosts")}
+    return replace(group, kinds=[kind for kind in group.kinds if not kind.needs or kind.needs in has])
+
+
+def measure(stand: Stand, name: str) -> list[str]:
+    """Inject one group, look, converge, and undo what a person undoes; what was wrong."""
+    group = fit(GROUPS[name], stand)
+    try:
+        for kind in group.kinds:
+            kind.inject(stand)
+        before = fingerprint(stand)
+        report = reprovision(stand, "report")
+        after = fingerprint(stand)
+        converge = reprovision(stand, "converge")
+        wrong = problems(group, report, converge)
+        changed = sorted(place for place in before if before[place] != after[place])
+        wrong += [f"the report changed {', '.join(changed)}"] if changed else []
+        if not group.repaired and fingerprint(stand) != after:
+            wrong.append("the converge changed something that it had to hand over")
+    finally:
+        if not group.repaired:
+            undo(stand, group)
+    page.write("drift", HEAD, [row(kind, group, report, converge) for kind in group.kinds], PAGE)
+    false = len(strange(group.kinds, report.items))
+    times = [f"{report.seconds:.0f} s", f"{converge.seconds:.0f} s", str(false), ", ".join(changed) or "nothing"]
+    page.write("drift groups", TIMES, [[name, str(len(group.kinds)), *times]], PAGE)
+    return [f"{name}: {each}" for each in wrong]
+
+
+def undo(stand: Stand, group: Group) -> None:
+    for kind in group.kinds:
+        kind.undo(stand)
+    answering(stand)
+    if any(kind.settle for kind in group.kinds):
+        stand.play("site.yml", limit=SITE_LIMIT)
+
+
+def untouched(stand: Stand, when: str) -> list[str]:
+    """A report on a site with which nothing is wrong; what it says otherwise."""
+    before = fingerprint(stand)
+    report = reprovision(stand, "report")
+    changed = sorted(place for place, each in fingerprint(stand).items() if before[place] != each)
+    named = [when, "0", f"{report.seconds:.0f} s", "", str(len(report.items)), ", ".join(changed) or "nothing"]
+    page.write("drift groups", TIMES, [named], PAGE)
+    wrong = [f"item: {told(item)}" for item in report.items] + ([f"changed: {changed}"] if changed else [])
+    wrong += [report.report["headline"]] if report.status else []
+    return [f"{when}: {each}" for each in wrong]
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    add_options(parser)
+    parser.add_argument("--only", default=",".join(GROUPS), help="groups, with commas (default: all)")
+    parser.add_argument("--builder", action="store_true", help="make worker2 of the given lab a builder")
+    options = parser.parse_args(argv)
+    names = options.only.split(",")
+    if unknown := set(names) - set(GROUPS):
+        parser.error(f"no such group: {', '.join(unknown)}; there are {', '.join(GROUPS)}")
+    wrong: list[str] = []
+    try:
+        with standing(options) as stand:
+            wrong += untouched(stand, "nothing, before")
+            for name in names:
+                wrong += measure(stand, name)
+                print("\n".join(wrong), flush=True)
+            wrong += untouched(stand, "nothing, after")
+    except (BenchError, subprocess.SubprocessError) as error:
+        wrong.append(str(error))
+    print("\n".join(["drift:", *wrong]) if wrong else "drift: all of it", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,97 @@
+"""Drift of the cluster, of the mirror and of the controller: how each kind is made, and undone where a person does
+that."""
+
+from __future__ import annotations
+
+from drift_kinds import Kind
+from drift_lab import kubectl, on
+from stand import Stand
+
+SYSTEM = "k --namespace=kube-system"
+TAINT = "node-role.kubernetes.io/control-plane"
+KUBELETS = (
+    f"{SYSTEM} get configmap kubelet-config --output=yaml | sed 's/syncFrequency: {{old}}/syncFrequency: {{new}}/'"
+    f" | {SYSTEM} replace --field-manager={{who}} --filename=- > /dev/null"
+)
+TAGS = "/var/lib/docker-registry/docker/registry/v2/repositories"
+FIRST_TWO = f"""
+cd {TAGS}
+set -- $(find . -path '*/_manifests/tags/*/current/link' | sort)
+from=$1; to=$2
+"""
+OTHER_IMAGE = f"""{FIRST_TWO}
+digest=$(cat "$to"); own=${{from%/tags/*}}; other=${{to%/tags/*}}
+mkdir -p "$own/revisions/sha256/${{digest#sha256:}}" "$own/../_layers"
+cp "$other/revisions/sha256/${{digest#sha256:}}/link" "$own/revisions/sha256/${{digest#sha256:}}/link"
+cp --archive "$from" /root/own-link
+cat "$to" > "$from"
+"""
+OWN_IMAGE = f"""{FIRST_TWO}
+cat /root/own-link > "$from"; rm /root/own-link
+"""
+OTHER_KEY = """
+cd /etc/ssh; mkdir -p /root/keys; cp --archive ssh_host_* /root/keys/
+rm ssh_host_*; ssh-keygen -A > /dev/null
+{restart}
+"""
+OWN_KEY = """
+cd /etc/ssh; rm ssh_host_*; cp --archive /root/keys/* .; rm -r /root/keys
+{restart}
+"""
+# Whoever is connected would not see another key.
+RESTART = "systemctl restart ssh; pkill -x sshd-session || true"
+
+
+def readable(stand: Stand) -> None:
+    (stand.state / "kubeconfig").chmod(0o644)
+
+
+def deleted(stand: Stand) -> None:
+    (stand.state / "kubeconfig").unlink()
+
+
+KUBECONFIG = "kubeconfig on the controller deleted or readable by others"
+KEPT = ["controller Keep the admin kubeconfig"]
+
+OBJECTS = [
+    Kind("NetworkPolicy deleted", ["cluster NetworkPolicy trainings/default-deny"],
+         kubectl("k --namespace=trainings delete networkpolicy default-deny > /dev/null")),
+    Kind("Pod Security label removed", ["cluster Namespace trainings"],
+         kubectl("k label namespace trainings pod-security.kubernetes.io/enforce- > /dev/null")),
+    Kind("Calico's DaemonSet edited", ["cluster DaemonSet kube-system/calico-node"],
+         kubectl(f"""{SYSTEM} patch daemonset calico-node --type=merge --patch='{{"spec": {{"updateStrategy":"""
+                 """ {"rollingUpdate": {"maxUnavailable": 2}}}}' > /dev/null""")),
+    Kind("JobSet's controller scaled to 0", ["cluster Deployment jobset-system/jobset-controller-manager"],
+         kubectl("k --namespace=jobset-system scale deployment jobset-controller-manager --replicas=0 > /dev/null")),
+    Kind("CoreDNS's image changed", ["cluster Deployment kube-system/coredns"],
+         kubectl(f"{SYSTEM} set image deployment/coredns coredns=registry.k8s.io/coredns/coredns:v0.0.1 > /dev/null")),
+    Kind("kube-proxy's mode changed", ["cluster ConfigMap kube-system/kube-proxy"],
+         kubectl(f"{SYSTEM} get configmap kube-proxy --output=yaml | sed 's/mode: [a-z]*/mode: ipvs/'"
+                 f" | {SYSTEM} replace --filename=- > /dev/null")),
+    Kind("control plane taint removed", [f"cluster taint {TAINT}:NoSchedule of node cp1"],
+         kubectl(f"k taint node cp1 {TAINT}:NoSchedule- > /dev/null")),
+    Kind(KUBECONFIG, KEPT, readable),
+]  # fmt: skip
+
+GONE = [Kind(KUBECONFIG, KEPT, deleted)]
+
+LAPTOP = '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "laptop"}}'
+BY_HAND = [
+    Kind("kubelet ConfigMap edited", ["cluster ConfigMap kube-system/kubelet-config syncFrequency"],
+         kubectl(KUBELETS.format(old="10s", new="44s", who="somebody")),
+         kubectl(KUBELETS.format(old="44s", new="10s", who="somebody")),
+         follows=["* ConfigMap kube-system/kubelet-config"]),
+    Kind("node cordoned by hand", ["cluster cordon of node worker2"],
+         kubectl("k cordon worker2 > /dev/null"), kubectl("k uncordon worker2 > /dev/null")),
+    Kind("host unreachable, or with another host key", ["worker1 connection"],
+         on("worker1", OTHER_KEY.format(restart=RESTART)), on("worker1", OWN_KEY.format(restart=RESTART))),
+    Kind("node unknown to the inventory", ["cluster Node laptop"],
+         kubectl(f"echo '{LAPTOP}' | k create --filename=- > /dev/null"), kubectl("k delete node laptop > /dev/null")),
+    Kind("foreign cluster-admin binding or NodePort",
+         ["cluster ClusterRoleBinding eve", "cluster Service default/shop"],
+         kubectl("k create clusterrolebinding eve --clusterrole=cluster-admin --user=eve > /dev/null\n"
+                 "k --namespace=default create service nodeport shop --tcp=80 > /dev/null"),
+         kubectl("k delete clusterrolebinding eve > /dev/null; k --namespace=default delete service shop > /dev/null")),
+    Kind("image of the mirror changed under its tag", ["mirror1 image *"],
+         on("mirror1", OTHER_IMAGE), on("mirror1", OWN_IMAGE)),
+]  # fmt: skip

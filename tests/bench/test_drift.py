@@ -1,0 +1,96 @@
+"""The kinds of drift: all of the page's, each found as what the table of classes has, and what is false is seen."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import drift
+import drift_lab
+from drift_kinds import PROVEN, Kind, strange
+from drift_lab import Ran
+
+from trainyard.reprovision.classes import UNKNOWN, class_of
+from trainyard.reprovision.item import REPAIRED
+
+NOT_HERE = {"swap on (emulated machine)", "chrony stopped (emulated machine)", "etcd member missing"}
+KINDS = [(name, kind) for name, group in drift.GROUPS.items() for kind in group.kinds]
+
+
+def rows() -> list[str]:
+    lines = drift.PAGE.read_text(encoding="utf-8").partition("<!-- generated drift -->")[2].splitlines()
+    table = lines[3 : lines.index("<!-- /generated drift -->")]
+    return [line.split(" | ")[0].removeprefix("| ") for line in table]
+
+
+def test_every_row_of_the_page_is_tried_or_known_not_to_be() -> None:
+    listed = rows()
+    assert len(listed) == len(set(listed)) == 37
+    assert {kind.row for _, kind in KINDS} | NOT_HERE == set(listed)
+    repaired = {kind.row for name, kind in KINDS if drift.GROUPS[name].repaired}
+    assert repaired | {row for row in NOT_HERE if "machine" in row} == set(listed[:24])
+
+
+def item(told: str, **more: Any) -> dict[str, Any]:
+    host, _, subject = told.partition(" ")
+    return {"host": host, "subject": subject, "class": "repairable", "reason": "", "done": "", **more}
+
+
+def test_kinds_of_a_group_do_not_hide_each_other() -> None:
+    for name, group in drift.GROUPS.items():
+        found = [pattern for kind in group.kinds for pattern in kind.found]
+        assert len(found) == len(set(found)), name
+
+
+GOOD = drift.Group([Kind("a", ["w1 sysctl a"], lambda stand: None), Kind("b", ["w1 b*"], lambda stand: None)])
+
+
+def ran(status: int, *items: dict[str, Any]) -> Ran:
+    return Ran(status, 1.0, {"items": list(items), "headline": "so it is"})
+
+
+def test_what_is_missing_false_or_not_repaired_is_said() -> None:
+    left = [item("w1 sysctl a"), item("w1 bb")]
+    proven = [{**each, "done": PROVEN} for each in left]
+    assert drift.problems(GOOD, ran(1, *left), ran(0, *proven)) == []
+    assert drift.problems(GOOD, ran(1, left[0]), ran(0, *proven)) == ["b: not found: w1 b*"]
+    assert drift.problems(GOOD, ran(1, *left, item("w2 x")), ran(0, *proven)) == ["false item: w2 x"]
+    assert drift.problems(GOOD, ran(1, *left), ran(5, *proven)) == ["the converge ended with 5: so it is"]
+    assert drift.problems(GOOD, ran(1, *left), ran(0, proven[0], left[1])) == ["b: w1 bb is ''"]
+    by_hand = drift.Group(GOOD.kinds, repaired=False)
+    assert drift.problems(by_hand, ran(1, *left), ran(1, *left)) == []
+    assert drift.problems(by_hand, ran(1, *left), ran(1, proven[0], left[1])) == [f"a: w1 sysctl a is '{PROVEN}'"]
+    assert drift.row(GOOD.kinds[0], GOOD, ran(1, *left), ran(0, *proven)) == [
+        "a", "w1 sysctl a", "repairable", PROVEN,
+    ]  # fmt: skip
+    assert strange(GOOD.kinds, [item("w1 bbb")]) == []
+
+
+@pytest.mark.parametrize(
+    ("role", "module", "told"),
+    [
+        ("base", "kernel_settings", "worker1 sysctl net.ipv4.ip_forward"),
+        ("storage", "kube_apply", "cluster Namespace trainings"),
+        ("containerd", "systemd_unit", "worker1 containerd.service enabled"),
+        ("control_plane", "copy", "controller Keep the admin kubeconfig"),
+        ("kubernetes", "systemd_unit", "cp1 kubelet.service masked"),
+        ("control_plane", "cluster_findings", "cluster Service default/shop"),
+    ],
+)
+def test_a_kind_is_of_the_class_that_its_group_says(role: str, module: str, told: str) -> None:
+    kind, reason = class_of(role, module, told.partition(" ")[2], "0")
+    (group,) = {name for name, each in KINDS if each.mine([item(told)]) and name != "kubeconfig"}
+    assert (kind in REPAIRED) is drift.GROUPS[group].repaired and reason != UNKNOWN
+
+
+def test_what_controllers_write_is_no_change() -> None:
+    one = {"kind": "ConfigMap", "metadata": {"name": "a", "resourceVersion": "1", "managedFields": []}, "data": {}}
+    two = {**one, "metadata": {"name": "a", "resourceVersion": "2"}, "status": {"phase": "x"}}
+    assert drift_lab._lasting(one) == drift_lab._lasting(two) != drift_lab._lasting({**one, "data": {"a": "b"}})
+    assert json.dumps(drift_lab._lasting(one))
