@@ -43,11 +43,14 @@ class World:
     :param kinds: what is not repairable, by subject: the module that says so.
     :param stays: hosts on which a repair does not last.
     :param fails: hosts on which a repair fails; `away` do not answer.
+    :param breaks: hosts whose drift the verdict misses something for.
     """
 
     def __init__(self, drift: Mapping[str, list[str]], **named: Any) -> None:
         self.drift = {host: list(subjects) for host, subjects in drift.items()}
-        self.stays, self.fails, self.away = (named.get(name, ()) for name in ("stays", "fails", "away"))
+        self.stays, self.fails, self.away, self.breaks = (
+            named.get(name, ()) for name in ("stays", "fails", "away", "breaks")
+        )
         self.kinds: Mapping[str, str] = named.get("kinds", {})
         self.verdict = named.get("verdict", "pass")
         self.calls: list[str] = []
@@ -70,6 +73,7 @@ class World:
                 self.drift[host] = []
         end = ended(*there)
         end[0]["result"]["verdict"] = self.verdict
+        end[0]["result"]["problems"] = [f"{host} is broken" for host in self.breaks if self.drift.get(host)]
         end[-1]["failures"] = dict.fromkeys(failed, 1)
         end[-1]["dark"] = {host: 1 for host in there if host in self.away}
         events += [failure(host) for host in failed]
