@@ -162,13 +162,17 @@ class Assembly:
         return time.monotonic() - started
 
     def result(self) -> dict[str, dict[str, Any]]:
-        """What users of the bundle need to know of each artefact that is there: path, version, key, origin and facts.
+        """What users of the bundle need to know of each wanted artefact: path, version, key, origin and facts. What was
+        made on the way to them is left out: a run that makes nothing does not look at it.
 
         Where the facts hold a `layout`, it is made an absolute path. Long lists stay in the store's manifests. What is
         not made yet, as in check mode, has its future path and what the lock says; an unknown digest is zeros.
         """
-        result: dict[str, dict[str, Any]] = {name: self._future(name) for name in self.missing}
+        missing = (name for name in self.missing if name in self.wanted)
+        result: dict[str, dict[str, Any]] = {name: self._future(name) for name in missing}
         for name, manifest in self.manifests.items():
+            if name not in self.wanted:
+                continue
             path = self.store.path(name, self.keys[name])
             facts = {key: value for key, value in manifest.items() if key not in ("files", "name", "resolved")}
             if "layout" in facts:

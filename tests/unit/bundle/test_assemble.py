@@ -90,6 +90,17 @@ def test_only_what_is_wanted_is_looked_at(bench) -> None:
     assert all(facts["path"] for facts in result.values())
 
 
+def test_what_was_made_on_the_way_is_no_result(bench) -> None:
+    def names() -> set[str]:
+        return set(bench.assembly("joint").result())
+
+    # Before, by the run that makes it, and by one that finds it.
+    making = bench.assembly("joint")
+    assert making.missing == ["left", "right", "joint"] and names() == {"joint"}
+    making.build_missing(Progress(None))
+    assert set(making.result()) == names() == {"joint"}
+
+
 def test_inputs_of_what_is_there_are_not_missed(bench) -> None:
     bench.run()
     store = Store(bench.folder / "cache")

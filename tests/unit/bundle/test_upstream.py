@@ -102,13 +102,13 @@ def test_a_site_from_vendors(vendor, signer, tmp_path, source: str) -> None:
     assembly = assemble(tmp_path, artefacts, source)
     assert set(assembly.missing) == {"deb", "site", "image"}
     assembly.build_missing(Progress(str(tmp_path / "progress")))
-    result = assembly.result()
-    assert {name: found["origin"] for name, found in result.items()} == {
+    result, made = assembly.result(), assembly.manifests
+    assert {name: found["origin"] for name, found in made.items()} == {
         "deb": "upstream",
         "site": "source",
         "image": "upstream",
     }
-    assert result["deb"]["deb"] == "tool_1.2-1_amd64.deb"
+    assert made["deb"]["deb"] == "tool_1.2-1_amd64.deb"
     assert (result["image"]["reference"], result["image"]["digest"]) == ("team/tool:v1", digests["manifest"])
     assert Path(result["image"]["layout"], "index.json").exists()
     with tarfile.open(Path(result["site"]["path"], "repository.tar")) as stream:
