@@ -38,6 +38,8 @@ OF_THE_RUN: list[tuple[str, str, Callable[[], Snapshot]]] = [
         "phase": "Failed", "containerStatuses": [], "reason": "UnexpectedAdmissionError",
         "message": "Allocate failed due to no healthy devices present"})], said(*BEGUN, *steps(60, 30)))),
     ("volume full", "disk_full", lambda: failed(5, ("error", 5.0, {"message": "No space left on device"}))),
+    ("volume full with its last step", "disk_full", lambda: failed(
+        5, *steps(4.5, 4.5), ("error", 4.4, {"message": "No space left on device"}))),
     ("input", "refused_input", lambda: failed(2, ("error", 5.0, {"message": "batch_size is 0"}))),
     ("bound", "below_bound", lambda: failed(3, ("end", 5.0, {"accuracy": 0.5, "accuracy_bound": 0.9}))),
     ("diverged", "diverged", lambda: failed(4, ("error", 5.0, {"message": "The loss is nan"}))),
