@@ -44,11 +44,19 @@ GPUS = {"lab_gpus": 2}
 HEAD = ["fault", "named as", "after", "one look", "aim"]
 
 
+class Unnamed(BenchError):
+    """A fault is not named, and the snapshot in which it should have been."""
+
+    def __init__(self, message: str, seen: Snapshot) -> None:
+        super().__init__(message)
+        self.seen = seen
+
+
 def find(scene: Scene, what: Fault) -> tuple[Snapshot, float, float]:
     """Look until the fault is named.
 
     :return: the snapshot in which it was named, seconds from when it could be seen, and seconds for that look.
-    :raises BenchError: it is not named in time.
+    :raises Unnamed: it is not named in time.
     """
     begin, visible, wrong = time.monotonic(), None, ""
     while True:
@@ -65,9 +73,9 @@ def find(scene: Scene, what: Fault) -> tuple[Snapshot, float, float]:
             print(f"why: {scene.run.name}: {now - begin:.1f} s: {named}", flush=True)
             wrong = named
         if visible is not None and now - visible > NAME_SECONDS:
-            raise BenchError(f"{scene.run.name} could be seen for {NAME_SECONDS:.0f} s and was named {named}.")
+            raise Unnamed(f"{scene.run.name} could be seen for {NAME_SECONDS:.0f} s and was named {named}.", seen)
         if now - begin > SEE_SECONDS:
-            raise BenchError(f"{scene.run.name} cannot be seen after {SEE_SECONDS:.0f} s; it is named {named}.")
+            raise Unnamed(f"{scene.run.name} cannot be seen after {SEE_SECONDS:.0f} s; it is named {named}.", seen)
         time.sleep(PAUSE)
 
 
@@ -79,6 +87,11 @@ def of_one_run(seen: Snapshot) -> Snapshot:
     mine = [each for each in events if not str(each["involvedObject"].get("name")).startswith("why-")]
     mine += [each for each in events if str(each["involvedObject"].get("name")).startswith(seen.run)]
     return replace(seen, parts={**seen.parts, "events": mine})
+
+
+def write(path: Path, seen: Snapshot) -> None:
+    """Keep a snapshot, without a time in its file, so that what did not change is the same."""
+    path.write_bytes(gzip.compress(json.dumps(of_one_run(seen).as_json()).encode(), mtime=0))
 
 
 def inject(scene: Scene, what: Fault, places: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -120,9 +133,7 @@ def measure(stand: Stand, names: Sequence[str], keep: Path) -> bool:
                 mend(scene, what)
             code = judge(seen).cause
             assert code is not None
-            # Without a time of its own, so that what did not change is the same file.
-            packed = gzip.compress(json.dumps(of_one_run(seen).as_json()).encode(), mtime=0)
-            (keep / f"{code.code}-{name}.json.gz").write_bytes(packed)
+            write(keep / f"{code.code}-{name}.json.gz", seen)
             row = [
                 name.replace("_", " "),
                 f"`{code.code}`",
@@ -132,6 +143,8 @@ def measure(stand: Stand, names: Sequence[str], keep: Path) -> bool:
             ]
             page.write("why", HEAD, [row])
         except (BenchError, KubeError, subprocess.SubprocessError) as error:
+            if isinstance(error, Unnamed):
+                write(keep / f"unnamed-{name}.json.gz", error.seen)
             passed = False
             print(f"why: {name} failed: {error}", file=sys.stderr, flush=True)
     return passed

@@ -7,6 +7,9 @@ from typing import Any
 
 from ansible.module_utils.trainyard.kube.quantities import amount
 from ansible.module_utils.trainyard.training.names import NAME_LABEL
+from ansible.module_utils.trainyard.training.objects import logs_volume
+from ansible.module_utils.trainyard.training.template import logs_claim
+from ansible.module_utils.trainyard.training.tensorboard import tensorboard_name
 from mishaps import until
 from stand import NAMESPACE
 from timed import BenchError
@@ -140,6 +143,11 @@ def small_volume(scene: Scene) -> None:
 
 
 def no_small_volume(scene: Scene) -> None:
+    # TensorBoard would hold the claim for ever.
+    claim, space = logs_claim(scene.run), scene.run.namespace
+    scene.api.delete("apps/v1", "Deployment", tensorboard_name(claim), space)
+    scene.api.delete("v1", "PersistentVolumeClaim", claim, space)
+    scene.api.delete("v1", "PersistentVolume", logs_volume(scene.run))
     scene.stand.on_node(WORKER, "sh", "-c", f"umount {FULL} || true; rmdir {FULL} || true")
 
 
