@@ -21,7 +21,7 @@ from=$1; to=$2
 """
 OTHER_IMAGE = f"""{FIRST_TWO}
 digest=$(cat "$to"); own=${{from%/tags/*}}; other=${{to%/tags/*}}
-mkdir -p "$own/revisions/sha256/${{digest#sha256:}}" "$own/../_layers"
+mkdir -p "$own/revisions/sha256/${{digest#sha256:}}"
 cp "$other/revisions/sha256/${{digest#sha256:}}/link" "$own/revisions/sha256/${{digest#sha256:}}/link"
 cp --archive "$from" /root/own-link
 cat "$to" > "$from"
