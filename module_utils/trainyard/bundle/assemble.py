@@ -112,7 +112,7 @@ class Assembly:
     def _build_all(self, progress: Progress) -> None:
         todo = list(self.missing)
         total = len(todo)
-        running: dict[Future[float], str] = {}
+        running: dict[Future[tuple[dict[str, Any], float]], str] = {}
         failure: BaseException | None = None
         with ThreadPoolExecutor(JOBS) as pool:
             while running or (todo and failure is None):
@@ -126,9 +126,11 @@ class Assembly:
                     name = running.pop(future)
                     failure = failure or _named(name, future.exception())
                     if future.exception() is None:
+                        manifest, seconds = future.result()
+                        # Not in the thread that made it: what needs it starts after this line is said.
+                        self._have(name, manifest)
                         left = len(todo) + len(running)
-                        took = f"{future.result():.0f} s ({total - left} of {total}, {left} left)"
-                        progress.say(f"{self._label(name)}: {took}")
+                        progress.say(f"{self._label(name)}: {seconds:.0f} s ({total - left} of {total}, {left} left)")
         if failure is not None:
             raise failure
 
@@ -136,7 +138,8 @@ class Assembly:
         origin = " from upstream" if self.choices[name].origin == "upstream" else ""
         return f"{name} {self.artefacts[name].version}{origin}"
 
-    def _build(self, name: str) -> float:
+    def _build(self, name: str) -> tuple[dict[str, Any], float]:
+        """The manifest of the artefact, and how many seconds it took."""
         started = time.monotonic()
         artefact, key = self.artefacts[name], self.keys[name]
         origin = self.choices[name].origin
@@ -158,8 +161,8 @@ class Assembly:
             }
 
         # Another run may have made it while this one waited for the lock.
-        self._have(name, self.store.read(name, key) or self.store.add(name, key, build))
-        return time.monotonic() - started
+        manifest = self.store.read(name, key) or self.store.add(name, key, build)
+        return manifest, time.monotonic() - started
 
     def result(self) -> dict[str, dict[str, Any]]:
         """What users of the bundle need to know of each wanted artefact: path, version, key, origin and facts. What was
