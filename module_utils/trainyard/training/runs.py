@@ -27,8 +27,9 @@ TAIL = 200
 class Row:
     """One run.
 
-    :param state: `waiting` (a pod has no place or no image), `starting`, `running`, `restarting`, or how it ended:
-        `passed`, `no_bound`, `failed`, `stopped`; `ended` where no record says more.
+    :param state: `waiting` (a pod has no place or no image), `starting`, `running`, `restarting`, `stopping`
+        (its pods still save), or how it ended: `passed`, `no_bound`, `failed`, `stopped`; `ended` where no record says
+        more.
     :param why: what a run in `waiting` waits for, why one failed, or why nobody knows how it ended; else empty.
     :param step: last step that was reported; None before the first, and for a program that reports none.
     :param steps: how many it is to do; 0 for one without end.
@@ -180,6 +181,9 @@ def _state(
 ) -> tuple[str, str]:
     result = str(known.get("result", ""))
     over = ended(live)
+    runs_now = any(pod_state(pod)[0] == "running" for pod in pods)
+    if runs_now and not over and (live is None or live["metadata"].get("deletionTimestamp")):
+        return "stopping", ""
     if live is None or over:
         # Nobody was there to record how it ended.
         unseen = record.FAILED if over == "Failed" else "ended"
@@ -188,7 +192,7 @@ def _state(
     for pod, why in waiting:
         if why.partition(":")[0] in STUCK:
             return "waiting", f"{place_of(pod)} {why}"
-    if not any(pod_state(pod)[0] == "running" for pod in pods):
+    if not runs_now:
         return ("restarting" if step else "starting"), ""
     return ("running" if step or not waiting else "starting"), ""
 

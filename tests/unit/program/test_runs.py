@@ -98,6 +98,9 @@ PULL = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
         (jobset("Failed"), {"result": "failed", "why": "exit 3"}, [], [], {"state": "failed", "why": "exit 3"}),
         (None, {**RECORD, "result": "stopped"}, [], [], {"state": "stopped", "accuracy": 0.95}),
         (None, RECORD, [], [], {"state": "passed", "age": 300.0}),
+        # Somebody has told it to save and to stop, and its pods have not ended yet.
+        (None, {**RECORD, "result": "running"}, PODS, [], {"state": "stopping", "step": 2000, "pods": 4, "wanted": 0}),
+        (None, {**RECORD, "result": "running"}, [], [], {"state": "ended"}),
         # What is on record is about the attempt before this one.
         (jobset(), {**RECORD, "attempt": "20261101T000000Z"}, PODS, [], {"state": "running", "accuracy": None}),
         (jobset(), {}, PODS, [STEP, {"event": "evaluate", "accuracy": 0.9}], {"accuracy": 0.9, "age": 300.0}),

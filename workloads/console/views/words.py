@@ -12,7 +12,8 @@ NOTHING = "\u2013"
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 TONES: Mapping[str, str] = {
     "running": "busy", "starting": "busy", "restarting": "wait", "waiting": "wait", "silent": "wait",
-    "passed": "good", "no_bound": "good", "finished": "good", "failed": "bad", "stopped": "idle", "ended": "idle",
+    "stopping": "wait", "passed": "good", "no_bound": "good", "finished": "good", "failed": "bad",
+    "stopped": "idle", "ended": "idle",
 }  # fmt: skip
 """State of a run -> how it is coloured."""
 
