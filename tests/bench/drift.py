@@ -21,7 +21,7 @@ import inputs
 import page
 import yaml
 from drift_kinds import PROVEN, Kind, strange, told
-from drift_lab import Ran, answering, fingerprint, reprovision, standing
+from drift_lab import Ran, answering, changed, reprovision, standing, state
 from stand import SITE_LIMIT, Stand, add_options
 from timed import BenchError
 
@@ -102,21 +102,22 @@ def measure(stand: Stand, name: str) -> list[str]:
     try:
         for kind in group.kinds:
             kind.inject(stand)
-        before = fingerprint(stand)
+        before = state(stand)
         report = reprovision(stand, "report")
-        after = fingerprint(stand)
+        after = state(stand)
         converge = reprovision(stand, "converge")
         wrong = problems(group, report, converge)
-        changed = sorted(place for place in before if before[place] != after[place])
-        wrong += [f"the report changed {', '.join(changed)}"] if changed else []
-        if not group.repaired and fingerprint(stand) != after:
-            wrong.append("the converge changed something that it had to hand over")
+        differs = changed(before, after)
+        wrong += [f"the report changed {place}: {lines}" for place, lines in differs.items()]
+        if not group.repaired:
+            handed = changed(after, state(stand))
+            wrong += [f"the converge changed {place}: {lines}" for place, lines in handed.items()]
     finally:
         if not group.repaired:
             undo(stand, group)
     page.write("drift", HEAD, [row(kind, group, report, converge) for kind in group.kinds], PAGE)
     false = len(strange(group.kinds, report.items))
-    times = [f"{report.seconds:.0f} s", f"{converge.seconds:.0f} s", str(false), ", ".join(changed) or "nothing"]
+    times = [f"{report.seconds:.0f} s", f"{converge.seconds:.0f} s", str(false), ", ".join(differs) or "nothing"]
     page.write("drift groups", TIMES, [[name, str(len(group.kinds)), *times]], PAGE)
     return [f"{name}: {each}" for each in wrong]
 
@@ -131,12 +132,13 @@ def undo(stand: Stand, group: Group) -> None:
 
 def untouched(stand: Stand, when: str) -> list[str]:
     """A report on a site with which nothing is wrong; what it says otherwise."""
-    before = fingerprint(stand)
+    before = state(stand)
     report = reprovision(stand, "report")
-    changed = sorted(place for place, each in fingerprint(stand).items() if before[place] != each)
-    named = [when, "0", f"{report.seconds:.0f} s", "", str(len(report.items)), ", ".join(changed) or "nothing"]
+    differs = changed(before, state(stand))
+    named = [when, "0", f"{report.seconds:.0f} s", "", str(len(report.items)), ", ".join(differs) or "nothing"]
     page.write("drift groups", TIMES, [named], PAGE)
-    wrong = [f"item: {told(item)}" for item in report.items] + ([f"changed: {changed}"] if changed else [])
+    wrong = [f"item: {told(item)}" for item in report.items]
+    wrong += [f"changed {place}: {lines}" for place, lines in differs.items()]
     wrong += [report.report["headline"]] if report.status else []
     return [f"{when}: {each}" for each in wrong]
 

@@ -89,6 +89,13 @@ def test_a_kind_is_of_the_class_that_its_group_says(role: str, module: str, told
     assert (kind in REPAIRED) is drift.GROUPS[group].repaired and reason != UNKNOWN
 
 
+def test_what_has_changed_is_shown_by_its_lines() -> None:
+    before = {"worker1": "/etc/a 644\n/etc/b 644", "cluster": "x"}
+    assert drift_lab.changed(before, before) == {}
+    after = {**before, "worker1": "/etc/a 600\n/etc/b 644"}
+    assert drift_lab.changed(before, after) == {"worker1": "-/etc/a 644; +/etc/a 600"}
+
+
 def test_what_controllers_write_is_no_change() -> None:
     one = {"kind": "ConfigMap", "metadata": {"name": "a", "resourceVersion": "1", "managedFields": []}, "data": {}}
     two = {**one, "metadata": {"name": "a", "resourceVersion": "2"}, "status": {"phase": "x"}}
