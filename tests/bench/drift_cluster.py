@@ -3,8 +3,13 @@ that."""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
 from drift_kinds import Kind
-from drift_lab import kubectl, on
+from drift_lab import hostvars, kubectl, on
 from stand import Stand
 
 SYSTEM = "k --namespace=kube-system"
@@ -14,21 +19,8 @@ KUBELETS = (
     f" | {SYSTEM} replace --field-manager={{who}} --filename=- > /dev/null"
 )
 TAGS = "/var/lib/docker-registry/docker/registry/v2/repositories"
-FIRST_TWO = f"""
-cd {TAGS}
-set -- $(find . -path '*/_manifests/tags/*/current/link' | sort)
-from=$1; to=$2
-"""
-OTHER_IMAGE = f"""{FIRST_TWO}
-digest=$(cat "$to"); own=${{from%/tags/*}}; other=${{to%/tags/*}}
-mkdir -p "$own/revisions/sha256/${{digest#sha256:}}"
-cp "$other/revisions/sha256/${{digest#sha256:}}/link" "$own/revisions/sha256/${{digest#sha256:}}/link"
-cp --archive "$from" /root/own-link
-cat "$to" > "$from"
-"""
-OWN_IMAGE = f"""{FIRST_TWO}
-cat /root/own-link > "$from"; rm /root/own-link
-"""
+LINKS = f"cd {TAGS}; find * -path '*/_manifests/tags/*/current/link' | sort | head -2"
+PUSH_LIMIT = 120.0
 OTHER_KEY = """
 cd /etc/ssh; mkdir -p /root/keys; cp --archive ssh_host_* /root/keys/
 rm ssh_host_*; ssh-keygen -A > /dev/null
@@ -48,6 +40,27 @@ def readable(stand: Stand) -> None:
 
 def deleted(stand: Stand) -> None:
     (stand.state / "kubeconfig").unlink()
+
+
+def pushed_over(stand: Stand) -> None:
+    """Push one image of the mirror under the tag of another, as whoever has the site's certificate could."""
+    own, other = (
+        ":".join(link.removesuffix("/current/link").split("/_manifests/tags/"))
+        for link in stand.on_node("mirror1", "sh", "-c", LINKS).split()
+    )
+    registry = f"docker://{hostvars(stand.inventory)['mirror1']['ansible_host']}:5000"
+    with tempfile.TemporaryDirectory() as folder:
+        for name, to in (("ca.crt", "ca.crt"), ("push.crt", "client.cert"), ("push.key", "client.key")):
+            shutil.copy(stand.state / "mirror" / name, Path(folder, to))
+        argv = [
+            "skopeo",
+            "--insecure-policy",
+            "copy",
+            "--quiet",
+            f"--src-cert-dir={folder}",
+            f"--dest-cert-dir={folder}",
+        ]
+        subprocess.run([*argv, f"{registry}/{other}", f"{registry}/{own}"], check=True, timeout=PUSH_LIMIT)
 
 
 KUBECONFIG = "kubeconfig on the controller deleted or readable by others"
@@ -93,5 +106,6 @@ BY_HAND = [
                  "k --namespace=default create service nodeport shop --tcp=80 > /dev/null"),
          kubectl("k delete clusterrolebinding eve > /dev/null; k --namespace=default delete service shop > /dev/null")),
     Kind("image of the mirror changed under its tag", ["mirror1 image *"],
-         on("mirror1", OTHER_IMAGE), on("mirror1", OWN_IMAGE)),
+         # A run of site.yml pushes the site's own again.
+         pushed_over, settle=True),
 ]  # fmt: skip

@@ -84,11 +84,16 @@ def _lasting(obj: Mapping[str, Any]) -> dict[str, Any]:
 
 def hosts_of(inventory: Path) -> list[str]:
     """Hosts of the inventory's nodes, which are the lab's containers."""
+    return sorted(hostvars(inventory))
+
+
+def hostvars(inventory: Path) -> dict[str, Any]:
+    """Host -> its variables."""
     told = subprocess.run(
         [str(Path(sys.executable).with_name("ansible-inventory")), "-i", str(inventory), "--list"],
         capture_output=True, text=True, check=True, timeout=120, cwd=inputs.ROOT,
     )  # fmt: skip
-    return sorted(json.loads(told.stdout)["_meta"]["hostvars"])
+    return dict(json.loads(told.stdout)["_meta"]["hostvars"])
 
 
 @dataclass(frozen=True)
