@@ -197,5 +197,7 @@ def _refusal(event: Event) -> Item:
 
 
 def _message(event: Event, else_: str) -> str:
-    told = " ".join(str(event["result"].get("msg") or else_).removeprefix("Task failed: ").split())
+    told = str(event["result"].get("msg") or else_).removeprefix("Task failed: ")
+    # What ssh says of another host key stands in a frame of these.
+    told = " ".join(word for word in told.split() if word.strip("@"))
     return told if len(told) <= MEASURE else told[: MEASURE - 1] + "…"

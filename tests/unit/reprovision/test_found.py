@@ -12,7 +12,7 @@ from ansible.module_utils.trainyard.host.packages import Packages, Seen
 from ansible.module_utils.trainyard.host.units import Service, make_plan
 
 from trainyard.reprovision.events import Event, Reader
-from trainyard.reprovision.found import CONNECTION, Found, find
+from trainyard.reprovision.found import CONNECTION, Found, _message, find
 from trainyard.reprovision.subjects import HIDDEN
 
 STREAMS = Path(__file__).resolve().parent / "streams"
@@ -167,3 +167,9 @@ def test_a_restart_follows_from_what_the_run_puts_right(before: list[Event], new
     found = find([*before, result("containerd", "systemd_unit", plan, name="c.service")])
     restarts = [each for each in found.items if each.subject == "c.service restart"]
     assert (len(restarts), len(found.consequences)) == ((1, 0) if alone else (0, 1))
+
+
+def test_the_frame_round_what_ssh_says_of_another_key_is_left_out() -> None:
+    frame = "@" * 59
+    event: Any = {"result": {"msg": f"Task failed: {frame}\n@ WARNING: IT HAS CHANGED! @\n{frame}\nroot@host is known"}}
+    assert _message(event, "") == "WARNING: IT HAS CHANGED! root@host is known"
