@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -70,7 +71,9 @@ def write_inventory(inventory: Path, canary: str, vault: Path) -> None:
     (inventory / "hosts.yml").write_text(text, encoding="utf-8")
     settings = {**SETTINGS, "reprovision_vault_password_file": str(vault)}
     program = str(Path(sys.executable).with_name("ansible-vault"))
-    encrypt = [program, "encrypt_string", f"--vault-password-file={vault}", "--name=proof_canary", canary]
-    done = subprocess.run(encrypt, check=True, capture_output=True, text=True, timeout=60)
+    encrypt = [program, "encrypt_string", "--name=proof_canary", canary]
+    # Not as an option: with one of the environment there would be two, and ansible-vault would ask which.
+    env = {**os.environ, "ANSIBLE_VAULT_PASSWORD_FILE": str(vault)}
+    done = subprocess.run(encrypt, check=True, capture_output=True, text=True, timeout=60, env=env)
     written = yaml.safe_dump(settings, width=1000) + done.stdout
     (inventory / "group_vars" / "all" / "zz_proof.yml").write_text(written, encoding="utf-8")
