@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ DKMS = "Package: dkms\nVersion: 3\nArchitecture: amd64\nMaintainer: test\nDescri
 
 
 @pytest.fixture(scope="module")
-def published(made_gpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def published(made_gpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The repository, in `packages`, and in `key.asc` the key that signs it."""
     folder = tmp_path_factory.mktemp("driver")
     keyring = folder / "keyring"
@@ -33,7 +33,8 @@ def published(made_gpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     _run("dpkg-deb", "--root-owner-group", "--build", str(folder / "tree"), str(folder / "debian"))
     program = str(ROOT / "molecule/gpu_driver/packages.py")
     _run(sys.executable, program, str(made_gpus), str(folder / "debian"), str(keyring), str(folder / "packages"))
-    return folder
+    yield folder
+    _run("gpgconf", f"--homedir={keyring}", "--kill", "all")
 
 
 def _run(*argv: str) -> None:
