@@ -61,7 +61,7 @@ test-programs: $(VENV)/.test-installed
 	$(IN_VENV) ansible localhost -m ansible.builtin.include_role -a "name=bundle tasks_from=install"
 
 test: $(VENV)/.test-installed test-programs $(VENV)/bin/docker-registry $(VENV)/bin/promtool ## The whole test suite
-	$(IN_VENV) pytest -m "not proof and not browser"
+	$(IN_VENV) pytest -m "not proof and not browser" --durations=20 --durations-min=10
 
 proof: $(VENV)/.test-installed test-programs browser ## What is too long for `make test`; PART=NAME for one part
 	$(IN_VENV) pytest -m proof $(if $(PART),-k "[$(PART)]") tests/lab/test_proof.py
