@@ -2,9 +2,10 @@
 """Inject drift into a lab, group by group: found by a report that changes nothing, then repaired by a converge, or
 handed over. Writes a row for each kind into docs/drift.md.
 
-    .venv/bin/python tests/bench/drift.py [--only objects,by_hand] [--inventory FOLDER --lab trainyard [--builder]]
+    .venv/bin/python tests/bench/drift.py [--shape lab|three|machine] [--only objects,by_hand]
+    .venv/bin/python tests/bench/drift.py [--inventory FOLDER --lab trainyard [--builder]]
 
-What no lab of containers can have, or what takes several control plane hosts, is not tried.
+Most groups need the lab as it is, one an emulated machine, and one three control plane hosts.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ import inputs
 import page
 import yaml
 from drift_kinds import PROVEN, Kind, strange, told
-from drift_lab import Ran, answering, changed, reprovision, standing, state
+from drift_lab import Ran, answering, reprovision, standing
+from drift_shapes import SHAPES
+from drift_state import changed, state
 from stand import SITE_LIMIT, Stand, add_options
 from timed import BenchError
 
@@ -38,11 +41,13 @@ class Group:
 
     :param repaired: whether a converge repairs them; else it changes nothing, and a person does.
     :param blind: a report cannot look at everything meanwhile.
+    :param shape: the lab that it needs.
     """
 
     kinds: Sequence[Kind]
     repaired: bool = True
     blind: bool = False
+    shape: str = "lab"
 
 
 GROUPS = {
@@ -52,6 +57,8 @@ GROUPS = {
     "kubeconfig": Group(drift_cluster.GONE, blind=True),
     "hosts_by_hand": Group(drift_hosts.BY_HAND, repaired=False),
     "cluster_by_hand": Group(drift_cluster.BY_HAND, repaired=False, blind=True),
+    "machine": Group(drift_hosts.OF_A_MACHINE, shape="machine"),
+    "member": Group(drift_cluster.MEMBER, repaired=False, shape="three"),
 }
 
 
@@ -143,23 +150,30 @@ def untouched(stand: Stand, when: str) -> list[str]:
     return [f"{when}: {each}" for each in wrong]
 
 
+def named(when: str, shape: str) -> str:
+    """For the table: which lab it was."""
+    return when if shape == "lab" else f"{when} ({shape})"
+
+
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     add_options(parser)
-    parser.add_argument("--only", default=",".join(GROUPS), help="groups, with commas (default: all)")
+    parser.add_argument("--shape", default="lab", choices=SHAPES, help="the lab (default: %(default)s)")
+    parser.add_argument("--only", help="groups, with commas (default: all that this lab is for)")
     parser.add_argument("--builder", action="store_true", help="make worker2 of the given lab a builder")
     options = parser.parse_args(argv)
-    names = options.only.split(",")
-    if unknown := set(names) - set(GROUPS):
-        parser.error(f"no such group: {', '.join(unknown)}; there are {', '.join(GROUPS)}")
+    here = [name for name, group in GROUPS.items() if group.shape == options.shape]
+    names = options.only.split(",") if options.only else here
+    if unknown := set(names) - set(here):
+        parser.error(f"no such group: {', '.join(unknown)}; there are {', '.join(here)}")
     wrong: list[str] = []
     try:
         with standing(options) as stand:
-            wrong += untouched(stand, "nothing, before")
+            wrong += untouched(stand, named("nothing, before", options.shape))
             for name in names:
                 wrong += measure(stand, name)
                 print("\n".join(wrong), flush=True)
-            wrong += untouched(stand, "nothing, after")
+            wrong += untouched(stand, named("nothing, after", options.shape))
     except (BenchError, subprocess.SubprocessError) as error:
         wrong.append(str(error))
     print("\n".join(["drift:", *wrong]) if wrong else "drift: all of it", file=sys.stderr)

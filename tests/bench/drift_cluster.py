@@ -9,7 +9,8 @@ import tempfile
 from pathlib import Path
 
 from drift_kinds import Kind
-from drift_lab import hostvars, kubectl, on
+from drift_lab import kubectl, on
+from drift_shapes import hostvars
 from stand import Stand
 
 SYSTEM = "k --namespace=kube-system"
@@ -109,3 +110,27 @@ BY_HAND = [
          # A run of site.yml pushes the site's own again.
          pushed_over, settle=True),
 ]  # fmt: skip
+
+ETCDCTL = (
+    f"{SYSTEM} exec etcd-cp1 -- etcdctl --cacert=/etc/kubernetes/pki/etcd/ca.crt"
+    " --cert=/etc/kubernetes/pki/etcd/peer.crt --key=/etc/kubernetes/pki/etcd/peer.key"
+)
+REMOVED = f"""
+member=$({ETCDCTL} member list | grep ' cp3,' | cut -d, -f1)
+{ETCDCTL} member remove "$member" > /dev/null
+"""
+MANIFEST = "/etc/kubernetes/manifests/etcd.yaml"
+
+
+def taken_back(stand: Stand) -> None:
+    """As the documents of etcd say it: without its old data, and announced to the others first."""
+    stand.on_node("cp3", "sh", "-ec", f"mv {MANIFEST} /root/etcd.yaml; sleep 5; rm -r /var/lib/etcd/member")
+    address = hostvars(stand.inventory)["cp3"]["ansible_host"]
+    kubectl(f"{ETCDCTL} member add cp3 --peer-urls=https://{address}:2380 > /dev/null")(stand)
+    stand.on_node("cp3", "mv", "/root/etcd.yaml", MANIFEST)
+
+
+MEMBER = [
+    Kind("etcd member missing", ["cp1 etcd member cp3", "cp2 etcd member cp3"], kubectl(REMOVED), taken_back),
+]  # fmt: skip
+"""Of three: the others have their quorum."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from drift_kinds import Kind
-from drift_lab import DISK, answering, on
+from drift_lab import answering, on
+from drift_shapes import DISK, MACHINE
 from stand import Stand
 
 ONE, TWO = "worker1", "worker2"
@@ -51,6 +52,16 @@ STOPPED = [
     Kind("containerd of another patch version (repacked)", [f"{TWO} package containerd.io"],
          on(TWO, REPACK.format(name="containerd.io", version="2.3.1-1~repacked")),
          follows=[f"{TWO} containerd.service *"]),
+]  # fmt: skip
+
+
+# A file without holes, as swapon wants it.
+SWAP = "head -c 64M /dev/zero > /swap.drift; chmod 600 /swap.drift; mkswap -q /swap.drift; swapon /swap.drift"
+
+OF_A_MACHINE = [
+    Kind("swap on (emulated machine)", [f"{MACHINE} swap"], on(MACHINE, SWAP)),
+    Kind("chrony stopped (emulated machine)", [f"{MACHINE} chrony.service running"],
+         on(MACHINE, "systemctl stop chrony")),
 ]  # fmt: skip
 
 

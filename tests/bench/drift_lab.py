@@ -1,10 +1,9 @@
-"""What drift is injected into: a lab with its inventory, the program that looks for it, and what must not change
-meanwhile."""
+"""What drift is injected into: a lab that stands, and the program that looks for it."""
 
 from __future__ import annotations
 
-import difflib
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,86 +13,19 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import inputs
-import yaml
+from drift_shapes import SHAPES, Shape, hosts_of, hostvars, shape
+from drift_state import KUBECTL
 from mishaps import until
 from sides import Site
-from stand import SITE_LIMIT, Stand
+from stand import PLAY_LIMIT, SITE_LIMIT, Stand
 from timed import BenchError
 
-RUN_SECONDS = 900.0
-KUBECTL = "kubectl --kubeconfig=/etc/kubernetes/admin.conf"
-DISK = "/var/lib/trainyard-drift"
-"""A small disk of a node, whose bound is one of the inventory's."""
-SETTINGS = {
-    # Each group drifts on several of four hosts at once.
-    "reprovision_max_hosts": "100%",
-    "base_disk_free_min_mib": {"/var/lib": 5120, DISK: 32},
-}
-LINES, LINE = 4, 200
-"""Lines of what has changed that are shown, and characters of each."""
-KINDS = (
-    "namespaces,configmaps,secrets,services,serviceaccounts,persistentvolumes,persistentvolumeclaims,daemonsets,"
-    "deployments,networkpolicies,clusterroles,clusterrolebindings,roles,rolebindings,customresourcedefinitions,"
-    "validatingwebhookconfigurations,mutatingwebhookconfigurations"
-)
-"""What somebody applies; what controllers note all the time is left out."""
-# Scopes of pods are transient units: they come and go with them.
-FILES = """
-find /etc /usr/local /var/lib/kubelet/config.yaml /var/lib/kubelet/pki -xdev ! -type d \
-  ! -path '/etc/cni/net.d/*' ! -name resolv.conf ! -name mtab -printf '%p %m %s %T@ %C@ %l\\n' | sort
-dpkg-query --show --showformat='${Package} ${Version} ${db:Status-Abbrev}\\n'
-systemctl list-unit-files --no-legend --no-pager | grep -v ' transient ' | sort
-systemctl is-active containerd kubelet docker nginx docker-registry chrony || true
-sysctl --all 2> /dev/null | grep -E 'net.ipv4.ip_forward |bridge-nf-call' | sort
-cat /etc/hosts
-"""
-
-
-def state(stand: Stand) -> dict[str, str]:
-    """Host, `cluster` or `controller` -> what a report must leave as it is, line by line."""
-    found = {}
-    for host in hosts_of(stand.inventory):
-        found[host] = stand.on_node(host, "sh", "-c", FILES)
-    listed = json.loads(stand.on_node("cp1", "sh", "-c", f"{KUBECTL} get {KINDS} --all-namespaces --output=json"))
-    found["cluster"] = "\n".join(json.dumps(_lasting(each), sort_keys=True) for each in listed["items"])
-    paths = sorted(path for path in stand.state.rglob("*") if path.is_file() and "reprovision" not in path.parts)
-    told = [f"{path} {path.stat().st_mode:o} {path.stat().st_mtime_ns}" for path in paths if path.suffix != ".log"]
-    found["controller"] = "\n".join(told)
-    return found
-
-
-def changed(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
-    """Place -> the first lines that differ, of those that do."""
-    found = {}
-    for place in before:
-        lines = difflib.unified_diff(before[place].splitlines(), after[place].splitlines(), n=0, lineterm="")
-        if shown := [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]:
-            found[place] = "; ".join(line[:LINE] for line in shown[:LINES])
-    return found
-
-
-def _lasting(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """An object without what its controllers write by themselves."""
-    meta = {key: value for key, value in obj["metadata"].items() if key not in ("managedFields", "resourceVersion")}
-    return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": meta}
-
-
-def hosts_of(inventory: Path) -> list[str]:
-    """Hosts of the inventory's nodes, which are the lab's containers."""
-    return sorted(hostvars(inventory))
-
-
-def hostvars(inventory: Path) -> dict[str, Any]:
-    """Host -> its variables."""
-    told = subprocess.run(
-        [str(Path(sys.executable).with_name("ansible-inventory")), "-i", str(inventory), "--list"],
-        capture_output=True, text=True, check=True, timeout=120, cwd=inputs.ROOT,
-    )  # fmt: skip
-    return dict(json.loads(told.stdout)["_meta"]["hostvars"])
+RUN_SECONDS = 1500.0
+"""For one run: an emulated machine is slow."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +50,7 @@ def reprovision(stand: Stand, mode: str) -> Ran:
     program = [sys.executable, "-m", "trainyard", "-i", str(stand.inventory), "reprovision"]
     began = time.monotonic()
     done = subprocess.run(
-        [*program, "run", "--mode", mode], cwd=inputs.ROOT, capture_output=True, text=True, check=False,
+        [*program, "run", "--mode", mode], cwd=stand.root, capture_output=True, text=True, check=False,
         timeout=RUN_SECONDS, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     seconds, report = time.monotonic() - began, _last(stand)
@@ -134,18 +66,26 @@ def _last(stand: Stand) -> dict[str, Any]:
     return dict(json.loads(said)) if code == 0 and said.startswith("{") else {}
 
 
-def with_settings(inventory: Path, *, builder: bool) -> None:
-    """Give a copied inventory the bench's settings.
+class Lab(Stand):
+    """A lab of which some hosts may be emulated machines, whose programs are reached by SSH alone."""
 
-    :param builder: worker2 gets Docker as well, which a lab that stands may lack.
-    """
-    text = yaml.safe_dump(SETTINGS, sort_keys=False)
-    (inventory / "group_vars" / "all" / "drift.yml").write_text(f"---\n{text}", encoding="utf-8")
-    if builder:
-        path = inventory / "hosts.yml"
-        listed = yaml.safe_load(path.read_text(encoding="utf-8"))
-        listed["all"]["children"]["builders"] = {"hosts": {"worker2": None}}
-        path.write_text(yaml.safe_dump(listed, sort_keys=False), encoding="utf-8")
+    @cached_property
+    def machines(self) -> dict[str, str]:
+        """Name -> address."""
+        listed = hostvars(self.inventory)
+        return {name: each["ansible_host"] for name, each in listed.items() if each.get("lab_kind") == "machine"}
+
+    def bytes_of(self, node: str, *command: str, given: str = "") -> bytes:
+        if node not in self.machines:
+            return super().bytes_of(node, *command, given=given)
+        keys = self.state / "ssh"
+        options = ["-i", str(keys / "id_ed25519"), "-o", f"UserKnownHostsFile={keys / 'known_hosts'}"]
+        argv = ["ssh", *options, "-o", "BatchMode=yes", f"root@{self.machines[node]}", shlex.join(command)]
+        done = subprocess.run(argv, input=given.encode(), capture_output=True, check=False, timeout=PLAY_LIMIT)
+        if done.returncode:
+            said = done.stderr.decode(errors="replace").strip()[-2000:]
+            raise BenchError(f"{command[0]} on {node} ended with {done.returncode}: {said}")
+        return done.stdout
 
 
 @contextmanager
@@ -161,11 +101,12 @@ def standing(options: Namespace) -> Iterator[Stand]:
     try:
         if own:
             own.prepare()
+            shape(inventory, SHAPES[options.shape])
             own.down()
         else:
             shutil.copytree(options.inventory, inventory)
-        with_settings(inventory, builder=own is not None or options.builder)
-        stand = Stand(inventory, options.lab, folder)
+            shape(inventory, SHAPES["lab"] if options.builder else Shape())
+        stand = Lab(inventory, options.lab, folder)
         stand.play("site.yml", limit=SITE_LIMIT)
         yield stand
     finally:

@@ -93,7 +93,7 @@ class Stand:
         """Exit status and standard output of the program `trainyard`, whatever it ends with."""
         command = [sys.executable, "-m", "trainyard", "-i", str(self.inventory), *arguments]
         done = subprocess.run(
-            command, cwd=inputs.ROOT, capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL
+            command, cwd=self.root, capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL
         )
         return done.returncode, done.stdout
 
