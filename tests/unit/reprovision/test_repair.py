@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.unit.reprovision.sites import NOW, Stopped, site
-from tests.unit.reprovision.worlds import HOSTS, World, cluster, leased
+from tests.unit.reprovision.worlds import HOSTS, World, change, cluster, leased
 from trainyard.reprovision import approval, nodes
 from trainyard.reprovision.repair import converge, converges
 from trainyard.reprovision.revision import Revision
@@ -108,8 +108,8 @@ def test_without_the_cluster_nothing_is_changed(store: Store, named: Any, why: s
 def test_a_lost_lease_and_a_window_that_ends(store: Store) -> None:
     world = World(DRIFT)
     found = run(store, world, lost="The lease was deleted.")
-    assert (world.calls, found["exit_status"]) == ([LOOK], 3)
-    assert found["headline"] == "held back: The lease was deleted"
+    assert (world.calls, found["exit_status"]) == ([LOOK], 2)
+    assert found["headline"] == "cannot tell: The lease was deleted"
     ended = datetime.fromtimestamp(NOW, UTC)
     night = {"from": f"{ended.hour - 1:02}:00", "to": f"{ended.hour:02}:00"}
     assert run(store, world, settings={"windows": [night]})["headline"] == "held back: the window has ended"
@@ -154,6 +154,30 @@ def test_what_comes_back_three_times_is_for_a_person_and_stays_so(store: Store) 
     run(store, World({}), clock=clock)
     clock.now += 86400
     assert run(store, World({"worker1": ["a"]}), clock=clock)["exit_status"] == 0
+
+
+def test_converges_of_some_hosts_do_not_count_for_the_site(store: Store) -> None:
+    clock = Stopped()
+    for hosts in ((), ("worker1",), (), ("worker2",), ()):
+        run(store, World({"worker1": ["a"], "worker2": ["b"]}), clock=clock, hosts=hosts)
+        clock.now += 86400
+    assert [len(each) for each in converges(store)] == [2, 2, 2]
+    # With their repairs it would not be three in a row.
+    assert run(store, World({"worker1": ["a"]}), clock=clock)["exit_status"] == 1
+
+
+def test_what_a_repair_changes_besides_is_said(store: Store) -> None:
+    class Later(World):
+        def __call__(self, playbook: str, **options: Any) -> Any:
+            played = super().__call__(playbook, **options)
+            if options["mode"] == "run" and options["site_hosts"] == ("worker1",):
+                played.events.insert(0, change("worker1", "came later"))
+                played.events.insert(0, change("worker1", "a"))
+            return played
+
+    found = run(store, Later({"worker1": ["a"]}))
+    told = "changed by the repair, and not found before it: worker1: sysctl came later"
+    assert (found["exit_status"], found["notes"]) == (0, [told])
 
 
 def test_a_killed_converge_has_repaired_what_it_began(store: Store) -> None:
