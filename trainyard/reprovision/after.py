@@ -10,6 +10,7 @@ from typing import Any
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from . import hooks, metrics, states
+from .report import RUNNING, of_the_site
 from .run import Session
 from .schedule import next_elapse
 from .settings import Site
@@ -35,8 +36,8 @@ def follow(session: Session, *, tell: Tell = hooks.tell, due: Due = next_elapse)
 
 
 def refused(site: Site, store: Store, *, due: Due = next_elapse) -> None:
-    """Write into the metrics that a run has found the site held by another one."""
-    last = next(iter(store.reports(1)), None)
+    """Write into the metrics that a run has found the site held by another one, beside what the last one has found."""
+    last = next((each for each in of_the_site(store.reports()) if each["state"] != RUNNING), None)
     if last:
         _measured(site, store, last, due, lock_refused=True)
 
@@ -82,7 +83,8 @@ def _measured(site: Site, store: Store, report: dict[str, Any], due: Due, *, loc
     path = site.settings.metrics_file
     if not path:
         return []
-    good = [each["ended"] for each in store.reports() if each["exit_status"] in metrics.SUCCESS and each["ended"]]
+    ended = [each for each in of_the_site(store.reports()) if each["ended"]]
+    good = [each["ended"] for each in ended if each["exit_status"] in metrics.SUCCESS]
     listed = metrics.metrics(
         report, site=name_of(site), last_success=max(good, default=0.0), lock_refused=lock_refused,
         interval=_interval(site, float(report["began"]), due),

@@ -17,6 +17,9 @@ FIRST = ("bundle", "lab", "efs")
 """Roles of the controller that every run of site.yml goes through, also one for a single host."""
 
 
+WAITS = "waits: a training runs on it, and a restart would hurt that"
+
+
 @dataclass(frozen=True)
 class Plan:
     """The order of a converge.
@@ -111,7 +114,7 @@ def _held(host: str, items: Sequence[Item], training: Collection[str]) -> str:
         if item.place == host and item.kind not in REPAIRED and item.module != LOOKING:
             return f"held back: {item.subject} is for a person" + (f", because {item.reason}" if item.reason else "")
     if host in training and any(item.place == host and item.kind == RESTART for item in items):
-        return "waits: a training runs on it, and a restart would hurt that"
+        return WAITS
     return ""
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .batches import OWN, Plan
-from .item import REPAIRED, Item
-from .report import EXIT_CLEAN, EXIT_DRIFT, EXIT_FAILED, EXIT_HELD, EXIT_UNKNOWN
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+from .batches import OWN, WAITS, Plan
+from .item import REPAIRED, RESTART, Item
+from .report import EXIT_CLEAN, EXIT_DRIFT, EXIT_FAILED, EXIT_HELD, EXIT_UNKNOWN, NO_VERDICT
 
 
 @dataclass(frozen=True)
@@ -16,11 +18,13 @@ class Seen:
 
     :param doubts: what could not be looked at, each a sentence.
     :param verdict: of the verifier: `pass`, `fail`, `unknown`, or None where it was not asked.
+    :param refused: hosts that a role refuses, of which the rest was not looked at.
     """
 
     items: Sequence[Item] = ()
     doubts: Sequence[str] = ()
     verdict: str | None = None
+    refused: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -30,13 +34,17 @@ class Hands:
     :param repair: changes some hosts, and whether the cluster's own objects as well; why that failed, or nothing.
     :param look: a report on some hosts, or on the whole site where none is named.
     :param ready: why a host is not as it should be after its repair (its node Ready, its pods there), or nothing.
-    :param may_go_on: why nothing more may be begun (the window's end, a lost lease), or nothing.
+    :param may_go_on: why nothing more may be begun, as this site wants it (the window's end), or nothing.
+    :param lost: why nothing more may be begun because something is not as it was (a lost lease), or nothing.
+    :param training: hosts that hold a running training by now.
     """
 
     repair: Callable[[Sequence[str], bool], str]
     look: Callable[[Sequence[str]], Seen]
     ready: Callable[[str], str]
     may_go_on: Callable[[], str]
+    lost: Callable[[], str]
+    training: Callable[[], Collection[str]]
 
 
 @dataclass(frozen=True)
@@ -64,6 +72,12 @@ class _Work:
     tried: list[str] = field(default_factory=list)
     failed: str = ""
     stopped: str = ""
+    lost: str = ""
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing may follow."""
+        return bool(self.failed or self.stopped or self.lost)
 
 
 def carry_out(plan: Plan, hands: Hands, *, verdict: str | None = None) -> Outcome:
@@ -74,31 +88,57 @@ def carry_out(plan: Plan, hands: Hands, *, verdict: str | None = None) -> Outcom
     if plan.refused:
         return Outcome(EXIT_HELD, _told(plan, {}), verdict=verdict, limits=(plan.refused,))
     if plan.empty:
-        left = bool(plan.items) or verdict == "fail"
-        return Outcome(EXIT_DRIFT if left else EXIT_CLEAN, _told(plan, {}), verdict=verdict)
+        if plan.items or verdict == "fail":
+            return Outcome(EXIT_DRIFT, _told(plan, {}), verdict=verdict)
+        known = verdict != "unknown"
+        notes = () if known else (NO_VERDICT,)
+        return Outcome(EXIT_CLEAN if known else EXIT_UNKNOWN, verdict=verdict, items=(), notes=notes)
     work = _Work()
-    steps = [(plan.canary,)] if plan.canary else []
-    for hosts in (*steps, *plan.batches):
-        if not _step(plan, hands, work, hosts, own=False):
+    for hosts in (*([(plan.canary,)] if plan.canary else []), *plan.batches):
+        calm = _calm(plan, hands, work, hosts)
+        if calm:
+            _step(plan, hands, work, calm, own=False)
+        if work.over:
             break
-    if plan.own and not work.failed and not work.stopped:
+    if plan.own and not work.over:
         _step(plan, hands, work, (), own=True)
     if not work.tried:
-        return Outcome(EXIT_HELD, _told(plan, {}), verdict=verdict, notes=(work.stopped,))
+        status, why = (EXIT_UNKNOWN, work.lost) if work.lost else (EXIT_HELD, work.stopped)
+        return Outcome(status, _told(plan, work.done), verdict=verdict, notes=(why,))
     return _proved(plan, work, hands.look(()))
 
 
-def _step(plan: Plan, hands: Hands, work: _Work, hosts: Sequence[str], *, own: bool) -> bool:
-    """One batch, or the cluster's own objects; false where nothing may follow."""
-    work.stopped = hands.may_go_on()
-    if work.stopped:
-        return False
+def _calm(plan: Plan, hands: Hands, work: _Work, hosts: Sequence[str]) -> Sequence[str]:
+    """Those of a batch without a training that has begun since the look, where a restart would hurt it."""
+    restarted = {item.place for item in plan.items if item.kind == RESTART}
+    if not restarted.intersection(hosts):
+        return hosts
+    try:
+        training = hands.training()
+    except TrainyardError as error:
+        work.lost = f"where trainings run cannot be told: {error.message}"
+        return ()
+    wait = [host for host in hosts if host in restarted and host in training]
+    work.done |= {item.key: WAITS for item in plan.items if item.place in wait and item.kind in REPAIRED}
+    if plan.canary in wait:
+        # Without the first one nothing is known about the others; the next run chooses another.
+        work.stopped = f"{plan.canary} {WAITS}"
+        return ()
+    return [host for host in hosts if host not in wait]
+
+
+def _step(plan: Plan, hands: Hands, work: _Work, hosts: Sequence[str], *, own: bool) -> None:
+    """One batch, or the cluster's own objects."""
+    work.lost = hands.lost()
+    work.stopped = "" if work.lost else hands.may_go_on()
+    if work.over:
+        return
     mine = [item for item in plan.items if item.place in (OWN if own else hosts) and item.kind in REPAIRED]
     work.tried += [item.key for item in mine]
     said = hands.repair(hosts, own)
     if not said and hosts:
         said = next(filter(None, (hands.ready(host) for host in hosts)), "")
-    if not said and hosts == (plan.canary,):
+    if not said and tuple(hosts) == (plan.canary,):
         # The others follow only if the first one is as it should be, and has no drift of another kind by now.
         seen = hands.look(hosts)
         left = [item for item in seen.items if item.place in hosts]
@@ -107,35 +147,40 @@ def _step(plan: Plan, hands: Hands, work: _Work, hosts: Sequence[str], *, own: b
         named = "the cluster's own objects" if own else ", ".join(hosts)
         work.failed = f"{named}: {said}"
     work.done |= {item.key: f"failed: {said}" if said else "repaired" for item in mine}
-    return not said
 
 
 def _proved(plan: Plan, work: _Work, seen: Seen) -> Outcome:
     """The outcome after the second report, which must not show what was repaired."""
     there = {item.key for item in seen.items}
+    places = {item.key: item.place for item in plan.items}
     done = dict(work.done)
     for key, what in work.done.items():
-        if what == "repaired":
+        if what == "repaired" and key in there:
+            done[key] = "failed: it still differs"
+        elif what == "repaired" and not seen.doubts and places[key] not in seen.refused:
             # A report that could not look at everything proves nothing.
-            done[key] = (
-                "failed: it still differs" if key in there else "repaired" if seen.doubts else "repaired, proven"
-            )
+            done[key] = "repaired, proven"
     known = {item.key for item in plan.items}
     new = [item for item in seen.items if item.key not in known]
     back = [key for key in done if done[key] == "failed: it still differs"]
     notes = [work.failed] if work.failed else []
     notes += [f"{len(back)} items still differ after their repair"] if back else []
     notes += ["the verdict after the repair is fail"] if seen.verdict == "fail" else []
-    notes += [*seen.doubts, *([work.stopped] if work.stopped else [])]
+    ill = sorted({places[key] for key, what in work.done.items() if what == "repaired"} & {*seen.refused})
+    notes += [f"a role refuses {host} after its repair" for host in ill]
+    notes += [*seen.doubts, *filter(None, (work.lost, work.stopped))]
     left = [item for item in plan.items if not done.get(item.key, "").startswith("repaired")]
-    if work.failed or back or seen.verdict == "fail":
+    if work.failed or back or ill or seen.verdict == "fail":
         status = EXIT_FAILED
-    elif seen.doubts:
+    elif seen.doubts or work.lost:
         status = EXIT_UNKNOWN
     elif work.stopped:
         status = EXIT_HELD
+    elif left or new:
+        status = EXIT_DRIFT
     else:
-        status = EXIT_DRIFT if left or new or seen.verdict != "pass" else EXIT_CLEAN
+        status = EXIT_CLEAN if seen.verdict == "pass" else EXIT_UNKNOWN
+        notes += [] if seen.verdict == "pass" else [NO_VERDICT]
     repaired = tuple(key for key in work.tried if done[key].startswith("repaired") or key in back)
     return Outcome(status, (*_told(plan, done), *new), repaired, seen.verdict, tuple(notes))
 

@@ -52,6 +52,7 @@ class Consequence:
 class Found:
     """What a run has found.
 
+    :param changed: the items that a task has changed, or would: all but the refusals.
     :param refused: hosts that a role has refused; `unreached` are those that were not reached.
     :param seen: hosts on which something was looked at.
     :param blind: why something could not be told, each a sentence.
@@ -59,6 +60,7 @@ class Found:
     """
 
     items: list[Item] = field(default_factory=list)
+    changed: list[Item] = field(default_factory=list)
     consequences: list[Consequence] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     unreached: list[str] = field(default_factory=list)
@@ -82,6 +84,7 @@ def find(events: Sequence[Event]) -> Found:
             _changed(event, found)
     found.items = _joined(found.items)
     _set_aside_what_follows(found, results)
+    found.changed = list(found.items)
     ended = _ended(results, stats)
     found.items += [_refusal(each) for each in ended]
     found.refused = sorted({each["host"] for each in ended if each["event"] != "runner_on_unreachable"})

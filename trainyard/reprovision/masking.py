@@ -25,7 +25,7 @@ FIELDS = r"(?P<field>(?:client-key-data|password|token)\"?: ?\"?)[A-Za-z0-9+/=._
 class Masker:
     """Replaces values that are known to be secret, and what has the shape of a key.
 
-    :param values: secret texts; each is found as it is, and as JSON, URLs and base64 write it.
+    :param values: secret texts; each is found as it is, and as JSON, YAML, URLs and base64 write it.
     """
 
     def __init__(self, values: Iterable[str] = ()) -> None:
@@ -60,6 +60,8 @@ def _forms(value: str) -> Iterator[str]:
             continue
         yield part
         yield json.dumps(part)[1:-1]
+        # Between single quotes of YAML.
+        yield part.replace("'", "''")
         yield quote(part, safe="")
         yield from _base64(part.encode())
 

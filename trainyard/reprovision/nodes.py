@@ -13,6 +13,8 @@ from ansible.module_utils.trainyard.training import found
 from ansible.module_utils.trainyard.training.names import NAME_LABEL, ROLE_LABEL, RUNS
 from ansible.module_utils.trainyard.verify.cluster import condition, pod_trouble
 
+from . import stopping
+
 READY_SECONDS = 300.0
 """For a node and its pods to come back after a repair."""
 
@@ -61,9 +63,9 @@ def wait_for_node(
 ) -> str:  # fmt: skip
     """Wait until a node and its pods stand; why they do not at the end of `READY_SECONDS`, or nothing."""
     try:
-        wait_until(
+        why = wait_until(
             lambda: why_not_ready(connected(), node, namespaces, datetime.fromtimestamp(clock.time(), UTC)),
-            lambda why: not why,
+            lambda why: not why or stopping.told(),
             what=node,
             timeout=READY_SECONDS,
             interval=LOOK_AGAIN_SECONDS,
@@ -73,4 +75,4 @@ def wait_for_node(
         return f"{error.facts['last_state']} {READY_SECONDS:.0f} s after its repair"
     except KubeError as error:
         return error.message.rstrip(".")
-    return ""
+    return f"{stopping.WORDS}: {why}" if why else ""

@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 from ansible.module_utils.trainyard.core.clock import CLOCK, Clock
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
-from . import after, boot, windows
+from . import after, boot, stopping, windows
 from .held import locked
 from .kubeconfig import NOTHING, mend
 from .masking import Masker
 from .repair import converge, converges
+from .report import of_the_site
 from .revision import Revision
 from .run import Play, Session, credentials, report
 from .runner import RUN, play
@@ -49,25 +50,27 @@ def perform(
     done = "report" if held or not revision.may_converge else mode
     name = store.new_name(now)
     mended = NOTHING
-    if done == "converge":
-        masker = Masker({*site.secrets, *credentials(os.environ)})
-        mended = mend(site, name, converges(store), play=play, masker=masker)
-    with locked(site, name, changes=done == "converge", revision=revision.commit) as locks, store.locked():
-        session = Session(
-            site, store, name=name, mode=done, asked=mode, held=held, revision=revision, hosts=hosts, locks=locks,
-            mended=mended, clock=clock, play=play,
-        )  # fmt: skip
-        if young():
-            _wait(session)
-        MODES[done](session)
-        after.follow(session)
+    with stopping.listening():
+        if done == "converge":
+            masker = Masker({*site.secrets, *credentials(os.environ)})
+            mended = mend(site, name, converges(store), play=play, masker=masker)
+        with locked(site, name, changes=done == "converge", revision=revision.commit) as locks, store.locked():
+            session = Session(
+                site, store, name=name, mode=done, asked=mode, held=held, revision=revision, hosts=hosts, locks=locks,
+                mended=mended, clock=clock, play=play,
+            )  # fmt: skip
+            if young():
+                _wait(session)
+            MODES[done](session)
+            after.follow(session)
     return session
 
 
 def why_not(site: Site, store: Store, now: float) -> str:
     """Why the windows allow no converge now, as a clause; empty if they do."""
     parsed = [windows.parse(each) for each in site.settings.windows]
-    took = [float(each["seconds"]) for each in store.reports() if each["mode"] == "converge" and each["seconds"]]
+    done = [each for each in of_the_site(store.reports()) if each["mode"] == "converge" and each["seconds"]]
+    took = [float(each["seconds"]) for each in done]
     return windows.why_not(parsed, datetime.fromtimestamp(now, UTC), took[::-1])
 
 

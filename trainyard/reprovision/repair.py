@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -11,28 +11,22 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.kube.api import Api
 from ansible.module_utils.trainyard.kube.looking import connect_to_look
 
-from . import approval, nodes, windows
+from . import approval, nodes, stopping, windows
 from .batches import OWN, Plan, plan
 from .converge import Hands, Outcome, Seen, carry_out
-from .found import LOCALHOST, REFUSED, Found, find
+from .found import LOCALHOST, REFUSED, find
 from .history import known
 from .item import PERSON, REPAIRED, Item
-from .report import (
-    EXIT_CLEAN,
-    EXIT_DRIFT,
-    EXIT_FAILED,
-    EXIT_HELD,
-    EXIT_UNKNOWN,
-    doubts,
-    hosts_of,
-    ordered,
-    verdict_notes,
-)
+from .repair_report import repaired
+from .report import EXIT_CLEAN, EXIT_DRIFT, EXIT_UNKNOWN, doubts, hosts_of, of_the_site
 from .run import Looked, Session
 from .runner import RUN
 from .store import Store
 
 Connect = Callable[[str], Api]
+
+BESIDES = 20
+"""Changes that a note names."""
 
 
 def converge(session: Session, connect: Connect = connect_to_look) -> int:
@@ -65,7 +59,7 @@ def converge(session: Session, connect: Connect = connect_to_look) -> int:
     if made.empty and doubt and outcome.status in (EXIT_CLEAN, EXIT_DRIFT):
         outcome = replace(outcome, status=EXIT_UNKNOWN, notes=tuple(doubt))
     work.remember(outcome)
-    return session.close(_with_mended(session, looked, _document(session, document, work, outcome, notes)))
+    return session.close(_with_mended(session, looked, repaired(session, document, work.last, outcome, notes)))
 
 
 def _with_mended(session: Session, looked: Looked, document: dict[str, Any]) -> dict[str, Any]:
@@ -120,8 +114,10 @@ def _planned(session: Session, looked: Looked, training: Collection[str]) -> tup
 
 
 def converges(store: Store) -> list[list[str]]:
-    """The keys that each converge has repaired, the newest last; those that the limits have refused left out."""
-    reports = [each for each in store.reports() if each["mode"] == "converge" and each.get("repaired") is not None]
+    """The keys that each converge of the site has repaired, the newest last; those that the limits have refused left
+    out."""
+    done = [each for each in of_the_site(store.reports()) if each["mode"] == "converge"]
+    reports = [each for each in done if each.get("repaired") is not None]
     return [list(each["repaired"]) for each in reversed(reports)]
 
 
@@ -138,7 +134,7 @@ class _Work:
         self.last: Looked | None = None
 
     def hands(self) -> Hands:
-        return Hands(self._repair, self._look, self._ready, self._may_go_on)
+        return Hands(self._repair, self._look, self._ready, self._may_go_on, self._lost, self._training)
 
     def remember(self, outcome: Outcome) -> None:
         """Keep which items were repaired, for the limit of repeats, and forget the age of what is gone."""
@@ -160,14 +156,26 @@ class _Work:
         except TrainyardError as error:
             return error.message.rstrip(".")
         found = find(played.events)
+        self._changed_besides(found.changed)
         bad = {*found.refused, *found.unreached} & {*hosts}
         said = [f"{item.host}: {item.reason or REFUSED}" for item in found.items if item.place in bad and item.reason]
         if played.stopped or found.blind:
             return played.stopped or "; ".join([*found.blind, *(item.reason for item in _refused(found.items))])
         return "; ".join(said) if bad else "" if found.ended else "the run did not come to its end"
 
+    def _changed_besides(self, items: Sequence[Item]) -> None:
+        """Say what a repair has changed that no look had found, because it came later or cannot be checked."""
+        planned = {item.key for item in self._plan.items}
+        told = [f"{item.host}: {item.subject}" for item in items if item.key not in planned]
+        if told:
+            shown = "; ".join(told[:BESIDES]) + (f" and {len(told) - BESIDES} more" if len(told) > BESIDES else "")
+            note = self._session.masker.text(f"changed by the repair, and not found before it: {shown}")
+            self._session.note(notes=[*self._session.report["notes"], note])
+
     def _look(self, hosts: Sequence[str]) -> Seen:
         session = self._session
+        if stopping.told():
+            return Seen(doubts=[stopping.WORDS])
         try:
             looked = session.look_again(hosts)
         except TrainyardError as error:
@@ -178,7 +186,8 @@ class _Work:
             self.last = looked
         # Hosts that this look leaves out are none of its business.
         mine = {name: state for name, state in states.items() if name in wanted}
-        return Seen(looked.items, doubts(looked.found, mine, looked.stopped, judged=not hosts), looked.found.verdict)
+        doubt = doubts(looked.found, mine, looked.stopped, judged=not hosts)
+        return Seen(looked.items, doubt, looked.found.verdict, looked.found.refused)
 
     def _ready(self, host: str) -> str:
         site = self._session.site
@@ -187,11 +196,17 @@ class _Work:
         connected = lambda: self._connect(site.kubeconfig)  # noqa: E731 - read anew: a repair may have changed it
         return nodes.wait_for_node(connected, site.nodes[host], site.system_namespaces, self._session.clock)
 
+    def _training(self) -> Collection[str]:
+        site = self._session.site
+        return nodes.training(self._connect(site.kubeconfig), site.nodes)
+
+    def _lost(self) -> str:
+        if stopping.told():
+            return stopping.WORDS
+        return (self._session.locks.lost() if self._session.locks else "").rstrip(".")
+
     def _may_go_on(self) -> str:
         session = self._session
-        lost = session.locks.lost() if session.locks else ""
-        if lost:
-            return lost.rstrip(".")
         if windows.rest(self._windows, datetime.fromtimestamp(session.clock.time(), UTC)) <= 0:
             return "the window has ended"
         return "" if session.seconds_left > 0 else "the time of this run is up (reprovision_timeout)"
@@ -199,46 +214,3 @@ class _Work:
 
 def _refused(items: Sequence[Item]) -> list[Item]:
     return [item for item in items if item.kind == PERSON and item.reason]
-
-
-def _document(
-    session: Session, document: Mapping[str, Any], work: _Work, outcome: Outcome, notes: Sequence[str]
-) -> dict[str, Any]:
-    """The report of a converge: that of its look, with what became of it."""
-    now, last = session.clock.time(), work.last
-    told = [session.masker.text(each) for each in (*outcome.notes, *notes)]
-    begun = session.report
-    return {
-        **document,
-        "ended": now,
-        "seconds": round(now - float(begun["began"]), 1),
-        "repaired": begun["repaired"],
-        "exit_status": outcome.status,
-        "headline": _headline(outcome, told),
-        "hosts": hosts_of(last.found, session.wanted, last.items) if last else document["hosts"],
-        "items": [session.masker.data(item.as_json()) for item in ordered(outcome.items)],
-        "verdict": outcome.verdict,
-        "limits": list(outcome.limits),
-        "notes": [*(_notes(session, last.found) if last else document["notes"]), *told],
-    }
-
-
-def _notes(session: Session, found: Found) -> list[str]:
-    """What there is to say after the last look: what the verdict of an earlier one missed is there again, or is not."""
-    return [*session.report["notes"], *(session.masker.text(each) for each in verdict_notes(found))]
-
-
-def _headline(outcome: Outcome, told: Sequence[str]) -> str:
-    """One line about a converge."""
-    well = sum(item.done.startswith("repaired") for item in outcome.items)
-    left = len(outcome.items) - well
-    parts = [f"{well} of {len(outcome.items)} items repaired"] if well else []
-    if outcome.status == EXIT_HELD:
-        return "; ".join(["held back: " + next(iter([*outcome.limits, *told]), ""), *parts])
-    if outcome.status == EXIT_FAILED:
-        return "; ".join(["a repair failed: " + next(iter(told), ""), *parts])
-    if outcome.status == EXIT_UNKNOWN:
-        return "; ".join(["cannot tell: " + "; ".join(told), *parts])
-    if outcome.status == EXIT_DRIFT:
-        return "; ".join([*parts, f"{left} left for a person" if left else "the verdict is not pass"])
-    return "all drift repaired" if well else "clean"

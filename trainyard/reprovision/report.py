@@ -30,21 +30,27 @@ EXIT_FAILED = 5
 
 FOR_A_PERSON = (PERSON, CONTROL_PLANE, FOREIGN)
 
+NO_VERDICT = "the verdict is unknown"
+
 CLEAN, DRIFT, UNREACHABLE, FAILED, UNKNOWN = "clean", "drift", "unreachable", "failed", "unknown"
 """States of a host: nothing differs; something does; not reached; refused by a role; not looked at."""
 
 
-def begun(mode: str, asked: str, now: float, revision: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def begun(
+    mode: str, asked: str, now: float, revision: Mapping[str, Any] | None = None, only: Sequence[str] = ()
+) -> dict[str, Any]:
     """The report of a run that begins.
 
     :param mode: `report` or `converge`, which is what is done; `asked` is what was asked for.
     :param now: seconds since the epoch.
+    :param only: the hosts that somebody has named; none for the whole site.
     """
     return {
         "schema": SCHEMA,
         "id": "",
         "mode": mode,
         "asked": asked,
+        "only": list(only),
         "began": now,
         "ended": None,
         "seconds": None,
@@ -61,6 +67,11 @@ def begun(mode: str, asked: str, now: float, revision: Mapping[str, Any] | None 
         "lock": None,
         "notes": [],
     }
+
+
+def of_the_site(reports: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those that are about the whole site; what was asked of some hosts says nothing about it."""
+    return [each for each in reports if not each.get("only")]
 
 
 def hosts_of(found: Found, wanted: Collection[str], items: Sequence[Item] | None = None) -> dict[str, dict[str, Any]]:
@@ -113,7 +124,9 @@ def exit_status(items: Sequence[Item], doubt: Sequence[str], verdict: str | None
     """
     if doubt:
         return EXIT_UNKNOWN
-    return EXIT_DRIFT if items or verdict == "fail" else EXIT_CLEAN
+    if items or verdict == "fail":
+        return EXIT_DRIFT
+    return EXIT_UNKNOWN if verdict == "unknown" else EXIT_CLEAN
 
 
 def headline(status: int, items: Sequence[Item], doubt: Sequence[str], verdict: str | None) -> str:
@@ -126,7 +139,7 @@ def headline(status: int, items: Sequence[Item], doubt: Sequence[str], verdict: 
     if verdict == "fail":
         parts.append("the verdict is fail")
     if status == EXIT_UNKNOWN:
-        return f"cannot tell: {'; '.join([*doubt, *parts])}"
+        return f"cannot tell: {'; '.join([*doubt, *parts]) or NO_VERDICT}"
     return "; ".join(parts) or "clean"
 
 

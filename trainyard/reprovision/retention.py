@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from .report import RUNNING
 from .store import Store
@@ -79,11 +80,13 @@ def prune(store: Store, now: float, *, days: float, count: int, megabytes: float
 
 def _kept(store: Store, name: str) -> Kept:
     report = store.report(name) or {}
+    # Of a report that cannot be read, or has another schema, the name says when the run began.
+    began = report.get("began") or datetime.strptime(f"{name[:15]}+0000", "%Y%m%dT%H%M%S%z").timestamp()
     sizes = {path.name: path.stat().st_size for path in (store.runs / name).iterdir() if path.is_file()}
     return Kept(
         name,
-        began=float(report.get("began") or 0.0),
-        good=report.get("exit_status") == 0 and report.get("state") != RUNNING,
+        began=float(began),
+        good=report.get("exit_status") == 0 and report.get("state") != RUNNING and not report.get("only"),
         long=sum(size for file, size in sizes.items() if file in LONG),
         short=sum(size for file, size in sizes.items() if file not in LONG),
     )

@@ -83,7 +83,7 @@ class Session:
         refuse_unknown(hosts, site)
         self.closed = store.close_interrupted(clock.time())
         said = {each: getattr(self.revision, each) for each in ("commit", "ref", "signed", "note")}
-        self.report = begun(mode, asked, clock.time(), said)
+        self.report = begun(mode, asked, clock.time(), said, hosts)
         self.report["notes"] = [*(f"the run {name} was interrupted" for name in self.closed), *mended.notes]
         self.report["lock"] = locks.as_json() if locks else None
         self.report["id"] = store.begin(clock.time(), self.report, name)

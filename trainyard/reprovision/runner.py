@@ -25,6 +25,7 @@ from typing import Any
 
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
+from . import stopping
 from .events import Event, Reader
 from .masking import Masker
 
@@ -125,6 +126,7 @@ def play(
                 settings={"suppress_output_file": True, "pexpect_timeout": 1},
                 timeout=int(timeout),
                 event_handler=handle,
+                cancel_callback=stopping.told,
                 fact_cache_type="memory",
                 rotate_artifacts=0,
                 suppress_env_files=True,
@@ -134,7 +136,7 @@ def play(
             raise TrainyardError(f"{playbook} cannot be run: {masker.text(str(error))}.") from error
     stopped = {
         "timeout": f"it was stopped after {timeout:.0f} s, the limit of reprovision_timeout",
-        "canceled": "it was told to stop",
+        "canceled": stopping.WORDS,
     }.get(str(runner.status), "")
     if not stopped and not events:
         said = output.getvalue().strip().splitlines()

@@ -9,7 +9,7 @@ from typing import Any
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from ..locks import machine
-from .report import EXIT_CLEAN, EXIT_DRIFT, EXIT_UNKNOWN, RUNNING
+from .report import EXIT_CLEAN, EXIT_DRIFT, EXIT_UNKNOWN, RUNNING, of_the_site
 from .schedule import next_elapse
 from .settings import Site
 from .store import BusyError, Store
@@ -21,7 +21,7 @@ LIMITS = ("max_hosts", "max_items", "max_unreachable", "batch", "canary", "windo
 class Status:
     """How reprovisioning of a site stands; times in seconds since the epoch.
 
-    :param last: report of the last run that is over; None where there is none.
+    :param last: report of the last run of the whole site that is over; None where there is none.
     :param running: report of the run at work.
     :param busy: whether somebody works in the state directory.
     :param holder: who holds the site on this machine, which may be another verb; empty for nobody.
@@ -57,7 +57,7 @@ def status_of(site: Site, store: Store, now: float, due: Callable[[str, float], 
     :param due: when a schedule is due after a moment (tests put their own in).
     """
     reports = store.reports()
-    last = next((each for each in reports if each["state"] != RUNNING), None)
+    last = next((each for each in of_the_site(reports) if each["state"] != RUNNING), None)
     busy = _busy(store)
     next_run, note = None, ""
     if not site.settings.enabled:

@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from trainyard.reprovision.batches import Plan, plan
-from trainyard.reprovision.converge import Hands, Seen, carry_out
+from tests.unit.reprovision.plans import HOSTS, World, drifted, item, made
+from trainyard.reprovision.batches import WAITS
+from trainyard.reprovision.converge import carry_out
 from trainyard.reprovision.item import Item
-from trainyard.reprovision.settings import Settings
-
-HOSTS = ["cp1", *(f"w{number}" for number in range(1, 10))]
-VALUES: dict[str, Any] = dict.fromkeys(Settings.__dataclass_fields__)
-SETTINGS = Settings(**VALUES | {
-    "canary": "", "batch": "25%", "max_hosts": "100%", "max_items": 50, "max_unreachable": "10%", "max_repeats": 3,
-})  # fmt: skip
-
-
-def item(host: str, kind: str = "repairable", subject: str = "sysctl") -> Item:
-    return Item(host, "base", "Set it", "kernel_settings", subject, kind=kind)
-
 
 NODE_PORT = replace(item("cluster", "foreign", "Service web/shop"), module="cluster_findings")
-
-
-def made(*items: Item, **named: Any) -> Plan:
-    settings = replace(SETTINGS, **named.pop("settings", {}))
-    return plan(items, HOSTS, HOSTS[1:], settings, **named)
-
-
-def drifted(*hosts: str, kind: str = "repairable") -> list[Item]:
-    return [item(host, kind) for host in hosts]
 
 
 @pytest.mark.parametrize(
@@ -105,39 +84,6 @@ def test_the_limits_of_harm(hosts: list[str], named: dict[str, Any], refused: st
     assert found.empty is bool(refused or not hosts)
 
 
-class World:
-    """Hosts that are repaired, unless they are broken.
-
-    :param fails: what goes wrong: `repair`, `ready`, `drift` or `stays` with a host, `cluster` for its own objects.
-    """
-
-    def __init__(self, items: Sequence[Item], fails: dict[str, str], stop_after: int = 99, **seen: Any) -> None:
-        self.items, self.fails, self.seen, self.calls = list(items), fails, seen, [""] * 0
-        self.left = stop_after
-
-    def repair(self, hosts: Sequence[str], own: bool) -> str:
-        self.left -= 1
-        self.calls.append(",".join(hosts) or "own")
-        if self.fails.get("repair", "-") in (*hosts, "cluster" if own else ""):
-            return "the role failed"
-        gone = ("cluster", "controller") if own else hosts
-        self.items = [each for each in self.items if each.host not in gone or self.fails.get("stays") == each.host]
-        return ""
-
-    def look(self, hosts: Sequence[str]) -> Seen:
-        self.calls.append(f"look {','.join(hosts) or 'all'}")
-        new = [item(host, subject="another") for host in hosts if self.fails.get("drift") == host]
-        return Seen([*self.items, *new], **(self.seen if not hosts else {}))
-
-    def hands(self) -> Hands:
-        return Hands(
-            self.repair,
-            self.look,
-            lambda host: "it is not Ready" if self.fails.get("ready") == host else "",
-            lambda: "the window has ended" if self.left <= 0 else "",
-        )
-
-
 THREE = [*drifted("w1", "w2", "w3"), item("cluster", subject="policy")]
 ALL = ["w1", "look w1", "w2", "w3", "own", "look all"]
 
@@ -148,7 +94,7 @@ ALL = ["w1", "look w1", "w2", "w3", "own", "look all"]
         pytest.param([], {}, [], 0, [], id="nothing, so no second run"),
         pytest.param(THREE, {"verdict": "pass"}, ALL, 0, ["repaired, proven"] * 4, id="all is well"),
         pytest.param(THREE, {"verdict": "fail"}, ALL, 5, ["repaired, proven"] * 4, id="the verdict is fail"),
-        pytest.param(THREE, {"verdict": "unknown"}, ALL, 1, ["repaired, proven"] * 4, id="no verdict"),
+        pytest.param(THREE, {"verdict": "unknown"}, ALL, 2, ["repaired, proven"] * 4, id="no verdict"),
         pytest.param(THREE, {"doubts": ["w9 not reached"]}, ALL, 2, ["repaired"] * 4, id="not all was looked at"),
         pytest.param(THREE, {"fails": {"repair": "w1"}}, ["w1", "look all"], 5, ["failed: the role failed", "", "", ""],
                      id="the canary fails"),
@@ -166,6 +112,19 @@ ALL = ["w1", "look w1", "w2", "w3", "own", "look all"]
         pytest.param(THREE, {"stop_after": 2}, ["w1", "look w1", "w2", "look all"], 3,
                      ["repaired, proven", "repaired, proven", "", ""], id="the window ends between batches"),
         pytest.param(THREE, {"stop_after": 0}, [], 3, ["", "", "", ""], id="the window has ended before"),
+        pytest.param(THREE, {"lost_after": 2, "verdict": "pass"}, ["w1", "look w1", "w2", "look all"], 2,
+                     ["repaired, proven", "repaired, proven", "", ""], id="the lease is lost between batches"),
+        pytest.param(THREE, {"lost_after": 0}, [], 2, ["", "", "", ""], id="the lease was lost before"),
+        pytest.param(THREE, {"refused": ["w3"], "verdict": "pass"}, ALL, 5,
+                     ["repaired, proven", "repaired, proven", "repaired", "repaired, proven"],
+                     id="a role refuses a host after its repair"),
+        pytest.param(drifted("w1", "w2", kind="restart"), {"begins": "w2", "verdict": "pass"},
+                     ["w1", "look w1", "look all"], 1, ["repaired, proven", WAITS], id="a training has begun"),
+        pytest.param(drifted("w1", "w2", kind="restart"), {"begins": "w1"}, [], 3, [WAITS, ""],
+                     id="on the canary, which the others need"),
+        pytest.param(drifted("w1", "w2"), {"begins": "w1", "verdict": "pass"}, ["w1", "look w1", "w2", "look all"], 0,
+                     ["repaired, proven"] * 2, id="on hosts that are not restarted"),
+        pytest.param(drifted("w1", kind="restart"), {"begins": "nobody knows"}, [], 2, [""], id="nobody can tell"),
         pytest.param([*drifted("w1"), item("w2", "person")], {"verdict": "pass"}, ["w1", "look w1", "look all"], 1,
                      ["repaired, proven", ""], id="a person is needed besides"),
         pytest.param([item("cluster"), NODE_PORT], {"verdict": "pass"}, ["own", "look all"], 1,

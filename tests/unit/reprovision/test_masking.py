@@ -10,7 +10,7 @@ import pytest
 
 from trainyard.reprovision.masking import MASK, Masker
 
-SECRET = 'c4nary"secret/4711 &'
+SECRET = "c4nary\"secret/4711 &'s"
 BODY = "b3BlbnNzaC1rZXktdjEAAAAABG5vbmU\nAAAAEbm9uZQAAAAAAAAABAAAAMwAA"
 KEY = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{BODY}\n-----END OPENSSH PRIVATE KEY-----"
 
@@ -20,6 +20,7 @@ KEY = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{BODY}\n-----END OPENSSH PRIVATE KE
     [
         f"password={SECRET}.",
         json.dumps({"password": SECRET}),
+        "password: '" + SECRET.replace("'", "''") + "'",
         f"https://user:{quote(SECRET, safe='')}@host/",
         *(base64.b64encode(f"{'x' * before}{SECRET}{'y' * after}".encode()).decode()
           for before in range(3) for after in range(3)),
@@ -28,7 +29,7 @@ KEY = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{BODY}\n-----END OPENSSH PRIVATE KE
 def test_every_form_is_masked(text: str) -> None:
     masked = Masker([SECRET]).text(text)
     assert MASK in masked
-    for form in (SECRET, json.dumps(SECRET)[1:-1], quote(SECRET, safe="")):
+    for form in (SECRET, json.dumps(SECRET)[1:-1], SECRET.replace("'", "''"), quote(SECRET, safe="")):
         assert form not in masked
     # At its edges a character of base64 holds up to six bits of it.
     assert sum(len(part) for part in masked.split(MASK)) <= len(text) - len(SECRET) + 2

@@ -163,5 +163,10 @@ def test_metrics(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert f'trainyard_reprovision_{name}{{site="mine"}} {value:.15g}\n' in told
     after.refused(session.site, store, due=due)
     assert 'trainyard_reprovision_lock_refused{site="mine"} 1\n' in path.read_text()
+    run(store, World({}), hosts=["worker1"])
+    store.begin(NOW + 5, begun("converge", "converge", NOW + 5))
+    after.refused(session.site, store, due=due)
+    # Neither a run that is at work, nor one of some hosts, says how the site is.
+    assert 'trainyard_reprovision_exit_status{site="mine"} 1\n' in path.read_text()
     gone = run(store, World(DRIFT), metrics_file=str(path / "below a file"))
-    assert gone.report["exit_status"] == 1 and gone.report["notes"][0].startswith("the metrics cannot be written")
+    assert gone.report["exit_status"] == 1 and gone.report["notes"][-1].startswith("the metrics cannot be written")

@@ -29,7 +29,8 @@ def report(what: Found, stopped: str = "") -> dict[str, Any]:
     [
         (found(), "", 0, "clean"),
         (found(verdict=None), "", 2, "cannot tell: the run ended before the verdict, so not everything was looked at"),
-        (found(verdict="unknown"), "", 0, "clean"),
+        (found(verdict="unknown"), "", 2, "cannot tell: the verdict is unknown"),
+        (found(verdict="unknown", items=[REPAIRABLE]), "", 1, "1 item of drift"),
         (found(items=[REPAIRABLE]), "", 1, "1 item of drift"),
         (found(items=[REPAIRABLE, PERSON]), "", 1, "2 items of drift, 1 for a person"),
         (found(verdict="fail"), "", 1, "the verdict is fail"),

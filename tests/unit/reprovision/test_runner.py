@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gzip
 import os
+import signal
 import tempfile
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
 
-from trainyard.reprovision import runner
+from trainyard.reprovision import runner, stopping
 from trainyard.reprovision.masking import Masker
 from trainyard.reprovision.runner import CHECK, Played, play
 
@@ -94,3 +96,14 @@ def test_it_is_told_to_stop_at_its_limit(tmp_path: Path) -> None:
     text = f"- {{hosts: localhost, gather_facts: false, tasks: [{task}]}}"
     done = played(tmp_path, text, timeout=5)
     assert "stopped after 5 s" in done.stopped and done.rc == 254
+
+
+@pytest.mark.slow
+def test_it_is_told_to_stop_by_a_signal(tmp_path: Path) -> None:
+    task = "{ansible.builtin.wait_for: {path: /never}, check_mode: false}"
+    text = f"- {{hosts: localhost, gather_facts: false, tasks: [{task}]}}"
+    with stopping.listening():
+        teller = Timer(4, os.kill, (os.getpid(), signal.SIGTERM))
+        teller.start()
+        done = played(tmp_path, text)
+    assert done.stopped == "it was told to stop" and done.rc == 254

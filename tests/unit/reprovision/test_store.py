@@ -122,6 +122,12 @@ def test_what_has_to_go(kept: list[Kept], expected: list[Removal]) -> None:
     assert doomed(kept, NOW, days=400, count=3, megabytes=20) == expected
 
 
+def test_a_report_that_cannot_be_read_is_as_old_as_its_name(store: Store) -> None:
+    names = [store.begin(NOW - age * DAY, {"schema": 2}) for age in (500, 3, 0)]
+    prune(store, NOW, days=400, count=2, megabytes=500)
+    assert store.names() == names[:0:-1]
+
+
 def test_pruning_leaves_what_it_says(store: Store) -> None:
     names = [store.begin(NOW - age * DAY, begun("report", "report", NOW - age * DAY)) for age in (500, 2, 1, 0)]
     for name in names:
