@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import subprocess
@@ -126,7 +127,7 @@ def test_what_the_unit_starts_finds_the_program_of_the_installed_revision(tmp_pa
     environment.filters["to_json"] = json.dumps
     text = environment.from_string((role / "templates" / "start.py.j2").read_text(encoding="utf-8"))
     start = tmp_path / "start"
-    start.write_text(text.render(reprovision_dir=str(tmp_path)), encoding="utf-8")
+    start.write_text(text.render(reprovision_dir=str(tmp_path), reprovision_user=getpass.getuser()), encoding="utf-8")
 
     def ended() -> tuple[int, str]:
         argv = [sys.executable, "-I", str(start), str(tmp_path / "schedule.json")]
