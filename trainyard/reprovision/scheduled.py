@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from .repository import Repository, Wanted
 from .revision import VARIABLE, Revision
+from .schedule import seconds
 
 CANNOT_TELL, BUSY = 2, 4
 """Exit statuses where no revision is to be had, and where another start is at work; docs/reprovisioning.md has all."""
@@ -36,7 +36,6 @@ BY_HAND = ("approve", "show", "status")
 """What a person calls of `trainyard reprovision` on this machine. A run is the unit's, which has the credentials."""
 
 CONVERGE = ("converge", "--mode=converge")
-UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 # As trainyard/launcher.sh does: the code is read from the checkout. What nobody has expected ends as "cannot tell".
 _RUN = f"""import runpy, sys, traceback
 sys.path.insert(0, sys.argv.pop(1))
@@ -45,7 +44,6 @@ try:
 except Exception:
     traceback.print_exc()
     sys.exit({CANNOT_TELL})"""
-_SPAN = re.compile(r"(\d+)\s*([a-z]*)")
 
 
 @dataclass(frozen=True)
@@ -214,16 +212,3 @@ def timer_is_young(delay: str, clock: Clock = CLOCK, show: Callable[[], str] | N
     argv = ["systemctl", "show", TIMER, "--property=ActiveEnterTimestampMonotonic", "--value"]
     text = (show or (lambda: run(argv, timeout=20).stdout))().strip()
     return text.isdigit() and int(text) > 0 and clock.monotonic() - int(text) / 1e6 < seconds(delay) + MISSED_AFTER
-
-
-def seconds(span: str) -> float:
-    """A span of systemd in seconds.
-
-    :raises TrainyardError: it has a unit that only systemd knows.
-    """
-    parts = _SPAN.findall(span)
-    if not parts or _SPAN.sub("", span).strip() or any(unit not in UNITS for _, unit in parts):
-        raise TrainyardError(
-            f"The delay {span} is no span of days, hours, minutes and seconds.", remedy="Write 15min, for example."
-        )
-    return sum(int(number) * UNITS[unit] for number, unit in parts)
