@@ -10,7 +10,7 @@ import fcntl
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from ansible.module_utils.trainyard.core.command import run
 from ansible.module_utils.trainyard.core.errors import CommandError, TrainyardError
 from ansible.module_utils.trainyard.core.waiter import wait_until
 
+from .address import opened, without_password
 from .revision import ENVIRONMENT, GIT_TIMEOUT, OPTIONS, Revision
 
 LAST_GOOD = "refs/trainyard/last-good"
@@ -66,13 +67,14 @@ class Repository:
         self.worktrees = worktrees
         self._clock = clock
 
-    def git(self, *words: str, timeout: float = GIT_TIMEOUT) -> str:
+    def git(self, *words: str, timeout: float = GIT_TIMEOUT, env: Mapping[str, str] | None = None) -> str:
         """What git prints, without the last line break.
 
+        :param env: variables added to those that every call has.
         :raises CommandError: it failed, or took too long.
         """
         argv = ["git", *OPTIONS, f"--git-dir={self.path}", *words]
-        return run(argv, timeout=timeout, env=ENVIRONMENT, outlives=False).stdout.removesuffix("\n")
+        return run(argv, timeout=timeout, env={**ENVIRONMENT, **(env or {})}, outlives=False).stdout.removesuffix("\n")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -113,13 +115,15 @@ class Repository:
         return Revision(commit, wanted.ref, signed)
 
     def _fetch(self, url: str) -> None:
+        address, env = opened(url)
         try:
-            self.git("fetch", "--quiet", "--prune", "--no-write-fetch-head", "--", url, "+refs/heads/*:refs/heads/*",
-                     "+refs/tags/*:refs/tags/*", timeout=FETCH_TIMEOUT)  # fmt: skip
+            self.git("fetch", "--quiet", "--prune", "--no-write-fetch-head", "--", address,
+                     "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*",
+                     timeout=FETCH_TIMEOUT, env=env)  # fmt: skip
         except CommandError as error:
-            # An address may hold a password, and git repeats it.
-            said = _without_password(error.message)
-            raise TrainyardError(f"Fetching from {_without_password(url)} failed: {said}") from error
+            # The name in an address may be a token, and git repeats it.
+            said = without_password(error.message)
+            raise TrainyardError(f"Fetching from {without_password(address)} failed: {said}") from error
 
     def _verified(self, wanted: Wanted, good: str) -> tuple[str, bool | None]:
         """The commit behind the name, and whether it is signed.
@@ -222,10 +226,6 @@ def kubernetes_change(before: str, after: str) -> str:
         return ""
     part = "patch" if old.split(".")[:2] == new.split(".")[:2] else "minor"
     return f"asks for another {part} version of Kubernetes ({old} -> {new})"
-
-
-def _without_password(text: str) -> str:
-    return re.sub(r"(://)[^/@\s]*@", r"\1", text)
 
 
 def _try_lock(descriptor: int) -> bool:
