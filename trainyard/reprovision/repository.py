@@ -15,13 +15,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
 from ansible.module_utils.trainyard.core.clock import CLOCK, Clock
 from ansible.module_utils.trainyard.core.command import run
 from ansible.module_utils.trainyard.core.errors import CommandError, TrainyardError
 from ansible.module_utils.trainyard.core.waiter import wait_until
 
 from .address import opened, without_password
+from .kubernetes import change, version
 from .revision import ENVIRONMENT, GIT_TIMEOUT, OPTIONS, Revision
 
 LAST_GOOD = "refs/trainyard/last-good"
@@ -165,15 +165,21 @@ class Repository:
         """
         :raises TrainyardError: the revision needs what a schedule must not do.
         """
-        if good and (change := kubernetes_change(self._lock(good), self._lock(commit))):
-            raise TrainyardError(f"The revision {commit[:12]} {change}; the upgrade verb is not built yet.")
+        asked = self._kubernetes(commit)
+        if good and (other := change(self._kubernetes(good), asked)):
+            raise TrainyardError(f"The revision {commit[:12]} {other}; the upgrade verb is not built yet.")
         if wanted.requirements and self.git("rev-parse", f"{commit}:{REQUIREMENTS}") != wanted.requirements:
             raise TrainyardError(
                 f"The revision {commit[:12]} needs other Python packages; playbooks/reprovision.yml installs them."
             )
 
-    def _lock(self, commit: str) -> str:
-        return self.git("show", f"{commit}:bundle.lock.yml")
+    def _kubernetes(self, commit: str) -> str:
+        try:
+            return version(self.git("show", f"{commit}:bundle.lock.yml"))
+        except ValueError as error:
+            raise TrainyardError(
+                f"The lock file of the revision {commit[:12]} names no version of Kubernetes."
+            ) from error
 
     def _ref(self, name: str) -> str:
         """The object behind a name, or nothing."""
@@ -214,18 +220,6 @@ class Repository:
             removed.append(lock.stem)
         self.git("worktree", "prune")
         return removed
-
-
-def kubernetes_change(before: str, after: str) -> str:
-    """What another lock asks of a cluster, as a clause; empty where Kubernetes stays as it is.
-
-    :param before: text of the lock that the cluster was made from.
-    """
-    old, new = (str(yaml.safe_load(text)["artefacts"]["kubernetes"]["version"]) for text in (before, after))
-    if old == new:
-        return ""
-    part = "patch" if old.split(".")[:2] == new.split(".")[:2] else "minor"
-    return f"asks for another {part} version of Kubernetes ({old} -> {new})"
 
 
 def _try_lock(descriptor: int) -> bool:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
-from tests.unit.reprovision.origins import LOCK, Origin, bare
-from trainyard.reprovision.repository import Repository, Wanted, kubernetes_change
+from tests.unit.reprovision.origins import Origin, bare
+from trainyard.reprovision.repository import Repository, Wanted
 from trainyard.reprovision.revision import Revision, of_checkout
 
 
@@ -105,10 +105,6 @@ def test_what_a_schedule_must_not_do(
     taken = repository.take(origin.wanted(requirements=installed))
     assert (taken.commit, taken.may_converge) == (good, False)
     assert expected in taken.note and expected in taken.refused
-
-
-def test_no_change_of_kubernetes() -> None:
-    assert kubernetes_change(LOCK.format("v1.36.3"), LOCK.format("v1.36.3")) == ""
 
 
 def test_a_worktree_stays_until_its_run_is_over(origin: Origin, repository: Repository) -> None:
