@@ -139,11 +139,20 @@ class Repository:
         if tag := self._ref(f"refs/tags/{ref}"):
             if wanted.signers and not self._signed(wanted.signers, "verify-tag", tag):
                 raise TrainyardError(f"The tag {ref} is not signed by anyone in reprovision_allowed_signers.")
+            # What is signed is the name in the object. A ref may lead to the object of another, older tag.
+            if wanted.signers and f"tag {ref}" not in self.git("cat-file", "tag", tag).split("\n\n")[0].splitlines():
+                raise TrainyardError(f"The tag {ref} leads to what was signed as another one.")
             return self.git("rev-parse", "--verify", f"{tag}^{{commit}}"), bool(wanted.signers) or None
         head = self._ref(f"refs/heads/{ref}")
         if not head:
             raise TrainyardError(f"The repository has no branch and no tag {ref}, and {ref} is no commit in full.")
         if wanted.signers:
+            # Whoever may write to the server, and may not sign, could put the branch back to any commit of before.
+            if good and not self._contains(head, good):
+                raise TrainyardError(
+                    f"The branch {ref} at {head[:12]} does not contain the last good revision {good[:12]}; where it "
+                    "was meant to be put back or written anew, playbooks/reprovision.yml from a checkout of it says so."
+                )
             new = self.git("rev-list", head, f"^{good}").split() if good else [head]
             # The tip in any case: the last good one may have been pushed by hand.
             for commit in dict.fromkeys([head, *new]):
@@ -153,6 +162,12 @@ class Repository:
                         "reprovision_allowed_signers."
                     )
         return head, bool(wanted.signers) or None
+
+    def _contains(self, head: str, commit: str) -> bool:
+        with suppress(CommandError):
+            self.git("merge-base", "--is-ancestor", commit, head)
+            return True
+        return False
 
     def _signed(self, signers: Path, verb: str, name: str) -> bool:
         try:

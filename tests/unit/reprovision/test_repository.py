@@ -69,6 +69,31 @@ def test_a_tag(origin: Origin, repository: Repository, how: str, note: str) -> N
     assert (taken.commit == commit) == (not note)
 
 
+def test_an_older_commit_is_refused_whoever_has_signed_it(origin: Origin, repository: Repository) -> None:
+    old = origin.git("rev-parse", "HEAD")
+    good = origin.commit("v1.36.3", "owner")
+    repository.take(origin.wanted())
+    for words in (["reset", "--quiet", "--hard", old], ["commit", "--quiet", "--allow-empty", "-S", "-m", "other"]):
+        origin.sign("owner", *words)
+        taken = repository.take(origin.wanted())
+        assert (taken.commit, taken.may_converge) == (good, False)
+        assert f"does not contain the last good revision {good[:12]}" in taken.refused
+    # Whoever sets the schedule up with it says that it is meant; without signers nobody asked.
+    assert repository.take(origin.wanted(signed=False)).may_converge
+    assert repository.take(origin.wanted()).may_converge
+
+
+def test_a_tag_of_another_name_is_refused(origin: Origin, repository: Repository) -> None:
+    good = repository.take(origin.wanted()).commit
+    origin.sign("owner", "tag", "-s", "-m", "tag v2", "v1")
+    origin.commit("v1.36.3", "owner")
+    origin.git("update-ref", "refs/tags/v2", "refs/tags/v1")
+    taken = repository.take(origin.wanted("v2"))
+    assert (taken.commit, taken.may_converge) == (good, False)
+    assert taken.note.startswith("The tag v2 leads to what was signed as another one.")
+    assert repository.take(origin.wanted("v1")).may_converge
+
+
 def test_a_commit_in_full_needs_no_signature(origin: Origin, repository: Repository) -> None:
     commit = origin.commit("v1.36.3")
     assert repository.take(origin.wanted(commit)) == Revision(commit, commit, False)
