@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-import yaml
 
 from tests.unit.reprovision.origins import Origin, bare
 from trainyard.reprovision.address import opened
 from trainyard.reprovision.repository import Wanted
 
-ROLE = Path(__file__).resolve().parents[3] / "roles" / "reprovision"
 PASSWORD = "canary/of@an address"
 QUOTED = "canary%2Fof%40an%20address"
 
@@ -81,14 +79,3 @@ def test_addresses(url: str, address: str) -> None:
     found, env = opened(url)
     assert found == (address or url) and bool(env) is bool(address)
     assert "secret" not in found + str({name: value for name, value in env.items() if name.startswith("GIT_")})
-
-
-def test_the_file_with_the_address_is_the_users_alone() -> None:
-    tasks = yaml.safe_load((ROLE / "tasks" / "configure.yml").read_text(encoding="utf-8"))
-    (entry,) = (
-        each
-        for task in tasks
-        for each in task.get("host_files", {}).get("files", [])
-        if each.get("template") == "schedule.json.j2"
-    )
-    assert (entry["mode"], entry["group"], entry["secret"]) == ("0640", "{{ reprovision_user }}", True)
