@@ -67,14 +67,20 @@ class Inventory:
             """Remembers what comes from files that are encrypted as a whole."""
 
             def load_from_file(self, file_name: str, *args: Any, **options: Any) -> Any:
-                with open(self.path_dwim(file_name), "rb") as stream:
-                    closed = is_encrypted_file(stream)
-                if closed and locked and not secrets:
+                if locked and not secrets and self._closed(file_name):
                     return {}
                 found = super().load_from_file(file_name, *args, **options)
-                if closed:
+                if self._closed(file_name):
                     encrypted.append(found)
                 return found
+
+            def _closed(self, file_name: str) -> bool:
+                try:
+                    with open(self.path_dwim(file_name), "rb") as stream:
+                        return bool(is_encrypted_file(stream))
+                except OSError:
+                    # Reading it says why.
+                    return False
 
         for each in sources:
             if not os.path.exists(each):
