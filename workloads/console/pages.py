@@ -23,7 +23,10 @@ from .views.page import Page
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?")
 """Of everything in a path: what a name in Kubernetes can be, and a little more for names of roles."""
 USAGE = "/apis/metrics.k8s.io/"
-VALUE = re.compile(r"[^\x00-\x1f\x7f]{0,200}")
+VALUE = re.compile(r"[^\x00-\x1f\x7f]*")
+LONGEST = 200
+LONG = {"continue": 2_000}
+"""Characters of a parameter; where a list goes on is said with a name of an object, which may be long."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -35,7 +38,8 @@ def params_of(request: web.Request) -> dict[str, str]:
     """
     if not all(NAME.fullmatch(value) for value in request.match_info.values()):
         raise web.HTTPNotFound(text="There is no such page.")
-    if len(request.query) > 10 or not all(map(VALUE.fullmatch, request.query.values())):
+    good = all(len(it) <= LONG.get(name, LONGEST) and VALUE.fullmatch(it) for name, it in request.query.items())
+    if len(request.query) > 10 or not good:
         raise web.HTTPBadRequest(text="These parameters cannot be.")
     return {**request.query, **request.match_info}
 

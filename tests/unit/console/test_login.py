@@ -119,6 +119,17 @@ def test_a_login_ends_when_nobody_uses_it_and_when_its_user_says_so(tmp_path: Pa
     run(scenario, tmp_path)
 
 
+def test_a_link_from_another_site_takes_no_login_away(tmp_path: Path) -> None:
+    """Its request has no cookie (SameSite=Strict), which says nothing about the one that the browser keeps."""
+
+    async def scenario(stand: Stand) -> None:
+        for sent, deleted in (({}, False), ({"Cookie": "__Host-console=gone"}, True)):
+            async with stand.browser.get(f"{stand.url}/nodes", headers=sent) as got:
+                assert (got.status, "Set-Cookie" in got.headers) == (401, deleted)
+
+    run(scenario, tmp_path)
+
+
 def test_a_token_that_was_revoked_ends_its_login(tmp_path: Path) -> None:
     async def scenario(stand: Stand) -> None:
         await stand.log_in("viewer")

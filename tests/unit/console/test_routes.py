@@ -143,6 +143,27 @@ def test_no_page_reads_a_secret(tmp_path: Path) -> None:
     run(scenario, tmp_path)
 
 
+def test_the_rest_of_a_long_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(stand: Stand) -> None:
+        await stand.log_in("viewer")
+        pods = "/cluster/core/v1/pods"
+        for query, expected in (
+            (f"continue={'x' * 1_500}", 200),
+            (f"continue={'x' * 2_001}", 400),
+            (f"a={'x' * 201}", 400),
+        ):
+            assert (await stand.get(f"{pods}?{query}"))[0] == expected, query[:20]
+
+        async def get(*_: Any, **__: Any) -> Any:
+            raise KubeError("The provided continue parameter is too old", status=410)
+
+        monkeypatch.setattr(stand.console.client, "get", get)
+        status, text = await stand.get(f"{pods}?continue=x")
+        assert (status, "Begin with the first page" in text) == (410, True)
+
+    run(scenario, tmp_path)
+
+
 def test_an_answer_that_does_not_come_is_no_empty_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(stand: Stand) -> None:
         await stand.log_in("viewer")
