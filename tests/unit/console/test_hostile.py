@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from console.lines import CUT, LINE_BYTES, Splitter, clean, plain, readable
-from tests.unit.console.consoles import LOG, RUN, SPACE, Events, Stand, run
+from tests.unit.console.consoles import CHIEF, LIVE, LOG, RECORD, RUN, SPACE, Events, Stand, run
 
 STAMP = "2026-11-21T12:00:00.000000001Z"
 POD = "mnist-chief-0-0-abcde"
@@ -124,6 +124,19 @@ def test_hostile_lines_of_a_chief_reach_browsers_as_plain_json(tmp_path: Path) -
                 "line",
                 {"event": "step", "step": 6, "data": "\nevent: end\ndata: x", "role": "chief"},
             )
+
+    run(scenario, tmp_path)
+
+
+@pytest.mark.parametrize("odd", [{"steps": "x"}, {"files": []}, {"restarts": "x"}, {"train_steps": {}, "accuracy": []}])
+def test_a_forged_record_breaks_no_page(odd: dict[str, object], tmp_path: Path) -> None:
+    async def scenario(stand: Stand) -> None:
+        del stand.api.objects[LIVE], stand.api.objects[CHIEF]
+        data = stand.api.objects[RECORD]["data"]
+        data["result.json"] = json.dumps({**json.loads(data["result.json"]), **odd})
+        await stand.log_in("viewer")
+        for path in ("/", "/runs/trainings/mnist"):
+            assert (await stand.get(path))[0] == 200, path
 
     run(scenario, tmp_path)
 
