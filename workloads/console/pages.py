@@ -15,14 +15,13 @@ from .console import CONSOLE, Console
 from .guard import SESSION
 from .lines import VIEW_DEPTH, clean, plain
 from .may import known
-from .reading import asker, drive
+from .reading import asker, drive, of_the_server
 from .rights import ACTIONS, of_action
 from .sessions import Session
 from .views.page import Page
 
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?")
 """Of everything in a path: what a name in Kubernetes can be, and a little more for names of roles."""
-USAGE = "/apis/metrics.k8s.io/"
 VALUE = re.compile(r"[^\x00-\x1f\x7f]*")
 LONGEST = 200
 LONG = {"continue": 2_000}
@@ -73,9 +72,7 @@ def raise_what_is_refused(asked: Sequence[str], unread: Sequence[Unread], namesp
     """
     :raises KubeError: the API server is away, so that a view would show less than there is, or all was refused.
     """
-    # The log of a pod on a node that is away takes long, and usage is another server's: the API server is there.
-    others = [each for each in unread if not each.path.endswith("/log") and not each.path.startswith(USAGE)]
-    away = [each for each in others if KubeError("", status=each.status).transient]
+    away = [each for each in of_the_server(unread) if KubeError("", status=each.status).transient]
     if away:
         raise KubeError(away[0].reason, status=0)
     here = [path for path in asked if not namespace or f"/namespaces/{namespace}/" in path]
