@@ -89,7 +89,7 @@ def test_the_log_of_a_pod_of_another_run_is_not_given(tmp_path: Path) -> None:
 
 def test_a_log_is_followed_in_events_of_lines(tmp_path: Path) -> None:
     async def scenario(stand: Stand) -> None:
-        stand.api.set_log(LOG, "one", f"two {MARKUP}\x1b[0m")
+        stand.api.set_log(LOG, f"{STAMP} one", f"{STAMP[:-2]}2Z two {MARKUP}\x1b[0m")
         await stand.log_in("viewer")
         async with stand.browser.get(f"{stand.url}{RUN}/logs/{POD}/events") as answer:
             assert answer.content_type == "text/event-stream"
@@ -97,6 +97,9 @@ def test_a_log_is_followed_in_events_of_lines(tmp_path: Path) -> None:
             while "two" not in said:
                 said += (await mine.next("log"))[2]["text"] + "\n"
             assert said == f"one\ntwo {MARKUP}\n"
+            pod = stand.api.objects[CHIEF]
+            stand.api.objects[CHIEF] = {**pod, "status": {"phase": "Succeeded"}}
+            stand.clock.ahead += 2
             stand.api.break_streams()
             assert (await mine.next("end"))[2] == {"reason": ""}
 
