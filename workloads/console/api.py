@@ -24,7 +24,8 @@ LOG_SECONDS = 5.0
 CONNECT_SECONDS = 5.0
 SILENCE_SECONDS = 90.0
 """Of a stream; a watch has a bookmark about every minute."""
-ANSWER_BYTES = 32 * 1024 * 1024
+ANSWER_BYTES, ALL_BYTES = 8 * 1024 * 1024, 32 * 1024 * 1024
+"""Of one answer, and of all that are being read: as objects they are several times as large, in 256 MiB."""
 AT_ONCE, LOGS_AT_ONCE = 16, 8
 """Calls under way, and those for logs; others wait their turn. Streams are not counted."""
 
@@ -48,6 +49,7 @@ class Client:
         self._tls = ssl.create_default_context(cafile=str(authority))
         self._turns, self._turns_of_logs = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(LOGS_AT_ONCE)
         self._cache = Cache(clock)
+        self._reading = 0
         self._http: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Client:
@@ -93,7 +95,7 @@ class Client:
                     method, url, headers=headers, data=data, timeout=limit, allow_redirects=False
                 ) as answer,
             ):
-                text = await _bounded(answer)
+                text = await self._bounded(answer)
                 status = answer.status
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return 0, _why(error)
@@ -149,10 +151,27 @@ class Client:
                 if answer.status == 401:
                     raise LoginEnded
                 if answer.status != 200:
-                    checked(answer.status, await _bounded(answer), path)
+                    checked(answer.status, await self._bounded(answer), path)
                 yield answer.content.iter_any()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise KubeError(f"The connection broke off: {_why(error)}.", status=0) from error
+
+    async def _bounded(self, answer: aiohttp.ClientResponse) -> str:
+        """
+        :raises aiohttp.ClientPayloadError: the answer is too large, or there are too many at once.
+        """
+        found = bytearray()
+        try:
+            async for chunk in answer.content.iter_any():
+                found += chunk
+                self._reading += len(chunk)
+                if len(found) > ANSWER_BYTES:
+                    raise aiohttp.ClientPayloadError(f"the answer is larger than {ANSWER_BYTES // 1024 // 1024} MiB")
+                if self._reading > ALL_BYTES:
+                    raise aiohttp.ClientPayloadError("the console reads too much at this moment")
+        finally:
+            self._reading -= len(found)
+        return found.decode("utf-8", "replace")
 
     @property
     def _session(self) -> aiohttp.ClientSession:
@@ -201,15 +220,3 @@ def _login(token: str) -> dict[str, str]:
 
 def _why(error: BaseException) -> str:
     return "it took too long" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
-
-
-async def _bounded(answer: aiohttp.ClientResponse) -> str:
-    """
-    :raises aiohttp.ClientPayloadError: the answer is too large.
-    """
-    found = bytearray()
-    async for chunk in answer.content.iter_any():
-        found += chunk
-        if len(found) > ANSWER_BYTES:
-            raise aiohttp.ClientPayloadError(f"the answer is larger than {ANSWER_BYTES // 1024 // 1024} MiB")
-    return found.decode("utf-8", "replace")
