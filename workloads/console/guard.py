@@ -21,6 +21,8 @@ CSRF_HEADER = "X-Console-Session"
 CSRF_FIELD = "session"
 BY_ITSELF = "X-Console-Refresh"
 """Header of what a page asks for without its reader: a tab that is left open must not keep a login alive."""
+STREAMS = re.compile(r"/api/v1/runs/[^/]+/[^/]+/(?:logs/[^/]+/)?events")
+"""Paths of event streams, which a page opens again and again by itself."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -116,7 +118,7 @@ async def login(request: web.Request, handler: Handler) -> web.StreamResponse:
     # A page of TensorBoard has another port, and with it the cookie.
     if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin") and not _is_visit(request):
         raise web.HTTPForbidden(text="Pages of other origins may not ask this one.")
-    unasked = request.path.endswith("/events") or BY_ITSELF in request.headers
+    unasked = STREAMS.fullmatch(request.path) or BY_ITSELF in request.headers
     session = session_of(request.app[CONSOLE], request, use=not unasked)
     if session is None:
         return unknown(request, "")

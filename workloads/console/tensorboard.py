@@ -135,7 +135,8 @@ class TensorBoards:
 async def _refused(request: web.Request, namespace: str, claim: str) -> web.StreamResponse | None:
     """The answer to somebody who may not see a TensorBoard; None for who may."""
     console = request.app[CONSOLE]
-    session = session_of(console, request)
+    # Its page asks for more every half minute, without anybody who looks at it.
+    session = session_of(console, request, use=request.headers.get("Sec-Fetch-Mode") == "navigate")
     if session is None:
         host = request.headers.get("Host", "")
         if not HOST.fullmatch(host):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.console.consoles import RUN, USERS, Stand, run
+from tests.unit.console.watching import watching
 
 GUESSES = ("wrong", "", "viewer\r\nX-Evil: 1", "viewe", "ö", "a b")
 POLICY = (
@@ -105,9 +106,14 @@ def test_a_login_ends_when_nobody_uses_it_and_when_its_user_says_so(tmp_path: Pa
         assert (await stand.get("/api/v1/session"))[0] == 200
         stand.clock.ahead += 1700
         assert (await stand.get("/api/v1/session"))[0] == 200
+        # Nor is one about events a stream of them.
+        stand.clock.ahead += 1000
+        assert (await stand.get("/cluster/core/v1/events"))[0] == 200
         # What a page that is left open asks for is no use of it.
         stand.clock.ahead += 1000
         assert (await stand.get("/", **{"X-Console-Refresh": "1"}))[0] == 200
+        async with watching(stand) as answer:
+            assert answer.status == 200
         stand.clock.ahead += 800
         assert (await stand.get("/api/v1/session"))[0] == 401
         csrf = await stand.log_in("viewer")
