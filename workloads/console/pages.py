@@ -86,7 +86,7 @@ def html(page: Page) -> Handler:
 
     async def handle(request: web.Request) -> web.StreamResponse:
         console, session, params = request.app[CONSOLE], request[SESSION], params_of(request)
-        notice = ""
+        notice, kept = "", None
         try:
             view = await read(console, session, page, params)
             console.kept.keep(session.key, request.path_qs, view, len(json.dumps(view)))
@@ -104,6 +104,7 @@ def html(page: Page) -> Handler:
             page.name,
             session=session,
             notice=notice,
+            kept=kept is not None,
             actions=actions,
             view=view,
             tensorboard=console.tensorboard_origin(request.headers.get("Host", "")),

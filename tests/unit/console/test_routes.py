@@ -143,6 +143,19 @@ def test_no_page_reads_a_secret(tmp_path: Path) -> None:
     run(scenario, tmp_path)
 
 
+def test_a_page_of_what_was_kept_is_marked_so_that_its_script_can_take_the_notice_back(tmp_path: Path) -> None:
+    async def scenario(stand: Stand) -> None:
+        await stand.log_in("viewer")
+        found = {}
+        for stand.api.down in (False, True):
+            stand.clock.ahead += 5
+            _, found[stand.api.down] = await stand.get("/runs/trainings/mnist")
+        assert ["data-kept" in found[down] for down in found] == [False, True]
+        assert "This is what it said" in found[True]
+
+    run(scenario, tmp_path)
+
+
 def test_the_rest_of_a_long_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(stand: Stand) -> None:
         await stand.log_in("viewer")
