@@ -19,7 +19,8 @@ options:
     type: str
     required: true
   state:
-    description: Whether it runs. A stopped unit is not started at boot either, and need not exist.
+    description: Whether it runs. A stopped unit is not started at boot either, and need not exist; that it has failed
+      is forgotten.
     type: str
     choices: [started, stopped]
     default: started

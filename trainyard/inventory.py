@@ -45,10 +45,12 @@ class Inventory:
     """An inventory as Ansible reads it, without a connection to any host.
 
     :param sources: folders or files, as those after `-i`.
+    :param locked: whether it is read without the vault's password, too, where that is not to be had: encrypted files
+        say nothing then, and a value that is encrypted by itself can still not be asked for.
     :raises TrainyardError: there is no such inventory, or it cannot be read.
     """
 
-    def __init__(self, sources: Sequence[str]) -> None:
+    def __init__(self, sources: Sequence[str], *, locked: bool = False) -> None:
         from ansible import constants
         from ansible.cli import CLI
         from ansible.errors import AnsibleError
@@ -59,16 +61,26 @@ class Inventory:
         from ansible.vars.manager import VariableManager
 
         encrypted: list[Any] = []
+        secrets: list[Any] = []
 
         class Loader(DataLoader):
             """Remembers what comes from files that are encrypted as a whole."""
 
             def load_from_file(self, file_name: str, *args: Any, **options: Any) -> Any:
+                if locked and not secrets and self._closed(file_name):
+                    return {}
                 found = super().load_from_file(file_name, *args, **options)
-                with open(self.path_dwim(file_name), "rb") as stream:
-                    if is_encrypted_file(stream):
-                        encrypted.append(found)
+                if self._closed(file_name):
+                    encrypted.append(found)
                 return found
+
+            def _closed(self, file_name: str) -> bool:
+                try:
+                    with open(self.path_dwim(file_name), "rb") as stream:
+                        return bool(is_encrypted_file(stream))
+                except OSError:
+                    # Reading it says why.
+                    return False
 
         for each in sources:
             if not os.path.exists(each):
@@ -78,13 +90,17 @@ class Inventory:
         try:
             init_plugin_loader()
             self._loader = Loader()
-            secrets = CLI.setup_vault_secrets(
-                self._loader,
-                vault_ids=constants.DEFAULT_VAULT_IDENTITY_LIST,
-                auto_prompt=False,
-                # There is one for each process.
-                initialize_context=VaultSecretsContext.current(optional=True) is None,
-            )
+            try:
+                secrets += CLI.setup_vault_secrets(
+                    self._loader,
+                    vault_ids=constants.DEFAULT_VAULT_IDENTITY_LIST,
+                    auto_prompt=False,
+                    # There is one for each process.
+                    initialize_context=VaultSecretsContext.current(optional=True) is None,
+                )
+            except AnsibleError:
+                if not locked:
+                    raise
             self._loader.set_vault_secrets(secrets)
             self._manager = InventoryManager(loader=self._loader, sources=list(sources))
             self._variables = VariableManager(loader=self._loader, inventory=self._manager)

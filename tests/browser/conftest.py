@@ -58,9 +58,13 @@ class Running:
         self._loop.call_soon_threadsafe(self._ended.set)
         self._thread.join(START_SECONDS)
 
+    def becomes(self, change: Callable[[], object]) -> None:
+        """Something becomes of the cluster, in the thread in which it is."""
+        self._loop.call_soon_threadsafe(change)
+
     def says(self, path: str, *lines: Any) -> None:
         """A pod of the cluster says something now."""
-        self._loop.call_soon_threadsafe(lambda: self.api.says(path, *lines))
+        self.becomes(lambda: self.api.says(path, *lines))
 
     @property
     def url(self) -> str:

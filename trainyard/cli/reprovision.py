@@ -127,7 +127,7 @@ HEAD = ("id", "mode", "asked", "began", "ended", "seconds", "state", "exit_statu
 
 
 def _opened(inventory: tuple[str, ...]) -> tuple[Site, Store]:
-    site = site_of(inventory)
+    site = site_of(inventory, runs=False)
     return site, Store(site.settings.state_dir)
 
 

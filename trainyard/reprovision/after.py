@@ -97,10 +97,14 @@ def _measured(site: Site, store: Store, report: dict[str, Any], due: Due, *, loc
 
 
 def _interval(site: Site, now: float, due: Due) -> float:
-    """Seconds between the next two runs; 0 where there are none, or where that cannot be told."""
+    """Seconds to the next run, or between the next two if that is longer, for a weekend may be without runs; 0 where
+    there are none, or where that cannot be told.
+
+    :param now: when this run began.
+    """
     try:
         first = due(site.settings.schedule, now) if site.settings.enabled else None
         second = due(site.settings.schedule, first) if first else None
     except TrainyardError:
         return 0.0
-    return second - first if first and second else 0.0
+    return max(first - now, second - first) if first and second else 0.0

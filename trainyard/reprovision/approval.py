@@ -26,6 +26,7 @@ class Approval:
     :param approved: seconds since the epoch.
     :param by: the user of the machine who approved.
     :param used: when a converge began with it, in seconds since the epoch; 0 where none did.
+    :param fault: why its file cannot be read; empty where it can. It counts for nothing then, and is never written.
     """
 
     report: str
@@ -34,6 +35,7 @@ class Approval:
     approved: float
     by: str
     used: float = 0.0
+    fault: str = ""
 
     def why_not(self, keys: Collection[str], commit: str, now: float, hours: float) -> str:
         """Why it does not count for a run, as a clause; empty if it does.
@@ -43,6 +45,8 @@ class Approval:
         :param now: seconds since the epoch.
         :param hours: for how long an approval counts.
         """
+        if self.fault:
+            return f"the approval of {self.report} cannot be read: {self.fault}"
         if self.used:
             return f"the approval of {self.report} has been used"
         if commit != self.commit:
@@ -87,19 +91,31 @@ def save(state_dir: Path, approval: Approval) -> None:
     """
     folder = state_dir / FOLDER
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write(str(_path(state_dir, approval.report)), json.dumps(asdict(approval), indent=1) + "\n", 0o600)
+    kept = {name: value for name, value in asdict(approval).items() if name != "fault"}
+    write(str(_path(state_dir, approval.report)), json.dumps(kept, indent=1) + "\n", 0o600)
 
 
 def load(state_dir: Path) -> list[Approval]:
-    """All approvals that can be read, the newest first. One that cannot be read counts for nothing."""
+    """All approvals, the newest first. One that cannot be read counts for nothing, and says so."""
     found = []
     for path in (state_dir / FOLDER).glob("*.json"):
         try:
             read = json.loads(path.read_text(encoding="utf-8"))
             found.append(Approval(**{**read, "keys": tuple(read["keys"])}))
-        except (OSError, ValueError, TypeError, KeyError):
-            continue
+        except OSError as error:
+            # As when root wrote it by hand, and the schedule's own user runs.
+            found.append(_unreadable(path, error.strerror or type(error).__name__))
+        except (ValueError, TypeError, KeyError):
+            found.append(_unreadable(path, "it is none"))
     return sorted(found, key=lambda each: -each.approved)
+
+
+def _unreadable(path: Path, fault: str) -> Approval:
+    try:
+        written = path.stat().st_mtime
+    except OSError:
+        written = 0.0
+    return Approval(path.stem, (), "", written, "", fault=fault)
 
 
 def find(

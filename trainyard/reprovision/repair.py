@@ -108,7 +108,8 @@ def _planned(session: Session, looked: Looked, training: Collection[str]) -> tup
     folder, commit = session.store.folder, session.revision.commit
     found, why = approval.find(approval.load(folder), keys, commit, now, site.settings.approval_hours)
     if found is None:
-        return first, [why, f"`trainyard reprovision approve {session.name}` lets one converge pass"]
+        said = f"`trainyard reprovision approve {session.name}` lets one converge pass; on the host of a schedule it is"
+        return first, [why, f"{said} `sudo /etc/trainyard/reprovision/start approve {session.name}`"]
     approval.use(folder, found, now)
     return made(True), [f"{first.refused}; {found.by} has approved {found.report}"]
 

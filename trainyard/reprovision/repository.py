@@ -10,17 +10,18 @@ import fcntl
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
 from ansible.module_utils.trainyard.core.clock import CLOCK, Clock
 from ansible.module_utils.trainyard.core.command import run
 from ansible.module_utils.trainyard.core.errors import CommandError, TrainyardError
 from ansible.module_utils.trainyard.core.waiter import wait_until
 
+from .address import opened, without_password
+from .kubernetes import change, version
 from .revision import ENVIRONMENT, GIT_TIMEOUT, OPTIONS, Revision
 
 LAST_GOOD = "refs/trainyard/last-good"
@@ -66,13 +67,14 @@ class Repository:
         self.worktrees = worktrees
         self._clock = clock
 
-    def git(self, *words: str, timeout: float = GIT_TIMEOUT) -> str:
+    def git(self, *words: str, timeout: float = GIT_TIMEOUT, env: Mapping[str, str] | None = None) -> str:
         """What git prints, without the last line break.
 
+        :param env: variables added to those that every call has.
         :raises CommandError: it failed, or took too long.
         """
         argv = ["git", *OPTIONS, f"--git-dir={self.path}", *words]
-        return run(argv, timeout=timeout, env=ENVIRONMENT, outlives=False).stdout.removesuffix("\n")
+        return run(argv, timeout=timeout, env={**ENVIRONMENT, **(env or {})}, outlives=False).stdout.removesuffix("\n")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -113,13 +115,15 @@ class Repository:
         return Revision(commit, wanted.ref, signed)
 
     def _fetch(self, url: str) -> None:
+        address, env = opened(url)
         try:
-            self.git("fetch", "--quiet", "--prune", "--no-write-fetch-head", "--", url, "+refs/heads/*:refs/heads/*",
-                     "+refs/tags/*:refs/tags/*", timeout=FETCH_TIMEOUT)  # fmt: skip
+            self.git("fetch", "--quiet", "--prune", "--no-write-fetch-head", "--", address,
+                     "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*",
+                     timeout=FETCH_TIMEOUT, env=env)  # fmt: skip
         except CommandError as error:
-            # An address may hold a password, and git repeats it.
-            said = _without_password(error.message)
-            raise TrainyardError(f"Fetching from {_without_password(url)} failed: {said}") from error
+            # The name in an address may be a token, and git repeats it.
+            said = without_password(error.message)
+            raise TrainyardError(f"Fetching from {without_password(address)} failed: {said}") from error
 
     def _verified(self, wanted: Wanted, good: str) -> tuple[str, bool | None]:
         """The commit behind the name, and whether it is signed.
@@ -135,11 +139,20 @@ class Repository:
         if tag := self._ref(f"refs/tags/{ref}"):
             if wanted.signers and not self._signed(wanted.signers, "verify-tag", tag):
                 raise TrainyardError(f"The tag {ref} is not signed by anyone in reprovision_allowed_signers.")
+            # What is signed is the name in the object. A ref may lead to the object of another, older tag.
+            if wanted.signers and f"tag {ref}" not in self.git("cat-file", "tag", tag).split("\n\n")[0].splitlines():
+                raise TrainyardError(f"The tag {ref} leads to what was signed as another one.")
             return self.git("rev-parse", "--verify", f"{tag}^{{commit}}"), bool(wanted.signers) or None
         head = self._ref(f"refs/heads/{ref}")
         if not head:
             raise TrainyardError(f"The repository has no branch and no tag {ref}, and {ref} is no commit in full.")
         if wanted.signers:
+            # Whoever may write to the server, and may not sign, could put the branch back to any commit of before.
+            if good and not self._contains(head, good):
+                raise TrainyardError(
+                    f"The branch {ref} at {head[:12]} does not contain the last good revision {good[:12]}; where it "
+                    "was meant to be put back or written anew, playbooks/reprovision.yml from a checkout of it says so."
+                )
             new = self.git("rev-list", head, f"^{good}").split() if good else [head]
             # The tip in any case: the last good one may have been pushed by hand.
             for commit in dict.fromkeys([head, *new]):
@@ -149,6 +162,12 @@ class Repository:
                         "reprovision_allowed_signers."
                     )
         return head, bool(wanted.signers) or None
+
+    def _contains(self, head: str, commit: str) -> bool:
+        with suppress(CommandError):
+            self.git("merge-base", "--is-ancestor", commit, head)
+            return True
+        return False
 
     def _signed(self, signers: Path, verb: str, name: str) -> bool:
         try:
@@ -161,15 +180,21 @@ class Repository:
         """
         :raises TrainyardError: the revision needs what a schedule must not do.
         """
-        if good and (change := kubernetes_change(self._lock(good), self._lock(commit))):
-            raise TrainyardError(f"The revision {commit[:12]} {change}; the upgrade verb is not built yet.")
+        asked = self._kubernetes(commit)
+        if good and (other := change(self._kubernetes(good), asked)):
+            raise TrainyardError(f"The revision {commit[:12]} {other}; the upgrade verb is not built yet.")
         if wanted.requirements and self.git("rev-parse", f"{commit}:{REQUIREMENTS}") != wanted.requirements:
             raise TrainyardError(
                 f"The revision {commit[:12]} needs other Python packages; playbooks/reprovision.yml installs them."
             )
 
-    def _lock(self, commit: str) -> str:
-        return self.git("show", f"{commit}:bundle.lock.yml")
+    def _kubernetes(self, commit: str) -> str:
+        try:
+            return version(self.git("show", f"{commit}:bundle.lock.yml"))
+        except ValueError as error:
+            raise TrainyardError(
+                f"The lock file of the revision {commit[:12]} names no version of Kubernetes."
+            ) from error
 
     def _ref(self, name: str) -> str:
         """The object behind a name, or nothing."""
@@ -210,22 +235,6 @@ class Repository:
             removed.append(lock.stem)
         self.git("worktree", "prune")
         return removed
-
-
-def kubernetes_change(before: str, after: str) -> str:
-    """What another lock asks of a cluster, as a clause; empty where Kubernetes stays as it is.
-
-    :param before: text of the lock that the cluster was made from.
-    """
-    old, new = (str(yaml.safe_load(text)["artefacts"]["kubernetes"]["version"]) for text in (before, after))
-    if old == new:
-        return ""
-    part = "patch" if old.split(".")[:2] == new.split(".")[:2] else "minor"
-    return f"asks for another {part} version of Kubernetes ({old} -> {new})"
-
-
-def _without_password(text: str) -> str:
-    return re.sub(r"(://)[^/@\s]*@", r"\1", text)
 
 
 def _try_lock(descriptor: int) -> bool:

@@ -1,4 +1,4 @@
-"""The calendar of the timer, as systemd reads it."""
+"""The calendar of the timer and its delay, as systemd reads them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,18 @@ from ansible.module_utils.trainyard.core.command import run
 from ansible.module_utils.trainyard.core.errors import CommandError, TrainyardError
 
 REMEDY = 'Write it as systemd.time(7) says, for example "*-*-* 03:10:00" for every night.'
+SPAN_REMEDY = "Write it as systemd.time(7) says, for example 15min or 1h 30min."
+
+UNITS = {
+    "usec us \u00b5s \u03bcs": 1e-6, "msec ms": 1e-3, "seconds second sec s": 1.0, "minutes minute min m": 60.0,
+    "hours hour hr h": 3600.0, "days day d": 86400.0, "weeks week w": 604800.0, "months month M": 2629800.0,
+    "years year y": 31557600.0,
+}  # fmt: skip
+"""Words of a span with their seconds: systemd.time(7), PARSING TIME SPANS. Unicode has two micro signs."""
+
+_SECONDS = {"": 1.0, **{word: value for words, value in UNITS.items() for word in words.split()}}
+# The longest word first: "min" is not "m" with something behind it.
+_PART = re.compile(rf"\s*(\d+(?:\.\d+)?|\.\d+)\s*({'|'.join(sorted(_SECONDS, key=len, reverse=True))})")
 
 _WORDS = ("minutely", "hourly", "daily", "monthly", "weekly", "yearly", "annually", "quarterly", "semiannually")
 _DAY = r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*"
@@ -48,3 +60,17 @@ def next_elapse(schedule: str, after: float, command: Callable[..., CompletedPro
         ) from error
     found = _NEXT.search(said)
     return datetime.fromisoformat(f"{found[1]}+00:00").timestamp() if found else None
+
+
+def seconds(span: str) -> float:
+    """A span of time in seconds.
+
+    :raises TrainyardError: systemd does not read it either, or it never ends (infinity).
+    """
+    total, place = 0.0, 0
+    while part := _PART.match(span, place):
+        total += float(part[1]) * _SECONDS[part[2]]
+        place = part.end()
+    if not place or span[place:].strip():
+        raise TrainyardError(f"{span!r} is no span of time.", remedy=SPAN_REMEDY)
+    return total

@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from .repository import Repository, Wanted
 from .revision import VARIABLE, Revision
+from .schedule import seconds
 
 CANNOT_TELL, BUSY = 2, 4
 """Exit statuses where no revision is to be had, and where another start is at work; docs/reprovisioning.md has all."""
@@ -32,8 +32,10 @@ TIMER = "trainyard-reprovision.timer"
 MISSED_AFTER = 60.0
 """Seconds after the timer's own start, beside its delay, within which a run makes up for one that was missed."""
 
+BY_HAND = ("approve", "show", "status")
+"""What a person calls of `trainyard reprovision` on this machine. A run is the unit's, which has the credentials."""
+
 CONVERGE = ("converge", "--mode=converge")
-UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 # As trainyard/launcher.sh does: the code is read from the checkout. What nobody has expected ends as "cannot tell".
 _RUN = f"""import runpy, sys, traceback
 sys.path.insert(0, sys.argv.pop(1))
@@ -42,7 +44,6 @@ try:
 except Exception:
     traceback.print_exc()
     sys.exit({CANNOT_TELL})"""
-_SPAN = re.compile(r"(\d+)\s*([a-z]*)")
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,33 @@ def main(argv: Sequence[str]) -> int:
         # Said by systemd where a timer has started the service, and not somebody by hand.
         missed = os.environ.get("TRIGGER_UNIT") == TIMER and timer_is_young(schedule.delay)
         start(schedule, repository, argv[1:], missed=missed)
+    except (TrainyardError, OSError) as error:
+        print(f"Error: {error}", file=sys.stderr)
+    return CANNOT_TELL
+
+
+def by_hand(
+    path: str, words: Sequence[str], become: Callable[[str, list[str], Mapping[str, str]], object] = os.execve
+) -> int:
+    """Become the installed program, to show the schedule's reports or to approve one.
+
+    :param path: of schedule.json.
+    :param words: one of BY_HAND with its arguments.
+    :returns: exit status; only where no program could be started.
+    """
+    try:
+        if not words or words[0] not in BY_HAND:
+            raise TrainyardError(
+                "By hand this takes approve REPORT, show [REPORT] or status.",
+                remedy="A run is `systemctl start trainyard-reprovision`.",
+            )
+        schedule = Schedule.read(Path(path))
+        root = schedule.folder / "git" / "installed"
+        program, search = _program(schedule, root, words)
+        # Of the caller's environment, which is another user's, no more than who it is and how wide the screen.
+        kept = {name: os.environ[name] for name in ("SUDO_USER", "TERM", "COLUMNS") if name in os.environ}
+        os.chdir(root)
+        become(program[0], program, {**kept, "LANG": "C.UTF-8", "HOME": str(schedule.folder / "home"), "PATH": search})
     except (TrainyardError, OSError) as error:
         print(f"Error: {error}", file=sys.stderr)
     return CANNOT_TELL
@@ -164,10 +192,16 @@ def command(
     said = replace(revision, note=" ".join(filter(None, (revision.note, note))))
     if late or not revision.may_converge:
         mode = [word.replace("converge", "report") if word in CONVERGE else word for word in mode]
+    words, search = _program(schedule, root, ["run", *mode])
+    return words, {VARIABLE: said.to_json(), "PATH": search}
+
+
+def _program(schedule: Schedule, root: Path, words: Sequence[str]) -> tuple[list[str], str]:
+    """`trainyard reprovision` of a checkout with its arguments, and the PATH that it needs."""
     python = schedule.folder / "environment" / "bin" / "python"
     inventories = ["-i", str(root / schedule.inventory), "-i", str(schedule.overlay)]
-    words = [str(python), "-I", "-c", _RUN, str(root), *inventories, "reprovision", "run", *mode]
-    return words, {VARIABLE: said.to_json(), "PATH": f"{python.parent}:{os.environ.get('PATH', '/usr/bin:/bin')}"}
+    argv = [str(python), "-I", "-c", _RUN, str(root), *inventories, "reprovision", *words]
+    return argv, f"{python.parent}:{os.environ.get('PATH', '/usr/bin:/bin')}"
 
 
 def timer_is_young(delay: str, clock: Clock = CLOCK, show: Callable[[], str] | None = None) -> bool:
@@ -178,16 +212,3 @@ def timer_is_young(delay: str, clock: Clock = CLOCK, show: Callable[[], str] | N
     argv = ["systemctl", "show", TIMER, "--property=ActiveEnterTimestampMonotonic", "--value"]
     text = (show or (lambda: run(argv, timeout=20).stdout))().strip()
     return text.isdigit() and int(text) > 0 and clock.monotonic() - int(text) / 1e6 < seconds(delay) + MISSED_AFTER
-
-
-def seconds(span: str) -> float:
-    """A span of systemd in seconds.
-
-    :raises TrainyardError: it has a unit that only systemd knows.
-    """
-    parts = _SPAN.findall(span)
-    if not parts or _SPAN.sub("", span).strip() or any(unit not in UNITS for _, unit in parts):
-        raise TrainyardError(
-            f"The delay {span} is no span of days, hours, minutes and seconds.", remedy="Write 15min, for example."
-        )
-    return sum(int(number) * UNITS[unit] for number, unit in parts)

@@ -99,14 +99,17 @@ def _truth(value: Any) -> bool:
 _READ: Mapping[str, Callable[[Any], Any]] = {"bool": _truth, "int": int, "float": float, "str": str}
 
 
-def site_of(inventory: Sequence[str]) -> Site:
+def site_of(inventory: Sequence[str], *, runs: bool = True) -> Site:
     """Read an inventory.
 
     :param inventory: folders or files, as those after `-i`.
+    :param runs: whether for a run; whoever only looks at reports needs neither the vault's password nor the hooks,
+        whose addresses may lie in the vault.
     :raises TrainyardError: it cannot be read, or does not say what is needed.
     """
-    read = Inventory(inventory)
-    values = read.values("reprovision", [f"reprovision_{each.name}" for each in fields(Settings)])
+    read = Inventory(inventory, locked=not runs)
+    names = [f"reprovision_{each.name}" for each in fields(Settings) if runs or each.name != "hooks"]
+    values = {"reprovision_hooks": []} | read.values("reprovision", names)
     kubeconfig = read.values("workloads", ["workloads_kubeconfig"])["workloads_kubeconfig"]
     namespaces = read.values("verify", ["verify_system_namespaces"])["verify_system_namespaces"]
     site_dir = read.values("reprovision", ["site_dir"], site_dir="")["site_dir"]
@@ -116,7 +119,7 @@ def site_of(inventory: Sequence[str]) -> Site:
         hosts=tuple(read.hosts(*SITE)),
         workers=tuple(read.hosts("workers")),
         kubeconfig=os.path.expanduser(str(kubeconfig)),
-        secrets=frozenset(read.secrets()),
+        secrets=frozenset(read.secrets() if runs else ()),
         # As playbooks/_lock.yml has it, so that both mean the same lock.
         site_dir=os.path.expanduser(str(site_dir)) or str(inventory[0]),
         nodes={host: _node(read, host) for host in read.hosts("cluster")},

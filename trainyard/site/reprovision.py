@@ -1,4 +1,4 @@
-"""Rules about scheduled reprovisioning: its schedule, windows, limits, hooks and credentials."""
+"""Rules about scheduled reprovisioning: its schedule and delay, windows, limits, hooks and credentials."""
 
 from __future__ import annotations
 
@@ -32,6 +32,15 @@ def readable_schedule(site: Site) -> Iterator[Problem]:
     for setting in site.values("reprovision_schedule"):
         if not schedule.looks_right(str(setting.value)):
             yield _refused(setting, "systemd does not read it as a calendar", schedule.REMEDY)
+
+
+def readable_delay(site: Site) -> Iterator[Problem]:
+    """A delay that every run would have to read, and not the timer alone."""
+    for setting in site.values("reprovision_delay"):
+        try:
+            schedule.seconds(str(setting.value))
+        except TrainyardError as error:
+            yield _refused(setting, "it is no span of time", error.remedy)
 
 
 def open_windows(site: Site) -> Iterator[Problem]:
@@ -141,6 +150,7 @@ def known_signers(site: Site) -> Iterator[Problem]:
 
 REPROVISION_RULES = (
     readable_schedule,
+    readable_delay,
     open_windows,
     known_canary,
     possible_limits,

@@ -29,7 +29,7 @@ ANSWER_SECONDS = 8.0
 """How long a browser waits for an action; it goes on without it, and its end is seen on the page of the run."""
 AT_ONCE = 8
 END_SECONDS = 20.0
-"""That a console which is told to end gives to what is under way."""
+"""That a console which is told to end gives to what is under way; its pod has some more, for connections end first."""
 
 
 def api_of(client: Client, token: str, loop: asyncio.AbstractEventLoop) -> Api:

@@ -7,7 +7,7 @@ import json
 import re
 import ssl
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,15 @@ from yarl import URL
 from .cache import Cache
 
 CALL_SECONDS = 15.0
+LOG_SECONDS = 5.0
+"""For the log of a pod, which its node has to answer: one that hangs must not keep those waiting who ask for more."""
 CONNECT_SECONDS = 5.0
 SILENCE_SECONDS = 90.0
 """Of a stream; a watch has a bookmark about every minute."""
-ANSWER_BYTES = 32 * 1024 * 1024
-AT_ONCE = 16
-"""Calls under way; others wait their turn. Streams are not counted."""
+ANSWER_BYTES, ALL_BYTES = 8 * 1024 * 1024, 32 * 1024 * 1024
+"""Of one answer, and of all that are being read: as objects they are several times as large, in 256 MiB."""
+AT_ONCE, LOGS_AT_ONCE = 16, 8
+"""Calls under way, and those for logs; others wait their turn. Streams are not counted."""
 
 Query = Mapping[str, str]
 _PATH = re.compile(r"(?:/[A-Za-z0-9_-](?:[A-Za-z0-9._:-]|%3A)*)+")
@@ -44,8 +47,9 @@ class Client:
     def __init__(self, base: str, authority: Path, clock: Clock = CLOCK) -> None:
         self._base = base
         self._tls = ssl.create_default_context(cafile=str(authority))
-        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._turns, self._turns_of_logs = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(LOGS_AT_ONCE)
         self._cache = Cache(clock)
+        self._reading = 0
         self._http: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Client:
@@ -71,21 +75,27 @@ class Client:
         body: Any = None,
         content_type: str = "application/json",
         accept: str = "application/json",
+        waits: bool = True,
     ) -> tuple[int, str]:
         """One request; its status and text, whatever the status is. Status 0: no answer, the text says why.
 
+        :param waits: for its turn.
         :raises LoginEnded: the token is not accepted.
         """
         headers = {**_login(token), "Accept": accept, "Content-Type": content_type}
         data = None if body is None else json.dumps(body).encode()
+        log = path.endswith("/log")
+        turns = self._turns_of_logs if log else self._turns
+        limit = aiohttp.ClientTimeout(total=LOG_SECONDS if log else CALL_SECONDS, sock_connect=CONNECT_SECONDS)
+        url = self._url(path, query)
         try:
             async with (
-                self._turns,
+                turns if waits else nullcontext(),
                 self._session.request(
-                    method, self._url(path, query), headers=headers, data=data, allow_redirects=False
+                    method, url, headers=headers, data=data, timeout=limit, allow_redirects=False
                 ) as answer,
             ):
-                text = await _bounded(answer)
+                text = await self._bounded(answer)
                 status = answer.status
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return 0, _why(error)
@@ -141,10 +151,27 @@ class Client:
                 if answer.status == 401:
                     raise LoginEnded
                 if answer.status != 200:
-                    checked(answer.status, await _bounded(answer), path)
+                    checked(answer.status, await self._bounded(answer), path)
                 yield answer.content.iter_any()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise KubeError(f"The connection broke off: {_why(error)}.", status=0) from error
+
+    async def _bounded(self, answer: aiohttp.ClientResponse) -> str:
+        """
+        :raises aiohttp.ClientPayloadError: the answer is too large, or there are too many at once.
+        """
+        found = bytearray()
+        try:
+            async for chunk in answer.content.iter_any():
+                found += chunk
+                self._reading += len(chunk)
+                if len(found) > ANSWER_BYTES:
+                    raise aiohttp.ClientPayloadError(f"the answer is larger than {ANSWER_BYTES // 1024 // 1024} MiB")
+                if self._reading > ALL_BYTES:
+                    raise aiohttp.ClientPayloadError("the console reads too much at this moment")
+        finally:
+            self._reading -= len(found)
+        return found.decode("utf-8", "replace")
 
     @property
     def _session(self) -> aiohttp.ClientSession:
@@ -193,15 +220,3 @@ def _login(token: str) -> dict[str, str]:
 
 def _why(error: BaseException) -> str:
     return "it took too long" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
-
-
-async def _bounded(answer: aiohttp.ClientResponse) -> str:
-    """
-    :raises aiohttp.ClientPayloadError: the answer is too large.
-    """
-    found = bytearray()
-    async for chunk in answer.content.iter_any():
-        found += chunk
-        if len(found) > ANSWER_BYTES:
-            raise aiohttp.ClientPayloadError(f"the answer is larger than {ANSWER_BYTES // 1024 // 1024} MiB")
-    return found.decode("utf-8", "replace")

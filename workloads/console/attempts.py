@@ -14,7 +14,7 @@ from .lines import plain
 from .pages import params_of
 from .reading import asker, drive
 from .rights import of_tensorboard
-from .tensorboard import TensorBoards
+from .tensorboard import TensorBoards, named
 from .views.curves import Points, attempts, of_board
 
 NEWEST = 10
@@ -41,7 +41,7 @@ class Attempts:
         space, run = params["namespace"], params["run"]
         detail = await drive(reading(space, run, console.now()), asker(console.client, session.token))
         claim = detail.files.get("claim", "")
-        if not claim:
+        if not named(space, claim):
             return web.json_response({"attempts": []})
         if not await console.rights.granted(session, [of_tensorboard(space, claim)]):
             raise KubeError(f"You may not see TensorBoards in the namespace {space}.", status=403)

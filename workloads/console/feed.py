@@ -20,7 +20,7 @@ from .api import Client, LoginEnded
 from .chief import ChiefLog
 from .health import FIRST_PAUSE, Health
 from .lines import VIEW_DEPTH, plain
-from .reading import Ask, asker
+from .reading import Ask, asker, of_the_server
 from .rights import Right, of_reading
 from .ring import Ring
 from .seen import Seen
@@ -33,6 +33,7 @@ VIEW_PAUSE, VIEW_SECONDS = 8.0, 30.0
 PULSE_SECONDS = 5.0
 """Without a word of the API server for so long, it is asked whether it is there; a notice comes within 10 s."""
 AWAY = "The API server does not answer"
+GONE = "There is no such run any more"
 
 View = Callable[[Ask], Awaitable[Any]]
 """Makes the view of the run."""
@@ -148,6 +149,8 @@ class Feed:
         while True:
             pod = self._seen.unheard()
             if pod is None:
+                # Of a pod that has gone, with its node or without, nothing more is to be read.
+                self._health.healed("log")
                 await self._moved.wait()
                 self._moved.clear()
                 continue
@@ -163,7 +166,9 @@ class Feed:
             except KubeError as error:
                 if error.status == 403:
                     raise
-                if error.status not in (400, 404):
+                if error.status in (400, 404):
+                    self._health.healed("log")
+                else:
                     # Another status is of the pod's node.
                     text = f"The log of {pod['metadata']['name']} cannot be read" if error.status else AWAY
                     self._health.failed("log", text)
@@ -176,12 +181,15 @@ class Feed:
             self._dirty.clear()
             try:
                 view = await self._view(self._asker(token, unread))
-                if not any(KubeError("", status=each.status).no_answer for each in unread):
+                if not any(KubeError("", status=each.status).no_answer for each in of_the_server(unread)):
                     self._show(view)
+                    self._health.healed("run")
             except (LoginEnded, asyncio.CancelledError):
                 raise
-            except KubeError:
-                pass  # The run is gone, or the API server; the watches say which.
+            except KubeError as error:
+                if error.status == 404:
+                    self._health.failed("run", GONE, at_once=True)
+                # Else the API server is away, which the watches say.
             except Exception:  # What comes from a run must not end the feed of those who watch it.
                 LOG.exception("The view of the run %s cannot be made.", self._run)
             await asyncio.sleep(VIEW_PAUSE)
@@ -217,7 +225,8 @@ class Feed:
                 continue
             try:
                 async with asyncio.timeout(PULSE_SECONDS / 2):
-                    status, _ = await self._client.call(token, "GET", "/version")
+                    # Others may wait long for their turn, which says nothing about the API server.
+                    status, _ = await self._client.call(token, "GET", "/version", waits=False)
             except TimeoutError:
                 status = 0
             if status:

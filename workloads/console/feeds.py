@@ -13,7 +13,7 @@ from ansible.module_utils.trainyard.why.snapshot import JOBSET_SYSTEM, LEASES, S
 from .api import Client
 from .feed import Feed
 from .reading import Ask
-from .rights import JOBSETS, LONG_SECONDS, Right, Rights, of_watching
+from .rights import FRESH_SECONDS, JOBSETS, LONG_SECONDS, Right, Rights, of_watching
 from .sessions import Session, Sessions
 
 FEEDS = 50
@@ -65,12 +65,12 @@ class Feeds:
         return len(self._feeds)
 
     async def review(self, session: Session, namespace: str) -> frozenset[Right]:
-        """What a session may see of a run, by a review that is a minute old at most, and round it.
+        """What a session may see of a run, by a review of this moment, and round it, by one of the last minutes.
 
         :raises KubeError: status 403, it may not watch runs in this namespace.
         """
         needed = of_watching(namespace)
-        granted = await self._rights.granted(session, needed)
+        granted = await self._rights.granted(session, needed, good=FRESH_SECONDS)
         if not granted.issuperset(needed):
             raise KubeError(f"You may not watch runs in the namespace {namespace}.", status=403)
         granted |= await self._rights.granted(session, of_view(namespace), good=LONG_SECONDS)

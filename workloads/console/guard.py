@@ -21,6 +21,8 @@ CSRF_HEADER = "X-Console-Session"
 CSRF_FIELD = "session"
 BY_ITSELF = "X-Console-Refresh"
 """Header of what a page asks for without its reader: a tab that is left open must not keep a login alive."""
+STREAMS = re.compile(r"/api/v1/runs/[^/]+/[^/]+/(?:logs/[^/]+/)?events")
+"""Paths of event streams, which a page opens again and again by itself."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -37,7 +39,13 @@ HEADERS = {
 }
 OPEN = ("/login", "/healthz", "/static/", "/favicon.ico")
 """Beginnings of paths that need no login."""
-TITLES = {403: "You may not see this", 404: "There is no such page", 503: "The cluster does not answer"}
+TITLES = {
+    403: "You may not see this",
+    404: "There is no such page",
+    410: "The rest of this list is gone",
+    503: "The cluster does not answer",
+}
+TOO_OLD = "The API server keeps the rest of a list for some minutes only. Begin with the first page."
 HOST = re.compile(r"(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 SESSION = web.RequestKey("session", Session)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -85,6 +93,8 @@ async def errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     except KubeError as error:
         if error.status == 401:
             return ended(request)
+        if error.status == 410:
+            return failure(request, 410, TOO_OLD)
         status = error.status if error.status in (400, 403, 404, 409, 429) else 503
         return failure(request, status, error.message, error.remedy)
     except TrainyardError as error:
@@ -108,7 +118,7 @@ async def login(request: web.Request, handler: Handler) -> web.StreamResponse:
     # A page of TensorBoard has another port, and with it the cookie.
     if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin") and not _is_visit(request):
         raise web.HTTPForbidden(text="Pages of other origins may not ask this one.")
-    unasked = request.path.endswith("/events") or BY_ITSELF in request.headers
+    unasked = STREAMS.fullmatch(request.path) or BY_ITSELF in request.headers
     session = session_of(request.app[CONSOLE], request, use=not unasked)
     if session is None:
         return unknown(request, "")
@@ -137,7 +147,9 @@ def unknown(request: web.Request, message: str) -> web.Response:
         return web.json_response({"error": message or "Log in."}, status=401)
     after = request.path_qs if request.method == "GET" else "/"
     found = request.app[CONSOLE].render("login", status=401, error=message, next=safe_next(after))
-    found.del_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="Strict")
+    # Who follows a link from another site comes without the cookie, and must not lose it for that.
+    if COOKIE in request.cookies:
+        found.del_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="Strict")
     return found
 
 

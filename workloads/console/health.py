@@ -33,7 +33,11 @@ class Health:
     def heard(self, *parts: str) -> None:
         """Something came, so these parts work, and the API server is there."""
         self.heard_at = self._clock.monotonic()
-        for part in (*parts, "pulse"):
+        self.healed(*parts, "pulse")
+
+    def healed(self, *parts: str) -> None:
+        """These parts work, or nobody needs them any more."""
+        for part in parts:
             self._ill.pop(part, None)
             self._pauses.pop(part, None)
         self._say()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -13,21 +13,28 @@ from aiohttp import web
 from ansible.module_utils.trainyard.kube.api import KubeError
 from ansible.module_utils.trainyard.kube.reads import path
 from ansible.module_utils.trainyard.training.names import NAME_LABEL
+from ansible.module_utils.trainyard.training.places import pod_state
 
-from .api import LoginEnded
-from .console import CONSOLE
+from .api import Client, LoginEnded
+from .console import CONSOLE, Console
 from .guard import SESSION
 from .lines import Splitter, readable
 from .pages import params_of
-from .streams import BEAT_SECONDS, STREAMS_KEY, event, opened, send
+from .rights import FRESH_SECONDS, Right
+from .sessions import Session
+from .streams import BEAT_SECONDS, REVIEW_SECONDS, STREAMS_KEY, event, opened, send
 
 TAIL, LONGEST_TAIL = 500, 5_000
 TAIL_BYTES = 1024 * 1024
 READ_BYTES = 64 * 1024 * 1024
 """Of the log that are looked at for its last lines; of a hostile one no more."""
 READ_SECONDS = 20.0
-AT_ONCE_LINES = 500
-"""In one event of a log that is followed."""
+AGAIN_SECONDS = 1.0
+"""Before a log that is followed goes on with another connection."""
+WAITING = 1
+"""Texts that wait for a browser; each is what came at once, some hundred KiB at most."""
+Texts = asyncio.Queue[str | None]
+"""None: there will be no more."""
 
 
 async def tail(request: web.Request) -> web.StreamResponse:
@@ -73,24 +80,30 @@ async def tail(request: web.Request) -> web.StreamResponse:
 async def follow(request: web.Request) -> web.StreamResponse:
     """The lines of a pod's log as events `log` {pod, text}, beginning with its last ones; `end` when it has ended."""
     console, session, params = request.app[CONSOLE], request[SESSION], params_of(request)
+    right = Right("get", "", "pods/log", params["namespace"], params["pod"])
     with request.app[STREAMS_KEY].counted(session):
         pod = await _pod_of_run(request, params)
-        lines: asyncio.Queue[str | None] = asyncio.Queue(maxsize=10_000)
-        query = {"follow": "true", "tailLines": str(_number(params.get("tail", ""), TAIL, LONGEST_TAIL))}
-        reader = asyncio.create_task(_read(request, f"{pod}/log", query, lines))
+        texts = Texts(maxsize=WAITING)
+        first = str(_number(params.get("tail", ""), TAIL, LONGEST_TAIL))
+        reader = asyncio.create_task(read_on(console, session, pod, first, texts))
         reader.add_done_callback(lambda done: done.cancelled() or done.exception())
         session.at_end.append(reader.cancel)
         try:
             async with opened(request) as response:
-                while not reader.done() or not lines.empty():
-                    said, over = await _take(lines)
-                    if said:
-                        await send(response, event("log", json.dumps({"pod": params["pod"], "text": "\n".join(said)})))
-                    elif not over:
+                why, reviewed = "", console.clock.monotonic()
+                while not why and (not reader.done() or not texts.empty()):
+                    try:
+                        said = await asyncio.wait_for(texts.get(), BEAT_SECONDS)
+                    except TimeoutError:
                         await send(response, b": \n\n")
-                    if over or not console.sessions.alive(session):
-                        break
-                why = "" if console.sessions.alive(session) else "login"
+                    else:
+                        if said is None:
+                            break
+                        await send(response, event("log", json.dumps({"pod": params["pod"], "text": said})))
+                    if console.clock.monotonic() - reviewed > REVIEW_SECONDS:
+                        reviewed = console.clock.monotonic()
+                        why = await _refused(console, session, right)
+                why = why if console.sessions.alive(session) else "login"
                 await send(response, event("end", json.dumps({"reason": why})))
         finally:
             reader.cancel()
@@ -99,45 +112,89 @@ async def follow(request: web.Request) -> web.StreamResponse:
     return response
 
 
-async def _read(request: web.Request, log: str, query: Mapping[str, str], lines: asyncio.Queue[str | None]) -> None:
-    """Put lines into the queue as they come; a browser that does not take them holds the log's reading up."""
-    console, session = request.app[CONSOLE], request[SESSION]
-    splitter = Splitter()
+async def _refused(console: Console, session: Session, right: Right) -> str:
+    """`rights` where the user has a right no more; while the API server does not answer, nothing is known."""
+    try:
+        return "" if await console.rights.granted(session, [right], good=FRESH_SECONDS) else "rights"
+    except LoginEnded:
+        console.sessions.end(session)
+    except KubeError:
+        pass
+    return ""
+
+
+async def read_on(console: Console, session: Session, pod: str, first: str, texts: Texts) -> None:
+    """Put lines as they come until the pod has ended; a browser that does not take them holds the log's reading up.
+
+    A connection that breaks off, as one does on which nothing comes for long, is made anew, and goes on after the last
+    line.
+
+    :param pod: its path.
+    :param first: number of the last lines that it begins with.
+    """
+    last = b""
     try:
         try:
-            async with console.client.stream(session.token, log, query) as chunks:
-                async for chunk in chunks:
-                    for line, cut in splitter.feed(chunk):
-                        await lines.put(readable(line, cut))
+            while True:
+                query = {"follow": "true", "timestamps": "true"}
+                query |= {"sinceTime": last.decode()} if last else {"tailLines": first}
+                last = await _read(console.client, session.token, f"{pod}/log", query, last, texts)
+                if await _ended(console.client, session.token, pod):
+                    break
+                await asyncio.sleep(AGAIN_SECONDS)
         except LoginEnded:
             console.sessions.end(session)
         except KubeError as error:
-            if error.status != 400:
-                await lines.put(f"(the log cannot be read further: {error.message})")
-        for line, cut in splitter.rest():
-            await lines.put(readable(line, cut))
-        await lines.put(None)
+            if error.status != 400:  # It has not begun, and has said nothing.
+                await texts.put(f"(the log cannot be read further: {error.message})")
+        await texts.put(None)
     except asyncio.CancelledError:
         with suppress(asyncio.QueueFull):
-            lines.put_nowait(None)
+            texts.put_nowait(None)
         raise
 
 
-async def _take(lines: asyncio.Queue[str | None]) -> tuple[list[str], bool]:
-    """Lines that are there, waiting a while for the first, and whether there will be no more."""
-    found: list[str] = []
+async def _read(client: Client, token: str, log: str, query: Mapping[str, str], last: bytes, texts: Texts) -> bytes:
+    """Put the lines of one connection after a time; the time of the last one.
+
+    :raises LoginEnded, KubeError: the server refuses.
+    """
+    splitter, before = Splitter(), last
+
+    async def put(lines: Iterable[tuple[bytes, bool]]) -> None:
+        nonlocal last
+        found = []
+        for line, cut in lines:
+            stamp, _, text = line.partition(b" ")
+            # The server knows whole seconds only, so lines of the last one come again. Two may have the same time.
+            if stamp > before and stamp[:1].isdigit():
+                last = stamp
+                found.append(readable(text, cut))
+        if found:
+            await texts.put("\n".join(found))
+
     try:
-        line = await asyncio.wait_for(lines.get(), BEAT_SECONDS)
-        while line is not None and len(found) < AT_ONCE_LINES:
-            found.append(line)
-            if lines.empty():
-                return found, False
-            line = lines.get_nowait()
-    except TimeoutError:
-        return [], False
-    if line is not None:
-        found.append(line)
-    return found, line is None
+        async with client.stream(token, log, query) as chunks:
+            async for chunk in chunks:
+                await put(splitter.feed(chunk))
+        await put(splitter.rest())
+    except KubeError as error:
+        if not error.no_answer:
+            raise
+    return last
+
+
+async def _ended(client: Client, token: str, pod: str) -> bool:
+    """Whether a pod says nothing more.
+
+    :raises LoginEnded, KubeError: the server refuses.
+    """
+    try:
+        return pod_state(await client.get(token, pod))[0] == "ended"
+    except KubeError as error:
+        if error.status == 404 or error.no_answer:
+            return error.status == 404
+        raise
 
 
 async def _pod_of_run(request: web.Request, params: Mapping[str, str]) -> str:

@@ -15,15 +15,17 @@ from .console import CONSOLE, Console
 from .guard import SESSION
 from .lines import VIEW_DEPTH, clean, plain
 from .may import known
-from .reading import asker, drive
+from .reading import asker, drive, of_the_server
 from .rights import ACTIONS, of_action
 from .sessions import Session
 from .views.page import Page
 
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?")
 """Of everything in a path: what a name in Kubernetes can be, and a little more for names of roles."""
-USAGE = "/apis/metrics.k8s.io/"
-VALUE = re.compile(r"[^\x00-\x1f\x7f]{0,200}")
+VALUE = re.compile(r"[^\x00-\x1f\x7f]*")
+LONGEST = 200
+LONG = {"continue": 2_000}
+"""Characters of a parameter; where a list goes on is said with a name of an object, which may be long."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -35,7 +37,8 @@ def params_of(request: web.Request) -> dict[str, str]:
     """
     if not all(NAME.fullmatch(value) for value in request.match_info.values()):
         raise web.HTTPNotFound(text="There is no such page.")
-    if len(request.query) > 10 or not all(map(VALUE.fullmatch, request.query.values())):
+    good = all(len(it) <= LONG.get(name, LONGEST) and VALUE.fullmatch(it) for name, it in request.query.items())
+    if len(request.query) > 10 or not good:
         raise web.HTTPBadRequest(text="These parameters cannot be.")
     return {**request.query, **request.match_info}
 
@@ -69,9 +72,7 @@ def raise_what_is_refused(asked: Sequence[str], unread: Sequence[Unread], namesp
     """
     :raises KubeError: the API server is away, so that a view would show less than there is, or all was refused.
     """
-    # The log of a pod on a node that is away takes long, and usage is another server's: the API server is there.
-    others = [each for each in unread if not each.path.endswith("/log") and not each.path.startswith(USAGE)]
-    away = [each for each in others if KubeError("", status=each.status).transient]
+    away = [each for each in of_the_server(unread) if KubeError("", status=each.status).transient]
     if away:
         raise KubeError(away[0].reason, status=0)
     here = [path for path in asked if not namespace or f"/namespaces/{namespace}/" in path]
@@ -85,7 +86,7 @@ def html(page: Page) -> Handler:
 
     async def handle(request: web.Request) -> web.StreamResponse:
         console, session, params = request.app[CONSOLE], request[SESSION], params_of(request)
-        notice = ""
+        notice, kept = "", None
         try:
             view = await read(console, session, page, params)
             console.kept.keep(session.key, request.path_qs, view, len(json.dumps(view)))
@@ -103,6 +104,7 @@ def html(page: Page) -> Handler:
             page.name,
             session=session,
             notice=notice,
+            kept=kept is not None,
             actions=actions,
             view=view,
             tensorboard=console.tensorboard_origin(request.headers.get("Host", "")),

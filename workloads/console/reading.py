@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
 from ansible.module_utils.trainyard.kube.api import KubeError
@@ -13,6 +13,7 @@ from .api import Client
 
 Ask = Callable[[Get], Awaitable[Any]]
 """What there is at a path, or an `Unread`."""
+USAGE = "/apis/metrics.k8s.io/"
 T = TypeVar("T")
 
 
@@ -29,6 +30,12 @@ async def drive(reader: Reader[T], ask: Ask) -> T:
             answer = await ask(wanted)
         else:
             answer = tuple(await asyncio.gather(*map(ask, wanted)))
+
+
+def of_the_server(unread: Iterable[Unread]) -> list[Unread]:
+    """Those that the API server answers itself: logs come from a node, which may be away, and usage from another
+    server."""
+    return [each for each in unread if not each.path.endswith("/log") and not each.path.startswith(USAGE)]
 
 
 def asker(client: Client, token: str, unread: list[Unread] | None = None) -> Ask:

@@ -14,6 +14,8 @@ from .api import Client
 from .sessions import Session
 
 GOOD_SECONDS = 60.0
+FRESH_SECONDS = 5.0
+"""For somebody who watches, and is looked at about once a minute."""
 LONG_SECONDS = 300.0
 """For what stands round a run: it changes seldom, and 20 viewers ask for it."""
 MOST = 10_000
@@ -54,9 +56,9 @@ class Rights:
     async def granted(
         self, session: Session, wanted: Iterable[Right], *, good: float = GOOD_SECONDS
     ) -> frozenset[Right]:
-        """Those of the rights that the user has, by a review that is a minute old at most.
+        """Those of the rights that the user has.
 
-        :param good: seconds for which one is believed.
+        :param good: seconds for which a review is believed.
         :raises LoginEnded, KubeError: the API server does not know the user any more, or does not answer.
         """
         asked = list(dict.fromkeys(wanted))

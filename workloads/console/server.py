@@ -28,6 +28,8 @@ from .views.page import Page
 LOG = logging.getLogger("console")
 RELOAD_SECONDS = 20.0
 SWEEP_SECONDS = 30.0
+IDLE_SECONDS = 75.0
+"""For the next request of a connection, and for its first: each holds memory, and who has no login may open them."""
 END_SECONDS = 5.0
 """For browsers to take the rest of what they are sent when the console ends; event streams do not end by themselves."""
 
@@ -62,7 +64,13 @@ async def serving(
         )
         ports = []
         for app, port in both:
-            runner = Runner(app, access_log=None, shutdown_timeout=END_SECONDS, handler_cancellation=True)
+            runner = Runner(
+                app,
+                access_log=None,
+                shutdown_timeout=END_SECONDS,
+                handler_cancellation=True,
+                keepalive_timeout=IDLE_SECONDS,
+            )
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
             site = web.TCPSite(runner, config.address, port, ssl_context=certificate.context)

@@ -15,14 +15,16 @@ from .console import CONSOLE, Console
 from .feed import Feed
 from .guard import SESSION
 from .pages import params_of
-from .rights import GOOD_SECONDS
+from .rights import FRESH_SECONDS, GOOD_SECONDS
 from .sessions import Session
 
 BEAT_SECONDS = 10.0
 """A comment for a browser that nothing is sent to: so a connection that is dead is found."""
 WRITE_SECONDS = 30.0
 """For a browser to take what it is sent."""
-REVIEW_SECONDS = GOOD_SECONDS - BEAT_SECONDS - 5.0
+REVIEW_SECONDS = GOOD_SECONDS - BEAT_SECONDS - FRESH_SECONDS
+"""Between two looks at the rights of who watches: with a beat after it, and a review that is as old as may be, what is
+open ends a minute after its right."""
 RETRY_MILLISECONDS = 2_000
 STREAMS, STREAMS_OF_ONE = 300, 20
 

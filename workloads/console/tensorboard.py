@@ -26,6 +26,7 @@ BODY_BYTES = 1024 * 1024
 ASK_SECONDS, ASK_BYTES = 10.0, 2 * 1024 * 1024
 """For one answer that the console itself asks for."""
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+"""Of a namespace and a claim. Both become the name of a host, and a record of a run can name anything as its claim."""
 PATH = re.compile(r"/tensorboard/(?P<namespace>[^/]+)/(?P<claim>[^/]+)(?P<rest>/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?")
 TRICKS = re.compile(r"/\.{1,2}(?:/|$)|//|%(?:2e|2f|5c|00|25|0[0-9a-f]|1[0-9a-f]|7f)", re.IGNORECASE)
 """What a proxy and the server behind it might read in two ways: dots, slashes and percent signs in other clothes."""
@@ -56,6 +57,11 @@ def in_cluster(namespace: str, claim: str) -> str:
     return f"http://tensorboard-{claim}.{namespace}.svc:{PORT}"
 
 
+def named(namespace: str, claim: str) -> bool:
+    """Whether these can be the names of a namespace and of a claim with a TensorBoard."""
+    return all(map(NAME.fullmatch, (namespace, claim)))
+
+
 class TensorBoards:
     """The reverse proxy.
 
@@ -82,6 +88,8 @@ class TensorBoards:
 
         :param rest: of the path, such as `data/runs`.
         """
+        if not named(namespace, claim):
+            return None
         assert self._http is not None
         url = URL(f"{self._address(namespace, claim)}/tensorboard/{namespace}/{claim}/{rest}").with_query(dict(query))
         plain, said = {"Accept-Encoding": "identity"}, bytearray()
@@ -102,7 +110,7 @@ class TensorBoards:
         """Pass a request on, where its user has the right `get services/proxy` on that TensorBoard."""
         raw = request.rel_url.raw_path
         found = PATH.fullmatch(raw)
-        if not found or TRICKS.search(raw) or not all(map(NAME.fullmatch, found.group("namespace", "claim"))):
+        if not found or TRICKS.search(raw) or not named(*found.group("namespace", "claim")):
             raise web.HTTPNotFound(text="There is no such TensorBoard.")
         namespace, claim = found.group("namespace", "claim")
         if refused := await _refused(request, namespace, claim):
@@ -127,7 +135,8 @@ class TensorBoards:
 async def _refused(request: web.Request, namespace: str, claim: str) -> web.StreamResponse | None:
     """The answer to somebody who may not see a TensorBoard; None for who may."""
     console = request.app[CONSOLE]
-    session = session_of(console, request)
+    # Its page asks for more every half minute, without anybody who looks at it.
+    session = session_of(console, request, use=request.headers.get("Sec-Fetch-Mode") == "navigate")
     if session is None:
         host = request.headers.get("Host", "")
         if not HOST.fullmatch(host):

@@ -50,7 +50,7 @@ class Pushed:
 def make_plan(pushed: Pushed) -> Plan:
     """Plan to bring repository and checkout to a revision."""
     seen = observe(pushed)
-    wanted = {"ref": pushed.ref, "commit": pushed.commit, "checkout": pushed.commit}
+    wanted = {"ref": pushed.ref, "commit": pushed.commit, "checkout": pushed.commit, "good": pushed.commit}
     if seen == wanted:
         return Plan((), seen, seen)
     steps = []
@@ -61,11 +61,15 @@ def make_plan(pushed: Pushed) -> Plan:
         steps.append(Step(f"Push {pushed.commit[:12]} to {pushed.ref}{was}", lambda: _push(pushed)))
     if seen["checkout"] != pushed.commit:
         steps.append(Step(f"Check {pushed.commit[:12]} out to {pushed.checkout}", lambda: _check_out(pushed)))
+    if seen["good"] != pushed.commit:
+        # Whoever sets the schedule up vouches for this revision, whatever a run has taken since.
+        was = f" (was {seen['good'][:12]})" if seen["good"] else ""
+        steps.append(Step(f"Make {pushed.commit[:12]} the last good revision{was}", lambda: _vouch(pushed)))
     return Plan(steps, seen, wanted)
 
 
 def observe(pushed: Pushed) -> dict[str, str]:
-    """Where the ref leads, and of which commit the checkout is; empty where there is none."""
+    """Where the ref leads, of which commit the checkout is, and which one was good last; empty where there is none."""
     there = (pushed.path / "HEAD").is_file()
     commit = _read(pushed, "rev-parse", "--verify", "--quiet", f"{pushed.ref}^{{commit}}") if there else ""
     checkout = (
@@ -74,7 +78,8 @@ def observe(pushed: Pushed) -> dict[str, str]:
     # A changed file there would be carried out, whatever the commit says.
     if checkout and _read(pushed, "-C", str(pushed.checkout), "status", "--porcelain"):
         checkout = "changed"
-    return {"ref": pushed.ref, "commit": commit, "checkout": checkout}
+    good = _read(pushed, "rev-parse", "--verify", "--quiet", LAST_GOOD) if there else ""
+    return {"ref": pushed.ref, "commit": commit, "checkout": checkout, "good": good}
 
 
 def _make(pushed: Pushed) -> None:
@@ -108,8 +113,11 @@ def _check_out(pushed: Pushed) -> None:
             shutil.rmtree(pushed.checkout)
             _run(pushed, *git, "worktree", "prune")
         _run(pushed, *git, "worktree", "add", "--quiet", "--detach", "--force", str(pushed.checkout), pushed.commit)
-        # Whoever sets the schedule up vouches for this revision.
-        _run(pushed, *git, "update-ref", LAST_GOOD, pushed.commit)
+
+
+def _vouch(pushed: Pushed) -> None:
+    with _locked(pushed):
+        _run(pushed, "--git-dir", str(pushed.path), "update-ref", LAST_GOOD, pushed.commit)
 
 
 @contextmanager

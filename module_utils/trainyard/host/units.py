@@ -121,16 +121,26 @@ def make_plan(
 
 
 def _stop_plan(service: Service, seen: Mapping[str, str]) -> Plan:
-    """Plan to stop a unit, now and at boot; one that does not exist is stopped."""
+    """Plan to stop a unit, now and at boot; one that does not exist is stopped.
+
+    That it has failed is forgotten: systemd would list it until the next boot, without its files as well.
+    """
     there = seen.get("LoadState") != "not-found"
     active = there and seen.get("ActiveState") not in ("inactive", "failed")
     enabled = there and seen.get("UnitFileState") == "enabled"
+    failed = seen.get("ActiveState") == "failed"
     steps = []
     if active:
-        steps.append(_systemctl(service, f"Stop {service.name}", "stop", service.name))
+        steps.append(Step(f"Stop {service.name}", lambda: _stop(service)))
+    if failed:
+        steps.append(Step(f"Forget that {service.name} has failed", lambda: _forget(service)))
     if enabled:
         steps.append(_systemctl(service, f"Disable {service.name}", "disable", service.name))
-    return Plan(steps, {"active": active, "enabled": enabled}, {"active": False, "enabled": False})
+    return Plan(
+        steps,
+        {"active": active, "enabled": enabled, "failed": failed},
+        {"active": False, "enabled": False, "failed": False},
+    )
 
 
 def newer_paths(patterns: Sequence[str], started: float) -> list[str]:
@@ -172,9 +182,20 @@ def _systemctl(service: Service, what: str, *words: str) -> Step:
     return Step(what, lambda: run(["systemctl", *words], timeout=service.timeout))
 
 
+def _stop(service: Service) -> None:
+    run(["systemctl", "stop", service.name], timeout=service.timeout)
+    # A program that is ended at its work has failed.
+    _forget(service)
+
+
+def _forget(service: Service) -> None:
+    # 1: systemd does not know it.
+    run(["systemctl", "reset-failed", service.name], timeout=QUERY_TIMEOUT, ok=(0, 1))
+
+
 def _start(service: Service, verb: str) -> None:
     # A unit that has failed too often refuses to start until its counter is reset.
-    run(["systemctl", "reset-failed", service.name], timeout=QUERY_TIMEOUT, ok=(0, 1))
+    _forget(service)
     try:
         run(["systemctl", verb, service.name], timeout=service.timeout)
     except CommandError as error:

@@ -48,12 +48,12 @@ def events(text: str, key: str = "event") -> list[Event]:
             event = json.loads(line)
         except (ValueError, RecursionError):  # cut off by the end of what was read, or nested without end
             continue
-        if isinstance(event, dict) and key in event and all(_is_ours(name, event[name]) for name in event):
+        if isinstance(event, dict) and key in event and all(is_ours(name, event[name]) for name in event):
             found.append(event)
     return found
 
 
-def _is_ours(name: str, value: Any) -> bool:
+def is_ours(name: str, value: Any) -> bool:
     """Whether a field is what our programs write, so that it can be compared and shown; others may be anything."""
     if name in _TEXTS:
         return isinstance(value, str) or (value is None and name != "event")

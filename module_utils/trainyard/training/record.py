@@ -10,7 +10,7 @@ from typing import Any
 from ..core.clock import CLOCK, Clock
 from ..kube.api import Api, Object
 from ..kube.patient import PatientApi
-from .logs import SUCCESSES
+from .logs import SUCCESSES, is_ours
 from .model import Training
 from .names import ATTEMPT_ANNOTATION, MANIFEST_KEY, RESULT_KEY, result_name
 from .objects import result_record
@@ -18,6 +18,9 @@ from .template import logs_claim, run_folder
 
 RUNNING, FAILED, STOPPED, UNKNOWN = "running", "failed", "stopped", "unknown"
 """Results of a run beside `SUCCESSES`. Unknown: it has ended, and what it said of its end was not to be read."""
+
+_COUNTS = ("steps", "train_steps", "restarts")
+"""Fields that a record has beside those of logs, which are whole numbers, or None."""
 
 
 def now() -> str:
@@ -50,9 +53,18 @@ def submitted(training: Training, attempt: str) -> dict[str, Any]:
 
 
 def read(record: Object | None) -> dict[str, Any]:
-    """The result in a record; empty where there is none, or where somebody has made it unreadable."""
+    """The result in a record; empty where there is none, or where somebody has made it unreadable.
+
+    Operators may write it: a field of another type than ours is left out, so that it can be compared and shown.
+    """
     found = kept(record, RESULT_KEY)
-    return found if isinstance(found, dict) else {}
+    return {name: it for name, it in found.items() if _is_ours(name, it)} if isinstance(found, dict) else {}
+
+
+def _is_ours(name: str, value: Any) -> bool:
+    if name == "files":
+        return isinstance(value, dict)
+    return is_ours("step" if name in _COUNTS else name, value)
 
 
 def kept(record: Object | None, key: str) -> Any:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tests.unit.console.consoles import RUN, Stand, run
+from console.tensorboard import TensorBoards
+from tests.unit.console.consoles import CHIEF, LIVE, RECORD, RUN, Stand, run
 
 RUNS = [
     "mnist/attempts/first/train",
@@ -62,6 +63,27 @@ def test_a_tensorboard_that_answers_something_else_has_no_attempts(board: Any, t
         assert await stand.get(f"{RUN}/attempts") == (200, '{"attempts": []}')
 
     run(scenario, tmp_path, board=board)
+
+
+@pytest.mark.parametrize("claim", ["victim.others.svc:6006/../..", "victim.others", "a@evil.example", "../x", "A"])
+def test_a_forged_record_leads_to_no_other_host(claim: str, tmp_path: Path) -> None:
+    reached = []
+
+    async def counting(request: web.Request) -> web.Response:
+        reached.append(request.raw_path)
+        return await good(request)
+
+    async def scenario(stand: Stand) -> None:
+        del stand.api.objects[LIVE], stand.api.objects[CHIEF]
+        data = stand.api.objects[RECORD]["data"]
+        data["result.json"] = json.dumps({**json.loads(data["result.json"]), "files": {"claim": claim}})
+        await stand.log_in("viewer")
+        assert await stand.get(f"{RUN}/attempts") == (200, '{"attempts": []}')
+        assert reached == []
+        boards = TensorBoards(lambda namespace, claim: pytest.fail(f"{claim} is asked"))
+        assert await boards.ask("trainings", claim, "data/runs", {}) is None
+
+    run(scenario, tmp_path, board=counting)
 
 
 @pytest.mark.parametrize(("token", "expected"), [("", 401), ("stranger", 403)])

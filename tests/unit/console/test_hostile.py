@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from console.lines import CUT, LINE_BYTES, Splitter, clean, plain, readable
-from tests.unit.console.consoles import LOG, RUN, SPACE, Events, Stand, run
+from tests.unit.console.consoles import CHIEF, LIVE, LOG, RECORD, RUN, SPACE, Events, Stand, run
 
 STAMP = "2026-11-21T12:00:00.000000001Z"
 POD = "mnist-chief-0-0-abcde"
@@ -89,7 +89,7 @@ def test_the_log_of_a_pod_of_another_run_is_not_given(tmp_path: Path) -> None:
 
 def test_a_log_is_followed_in_events_of_lines(tmp_path: Path) -> None:
     async def scenario(stand: Stand) -> None:
-        stand.api.set_log(LOG, "one", f"two {MARKUP}\x1b[0m")
+        stand.api.set_log(LOG, f"{STAMP} one", f"{STAMP[:-2]}2Z two {MARKUP}\x1b[0m")
         await stand.log_in("viewer")
         async with stand.browser.get(f"{stand.url}{RUN}/logs/{POD}/events") as answer:
             assert answer.content_type == "text/event-stream"
@@ -97,6 +97,9 @@ def test_a_log_is_followed_in_events_of_lines(tmp_path: Path) -> None:
             while "two" not in said:
                 said += (await mine.next("log"))[2]["text"] + "\n"
             assert said == f"one\ntwo {MARKUP}\n"
+            pod = stand.api.objects[CHIEF]
+            stand.api.objects[CHIEF] = {**pod, "status": {"phase": "Succeeded"}}
+            stand.clock.ahead += 2
             stand.api.break_streams()
             assert (await mine.next("end"))[2] == {"reason": ""}
 
@@ -124,6 +127,19 @@ def test_hostile_lines_of_a_chief_reach_browsers_as_plain_json(tmp_path: Path) -
                 "line",
                 {"event": "step", "step": 6, "data": "\nevent: end\ndata: x", "role": "chief"},
             )
+
+    run(scenario, tmp_path)
+
+
+@pytest.mark.parametrize("odd", [{"steps": "x"}, {"files": []}, {"restarts": "x"}, {"train_steps": {}, "accuracy": []}])
+def test_a_forged_record_breaks_no_page(odd: dict[str, object], tmp_path: Path) -> None:
+    async def scenario(stand: Stand) -> None:
+        del stand.api.objects[LIVE], stand.api.objects[CHIEF]
+        data = stand.api.objects[RECORD]["data"]
+        data["result.json"] = json.dumps({**json.loads(data["result.json"]), **odd})
+        await stand.log_in("viewer")
+        for path in ("/", "/runs/trainings/mnist"):
+            assert (await stand.get(path))[0] == 200, path
 
     run(scenario, tmp_path)
 

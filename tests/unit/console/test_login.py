@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.console.consoles import RUN, USERS, Stand, run
+from tests.unit.console.watching import watching
 
 GUESSES = ("wrong", "", "viewer\r\nX-Evil: 1", "viewe", "ö", "a b")
 POLICY = (
@@ -105,9 +106,14 @@ def test_a_login_ends_when_nobody_uses_it_and_when_its_user_says_so(tmp_path: Pa
         assert (await stand.get("/api/v1/session"))[0] == 200
         stand.clock.ahead += 1700
         assert (await stand.get("/api/v1/session"))[0] == 200
+        # Nor is one about events a stream of them.
+        stand.clock.ahead += 1000
+        assert (await stand.get("/cluster/core/v1/events"))[0] == 200
         # What a page that is left open asks for is no use of it.
         stand.clock.ahead += 1000
         assert (await stand.get("/", **{"X-Console-Refresh": "1"}))[0] == 200
+        async with watching(stand) as answer:
+            assert answer.status == 200
         stand.clock.ahead += 800
         assert (await stand.get("/api/v1/session"))[0] == 401
         csrf = await stand.log_in("viewer")
@@ -115,6 +121,17 @@ def test_a_login_ends_when_nobody_uses_it_and_when_its_user_says_so(tmp_path: Pa
         assert status == 303
         assert (await stand.get("/api/v1/session"))[0] == 401
         assert len(stand.console.sessions) == 0
+
+    run(scenario, tmp_path)
+
+
+def test_a_link_from_another_site_takes_no_login_away(tmp_path: Path) -> None:
+    """Its request has no cookie (SameSite=Strict), which says nothing about the one that the browser keeps."""
+
+    async def scenario(stand: Stand) -> None:
+        for sent, deleted in (({}, False), ({"Cookie": "__Host-console=gone"}, True)):
+            async with stand.browser.get(f"{stand.url}/nodes", headers=sent) as got:
+                assert (got.status, "Set-Cookie" in got.headers) == (401, deleted)
 
     run(scenario, tmp_path)
 

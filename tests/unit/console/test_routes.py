@@ -143,6 +143,40 @@ def test_no_page_reads_a_secret(tmp_path: Path) -> None:
     run(scenario, tmp_path)
 
 
+def test_a_page_of_what_was_kept_is_marked_so_that_its_script_can_take_the_notice_back(tmp_path: Path) -> None:
+    async def scenario(stand: Stand) -> None:
+        await stand.log_in("viewer")
+        found = {}
+        for stand.api.down in (False, True):
+            stand.clock.ahead += 5
+            _, found[stand.api.down] = await stand.get("/runs/trainings/mnist")
+        assert ["data-kept" in found[down] for down in found] == [False, True]
+        assert "This is what it said" in found[True]
+
+    run(scenario, tmp_path)
+
+
+def test_the_rest_of_a_long_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(stand: Stand) -> None:
+        await stand.log_in("viewer")
+        pods = "/cluster/core/v1/pods"
+        for query, expected in (
+            (f"continue={'x' * 1_500}", 200),
+            (f"continue={'x' * 2_001}", 400),
+            (f"a={'x' * 201}", 400),
+        ):
+            assert (await stand.get(f"{pods}?{query}"))[0] == expected, query[:20]
+
+        async def get(*_: Any, **__: Any) -> Any:
+            raise KubeError("The provided continue parameter is too old", status=410)
+
+        monkeypatch.setattr(stand.console.client, "get", get)
+        status, text = await stand.get(f"{pods}?continue=x")
+        assert (status, "Begin with the first page" in text) == (410, True)
+
+    run(scenario, tmp_path)
+
+
 def test_an_answer_that_does_not_come_is_no_empty_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(stand: Stand) -> None:
         await stand.log_in("viewer")

@@ -95,6 +95,24 @@ def test_who_gets_there(tmp_path: Path) -> None:
     run(scenario, tmp_path, board=board)
 
 
+def test_a_board_that_is_left_open_keeps_no_login_alive(tmp_path: Path) -> None:
+    async def scenario(stand: Stand) -> None:
+        async def status(**headers: str) -> int:
+            url = f"{stand.tensorboard}{BOARD}/"
+            async with stand.browser.get(url, headers=headers, allow_redirects=False) as got:
+                return got.status
+
+        await stand.log_in("viewer")
+        stand.clock.ahead += 1700
+        assert await status(**{"Sec-Fetch-Mode": "navigate"}) == 200
+        stand.clock.ahead += 1700
+        assert await status(**{"Sec-Fetch-Mode": "cors"}) == 200
+        stand.clock.ahead += 200
+        assert await status(**{"Sec-Fetch-Mode": "navigate"}) == 303
+
+    run(scenario, tmp_path, board=board)
+
+
 TRICKS = (
     "/tensorboard/trainings/training/../../../api/v1/runs",
     "/tensorboard/trainings/training/%2e%2e/x",

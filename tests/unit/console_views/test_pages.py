@@ -107,7 +107,9 @@ def test_a_run_that_is_not_there_is_no_empty_page() -> None:
 def test_nodes_with_usage_and_gpus() -> None:
     first, _, third = view(WORLD, nodes.PAGE)["nodes"]
     assert (first["role"], first["state"], first["gpus"]) == ("control plane", "ready", None)
-    assert [each["text"] for each in third["gpus"]["slots"]] == ["wide worker-0", "unhealthy"]
+    assert [each["text"] for each in third["gpus"]["slots"]] == ["wide worker-0", "unhealthy"] and third["gpus"][
+        "free"
+    ] == 0
     assert third["memory"]["requested"] == 5 * 2 * 2**30 and 0 < third["cpu"]["share"] < 1
 
 
@@ -117,6 +119,7 @@ def test_nodes_without_what_cannot_be_read(status: int) -> None:
     made = view(WORLD, nodes.PAGE, dict.fromkeys(refused, status))
     assert len(made["unread"]) == 2 and made["nodes"][0]["cpu"]["used"] is None
     assert {each["text"] for each in made["nodes"][2]["gpus"]["slots"]} == {"unknown", "unhealthy"}
+    assert made["nodes"][2]["gpus"]["free"] is None and made["summary"][1] == "4 GPUs, 3 not known to be held"
 
 
 def test_nodes_of_who_may_see_some_namespaces() -> None:

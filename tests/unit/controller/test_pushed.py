@@ -52,6 +52,7 @@ def test_first_push_again_and_the_next(checkout: Path, pushed: Pushed) -> None:
         f"Make the repository {pushed.path}",
         f"Push {first} to refs/heads/main",
         f"Check {first} out to {pushed.checkout}",
+        f"Make {first} the last good revision",
     ]
     make_plan(pushed).execute()
     assert make_plan(pushed).steps == ()
@@ -75,6 +76,20 @@ def test_a_file_that_somebody_changed_is_put_back(pushed: Pushed) -> None:
     assert [step.what.split()[0] for step in make_plan(pushed).steps] == ["Check"]
     make_plan(pushed).execute()
     assert (pushed.checkout / "file").read_text(encoding="utf-8") == "1"
+
+
+def test_a_second_set_up_goes_back_to_its_own_revision(checkout: Path, pushed: Pushed) -> None:
+    """A run has taken another one since, or the first set-up was killed before it came so far."""
+    make_plan(pushed).execute()
+    git(checkout, "commit", "--quiet", "--allow-empty", "-m", "y")
+    git(pushed.path, "fetch", "--quiet", str(checkout), f"+HEAD:{LAST_GOOD}")
+    other = git(pushed.path, "rev-parse", LAST_GOOD)[:12]
+    told = f"Make {pushed.commit[:12]} the last good revision"
+    assert [step.what for step in make_plan(pushed).steps] == [f"{told} (was {other})"]
+    git(pushed.path, "update-ref", "-d", LAST_GOOD)
+    assert [step.what for step in make_plan(pushed).steps] == [told]
+    make_plan(pushed).execute()
+    assert make_plan(pushed).steps == () and git(pushed.path, "rev-parse", LAST_GOOD) == pushed.commit
 
 
 def test_a_tag_stays_a_tag(checkout: Path, pushed: Pushed) -> None:

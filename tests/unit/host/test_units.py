@@ -50,7 +50,8 @@ def test_plan(seen: dict[str, str], newer: list[str], restart: bool, check_mode:
         ({}, ["Stop x.service", "Disable x.service"]),
         ({"ActiveState": "inactive"}, ["Disable x.service"]),
         ({"ActiveState": "activating", "UnitFileState": "static"}, ["Stop x.service"]),
-        ({"ActiveState": "failed", "UnitFileState": "disabled"}, []),
+        ({"ActiveState": "failed", "UnitFileState": "disabled"}, ["Forget that x.service has failed"]),
+        (ABSENT | {"ActiveState": "failed"}, ["Forget that x.service has failed"]),
         ({"LoadState": "masked", "ActiveState": "inactive", "UnitFileState": "masked"}, []),
         (ABSENT, []),
     ],
@@ -58,6 +59,13 @@ def test_plan(seen: dict[str, str], newer: list[str], restart: bool, check_mode:
 def test_stopped(seen: dict[str, str], expected: list[str]) -> None:
     plan = make_plan(Service("x.service", state="stopped"), RUNNING | seen, check_mode=False)
     assert [step.what for step in plan.steps] == expected
+
+
+def test_what_was_stopped_at_its_work_has_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[Sequence[str]] = []
+    monkeypatch.setattr(units, "run", lambda argv, **_: called.append(argv))
+    make_plan(Service("x.service", state="stopped"), RUNNING, check_mode=False).execute()
+    assert [words[1] for words in called] == ["stop", "reset-failed", "disable"]
 
 
 def test_a_timer_has_no_process_and_is_as_old_as_its_start() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.unit.playbooks.gpu_fakes import FAKES
-from tests.unit.playbooks.runs import ROOT, copy, play
+from tests.unit.playbooks.runs import ROOT, copy, play, put_fakes
 
 PLAY = """
 - hosts: {hosts}
@@ -38,8 +38,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "roles").symlink_to(ROOT / "roles")
     (folder / "bundle.lock.yml").symlink_to(ROOT / "bundle.lock.yml")
     (folder / "plugins" / "action" / "gpu_info.py").unlink()
-    for name, text in FAKES.items():
-        (folder / "library" / f"{name}.py").write_text(text, encoding="utf-8")
+    put_fakes(folder, FAKES)
     return folder
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -67,6 +68,45 @@ class ActionModule(ActionBase):
 
 `setup` reaches its host as the real one does; what it answers is this machine's, which every host is.
 """
+
+
+IN_PROCESS = """
+from ansible.plugins.action import ActionBase
+class Ended(Exception):
+    pass
+class ActionModule(ActionBase):
+    def run(self, tmp=None, task_vars=None):
+        given, check = self._task.args, self._task.check_mode
+        class AnsibleModule:
+            check_mode = check
+            def __init__(self, spec, **options):
+                assert set(given) <= set(spec), sorted(set(given) - set(spec))
+                self.params = {name: given.get(name, each.get("default")) for name, each in spec.items()}
+            def exit_json(self, **result):
+                self.result = result
+                raise Ended(result)
+            def fail_json(self, **result):
+                self.exit_json(failed=True, **result)
+        try:
+            exec(TEXT, {"AnsibleModule": AnsibleModule})
+        except Ended as ended:
+            return ended.args[0]
+TEXT = %r
+"""
+
+
+def put_fakes(checkout: Path, fakes: Mapping[str, str]) -> None:
+    """Put modules in the place of the real ones.
+
+    Where the real one has no action plugin, which has to stay, they are run by one: no Python process for each.
+    """
+    for name, text in fakes.items():
+        action = checkout / "plugins" / "action" / f"{name}.py"
+        if action.exists():
+            (checkout / "library" / f"{name}.py").write_text(text, encoding="utf-8")
+        else:
+            alone = text.replace("from ansible.module_utils.basic import AnsibleModule\n", "")
+            action.write_text(IN_PROCESS % alone, encoding="utf-8")
 
 
 def copy(folder: Path) -> Path:

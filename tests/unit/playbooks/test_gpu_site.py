@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.unit.playbooks.gpu_fakes import FAKES
-from tests.unit.playbooks.runs import ROOT, copy, play, stubs
+from tests.unit.playbooks.runs import ROOT, copy, play, put_fakes, stubs
 
 # Several seconds for each run of the whole site.
 pytestmark = pytest.mark.slow
@@ -35,8 +35,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for role in ("nvidia_driver", "nvidia_runtime", "device_plugin"):
         shutil.rmtree(folder / "roles" / role)
         shutil.copytree(ROOT / "roles" / role, folder / "roles" / role)
-    for name, text in {**FAKES, "host_files": REFRESH_FAILS}.items():
-        (folder / "library" / f"{name}.py").write_text(text, encoding="utf-8")
+    put_fakes(folder, {**FAKES, "host_files": REFRESH_FAILS})
     return folder
 
 

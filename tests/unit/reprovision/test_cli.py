@@ -28,7 +28,7 @@ WORKERS = ("worker1", "worker2", "worker3")
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     store = Store(tmp_path / "state")
     monkeypatch.setattr(machine, "folder", lambda: tmp_path / "locks")
-    monkeypatch.setattr(reprovision, "site_of", lambda _inventory: site(store.folder))
+    monkeypatch.setattr(reprovision, "site_of", lambda _inventory, **_: site(store.folder))
     monkeypatch.setattr(reprovision, "of_checkout", lambda _root: Revision("3f2a91c" + "0" * 33, "main", True))
     yield store
 
@@ -78,11 +78,11 @@ def test_a_disk_that_is_full_ends_with_2(store: Store, monkeypatch: pytest.Monke
 
 
 def test_what_nobody_has_expected_ends_with_2_and_is_masked(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reprovision, "site_of", lambda _inventory: site(store.folder, frozenset({"canary-4711"})))
+    monkeypatch.setattr(reprovision, "site_of", lambda _inventory, **_: site(store.folder, frozenset({"canary-4711"})))
     plays(monkeypatch, OSError("No space left for canary-4711"))
     done = call("run")
     assert (done.exit_code, done.stderr) == (2, "Error: OSError: No space left for ********\n")
-    monkeypatch.setattr(reprovision, "site_of", lambda _inventory: 1 / 0)
+    monkeypatch.setattr(reprovision, "site_of", lambda _inventory, **_: 1 / 0)
     assert call("run").exit_code == 2
 
 

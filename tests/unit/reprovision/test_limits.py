@@ -90,7 +90,6 @@ def test_what_an_approval_lets_pass(keys: list[str], commit: str, now: float, sa
 
 def test_an_approval_counts_once(tmp_path: Path) -> None:
     approval.save(tmp_path, APPROVED)
-    (tmp_path / "approvals" / "broken.json").write_text('{"report": ', encoding="utf-8")
     (held,) = approval.load(tmp_path)
     assert held == APPROVED
     approval.use(tmp_path, held, 2000.0)
@@ -98,6 +97,22 @@ def test_an_approval_counts_once(tmp_path: Path) -> None:
     assert found is None
     assert "has been used" in reason
     assert approval.find([], ["a"], "3f2a91c", 0.0, 24) == (None, "no report is approved")
+
+
+def test_an_approval_that_cannot_be_read_says_so(tmp_path: Path) -> None:
+    approval.save(tmp_path, APPROVED)
+    (tmp_path / "approvals" / "broken.json").write_text('{"report": ', encoding="utf-8")
+    # Another one still counts.
+    assert approval.find(approval.load(tmp_path), APPROVED.keys, APPROVED.commit, 2000.0, 24) == (APPROVED, "")
+    path = tmp_path / "approvals" / f"{APPROVED.report}.json"
+    assert "fault" not in path.read_text(encoding="utf-8")
+    path.unlink()
+    (tmp_path / "approvals" / "loop.json").symlink_to("loop.json")
+    found, reason = approval.find(approval.load(tmp_path), ["a"], "3f2a91c", 2000.0, 24)
+    assert (found, reason) == (None, "the approval of broken cannot be read: it is none")
+    (tmp_path / "approvals" / "broken.json").unlink()
+    _, reason = approval.find(approval.load(tmp_path), ["a"], "3f2a91c", 2000.0, 24)
+    assert reason.startswith("the approval of loop cannot be read: Too many")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.unit.reprovision.sites import site
 from trainyard.reprovision import metrics
+from trainyard.reprovision.after import _interval
 
 ALERTS = Path(__file__).parents[3] / "docs" / "reprovisioning-alerts.yml"
 REPORT: dict[str, Any] = {
@@ -78,6 +80,30 @@ def test_the_file_is_replaced_as_a_whole_and_anybody_may_read_it(tmp_path: Path)
         assert reader.read() == "old"
     assert path.stat().st_mode & 0o777 == 0o644
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("began", "following", "interval"),
+    [
+        # The night before, every night; the same by hand in the afternoon.
+        (10.0, [24.0, 48.0, 72.0], 24.0),
+        (20.0, [24.0, 48.0, 72.0], 24.0),
+        # Friday's run, whose next ones are those of Monday and Tuesday, and Sunday's by hand.
+        (10.0, [82.0, 106.0], 72.0),
+        (70.0, [82.0, 106.0], 24.0),
+        # Thursday's: Friday and Monday.
+        (10.0, [34.0, 106.0], 72.0),
+        (10.0, [34.0], 0.0),
+        (10.0, [], 0.0),
+    ],
+)
+def test_the_interval_lets_a_weekend_pass(
+    tmp_path: Path, began: float, following: list[float], interval: float
+) -> None:
+    def due(_: str, after: float) -> float | None:
+        return next((each for each in following if each > after), None)
+
+    assert _interval(site(tmp_path / "state"), began, due) == interval
 
 
 def test_alerts_are_about_metrics_and_statuses_that_exist() -> None:

@@ -3,55 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
-from trainyard.reprovision.repository import Repository, Wanted, kubernetes_change
+from tests.unit.reprovision.origins import Origin, bare
+from trainyard.reprovision.repository import Repository, Wanted
 from trainyard.reprovision.revision import Revision, of_checkout
-
-LOCK = "artefacts: {{kubernetes: {{version: {}}}}}\n"
-
-
-class Origin:
-    """A checkout somewhere else, whose owner and a stranger have keys."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "origin"
-        self.keys = folder / "keys"
-        self.keys.mkdir()
-        for name in ("owner", "stranger"):
-            subprocess.run(
-                ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(self.keys / name)], check=True
-            )
-        self.signers = self.keys / "allowed_signers"
-        self.signers.write_text(f"owner {(self.keys / 'owner.pub').read_text()}", encoding="utf-8")
-        subprocess.run(["git", "init", "--quiet", "--initial-branch=main", str(self.path)], check=True)
-        self.commit("v1.36.3", "owner")
-
-    def git(self, *words: str) -> str:
-        names = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-        env = {**os.environ, **names, "GIT_CONFIG_GLOBAL": "/dev/null"}
-        done = subprocess.run(
-            ["git", "-C", str(self.path), *words], env=env, check=True, capture_output=True, text=True
-        )
-        return done.stdout.strip()
-
-    def sign(self, key: str, *words: str) -> None:
-        self.git("-c", "gpg.format=ssh", "-c", f"user.signingkey={self.keys / key}", *words)
-
-    def commit(self, kubernetes: str, key: str = "", packages: str = "one==1") -> str:
-        (self.path / "bundle.lock.yml").write_text(LOCK.format(kubernetes), encoding="utf-8")
-        (self.path / "requirements.txt").write_text(f"{packages}\n", encoding="utf-8")
-        self.git("add", "-A")
-        words = ("commit", "--quiet", "--allow-empty", "-m", "x")
-        self.sign(key, *words, "-S") if key else self.git(*words)
-        return self.git("rev-parse", "HEAD")
-
-    def wanted(self, ref: str = "main", *, signed: bool = True, requirements: str = "") -> Wanted:
-        return Wanted(str(self.path), ref, self.signers if signed else None, requirements)
 
 
 @pytest.fixture
@@ -61,9 +20,7 @@ def origin(tmp_path: Path) -> Origin:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
-    subprocess.run(["git", "init", "--quiet", "--bare", str(tmp_path / "bare")], check=True)
-    (tmp_path / "worktrees").mkdir()
-    return Repository(tmp_path / "bare", tmp_path / "worktrees")
+    return bare(tmp_path)
 
 
 def test_a_branch_of_signed_commits(origin: Origin, repository: Repository) -> None:
@@ -112,6 +69,31 @@ def test_a_tag(origin: Origin, repository: Repository, how: str, note: str) -> N
     assert (taken.commit == commit) == (not note)
 
 
+def test_an_older_commit_is_refused_whoever_has_signed_it(origin: Origin, repository: Repository) -> None:
+    old = origin.git("rev-parse", "HEAD")
+    good = origin.commit("v1.36.3", "owner")
+    repository.take(origin.wanted())
+    for words in (["reset", "--quiet", "--hard", old], ["commit", "--quiet", "--allow-empty", "-S", "-m", "other"]):
+        origin.sign("owner", *words)
+        taken = repository.take(origin.wanted())
+        assert (taken.commit, taken.may_converge) == (good, False)
+        assert f"does not contain the last good revision {good[:12]}" in taken.refused
+    # Whoever sets the schedule up with it says that it is meant; without signers nobody asked.
+    assert repository.take(origin.wanted(signed=False)).may_converge
+    assert repository.take(origin.wanted()).may_converge
+
+
+def test_a_tag_of_another_name_is_refused(origin: Origin, repository: Repository) -> None:
+    good = repository.take(origin.wanted()).commit
+    origin.sign("owner", "tag", "-s", "-m", "tag v2", "v1")
+    origin.commit("v1.36.3", "owner")
+    origin.git("update-ref", "refs/tags/v2", "refs/tags/v1")
+    taken = repository.take(origin.wanted("v2"))
+    assert (taken.commit, taken.may_converge) == (good, False)
+    assert taken.note.startswith("The tag v2 leads to what was signed as another one.")
+    assert repository.take(origin.wanted("v1")).may_converge
+
+
 def test_a_commit_in_full_needs_no_signature(origin: Origin, repository: Repository) -> None:
     commit = origin.commit("v1.36.3")
     assert repository.take(origin.wanted(commit)) == Revision(commit, commit, False)
@@ -148,10 +130,6 @@ def test_what_a_schedule_must_not_do(
     taken = repository.take(origin.wanted(requirements=installed))
     assert (taken.commit, taken.may_converge) == (good, False)
     assert expected in taken.note and expected in taken.refused
-
-
-def test_no_change_of_kubernetes() -> None:
-    assert kubernetes_change(LOCK.format("v1.36.3"), LOCK.format("v1.36.3")) == ""
 
 
 def test_a_worktree_stays_until_its_run_is_over(origin: Origin, repository: Repository) -> None:

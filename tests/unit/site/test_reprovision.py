@@ -27,6 +27,8 @@ def refusals(name: str = "", value: Any = None, *, groups: Any = None, addresses
     [
         ("", None),
         ("reprovision_schedule", "Mon..Fri 03:10"),
+        ("reprovision_delay", "1hr 30 seconds"),
+        ("reprovision_delay", 900),
         ("reprovision_windows", [NIGHT, {**NIGHT, "from": "05:00", "to": "06:00"}]),
         ("reprovision_canary", ""),
         ("reprovision_canary", "w1"),
@@ -51,6 +53,8 @@ def test_what_can_be(name: str, value: Any) -> None:
     [
         ("reprovision_schedule", "every night", "systemd does not read it as a calendar"),
         ("reprovision_schedule", "0 3 * * *", "systemd does not read it"),
+        ("reprovision_delay", "soon", "it is no span of time"),
+        ("reprovision_delay", "infinity", "it is no span of time"),
         ("reprovision_windows", [{**NIGHT, "to": "01:00"}], "never opens"),
         ("reprovision_windows", [{**NIGHT, "days": []}], "days is []"),
         ("reprovision_windows", [{**NIGHT, "zone": "Europe/Nowhere"}], "zone is Europe/Nowhere"),

@@ -30,7 +30,10 @@ export function logs(panel, api) {
         // Each connection begins with the last lines.
         open: () => (text.textContent = ""),
         log: (each) => add(`${each.text}\n`),
-        end: () => stop(),
+        end: ({ reason }) => {
+          stop();
+          if (reason === "rights") add("(your token does not allow this log any more)\n");
+        },
       });
       return;
     }

@@ -43,6 +43,12 @@ function say(text, bad = false) {
   notice.classList.toggle("bad", bad);
 }
 
+// What this page sees of its stream, what that one says of the API server, and what the server has said of a page that it had
+// kept, which holds until there is something newer.
+let lost = "", told = "", kept = notice.dataset.kept ? notice.textContent : "";
+const tell = () => say(lost || told || kept);
+const at = (time) => `${time.slice(11, 19)} UTC`;
+
 async function overlay() {
   const answer = await fetch(`${api}/attempts`);
   if (!answer.ok) return;
@@ -57,7 +63,7 @@ if (root.dataset.board) overlay().catch(() => {});
 
 /** The buttons fit a run that goes on, or one that has ended. */
 async function redraw() {
-  const answer = await fetch(location.pathname);
+  const answer = await fetch(location.pathname, { headers: { "X-Console-Refresh": "1" } });
   if (!answer.ok) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   root.querySelector(".push").replaceWith(page.querySelector(".push"));
@@ -66,13 +72,30 @@ async function redraw() {
 
 const stop = stream(`${api}/events`, {
   line,
+  open: () => {
+    if (!lost) return;
+    lost = "";
+    tell();
+  },
+  lost: () => {
+    if (lost) return;
+    lost = `This page is not up to date (since ${at(new Date().toISOString())}). It is asked for again.`;
+    tell();
+  },
   run: (view) => {
+    if (kept) {
+      kept = "";
+      tell();
+    }
     bind(root, view);
     const over = view.over ? "yes" : "no";
     if (over !== root.dataset.over) redraw().catch(() => {});
     root.dataset.over = over;
   },
-  notice: (each) => say(each.text ?? ""),
+  notice: (each) => {
+    told = each.text ? `${each.text} (since ${at(each.since)})` : "";
+    tell();
+  },
   end: ({ reason }) => {
     stop();
     // Without a login the page leads there.

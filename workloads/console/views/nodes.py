@@ -51,11 +51,14 @@ def build(answers: Answers, params: Params, now: datetime) -> dict[str, Any]:
     unread = [answers.usage.reason] if isinstance(answers.usage, Unread) else []
     unread += answers.everyone.unread
     rows = [node(each, answers, now) for each in sorted(answers.nodes, key=_order)]
-    offered, free = (sum((each["gpus"] or {}).get(name, 0) for each in rows) for name in ("offered", "free"))
+    offered = sum(each["gpus"]["offered"] for each in rows if each["gpus"])
+    slots = [slot["state"] for each in rows if each["gpus"] for slot in each["gpus"]["slots"]]
     ready = sum(each["ready"] for each in rows)
     summary = [f"{ready} of {len(rows)} ready"]
     if offered:
-        summary.append(f"{plural(offered, 'GPU')}, {free} free")
+        unknown = slots.count("unknown")
+        said = f"{unknown} not known to be held" if unknown else f"{slots.count('free')} free"
+        summary.append(f"{plural(offered, 'GPU')}, {said}")
     return {"nodes": rows, "unread": unread, "summary": summary}
 
 
@@ -100,7 +103,7 @@ def gpus(found: Object, everyone: Everyone) -> dict[str, Any] | None:
     """The GPUs of a node, each of them as a slot: held by a pod, free, or unhealthy; None where it has none.
 
     The cluster knows how many a pod holds, and not which, so that the order of the slots says nothing. What seems to be
-    free is unknown where a pod that may not be seen could hold it.
+    free is unknown where a pod that may not be seen could hold it, and then nobody knows how many are `free`.
     """
     if not has_gpus(found):
         return None
@@ -112,7 +115,8 @@ def gpus(found: Object, everyone: Everyone) -> dict[str, Any] | None:
     ]
     lost = [{"state": "unhealthy", "text": "unhealthy"}] * max(0, row.offered - row.healthy)
     unheld = "unknown" if everyone.reason or everyone.hidden else "free"
-    return {**asdict(row), "slots": [*held, *[{"state": unheld, "text": unheld}] * row.free, *lost]}
+    slots = [*held, *[{"state": unheld, "text": unheld}] * row.free, *lost]
+    return {**asdict(row), "free": None if row.free and unheld == "unknown" else row.free, "slots": slots}
 
 
 def _amount(quantity: object) -> float | None:
