@@ -88,11 +88,10 @@ def carry_out(plan: Plan, hands: Hands, *, verdict: str | None = None) -> Outcom
     if plan.refused:
         return Outcome(EXIT_HELD, _told(plan, {}), verdict=verdict, limits=(plan.refused,))
     if plan.empty:
-        if plan.items or verdict == "fail":
-            return Outcome(EXIT_DRIFT, _told(plan, {}), verdict=verdict)
-        known = verdict != "unknown"
-        notes = () if known else (NO_VERDICT,)
-        return Outcome(EXIT_CLEAN if known else EXIT_UNKNOWN, verdict=verdict, items=(), notes=notes)
+        left = bool(plan.items) or verdict == "fail"
+        status = EXIT_DRIFT if left else EXIT_UNKNOWN if verdict == "unknown" else EXIT_CLEAN
+        notes = (NO_VERDICT,) if status == EXIT_UNKNOWN else ()
+        return Outcome(status, _told(plan, {}), verdict=verdict, notes=notes)
     work = _Work()
     for hosts in (*([(plan.canary,)] if plan.canary else []), *plan.batches):
         calm = _calm(plan, hands, work, hosts)
