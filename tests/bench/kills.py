@@ -129,8 +129,8 @@ def measure(stand: Scheduled, names: Sequence[str]) -> bool:
         except (BenchError, KubeError, subprocess.SubprocessError) as error:
             passed = False
             print(f"kills: {name} failed: {error}", file=sys.stderr, flush=True)
-            # So that the others are not hindered by it.
-            for mend in (MISHAPS[name].after, MISHAPS[name].end):
+            # So that the others are not hindered by it: a run that is left at work holds the site.
+            for mend in (Scheduled.wait, MISHAPS[name].after, MISHAPS[name].end):
                 with suppress(BenchError, KubeError, subprocess.SubprocessError):
                     mend(stand)
     count = nowhere(stand)
