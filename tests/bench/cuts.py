@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
@@ -141,6 +142,13 @@ def _nft(container: str, given: str) -> None:
     subprocess.run(inside, input=given, check=True, capture_output=True, text=True, timeout=60)
 
 
-def sever(lab: str, node: str) -> None:
-    """Cut the network of a node, until `heal`."""
-    _nft(f"{lab}-{node}", RULES)
+def plug(lab: str, node: str, state: str) -> None:
+    """Pull the cable of a node, or put it back, from outside: a node without a firewall has no nft.
+
+    :param state: `down` or `up`.
+    """
+    peer = ["podman", "exec", f"{lab}-{node}", "cat", "/sys/class/net/eth0/iflink"]
+    index = int(subprocess.run(peer, check=True, capture_output=True, text=True, timeout=60).stdout)
+    links = subprocess.run(["ip", "-json", "link"], check=True, capture_output=True, text=True, timeout=60).stdout
+    name = next(link["ifname"] for link in json.loads(links) if link["ifindex"] == index)
+    subprocess.run(["ip", "link", "set", name, state], check=True, timeout=60)

@@ -72,11 +72,11 @@ def must_work(stand: Scheduled) -> None:
 
 def network(stand: Scheduled) -> Ended:
     must_work(stand)
-    cuts.sever(stand.lab, CONTROLLER)
+    cuts.plug(stand.lab, CONTROLLER, "down")
     try:
         time.sleep(CUT_SECONDS)
     finally:
-        cuts.heal(stand.lab, CONTROLLER)
+        cuts.plug(stand.lab, CONTROLLER, "up")
     return stand.wait()
 
 
