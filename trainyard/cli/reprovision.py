@@ -33,7 +33,7 @@ def command() -> None:
 
 @command.command("run")
 @click.option("--mode", type=click.Choice(list(MODES)), default="report", show_default=True, help="What may be done.")
-@click.option("--hosts", default="", help="Look at these alone, with commas between them.", metavar="HOST")
+@click.option("--hosts", default="", help="Repair these alone, with commas between them.", metavar="HOST")
 @click.pass_obj
 def run(inventory: tuple[str, ...], mode: str, hosts: str) -> None:
     """Run once, as the timer does.

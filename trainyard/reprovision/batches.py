@@ -18,6 +18,7 @@ FIRST = ("bundle", "lab", "efs")
 
 
 WAITS = "waits: a training runs on it, and a restart would hurt that"
+ALONE = "left: the run was asked for some hosts alone"
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ def plan(
     training: Collection[str] = (),
     converges: Sequence[Collection[str]] = (),
     approved: bool = False,
+    some: bool = False,
 ) -> Plan:
     """Decide what is repaired.
 
@@ -63,10 +65,12 @@ def plan(
     :param training: hosts that hold a pod of a running training.
     :param converges: the keys that each converge before has repaired, the newest last.
     :param approved: whether a person has let exactly this drift pass the limits.
+    :param some: whether the run was asked for some hosts, so that it repairs nothing else.
     """
     judged = tuple(_judged(item, converges, settings.max_repeats) for item in items)
     places = [name for name in (*hosts, *OWN) if any(item.place == name for item in judged)]
     held = {name: why for name in places if (why := _first(judged) or _held(name, judged, training))}
+    held |= {name: ALONE for name in OWN if some and name in places and name not in held}
     wanted = [item for item in judged if item.kind in REPAIRED]
     drifted = {item.place for item in wanted} - set(OWN)
     refused = limits.too_many_missing(

@@ -130,7 +130,7 @@ def markdown(report: Report) -> str:
     for title, listed in (
         ("What follows from these", [f"{each['host']}: {each['what']}" for each in report["consequences"]]),
         ("Limits", report["limits"]),
-        ("Notes", report["notes"]),
+        ("Notes", [each for each in ((report.get("revision") or {}).get("note"), *report["notes"]) if each]),
     ):
         if listed:
             lines += [f"## {title}", "", *(f"- {_m(each)}" for each in listed), ""]

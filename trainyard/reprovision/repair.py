@@ -100,6 +100,7 @@ def _planned(session: Session, looked: Looked, training: Collection[str]) -> tup
         return plan(
             looked.items, site.hosts, site.workers, site.settings, unreachable=looked.found.unreached,
             training=training, converges=converges(session.store), approved=approved,
+            some=bool(session.hosts),
         )  # fmt: skip
 
     first = made(False)

@@ -28,8 +28,6 @@ class Settings:
     mode: str
     timeout: int
     state_dir: str
-    revision: str
-    allowed_signers: str
     canary: str
     batch: str
     max_hosts: str

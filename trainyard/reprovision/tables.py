@@ -53,7 +53,8 @@ def shown(report: Report, console: Console) -> None:
         console.print(table)
     for each in report["consequences"]:
         console.print(Text(f"follows: {plain(each['host'])}, {plain(each['what'])}"))
-    for each in (*report["limits"], *report["notes"]):
+    note = (report.get("revision") or {}).get("note")
+    for each in (*([note] if note else []), *report["limits"], *report["notes"]):
         console.print(Text(plain(each)))
 
 

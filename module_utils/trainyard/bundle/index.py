@@ -78,7 +78,7 @@ def read(source: str, ca_file: str = "") -> dict[str, dict[str, Any]]:
     :param source: an address with https, or a path.
     :raises TrainyardError: it does not answer, or is not an index.
     """
-    remedy = "Run playbooks/supply.yml on the controller that makes the artefacts."
+    remedy = f"On the controller that makes the artefacts: {_renewed(source)}."
     try:
         text = _fetch(source, ca_file) if source.startswith("https://") else Path(source).read_bytes()
         document = json.loads(text)
@@ -88,6 +88,11 @@ def read(source: str, ca_file: str = "") -> dict[str, dict[str, Any]]:
     if not entries:
         raise TrainyardError(f"The index of artefacts {source} is empty or of another schema.", remedy=remedy)
     return entries
+
+
+def _renewed(source: str) -> str:
+    """The playbook that writes an index: a mirror serves its own, another lies on the host of the schedule."""
+    return "playbooks/supply.yml" if source.startswith("https://") else "playbooks/reprovision.yml"
 
 
 def choose(entries: Mapping[str, Mapping[str, Any]], keys: Mapping[str, str], source: str) -> dict[str, dict[str, Any]]:
@@ -103,7 +108,7 @@ def choose(entries: Mapping[str, Mapping[str, Any]], keys: Mapping[str, str], so
         parts += [f"has another {', '.join(other)} than this revision makes"] if other else []
         raise TrainyardError(
             f"The index of artefacts {source} {' and '.join(parts)}.",
-            remedy="Run playbooks/supply.yml with this revision on the controller that makes the artefacts.",
+            remedy=f"From a checkout of this revision, on the controller that makes the artefacts: {_renewed(source)}.",
         )
     return {name: dict(entries[name]) for name in keys}
 

@@ -64,7 +64,7 @@ def test_another_revision_is_refused(project: Path) -> None:
     (project / "code" / "main.py").write_text("2", encoding="utf-8")
     keys = index.recipes(project / "lock.yml", project, ["code", "manifest"])
     with pytest.raises(TrainyardError, match="has another code, manifest than this revision makes"):
-        index.choose(entries, keys, "there")
+        index.choose(entries, keys, "https://there/index.json")
     with pytest.raises(TrainyardError, match="lacks code and has another manifest than this"):
         index.choose({"manifest": entries["manifest"]}, keys, "there")
 
@@ -73,8 +73,10 @@ def test_another_revision_is_refused(project: Path) -> None:
 def test_what_is_no_index_is_refused(tmp_path: Path, text: str | None) -> None:
     if text is not None:
         (tmp_path / "index.json").write_text(text, encoding="utf-8")
-    with pytest.raises(TrainyardError, match=r"The index of artefacts .*index.json (cannot be read|is empty or of)"):
+    with pytest.raises(TrainyardError, match=r"The index .*index.json (cannot be read|is empty or of)") as caught:
         index.read(str(tmp_path / "index.json"))
+    # Only a mirror's is written by the supply.
+    assert caught.value.remedy.endswith("playbooks/reprovision.yml.")
 
 
 def answers(found: dict[str, str]) -> Callable[[str, str], str]:

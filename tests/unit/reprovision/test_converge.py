@@ -29,6 +29,7 @@ NODE_PORT = replace(item("cluster", "foreign", "Service web/shop"), module="clus
         (drifted("w1", "w2", "w3", kind="restart"), {"settings": {"batch": "100%"}}, "w1", (("w2",), ("w3",)), False),
         (drifted("cluster"), {}, "", (), True),
         ([*drifted("controller", "w1"), item("cluster", "person")], {}, "w1", (), False),
+        ([*drifted("controller", "w1"), item("cluster")], {"some": True}, "w1", (), False),
         # What a host's play changes through the API is repaired with the host.
         ([replace(item("cluster"), via="cp1")], {}, "cp1", (), False),
         # What is only looked for in the cluster is changed by nobody.
@@ -50,6 +51,7 @@ def test_the_order(items: list[Item], named: dict[str, Any], canary: str, batche
         ([item("w1")], {"training": ["w1"]}, {}),
         ([item("w1")], {"converges": [[item("w1").key]] * 3}, {"w1": "held back: sysctl is for a person, because rep"}),
         ([item("w1")], {"converges": [[item("w1").key]] * 2}, {}),
+        ([item("cluster")], {"some": True}, {"cluster": "left: the run was asked for some hosts alone"}),
         ([replace(item("cluster", "person"), via="w1")], {}, {"w1": "held back: sysctl is for a person"}),
         # Every run of site.yml goes through the roles of the artefacts, and would change that as well.
         (

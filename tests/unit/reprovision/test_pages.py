@@ -82,6 +82,13 @@ def test_the_table_that_a_user_sees(capsys: pytest.CaptureFixture[str]) -> None:
     assert "\x1b" not in "".join(lines) and "[31m" in lines[3], "what a host says is no markup"
 
 
+def test_why_a_revision_is_not_that_which_was_asked_for_is_said_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    told = report(revision={"commit": "3f2a91c" + "0" * 33, "ref": "main", "signed": False, "note": "main is unsigned"})
+    shown(told, Console(width=400, highlight=False))
+    assert "\nmain is unsigned\n" in capsys.readouterr().out
+    assert "- main is unsigned\n" in markdown(told) and "main is unsigned" in Elements(html(told)).text
+
+
 def test_a_narrow_terminal_loses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     shown(report(), Console(width=70, highlight=False))
     out = capsys.readouterr().out
