@@ -88,7 +88,7 @@ def run(command: list[str], log: Path, limit: float, env: dict[str, str], show: 
     assert process.stdout
     watch = Timer(limit, lambda: os.killpg(process.pid, signal.SIGKILL))
     watch.start()
-    with log.open("w", encoding="utf-8") as stream:
+    with log.open("w", encoding="utf-8", buffering=1) as stream:
         for line in process.stdout:
             now = time.monotonic() - begin
             stream.write(f"{now:7.1f} {line}")

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.kube.api import KubeError
 from ansible.module_utils.trainyard.kube.looking import connect_to_look
 from ansible.module_utils.trainyard.kube.reads import read
 from ansible.module_utils.trainyard.why.answer import UNKNOWN
@@ -34,7 +33,8 @@ def command(inventory: tuple[str, ...], run: str, namespace: str, as_json: bool,
     """
     try:
         seen = _kept(given) if given else _look(inventory, run, namespace)
-    except KubeError as error:
+    except TrainyardError as error:
+        # The program would end with 1, which says that a cause was found.
         click.echo(f"Error: {error}", err=True)
         sys.exit(UNKNOWN)
     if kept:

@@ -99,7 +99,8 @@ def html(page: Page) -> Handler:
             notice = f"The API server does not answer. This is what it said {age} s ago."
         if session.flash:
             notice, session.flash = f"{session.flash} {notice}".strip(), ""
-        actions = await actions_here(console, session, params)
+        # More stands round a service than a run has, and a playbook ends all of it.
+        actions = [] if view.get("service") else await actions_here(console, session, params)
         return console.render(
             page.name,
             session=session,

@@ -67,17 +67,22 @@ def runs(api: Api) -> dict[tuple[str, str], Found]:
 
 
 def at(api: Api, namespace: str, name: str) -> Found:
-    """The run of a name in a namespace, which ends by itself: services are not looked for.
+    """The run of a name in a namespace, which ends by itself.
 
     :raises KubeError: status 404, there is none.
-    :raises TrainyardError: what bears this name is none of ours.
+    :raises TrainyardError: what bears this name is none of ours, or a service, round which more stands than a run has.
     """
-    live = live_object(api, namespace, name, RUNS)
+    live = live_object(api, namespace, name)
     kept = api.get("v1", "ConfigMap", result_name(name), namespace)
     for obj in filter(None, (live, kept)):
         labels = obj["metadata"].get("labels") or {}
         if {**MANAGED, NAME_LABEL: name}.items() - labels.items():
             raise TrainyardError(f"{describe(obj)} is not of a run of trainyard.")
+    if live and live["kind"] not in RUNS:
+        raise TrainyardError(
+            f"{name} is a service, which goes on until it is stopped by a playbook.",
+            remedy=f"playbooks/train_stop.yml -e run={name} -e confirm={name} stops it.",
+        )
     if not live and not kept:
         raise KubeError(f"There is no run {name} in the namespace {namespace}.", status=404)
     return Found(name, namespace, live, kept)

@@ -13,7 +13,7 @@ from ..kube.reads import Reader, Unread, listing, log, must, objects
 from . import found, record
 from .gpus import held
 from .logs import Event, events
-from .names import NAME_LABEL
+from .names import NAME_LABEL, RUNS
 from .places import age_order, decider, newest, place_of, pod_state, role_of, started
 from .queue import Key, held_by
 from .runs import Row, by_run, row, saying
@@ -89,6 +89,7 @@ class Detail:
     :param knobs: flags that the run was started with, such as `learning_rate`; those of its record where it has gone.
     :param record: what is remembered of it; empty where nothing is.
     :param files: `claim` and `folder` of its files; empty where it has none.
+    :param service: whether it goes on until it is stopped, as a notebook does.
     """
 
     row: Row
@@ -100,6 +101,7 @@ class Detail:
     knobs: Mapping[str, str]
     record: Mapping[str, Any]
     files: Mapping[str, str]
+    service: bool
 
 
 def reading(namespace: str, name: str, now: datetime) -> Reader[Detail]:
@@ -170,6 +172,7 @@ def detail(
         knobs=knobs(one.live) or {name: str(known[name]) for name in _KNOWN if known.get(name) is not None},
         record=known,
         files=files(one.live) or {key: str(it) for key, it in (known.get("files") or {}).items() if key in _FILES},
+        service=one.live is not None and one.live["kind"] not in RUNS,
     )
 
 

@@ -75,6 +75,27 @@ def test_deleting_needs_the_name(tmp_path: Path) -> None:
     run(scenario, tmp_path)
 
 
+def test_a_service_is_left_to_the_playbook(tmp_path: Path) -> None:
+    """Its Deployment would go on, and its record say that it has stopped."""
+
+    async def scenario(stand: Stand) -> None:
+        live = stand.api.objects.pop(LIVE)
+        pod = live["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+        spec = {"replicas": 1, "template": pod}
+        served = {**live, "apiVersion": "apps/v1", "kind": "Deployment", "spec": spec}
+        stand.api.objects["/apis/apps/v1/namespaces/trainings/deployments/mnist"] = served
+        csrf = await stand.log_in("operator")
+        for action in ("stop", "continue", "restart", "delete"):
+            status, text = await stand.post(f"{RUN}/{action}", csrf, {"name": "mnist"})
+            assert status == 409
+            assert "playbooks/train_stop.yml -e run=mnist -e confirm=mnist" in text
+        assert stand.api.writes == []
+        status, page = await stand.get("/runs/trainings/mnist")
+        assert status == 200 and "data-action" not in page
+
+    run(scenario, tmp_path)
+
+
 def test_a_form_without_a_script_leads_back_to_the_page_which_says_what_was_done(tmp_path: Path) -> None:
     async def scenario(stand: Stand) -> None:
         csrf = await stand.log_in("operator")

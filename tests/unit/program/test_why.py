@@ -45,6 +45,14 @@ def test_what_was_looked_at_is_kept(tmp_path: Path, site: None) -> None:
     assert call("mnst", "--from", str(file)).output == done.output
 
 
+def test_a_file_that_cannot_be_judged_is_no_cause(tmp_path: Path) -> None:
+    (tmp_path / "other.json").write_text("[]")
+    for name in ("other.json", "none.json"):
+        done = call("mnist", "--from", str(tmp_path / name))
+        assert done.exit_code == 2
+        assert done.output.startswith("Error: ")
+
+
 def test_a_cluster_that_does_not_answer_cannot_be_told(monkeypatch: pytest.MonkeyPatch, site: None) -> None:
     monkeypatch.setattr(why, "connect_to_look", lambda _: Api(lambda *_: (0, "connection refused")))
     done = call("mnist")

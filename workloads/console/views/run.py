@@ -103,6 +103,7 @@ def build(answers: Answers, params: Params, now: datetime) -> dict[str, Any]:
         "idle_gpus": idle_gpus({"compute": row.compute, "gpu_allocated": row.gpu_allocated}),
         "restarts": detail.attempts[0].restarts if detail.attempts else 0,
         "over": over,
+        "service": detail.service,
         "reason": row.why,
         "until": max(said, default=0),
         "curves": curves(detail.said, bound),
