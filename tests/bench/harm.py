@@ -60,7 +60,8 @@ BAD = [
     Bad("a revision whose file containerd cannot read", "enable_cdi = true", 'enable_cdi = "perhaps"', ""),
     Bad(
         "a revision with which containerd runs no container",
-        'default_runtime_name = "runc"', 'default_runtime_name = "rnuc"', CANARY,
+        'default_runtime_name = "runc"', 'default_runtime_name = "rnuc"',
+        f"no new pod starts on {CANARY}",
     ),
     Bad(
         "a revision whose file differs with each run", "version = 3",

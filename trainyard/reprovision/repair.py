@@ -11,7 +11,7 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.kube.api import Api
 from ansible.module_utils.trainyard.kube.looking import connect_to_look
 
-from . import approval, nodes, stopping, windows
+from . import approval, nodes, starting, stopping, windows
 from .batches import OWN, Plan, plan
 from .converge import Hands, Outcome, Seen, carry_out
 from .found import LOCALHOST, REFUSED, find
@@ -46,7 +46,9 @@ def converge(session: Session, connect: Connect = connect_to_look) -> int:
     training: set[str] = set()
     if not reason:
         try:
-            training = nodes.training(connect(session.site.kubeconfig), session.site.nodes)
+            api = connect(session.site.kubeconfig)
+            starting.clear(api)
+            training = nodes.training(api, session.site.nodes)
         except TrainyardError as error:
             reason = f"where trainings run cannot be told: {error.message}"
     if reason:
@@ -196,7 +198,9 @@ class _Work:
         if host not in site.nodes:
             return ""
         connected = lambda: self._connect(site.kubeconfig)  # noqa: E731 - read anew: a repair may have changed it
-        return nodes.wait_for_node(connected, site.nodes[host], site.system_namespaces, self._session.clock)
+        node, clock = site.nodes[host], self._session.clock
+        why = nodes.wait_for_node(connected, node, site.system_namespaces, clock)
+        return why or starting.why_not(connected(), node, site.pause_image, clock)
 
     def _training(self) -> Collection[str]:
         site = self._session.site

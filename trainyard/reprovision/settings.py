@@ -52,6 +52,7 @@ class Site:
     :param site_dir: the folder that tells the site from others; its inventory where it has none.
     :param nodes: names of the nodes that hosts of the cluster are.
     :param system_namespaces: whose pods a node must have before it counts as repaired.
+    :param pause_image: of the pod that a repaired node has to start; every node has it.
     """
 
     inventory: tuple[str, ...]
@@ -63,6 +64,7 @@ class Site:
     site_dir: str
     nodes: Mapping[str, str]
     system_namespaces: tuple[str, ...]
+    pause_image: str
 
 
 def settings_of(values: Mapping[str, Any]) -> Settings:
@@ -122,4 +124,5 @@ def site_of(inventory: Sequence[str], *, runs: bool = True) -> Site:
         site_dir=os.path.expanduser(str(site_dir)) or str(inventory[0]),
         nodes={host: _node(read, host) for host in read.hosts("cluster")},
         system_namespaces=tuple(namespaces),
+        pause_image=str(read.values("containerd", ["containerd_sandbox_image"])["containerd_sandbox_image"]),
     )

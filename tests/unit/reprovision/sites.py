@@ -47,6 +47,7 @@ def site(state_dir: Path, secrets: frozenset[str] = frozenset(), **settings: Any
     return Site(
         ("hosts.yml",), settings_of(values), workers, workers, str(kubeconfig), secrets, str(state_dir.parent / "mine"),
         {name: name for name in workers}, ("kube-system",),
+        "registry.k8s.io/pause:3",
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.reprovision.sites import NOW, Stopped, site
 from tests.unit.reprovision.worlds import HOSTS, World, cluster, leased
-from trainyard.reprovision import approval, nodes
+from trainyard.reprovision import approval, nodes, starting
 from trainyard.reprovision.repair import converge
 from trainyard.reprovision.revision import Revision
 from trainyard.reprovision.run import Session, report
@@ -121,6 +121,19 @@ def test_a_node_that_does_not_come_back_ends_it(store: Store) -> None:
     assert found["exit_status"] == 5 and "the node worker1 is not Ready 300 s after its repair" in found["headline"]
     assert "run worker3 hosts alone" not in world.calls
     assert clock.now - NOW <= nodes.READY_SECONDS
+
+
+def test_a_node_that_starts_no_pod_ends_it(store: Store) -> None:
+    """What runs there goes on, so that it looks as it should."""
+    left = starting.pod("worker2", "pause")
+    made: dict[str, Any] = {left["metadata"]["name"]: left}
+    world, clock = World(DRIFT), Stopped()
+    found = run(store, world, cluster={"starts": False, "made": made}, clock=clock)
+    assert found["exit_status"] == 5
+    assert 'worker1: no new pod starts on worker1: it is Pending (no runtime for "rnuc")' in found["headline"]
+    assert "run worker3 hosts alone" not in world.calls
+    assert made == {}, "neither its own is left, nor that of a run before"
+    assert clock.now - NOW <= starting.SECONDS
 
 
 def test_a_training_keeps_its_node_from_being_the_canary(store: Store) -> None:

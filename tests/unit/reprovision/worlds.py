@@ -81,9 +81,17 @@ class World:
         return Played(masker.data([*events, *(end if objects else end[1:])]), 0, "", {"output.txt.gz": b"x"})
 
 
-def cluster(unready: tuple[str, ...] = (), training: tuple[str, ...] = (), answers: bool = True) -> Api:
-    """The cluster: nodes, and pods of a training on some of them."""
-    kinds = {"v1": ["Node", "Pod", "ConfigMap"], "apps/v1": ["Deployment"], "batch/v1": ["Job"],
+def cluster(
+    unready: tuple[str, ...] = (), training: tuple[str, ...] = (), answers: bool = True, starts: bool = True,
+    made: dict[str, Any] | None = None,
+) -> Api:  # fmt: skip
+    """The cluster: nodes, and pods of a training on some of them.
+
+    :param starts: whether new pods run.
+    :param made: where those are kept, by name.
+    """
+    made = {} if made is None else made
+    kinds = {"v1": ["Node", "Pod", "ConfigMap", "Event"], "apps/v1": ["Deployment"], "batch/v1": ["Job"],
              "jobset.x-k8s.io/v1alpha2": ["JobSet"]}  # fmt: skip
     ours = {"app.kubernetes.io/managed-by": "trainyard", "trainyard.dev/run": "mnist", "trainyard.dev/role": "worker"}
     run = {"metadata": {"name": "mnist", "namespace": "trainings", "labels": ours}, "spec": {}, "status": {}}
@@ -100,6 +108,19 @@ def cluster(unready: tuple[str, ...] = (), training: tuple[str, ...] = (), answe
         if group in kinds:
             listed = [{"name": f"{each.lower()}s", "kind": each, "namespaced": each != "Node"} for each in kinds[group]]
             return 200, json.dumps({"resources": listed})
+        if method == "POST":
+            made[body["metadata"]["name"]] = {**body, "metadata": {**body["metadata"], "uid": "new"}}
+            return 201, json.dumps(body)
+        if base.endswith("/kube-system/pods"):
+            there = made.pop(last, None) if method == "DELETE" else made.get(last)
+            return (200, json.dumps({**there, "status": {"phase": "Running" if starts else "Pending"}})) if there else (
+                404, "{}"
+            )  # fmt: skip
+        if path.endswith("/kube-system/pods"):
+            return 200, json.dumps({"items": list(made.values()) if "labelSelector" in dict(query) else []})
+        if path.endswith("/kube-system/events"):
+            about = {"involvedObject": {"uid": "new"}, "type": "Warning", "message": 'no runtime for "rnuc"'}
+            return 200, json.dumps({"items": [about]})
         if base.endswith("/nodes"):
             status = {"conditions": [{"type": "Ready", "status": "False" if last in unready else "True"}]}
             return 200, json.dumps({"metadata": {"name": last}, "status": status})
