@@ -9,7 +9,7 @@ from typing import Any
 
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.kube.looking import connect_to_look
+from ansible.module_utils.trainyard.kube.kubeconfig import connect as connect_to_cluster
 
 from . import approval, nodes, starting, stopping, windows
 from .batches import OWN, Plan, plan
@@ -29,10 +29,10 @@ BESIDES = 20
 """Changes that a note names."""
 
 
-def converge(session: Session, connect: Connect = connect_to_look) -> int:
+def converge(session: Session, connect: Connect = connect_to_cluster) -> int:
     """Look, repair what may be repaired, prove it, and report; nothing to repair costs no second run.
 
-    :param connect: makes the connection to the cluster, with which nothing is changed.
+    :param connect: makes the connection to the cluster, which changes nothing but a pod that has to start, and goes.
     :returns: the exit status.
     """
     try:
