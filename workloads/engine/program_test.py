@@ -13,6 +13,15 @@ from engine import program, sample
 from lib import server
 
 
+class Unasked:
+    """In the place of `Preemption`, which would take this process's signals for good."""
+
+    requested = False
+
+    def defer(self, on_request):
+        pass
+
+
 class Left(BaseException):
     """In the place of the end of the process."""
 
@@ -31,6 +40,7 @@ def start(tmp_path, monkeypatch):
         served.append(device)
 
     monkeypatch.setattr(program, "_leave", leave)
+    monkeypatch.setattr(program, "Preemption", Unasked)
     monkeypatch.setattr(server, "serve", serve)
 
     def run(role, **flags):
