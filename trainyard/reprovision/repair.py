@@ -55,7 +55,7 @@ def converge(session: Session, connect: Connect = connect_to_cluster) -> int:
         told = session.document(looked, [f"nothing was changed: {reason}"])
         return session.close(_with_mended(session, looked, told))
     made, notes = _planned(session, looked, training)
-    work = _Work(session, made, connect)
+    work = _Work(session, looked, made, connect)
     doubt = doubts(looked.found, document["hosts"], looked.stopped)
     outcome = carry_out(made, work.hands(), verdict=looked.found.verdict)
     if made.empty and doubt and outcome.status in (EXIT_CLEAN, EXIT_DRIFT):
@@ -128,13 +128,16 @@ def converges(store: Store) -> list[list[str]]:
 class _Work:
     """The hands of one converge, and what they have seen last."""
 
-    def __init__(self, session: Session, made: Plan, connect: Connect) -> None:
+    def __init__(self, session: Session, looked: Looked, made: Plan, connect: Connect) -> None:
         self._session, self._plan, self._connect = session, made, connect
         site = session.site
         # What is a person's because it keeps coming back stays one's while it is there.
         self._again = [item.key for item in made.items if item.kind == PERSON and item.reason.startswith("repaired ")]
         self._windows = [windows.parse(each) for each in site.settings.windows]
         self._tried: list[str] = []
+        # They are left as they are, and may be down: what is the cluster's own is repaired without them.
+        left = {*looked.found.unreached, *looked.found.refused, *made.held}
+        self._unready = [host for host in site.hosts if host in left]
         self.last: Looked | None = None
 
     def hands(self) -> Hands:
@@ -156,7 +159,8 @@ class _Work:
             # Before anything is changed: a run that is killed has repaired it, too.
             self._session.note(repaired=[*self._tried, *self._again])
             # The controller's plays for the cluster's own objects would change what is left to a person.
-            played = self._session.play(RUN, (LOCALHOST,) if own else hosts, objects=own)
+            unready = self._unready if own else ()
+            played = self._session.play(RUN, (LOCALHOST,) if own else hosts, objects=own, unready=unready)
         except TrainyardError as error:
             return error.message.rstrip(".")
         found = find(played.events)

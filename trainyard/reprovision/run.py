@@ -103,20 +103,23 @@ class Session:
         return self.hosts or self.site.hosts
 
     def play(
-        self, mode: str, hosts: Sequence[str] = (), *, objects: bool = True, playbook: str = PLAYBOOK, limit: float = 0
-    ) -> Played:
+        self, mode: str, hosts: Sequence[str] = (), *, objects: bool = True, unready: Sequence[str] = (),
+        playbook: str = PLAYBOOK, limit: float = 0,
+    ) -> Played:  # fmt: skip
         """Run a playbook on some hosts, all of them where none is named.
 
         :param objects: whether the cluster's own objects are looked at or changed as well.
+        :param unready: hosts of the site whose nodes it does not wait for.
         :param limit: in seconds; 0 for that of the settings.
         :raises TrainyardError: it cannot be started.
         """
+        about = {"site_unready_hosts": [*unready]} if unready else {}
         played = self._play(
             playbook,
             inventory=self.site.inventory,
             mode=mode,
             site_hosts=tuple(hosts),
-            extra={} if objects else {"site_objects": False},
+            extra=about if objects else {**about, "site_objects": False},
             run_id=self.name,
             timeout=min(limit or self.site.settings.timeout, max(self.seconds_left, 1)),
             masker=self.masker,

@@ -24,7 +24,7 @@ RENAMED = {
 }
 """Variables that there were -> what to write instead."""
 
-OF_PLAYBOOKS = {"site_hosts": Option("raw"), "site_objects": Option("bool")}
+OF_PLAYBOOKS = {"site_hosts": Option("raw"), "site_objects": Option("bool"), "site_unready_hosts": Option("list")}
 """Variables of playbooks/site.yml itself, which no role declares."""
 
 MEANT = {"state": "workloads_state (of trainings) or reprovision_state (of the schedule)"}

@@ -37,6 +37,11 @@ TOUCH = """
   leave_file:
     path: "{{ lookup('ansible.builtin.env', 'TOUCHED') }}/{{ inventory_hostname }}%s"
 """
+WAITS = """
+- name: Say whose nodes are not waited for
+  ansible.builtin.debug:
+    msg: "waits without: {{ network_missing_hosts | join(',') }}."
+"""
 VERDICT = "-missing={{ verify_missing_hosts | join(',') }}-left_out={{ verify_left_out | length }}"
 STUBS = {
     "leave_file": """
@@ -155,7 +160,8 @@ def stubs(folder: Path) -> Path:
         ("workloads", "code"),
         ("workloads", "deliver"),
     ):
-        (folder / "roles" / role / "tasks" / f"{entry_point}.yml").write_text(TOUCH % "", encoding="utf-8")
+        text = TOUCH % "" + (WAITS if (role, entry_point) == ("network", "ready") else "")
+        (folder / "roles" / role / "tasks" / f"{entry_point}.yml").write_text(text, encoding="utf-8")
     (folder / "roles" / "verify" / "tasks" / "probe.yml").write_text(TOUCH % "-probed", encoding="utf-8")
     return folder
 

@@ -45,8 +45,11 @@ def test_a_part_without_the_objects_of_the_cluster(checkout: Path, tmp_path: Pat
 
 
 def test_the_objects_of_the_cluster_alone(checkout: Path, tmp_path: Path) -> None:
-    status, touched, output = play(checkout, tmp_path, "site.yml", "-e", "site_hosts=localhost")
+    """As a converge repairs them: a host that it has found down neither holds them up nor is called reached or lost."""
+    arguments = ("-e", "site_hosts=localhost", "-e", '{"site_unready_hosts": ["w2"]}')
+    status, touched, output = play(checkout, tmp_path, "site.yml", *arguments)
     assert (status, touched) == (0, {"localhost", "localhost-missing=-left_out=0"} | PROBED), output
+    assert "waits without: w2." in output
     assert all(f"TASK [{role} : " in output for role in ("network", "metrics", "dashboard", "workloads"))
 
 
@@ -77,6 +80,7 @@ def test_a_host_that_is_not_reached_drops_out_and_the_verdict_names_it(checkout:
     away.write_text("all: {hosts: {w2: {ansible_connection: ssh, ansible_host: 127.0.0.1, ansible_port: 1}}}", "utf-8")
     _, touched, output = play(checkout, tmp_path, "site.yml", "-i", str(away))
     judged = {"localhost", "localhost-missing=w2-left_out=0"}
+    assert "waits without: w2." in output
     assert touched == {"m1", "cp1", "w1", "cp1-probed", "w1-probed"} | judged, output
 
 

@@ -56,8 +56,9 @@ class World:
         self.calls: list[str] = []
 
     def __call__(self, playbook: str, *, mode: str, masker: Masker, **options: Any) -> Played:
-        hosts, objects = options["site_hosts"], not options["extra"]
-        self.calls.append(f"{mode} {','.join(hosts) or 'all'}{'' if objects else ' hosts alone'}")
+        hosts, objects = options["site_hosts"], "site_objects" not in options["extra"]
+        without = "".join(f", {host} left as it is" for host in options["extra"].get("site_unready_hosts", ()))
+        self.calls.append(f"{mode} {','.join(hosts) or 'all'}{'' if objects else ' hosts alone'}{without}")
         there = [host for host in HOSTS if not hosts or host in hosts]
         places = [*there, *(["localhost"] if objects else [])]
         events: list[Event] = []
