@@ -137,8 +137,9 @@ def _step(plan: Plan, hands: Hands, work: _Work, hosts: Sequence[str], *, own: b
     said = hands.repair(hosts, own)
     if not said and hosts:
         said = next(filter(None, (hands.ready(host) for host in hosts)), "")
-    if not said and tuple(hosts) == (plan.canary,):
+    if not said and tuple(hosts) == (plan.canary,) and (plan.batches or plan.own):
         # The others follow only if the first one is as it should be, and has no drift of another kind by now.
+        # Where nothing follows, the second report says that.
         seen = hands.look(hosts)
         left = [item for item in seen.items if item.place in hosts]
         said = "; ".join([*seen.doubts, *(f"{item.subject} still differs" for item in left)])
