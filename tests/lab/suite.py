@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MOLECULE = ROOT / "molecule"
 
 SCENARIO_LIMIT = 2700
-"""Seconds after which a scenario hangs: the longest took 1800 on the slowest two cores that were met, beside another one."""
+"""Seconds after which a scenario counts as hung: half as much again as the longest on a slow machine, not alone."""
 
 TAIL = 80
 """Lines of a failed scenario's log that are shown."""
