@@ -66,7 +66,11 @@ SHAPES = {
                 }
             }
         },
-        {"workloads_trainings": [], "network_timeout": 900, "lab_machine_boot_timeout": 900},
+        {
+            # The containers share a folder of this machine, which another kernel does not see.
+            "storage_backend": "", "workloads_trainings": [],
+            "network_timeout": 900, "workloads_controller_timeout": 900, "lab_machine_boot_timeout": 900,
+        },
     ),
 }  # fmt: skip
 """The labs, by name: each kind of drift needs one of them."""
