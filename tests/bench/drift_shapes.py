@@ -79,7 +79,8 @@ SHAPES = {
 def shape(inventory: Path, wanted: Shape) -> None:
     """Make a copied inventory that of a lab of this shape, with the bench's settings."""
     text = yaml.safe_dump({**SETTINGS, **wanted.settings}, sort_keys=False)
-    (inventory / "group_vars" / "all" / "drift.yml").write_text(f"---\n{text}", encoding="utf-8")
+    # The last one in the order of their names, which counts.
+    (inventory / "group_vars" / "all" / "zz_drift.yml").write_text(f"---\n{text}", encoding="utf-8")
     path = inventory / "hosts.yml"
     listed = yaml.safe_load(path.read_text(encoding="utf-8"))
     for group, hosts in wanted.hosts.items():
