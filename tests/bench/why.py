@@ -73,7 +73,9 @@ def find(scene: Scene, what: Fault) -> tuple[Snapshot, float, float]:
             print(f"why: {scene.run.name}: {now - begin:.1f} s: {named}", flush=True)
             wrong = named
         if visible is not None and now - visible > NAME_SECONDS:
-            raise Unnamed(f"{scene.run.name} could be seen for {NAME_SECONDS:.0f} s and was named {named}.", seen)
+            said = "; ".join(str(each) for each in (answer.cause.evidence if answer.cause else ()))
+            told = f"{scene.run.name} could be seen for {NAME_SECONDS:.0f} s and was named {named}. {said}"
+            raise Unnamed(told.rstrip(), seen)
         if now - begin > SEE_SECONDS:
             raise Unnamed(f"{scene.run.name} cannot be seen after {SEE_SECONDS:.0f} s; it is named {named}.", seen)
         time.sleep(PAUSE)

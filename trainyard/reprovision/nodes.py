@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 
 from ansible.module_utils.trainyard.core.clock import CLOCK, Clock
-from ansible.module_utils.trainyard.core.errors import WaitError
+from ansible.module_utils.trainyard.core.errors import TrainyardError, WaitError
 from ansible.module_utils.trainyard.core.waiter import wait_until
 from ansible.module_utils.trainyard.kube.api import Api, KubeError
 from ansible.module_utils.trainyard.training import found
@@ -45,15 +45,26 @@ def why_not_ready(api: Api, node: str, namespaces: Collection[str], now: datetim
     """
     try:
         live = api.get("v1", "Node", node)
-        if live is None:
-            return f"the node {node} is not in the cluster"
-        if condition(live, "Ready") != "True":
-            return f"the node {node} is not Ready"
-        pods = [pod for space in sorted(namespaces) for pod in api.list("v1", "Pod", space)]
     except KubeError as error:
         return f"the cluster does not say how {node} is: {error.message.rstrip('.')}"
+    if live is None:
+        return f"the node {node} is not in the cluster"
+    if condition(live, "Ready") != "True":
+        return f"the node {node} is not Ready"
+    return why_pods_fail(api, namespaces, now, node)
+
+
+def why_pods_fail(api: Api, namespaces: Collection[str], now: datetime, node: str = "") -> str:
+    """Which pod of the system does not stand, and why; empty if all do.
+
+    :param node: looks at its pods alone.
+    """
+    try:
+        pods = [pod for space in sorted(namespaces) for pod in api.list("v1", "Pod", space)]
+    except KubeError as error:
+        return f"the cluster does not say how its pods are: {error.message.rstrip('.')}"
     for pod in pods:
-        if pod["spec"].get("nodeName") == node and (trouble := pod_trouble(pod, now)):
+        if node in ("", pod["spec"].get("nodeName")) and (trouble := pod_trouble(pod, now)):
             return f"{pod['metadata']['namespace']}/{pod['metadata']['name']} {trouble}"
     return ""
 
@@ -62,17 +73,26 @@ def wait_for_node(
     connected: Callable[[], Api], node: str, namespaces: Collection[str], clock: Clock = CLOCK
 ) -> str:  # fmt: skip
     """Wait until a node and its pods stand; why they do not at the end of `READY_SECONDS`, or nothing."""
+    return _wait(lambda now: why_not_ready(connected(), node, namespaces, now), "its repair", clock)
+
+
+def wait_for_pods(connected: Callable[[], Api], namespaces: Collection[str], clock: Clock = CLOCK) -> str:
+    """Wait until the system's pods stand on all nodes; why they do not at the end of `READY_SECONDS`, or nothing."""
+    return _wait(lambda now: why_pods_fail(connected(), namespaces, now), "an interrupted repair", clock)
+
+
+def _wait(why_not: Callable[[datetime], str], after: str, clock: Clock) -> str:
     try:
         why = wait_until(
-            lambda: why_not_ready(connected(), node, namespaces, datetime.fromtimestamp(clock.time(), UTC)),
+            lambda: why_not(datetime.fromtimestamp(clock.time(), UTC)),
             lambda why: not why or stopping.told(),
-            what=node,
+            what="the system's pods",
             timeout=READY_SECONDS,
             interval=LOOK_AGAIN_SECONDS,
             clock=clock,
         )
     except WaitError as error:
-        return f"{error.facts['last_state']} {READY_SECONDS:.0f} s after its repair"
-    except KubeError as error:
+        return f"{error.facts['last_state']} {READY_SECONDS:.0f} s after {after}"
+    except TrainyardError as error:
         return error.message.rstrip(".")
     return f"{stopping.WORDS}: {why}" if why else ""

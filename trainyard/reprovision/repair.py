@@ -35,6 +35,7 @@ def converge(session: Session, connect: Connect = connect_to_cluster) -> int:
     :param connect: makes the connection to the cluster, which changes nothing but a pod that has to start, and goes.
     :returns: the exit status.
     """
+    _let_settle(session, connect)
     try:
         looked = session.look()
     except TrainyardError as error:
@@ -62,6 +63,16 @@ def converge(session: Session, connect: Connect = connect_to_cluster) -> int:
         outcome = replace(outcome, status=EXIT_UNKNOWN, notes=tuple(doubt))
     work.remember(outcome)
     return session.close(_with_mended(session, looked, repaired(session, document, work.last, outcome, notes)))
+
+
+def _let_settle(session: Session, connect: Connect) -> None:
+    """Give what an interrupted repair has restarted the time to come back that the repair would have given it.
+
+    Without it the verdict finds pods that wait for their next start. What does not come back is the verdict's to say.
+    """
+    site = session.site
+    if any((session.store.report(name) or {}).get("repaired") for name in session.closed):
+        nodes.wait_for_pods(lambda: connect(site.kubeconfig), site.system_namespaces, session.clock)
 
 
 def _with_mended(session: Session, looked: Looked, document: dict[str, Any]) -> dict[str, Any]:

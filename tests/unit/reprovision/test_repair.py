@@ -13,6 +13,7 @@ from tests.unit.reprovision.sites import NOW, Stopped, site
 from tests.unit.reprovision.worlds import HOSTS, World, cluster, leased
 from trainyard.reprovision import approval, nodes, starting
 from trainyard.reprovision.repair import converge
+from trainyard.reprovision.report import begun
 from trainyard.reprovision.revision import Revision
 from trainyard.reprovision.run import Session, report
 from trainyard.reprovision.store import Store
@@ -139,6 +140,21 @@ def test_a_node_that_starts_no_pod_ends_it(store: Store) -> None:
     assert "run worker3 hosts alone" not in world.calls
     assert made == {}, "neither its own is left, nor that of a run before"
     assert clock.now - NOW <= starting.SECONDS
+
+
+@pytest.mark.parametrize(
+    ("repaired", "back", "waited"),
+    [
+        pytest.param(["base:sysctl"], 60.0, 60.0, id="until the pods stand"),
+        pytest.param(["base:sysctl"], 9999.0, nodes.READY_SECONDS, id="no longer than after a repair"),
+        pytest.param(None, 60.0, 0.0, id="not where nothing was changed"),
+    ],
+)
+def test_an_interrupted_repair_gets_time(store: Store, repaired: Any, back: float, waited: float) -> None:
+    store.begin(NOW - 9, {**begun("converge", "converge", NOW - 9), "repaired": repaired})
+    clock = Stopped()
+    found = run(store, World({}), clock=clock, cluster={"waits": lambda: clock.now < NOW + back})
+    assert (found["exit_status"], clock.now - NOW) == (0, waited)
 
 
 def test_a_training_keeps_its_node_from_being_the_canary(store: Store) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -84,12 +84,13 @@ class World:
 
 def cluster(
     unready: tuple[str, ...] = (), training: tuple[str, ...] = (), answers: bool = True, starts: bool = True,
-    made: dict[str, Any] | None = None,
+    made: dict[str, Any] | None = None, waits: Callable[[], bool] = lambda: False,
 ) -> Api:  # fmt: skip
     """The cluster: nodes, and pods of a training on some of them.
 
     :param starts: whether new pods run.
     :param made: where those are kept, by name.
+    :param waits: whether a pod of the system waits for its next start.
     """
     made = {} if made is None else made
     kinds = {"v1": ["Node", "Pod", "ConfigMap", "Event"], "apps/v1": ["Deployment"], "batch/v1": ["Job"],
@@ -100,6 +101,11 @@ def cluster(
     def pod(node: str) -> dict[str, Any]:
         meta = {"name": f"mnist-{node}", "namespace": "trainings", "labels": ours}
         return {"metadata": meta, "spec": {"nodeName": node}, "status": {"phase": "Running"}}
+
+    def crashing() -> list[dict[str, Any]]:
+        waiting = {"containerStatuses": [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}
+        meta = {"name": "dns", "namespace": "kube-system"}
+        return [{"metadata": meta, "spec": {"nodeName": "cp1"}, "status": waiting}] if waits() else []
 
     def transport(method: str, path: str, query: Any, body: Any, content: str) -> tuple[int, str]:
         if not answers:
@@ -118,7 +124,7 @@ def cluster(
                 404, "{}"
             )  # fmt: skip
         if path.endswith("/kube-system/pods"):
-            return 200, json.dumps({"items": list(made.values()) if "labelSelector" in dict(query) else []})
+            return 200, json.dumps({"items": list(made.values()) if "labelSelector" in dict(query) else crashing()})
         if path.endswith("/kube-system/events"):
             about = {"involvedObject": {"uid": "new"}, "type": "Warning", "message": 'no runtime for "rnuc"'}
             return 200, json.dumps({"items": [about]})
