@@ -16,8 +16,8 @@ from ansible.module_utils.trainyard.verify.cluster import condition, pod_trouble
 from . import stopping
 
 READY_SECONDS = 360.0
-"""For a node and its pods to come back: the kubelet waits five minutes at most before it starts a container that keeps ending
-(MaxContainerBackOff), and then that has to get Ready."""
+"""For a node and its pods to come back: before the kubelet starts a container again that keeps ending, it waits five
+minutes at most (MaxContainerBackOff), and then that has to get Ready."""
 
 LOOK_AGAIN_SECONDS = 5.0
 
