@@ -70,6 +70,8 @@ SHAPES = {
             # The containers share a folder of this machine, which another kernel does not see.
             "storage_backend": "", "workloads_trainings": [],
             "network_timeout": 900, "workloads_controller_timeout": 900, "lab_machine_boot_timeout": 900,
+            # An image of TensorFlow is unpacked there.
+            "verify_settle_timeout": 1200,
         },
     ),
 }  # fmt: skip

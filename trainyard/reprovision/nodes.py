@@ -15,8 +15,9 @@ from ansible.module_utils.trainyard.verify.cluster import condition, pod_trouble
 
 from . import stopping
 
-READY_SECONDS = 300.0
-"""For a node and its pods to come back after a repair."""
+READY_SECONDS = 360.0
+"""For a node and its pods to come back: before the kubelet starts a container again that keeps ending, it waits five
+minutes at most (MaxContainerBackOff), and then that has to get Ready."""
 
 LOOK_AGAIN_SECONDS = 5.0
 

@@ -124,7 +124,7 @@ def test_a_lost_lease_and_a_window_that_ends(store: Store) -> None:
 def test_a_node_that_does_not_come_back_ends_it(store: Store) -> None:
     world, clock = World(DRIFT), Stopped()
     found = run(store, world, cluster={"unready": ("worker1",)}, clock=clock)
-    assert found["exit_status"] == 5 and "the node worker1 is not Ready 300 s after its repair" in found["headline"]
+    assert found["exit_status"] == 5 and "the node worker1 is not Ready 360 s after its repair" in found["headline"]
     assert "run worker3 hosts alone" not in world.calls
     assert clock.now - NOW <= nodes.READY_SECONDS
 
