@@ -13,6 +13,8 @@ from stand import Stand
 KUBECTL = "kubectl --kubeconfig=/etc/kubernetes/admin.conf"
 LINES, LINE = 4, 200
 """Lines of what has changed that are shown, and characters of each."""
+MOVING = (".log", ".qcow2")
+"""Suffixes of what the controller writes all the time: logs, and disks of running machines, which are looked at inside."""
 KINDS = (
     "namespaces,configmaps,secrets,services,serviceaccounts,persistentvolumes,persistentvolumeclaims,daemonsets,"
     "deployments,networkpolicies,clusterroles,clusterrolebindings,roles,rolebindings,customresourcedefinitions,"
@@ -39,7 +41,7 @@ def state(stand: Stand) -> dict[str, str]:
     listed = json.loads(stand.on_node("cp1", "sh", "-c", f"{KUBECTL} get {KINDS} --all-namespaces --output=json"))
     found["cluster"] = "\n".join(json.dumps(_lasting(each), sort_keys=True) for each in listed["items"])
     paths = sorted(path for path in stand.state.rglob("*") if path.is_file() and "reprovision" not in path.parts)
-    told = [f"{path} {path.stat().st_mode:o} {path.stat().st_mtime_ns}" for path in paths if path.suffix != ".log"]
+    told = [f"{path} {path.stat().st_mode:o} {path.stat().st_mtime_ns}" for path in paths if path.suffix not in MOVING]
     found["controller"] = "\n".join(told)
     return found
 
