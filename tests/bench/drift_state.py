@@ -14,7 +14,7 @@ KUBECTL = "kubectl --kubeconfig=/etc/kubernetes/admin.conf"
 LINES, LINE = 4, 200
 """Lines of what has changed that are shown, and characters of each."""
 MOVING = (".log", ".qcow2")
-"""Suffixes of what the controller writes all the time: logs, and disks of running machines, which are looked at inside."""
+"""Suffixes of what is written all the time: logs, and disks of running machines, which are looked at inside."""
 KINDS = (
     "namespaces,configmaps,secrets,services,serviceaccounts,persistentvolumes,persistentvolumeclaims,daemonsets,"
     "deployments,networkpolicies,clusterroles,clusterrolebindings,roles,rolebindings,customresourcedefinitions,"
