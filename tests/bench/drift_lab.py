@@ -101,13 +101,15 @@ def standing(options: Namespace) -> Iterator[Stand]:
     try:
         if own:
             own.prepare()
-            shape(inventory, SHAPES[options.shape])
             own.down()
+            wanted = SHAPES[options.shape]
         else:
             shutil.copytree(options.inventory, inventory)
-            shape(inventory, SHAPES["lab"] if options.builder else Shape())
+            wanted = SHAPES["lab"] if options.builder else Shape()
         stand = Lab(inventory, options.lab, folder)
-        stand.play("site.yml", limit=SITE_LIMIT)
+        for joined in (False, True) if wanted.joining else (True,):
+            shape(inventory, wanted, joined=joined)
+            stand.play("site.yml", limit=SITE_LIMIT)
         yield stand
     finally:
         if own:

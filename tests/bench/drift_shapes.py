@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,12 @@ class Shape:
     """What the lab's inventory is made into.
 
     :param hosts: group -> its hosts with their variables, for the groups that are others than the lab's.
+    :param joining: groups of `hosts` that come when the site stands without them, so that its pods are elsewhere.
     """
 
     hosts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    joining: Sequence[str] = ()
 
 
 SHAPES = {
@@ -69,24 +71,28 @@ SHAPES = {
         {
             # The containers share a folder of this machine, which another kernel does not see.
             "storage_backend": "", "workloads_trainings": [],
-            "network_timeout": 900, "workloads_controller_timeout": 900, "lab_machine_boot_timeout": 900,
-            # An image of TensorFlow is unpacked there.
-            "verify_settle_timeout": 1200,
+            "network_timeout": 900, "lab_machine_boot_timeout": 900,
+            # Emulated, unpacking the images of the controllers takes eight minutes.
+            "control_plane_schedulable": True,
         },
+        joining=["workers"],
     ),
 }  # fmt: skip
 """The labs, by name: each kind of drift needs one of them."""
 
 
-def shape(inventory: Path, wanted: Shape) -> None:
-    """Make a copied inventory that of a lab of this shape, with the bench's settings."""
+def shape(inventory: Path, wanted: Shape, *, joined: bool = True) -> None:
+    """Make a copied inventory that of a lab of this shape, with the bench's settings.
+
+    :param joined: with the groups that come later.
+    """
     text = yaml.safe_dump({**SETTINGS, **wanted.settings}, sort_keys=False)
     # The last one in the order of their names, which counts.
     (inventory / "group_vars" / "all" / "zz_drift.yml").write_text(f"---\n{text}", encoding="utf-8")
     path = inventory / "hosts.yml"
     listed = yaml.safe_load(path.read_text(encoding="utf-8"))
     for group, hosts in wanted.hosts.items():
-        listed["all"]["children"][group] = {"hosts": dict(hosts)}
+        listed["all"]["children"][group] = {"hosts": dict(hosts) if joined or group not in wanted.joining else {}}
     path.write_text(yaml.safe_dump(listed, sort_keys=False), encoding="utf-8")
 
 
