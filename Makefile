@@ -5,6 +5,8 @@ SHELL := /bin/bash
 INVENTORY ?= inventories/lab
 PYTHON ?= $(firstword $(foreach python,python3.11 python3.12 python3.13,$(if $(shell $(python) -V 2>/dev/null),$(python))))
 VENV := .venv
+# Hundreds of Python programs start in a test run; where this is set, each would compile the project's code anew.
+unexport PYTHONDONTWRITEBYTECODE
 # With quotes: the checkout's path may have a space.
 IN_VENV := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 ANSIBLE := $(IN_VENV) ansible-playbook
