@@ -11,6 +11,9 @@ from .batches import OWN, WAITS, Plan
 from .item import REPAIRED, RESTART, Item
 from .report import EXIT_CLEAN, EXIT_DRIFT, EXIT_FAILED, EXIT_HELD, EXIT_UNKNOWN, NO_VERDICT
 
+VERDICT_FAILS = "the verdict after the repair is fail"
+"""A note after a converge. Where it is the first, every repair has lasted."""
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -165,9 +168,9 @@ def _proved(plan: Plan, work: _Work, seen: Seen) -> Outcome:
     back = [key for key in done if done[key] == "failed: it still differs"]
     notes = [work.failed] if work.failed else []
     notes += [f"{len(back)} items still differ after their repair"] if back else []
-    notes += ["the verdict after the repair is fail"] if seen.verdict == "fail" else []
     ill = sorted({places[key] for key, what in work.done.items() if what == "repaired"} & {*seen.refused})
     notes += [f"a role refuses {host} after its repair" for host in ill]
+    notes += [VERDICT_FAILS] if seen.verdict == "fail" else []
     notes += [*seen.doubts, *filter(None, (work.lost, work.stopped))]
     left = [item for item in plan.items if not done.get(item.key, "").startswith("repaired")]
     if work.failed or back or ill or seen.verdict == "fail":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .converge import Outcome
+from .converge import VERDICT_FAILS, Outcome
 from .report import EXIT_DRIFT, EXIT_FAILED, EXIT_HELD, EXIT_UNKNOWN, hosts_of, ordered, verdict_notes
 from .run import Looked, Session
 
@@ -51,7 +51,8 @@ def _headline(outcome: Outcome, told: Sequence[str]) -> str:
     if outcome.status == EXIT_HELD:
         return "; ".join(["held back: " + next(iter([*outcome.limits, *told]), ""), *parts])
     if outcome.status == EXIT_FAILED:
-        return "; ".join(["a repair failed: " + next(iter(told), ""), *parts])
+        first = next(iter(told), "")
+        return "; ".join([first if first == VERDICT_FAILS else f"a repair failed: {first}", *parts])
     if outcome.status == EXIT_UNKNOWN:
         return "; ".join(["cannot tell: " + "; ".join(told), *parts])
     if outcome.status == EXIT_DRIFT:

@@ -55,7 +55,7 @@ REPAIR = [LOOK, *one("worker1"), "run worker3 hosts alone", ALL, LOOK]
     [
         pytest.param({}, {}, [LOOK], 0, "clean", id="nothing, so no second run"),
         pytest.param(DRIFT, {}, REPAIR, 0, "all drift repaired", id="a canary, the others, the cluster, a second look"),
-        pytest.param(DRIFT, {"verdict": "fail"}, REPAIR, 5, "a repair failed: the verdict after the repair is fail; 3",
+        pytest.param(DRIFT, {"verdict": "fail"}, REPAIR, 5, "the verdict after the repair is fail; 3",
                      id="the verdict is fail"),
         pytest.param(DRIFT, {"fails": ["worker1"]}, [LOOK, "run worker1 hosts alone", LOOK], 5,
                      "a repair failed: worker1: worker1: the disk is full", id="the canary fails"),
