@@ -12,8 +12,8 @@ from .api import Object, describe
 def patched(objects: Iterable[Object], patches: Sequence[Mapping[str, Any]]) -> list[Object]:
     """The objects of a manifest with patches merged in.
 
-    As in Kubernetes' strategic merge, mappings are merged by key and lists of things with names by name; every other
-    value is replaced.
+    As in Kubernetes' strategic merge, mappings are merged by key and lists of things with names by name; a null removes
+    what it stands for, and every other value is replaced.
 
     :param patches: `kind`, `name` and `patch` of each, and `source`, which names the manifest in an error.
     :raises TrainyardError: a patch is for an object or a container that is not there.
@@ -46,7 +46,7 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Object:
             both[key] = _merged(one, other)
         elif _named(one) and _named(other):
             both[key] = _merged_by_name(one, other, may_add=key not in ("containers", "initContainers"))
-    return both
+    return {key: value for key, value in both.items() if value is not None or key not in above}
 
 
 def _named(value: Any) -> bool:

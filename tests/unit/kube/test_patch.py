@@ -41,6 +41,16 @@ def test_other_lists_and_values_are_replaced() -> None:
     assert node["spec"]["template"]["metadata"] == {}
 
 
+def test_a_null_removes_what_it_stands_for() -> None:
+    probe = {"exec": {"command": ["ask"]}, "periodSeconds": 10}
+    before = {**NODE, "spec": {"template": {"spec": {"containers": [{"name": "node", "probe": probe, "tty": None}]}}}}
+    change = {"exec": None, "httpGet": {"port": 9099}, "tcpSocket": None}
+    (node,) = patched([before], [patch({"containers": [{"name": "node", "probe": change}]})])
+    asked = {"httpGet": {"port": 9099}, "periodSeconds": 10}
+    # What the manifest itself says is left alone.
+    assert node["spec"]["template"]["spec"]["containers"] == [{"name": "node", "probe": asked, "tty": None}]
+
+
 @pytest.mark.parametrize(
     ("objects", "given", "missing"),
     [
