@@ -11,13 +11,19 @@ pytest.importorskip("tensorflow")
 
 
 @pytest.fixture
-def processes(tmp_path):
-    made = Processes(tmp_path)
+def processes(request, tmp_path):
+    made = Processes(tmp_path, preloaded="from_nothing" not in request.fixturenames)
     yield made
     made.kill()
 
 
+@pytest.fixture
+def from_nothing():
+    """For a test whose processes start as in their pods."""
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("from_nothing")
 def test_train_save_resume_and_finish(processes):
     chief = processes.start_all("--train_steps", "0")
     processes.wait_step(100)
@@ -136,7 +142,7 @@ def test_what_is_no_finite_number_is_never_saved(processes, rate, every, what):
 
 @pytest.mark.slow
 def test_the_program_trains_in_pieces_and_goes_on_with_fewer_servers(tmp_path):
-    processes = Processes(tmp_path, "cnn_ps", ps=3, workers=1)
+    processes = Processes(tmp_path, "cnn_ps", ps=3, workers=1, preloaded=True)
     try:
         for servers, steps in ((3, 4), (2, 8)):
             processes.cluster["ps"] = processes.cluster["ps"][:servers]
@@ -164,6 +170,7 @@ def test_a_missing_peer_is_named(processes):
     assert "20 s" in error["message"] and "ps 0" in error["message"] and "worker 0" not in error["message"]
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_bad_input_ends_with_2_and_a_bad_volume_with_5_before_tensorflow_is_imported(processes):
     for flags in (["--batch_size", "0"], ["--unknown", "1"]):
         assert processes.start("chief", 0, *flags).wait(20) == 2

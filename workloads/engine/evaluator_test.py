@@ -14,7 +14,7 @@ pytest.importorskip("tensorflow")
 
 @pytest.fixture
 def processes(tmp_path):
-    made = Processes(tmp_path)
+    made = Processes(tmp_path, preloaded=True)
     yield made
     made.kill()
 

@@ -9,47 +9,71 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lib import free_ports, idx_files
+
+if TYPE_CHECKING:
+    from engine.preloaded import Preloaded
 
 WORKLOADS = Path(__file__).parents[1]
 START_SECONDS = 120
 """For importing TensorFlow in four processes on a busy machine."""
 
 
+def _started(module: str, arguments: list[str], environment: dict[str, str], output: Path) -> subprocess.Popen[bytes]:
+    with output.open("a") as stream:
+        return subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            env={**os.environ, **environment},
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+        )
+
+
+def _forked(module: str, arguments: list[str], environment: dict[str, str], output: Path) -> Preloaded:
+    # Here, because a program that makes no such process shall not have its server.
+    from engine.preloaded import Preloaded
+
+    return Preloaded(module, arguments, environment, output)
+
+
 class Processes:
     """One chief, ps and workers with free ports, and an evaluator if it is started.
 
     :param folder: for data, logs and what the processes say.
+    :param preloaded: they are forks of one that has imported TensorFlow; else each starts as in its pod.
     :param workload: folder of `training`.
     :param data: folder of the data set; None for a small one that is made.
     """
 
     def __init__(
-        self, folder: Path, workload: str = "mnist_ps", ps: int = 1, workers: int = 2, data: Path | None = None
+        self,
+        folder: Path,
+        workload: str = "mnist_ps",
+        ps: int = 1,
+        workers: int = 2,
+        data: Path | None = None,
+        *,
+        preloaded: bool = False,
     ) -> None:
         self.folder, self.logs = folder, folder / "logs"
         self.data = data or idx_files.write(folder / "data", train=640, test=100)
         self._module = f"training.{workload}.main"
         chief, *servers = free_ports.addresses(1 + ps + workers)
         self.cluster = {"chief": [chief], "ps": servers[:ps], "worker": servers[ps:]}
-        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self._start = _forked if preloaded else _started
+        self.running: dict[str, Preloaded | subprocess.Popen[bytes]] = {}
 
-    def start(self, role: str, index: int = 0, *flags: str) -> subprocess.Popen[bytes]:
+    def start(self, role: str, index: int = 0, *flags: str) -> Preloaded | subprocess.Popen[bytes]:
         config = {"cluster": self.cluster, "task": {"type": role, "index": index}}
-        places = ["--data_dir", str(self.data), "--log_dir", str(self.logs)]
-        with (self.folder / f"{role}{index}.log").open("a") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-m", self._module, *places, *flags],
-                env={**os.environ, "TF_CONFIG": json.dumps(config), "PYTHONPATH": str(WORKLOADS)},
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
+        arguments = ["--data_dir", str(self.data), "--log_dir", str(self.logs), *flags]
+        told = {"TF_CONFIG": json.dumps(config), "PYTHONPATH": str(WORKLOADS)}
+        process = self._start(self._module, arguments, told, self.folder / f"{role}{index}.log")
         self.running[f"{role}{index}"] = process
         return process
 
-    def start_all(self, *flags: str) -> subprocess.Popen[bytes]:
+    def start_all(self, *flags: str) -> Preloaded | subprocess.Popen[bytes]:
         """Start every process; the chief's is returned."""
         for role in ("ps", "worker"):
             for index in range(len(self.cluster[role])):

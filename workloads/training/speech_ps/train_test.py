@@ -28,7 +28,7 @@ def test_everything_wrong_with_the_data_is_named_before_training(tmp_path):
 def test_a_run_on_parameter_servers(tmp_path):
     for name, sentences in (("train", ["abc", "cab", "ba c", "b"] * 8), ("dev", ["ac"]), ("test", ["bca", "cb"])):
         speech_samples.write(tmp_path / "data", sentences, f"{name}.csv")
-    processes = Processes(tmp_path, "speech_ps", workers=1, data=tmp_path / "data")
+    processes = Processes(tmp_path, "speech_ps", workers=1, data=tmp_path / "data", preloaded=True)
     try:
         flags = ("--units", "32", "--train_steps", "60", "--benchmark_steps", "30")
         assert processes.start_all(*flags).wait(START_SECONDS) == 0
