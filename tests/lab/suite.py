@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
@@ -21,6 +22,9 @@ MOLECULE = ROOT / "molecule"
 
 SCENARIO_LIMIT = 2700
 """Seconds after which a scenario counts as hung: half as much again as the longest on a slow machine, not alone."""
+
+DESTROY_LIMIT = 300
+"""Seconds for the removal of a failed scenario's nodes."""
 
 TAIL = 80
 """Lines of a failed scenario's log that are shown."""
@@ -114,17 +118,36 @@ def playbook(name: str, *arguments: str) -> list[str]:
     return ["ansible-playbook", *inventories, *arguments, f"molecule/_shared/{name}"]
 
 
-def run_scenario(scenario: Scenario, logs: Path, limit: float = SCENARIO_LIMIT) -> list[str]:
-    """Run a scenario with its whole sequence of steps; see `run`."""
+def run_scenario(
+    scenario: Scenario, logs: Path, limit: float = SCENARIO_LIMIT, *, mirror_is_up: bool = False
+) -> list[str]:
+    """Run a scenario with its whole sequence of steps; see `run`.
+
+    The nodes of a chained one stay, for the next. Those of another are removed, also after it was killed: they would go
+    on taking the others' processor.
+    """
     folder = logs / scenario.name
     folder.mkdir()
-    env = environment(MOLECULE_EPHEMERAL_DIRECTORY=str(folder), TRAINYARD_TEST_CHAIN="1")
-    command = ["molecule", "-c", "molecule/_shared/config.yml", "test", "-s", scenario.name]
-    return run(command, logs / f"{scenario.name}.log", limit, env)
+    env = environment(MOLECULE_EPHEMERAL_DIRECTORY=str(folder))
+    if mirror_is_up:
+        env["TRAINYARD_TEST_CREATE"] = "nodes"
+    # The tests beside come one after another and use one core: they have it, and both cores have work to the end.
+    molecule = ["nice", "-n", "5", "molecule", "-c", "molecule/_shared/config.yml"]
+    test = [*molecule, "test", *(["--destroy=never"] if scenario.chained else []), "-s", scenario.name]
+    try:
+        return run(test, logs / f"{scenario.name}.log", limit, env)
+    except AssertionError:
+        if not scenario.chained:
+            destroy, log = [*molecule, "destroy", "-s", scenario.name], logs / f"{scenario.name}_destroy.log"
+            with suppress(AssertionError):
+                run(destroy, log, DESTROY_LIMIT, env)
+        raise
 
 
 def start(chosen: Iterable[Scenario], logs: Path, pool: ThreadPoolExecutor) -> dict[str, Future[list[str]]]:
     """Start scenarios in two lanes, because much of one is waiting: the chained ones, and the others one after another.
+
+    The mirror that they share is up.
 
     :param pool: has two workers.
     :returns: the outcome of each scenario by its name, as it comes.
@@ -137,7 +160,7 @@ def start(chosen: Iterable[Scenario], logs: Path, pool: ThreadPoolExecutor) -> d
     def walk(lane: list[Scenario]) -> None:
         for scenario in lane:
             try:
-                outcomes[scenario.name].set_result(run_scenario(scenario, logs))
+                outcomes[scenario.name].set_result(run_scenario(scenario, logs, mirror_is_up=True))
             except BaseException as error:
                 outcomes[scenario.name].set_exception(error)
 
