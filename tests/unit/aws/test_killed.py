@@ -12,7 +12,8 @@ import pytest
 from tests.aws.sequence import run
 from tests.unit.aws.conftest import Site
 
-pytestmark = pytest.mark.slow
+# The part `killed` of `make proof`.
+pytestmark = [pytest.mark.slow, pytest.mark.proof]
 
 LIMITS = {"timeout": 60, "interval": 0.02}
 CALLS = [

@@ -25,6 +25,8 @@ def user(site: Site, tmp_path: Path) -> User:
     return User(site, tmp_path)
 
 
+# The part `efs_playbooks` of `make proof`: twelve runs.
+@pytest.mark.proof
 def test_from_nothing_to_three_zones_and_back(user: User, tmp_path: Path) -> None:
     proxy, gaps = user.site.proxy, user.site.proxy.gaps
     gaps.hidden, gaps.creating, gaps.deleting = 1, 1, 1
