@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Inject six faults into a lab that stands, side by side, and see each named by `trainyard why` as the first cause.
+"""Inject six faults into a lab, side by side, and see each named by `trainyard why` as the first cause.
 
-    .venv/bin/python tests/bench/why_together.py --inventory inventories/lab --lab trainyard [--data CLAIM]
+    .venv/bin/python tests/bench/why_together.py [--inventory FOLDER --lab trainyard [--data CLAIM]]
 
-For the scenario `cluster`, as its last step before the lab goes: nothing is undone, and one node has no kubelet then.
+Nothing is undone: one node has no kubelet then.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import inputs
 from ansible.module_utils.trainyard.kube.api import KubeError
 from ansible.module_utils.trainyard.training.model import Training
 from ansible.module_utils.trainyard.why.judge import judge
-from stand import Stand
+from stand import Stand, add_options, standing
 from timed import BenchError
 from why import find, inject
 from why_faults import FAULTS, description
@@ -66,16 +64,17 @@ def run(stand: Stand, bundle: Mapping[str, Mapping[str, Any]], name: str, data: 
 
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--inventory", type=Path, required=True)
-    parser.add_argument("--lab", required=True, help="lab_name of that inventory")
+    add_options(parser)
     parser.add_argument(
         "--data", default="", help="claim with the data of mnist, where the registry has no image of it"
     )
     options = parser.parse_args(argv)
-    bundle = inputs.artefacts(inputs.CACHE)
-    with TemporaryDirectory() as folder, ThreadPoolExecutor(len(SIX)) as pool:
-        stand = Stand(options.inventory, options.lab, Path(folder))
-        wrong = [each for each in pool.map(lambda name: run(stand, bundle, name, options.data), SIX) if each]
+    try:
+        with standing(options) as stand, ThreadPoolExecutor(len(SIX)) as pool:
+            bundle = inputs.artefacts(inputs.CACHE)
+            wrong = [each for each in pool.map(lambda name: run(stand, bundle, name, options.data), SIX) if each]
+    except BenchError as error:
+        wrong = [str(error)]
     for each in wrong:
         print(f"why: {each}", file=sys.stderr)
     return 1 if wrong else 0
