@@ -30,6 +30,11 @@ PROBE_TIMEOUT = 10.0
 JOURNAL_LINES = 15
 STARTS_AT_BOOT = frozenset({"enabled", "static", "generated", "alias", "indirect"})
 """UnitFileState values (systemctl(1), is-enabled) with which there is nothing to enable."""
+RESTARTING = frozenset(
+    {"auto-restart", "auto-restart-queued", "dead-before-auto-restart", "failed-before-auto-restart"}
+)
+"""SubState values of a service that ends and is started again by itself, as a kubelet before its node has joined. Since
+systemd 254 there is more than the first; of two the ActiveState is as if nothing started it again."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +103,8 @@ def make_plan(
     enabled = seen.get("UnitFileState") in STARTS_AT_BOOT
     if not enabled:
         steps.append(_systemctl(service, f"Enable {service.name}", "enable", service.name))
-    # auto-restart: systemd will start it with the present files; no restart of ours.
-    restarting = seen.get("SubState") == "auto-restart"
+    # systemd will start it with the present files; no restart of ours.
+    restarting = seen.get("SubState") in RESTARTING
     active = restarting or seen.get("ActiveState") in ("active", "reloading")
     reasons: list[str] = []
     if not active:

@@ -32,6 +32,7 @@ ABSENT = {"LoadState": "not-found", "ActiveState": "inactive", "UnitFileState": 
         ({"UnitFileState": "disabled"}, [], False, False, ["Enable x.service"]),
         ({"ActiveState": "failed"}, ["/etc/x"], False, False, ["Start x.service"]),
         ({"ActiveState": "activating", "SubState": "auto-restart"}, ["/etc/x"], True, False, []),
+        ({"ActiveState": "failed", "SubState": "failed-before-auto-restart"}, ["/etc/x"], True, False, []),
         ({"NeedDaemonReload": "yes"}, [], False, False, ["Reload the units of systemd"]),
         ({}, ["/etc/x"], False, False, ["Restart x.service: /etc/x changed after it started"]),
         ({}, [], True, True, ["Restart x.service"]),
