@@ -68,14 +68,14 @@ def find(scene: Scene, what: Fault) -> tuple[Snapshot, float, float]:
             visible = started
         if answer.cause and answer.cause.code in what.codes:
             return seen, now - (visible or started), now - started
-        named = answer.cause.code if answer.cause else f"nothing ({answer.headline})"
+        # The evidence with it: the next attempt of a run that was started again has none of it.
+        said = "; ".join(str(each) for each in (answer.cause.evidence if answer.cause else ()))
+        named = f"{answer.cause.code} ({said})" if answer.cause else f"nothing ({answer.headline})"
         if named != wrong:
             print(f"why: {scene.run.name}: {now - begin:.1f} s: {named}", flush=True)
             wrong = named
         if visible is not None and now - visible > NAME_SECONDS:
-            said = "; ".join(str(each) for each in (answer.cause.evidence if answer.cause else ()))
-            told = f"{scene.run.name} could be seen for {NAME_SECONDS:.0f} s and was named {named}. {said}"
-            raise Unnamed(told.rstrip(), seen)
+            raise Unnamed(f"{scene.run.name} could be seen for {NAME_SECONDS:.0f} s and was named {named}.", seen)
         if now - begin > SEE_SECONDS:
             raise Unnamed(f"{scene.run.name} cannot be seen after {SEE_SECONDS:.0f} s; it is named {named}.", seen)
         time.sleep(PAUSE)
