@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..kube.api import Object
@@ -68,10 +68,16 @@ def _words(view: View, place: str, pod: Object, how: dict[str, Any]) -> list[Evi
     return [Evidence("pod", place, when, code), *([Evidence("log", place, when, line[:600])] if line else [])]
 
 
+def _for_memory(how: Mapping[str, Any]) -> bool:
+    """Whether the kernel has killed a container for memory; one that it kills before its program runs has failed to
+    start, and runc says why in words (libcontainer/process_linux.go)."""
+    return how.get("reason") == "OOMKilled" or "OOM-killed" in str(how.get("message", ""))
+
+
 def oom_killed(view: View) -> Iterator[Hit]:
     """A container needed more memory than its limit, and was killed."""
     for place, pod, how in failures(view):
-        if how.get("reason") == "OOMKilled":
+        if _for_memory(how):
             limits = [(each.get("resources") or {}).get("limits") or {} for each in pod["spec"].get("containers") or []]
             limit = next((str(each["memory"]) for each in limits if "memory" in each), "that of its node")
             role = place.rpartition("-")[0]
@@ -160,6 +166,6 @@ _NAMED = (EXIT_VOLUME, EXIT_REFUSED, EXIT_BOUND, EXIT_DIVERGED, STALLED)
 def crashed(view: View) -> Iterator[Hit]:
     """A process ended in another way than it should."""
     for place, pod, how in failures(view):
-        if how and how.get("reason") != "OOMKilled" and how.get("exitCode") not in _NAMED:
+        if how and not _for_memory(how) and how.get("exitCode") not in _NAMED:
             remedy = f"trainyard logs {view.snapshot.run} --role {place} has what it said before"
             yield Hit(place, f"it ended with {how.get('exitCode')}", EFFECT, _words(view, place, pod, how), remedy)

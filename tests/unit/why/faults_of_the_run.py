@@ -29,6 +29,10 @@ OF_THE_RUN: list[tuple[str, str, Callable[[], Snapshot]]] = [
     ("ps hangs", "peer_unreachable", lambda: failed(
         75, ("error", 5.0, {"code": 75, "message": HANGS, "unreachable": {"ps 0": "it has said nothing"}}))),
     ("memory", "oom_killed", lambda: failed(137, role="ps", reason="OOMKilled")),
+    ("memory before its program runs", "oom_killed", lambda: look([*PODS[:3], pod("worker", 1, state={"terminated": {
+        "exitCode": 128, "reason": "StartError", "startedAt": "1970-01-01T00:00:00Z", "finishedAt": ago(5),
+        "message": "failed to create containerd task: OCI runtime create failed: unable to start container process: "
+                   "container init was OOM-killed (memory limit too low?)"}})], said(*BEGUN))),
     ("memory of a worker", "oom_killed", lambda: look(
         [*PODS[:3], over("worker", 137, 1, "OOMKilled", 3, age=100), pod("worker", 1, age=3)], said(*BEGUN))),
     ("evicted", "evicted", lambda: look([*PODS[:3], over(
