@@ -79,6 +79,7 @@ def run_module(root: Path, url: str, fingerprint: str, path: Path, *flags: str) 
     return json.loads(found.stdout.partition("=> ")[2])
 
 
+@pytest.mark.slow
 def test_the_module_keeps_the_key_and_uses_it_on_when_nobody_answers(vendor, root: Path, tmp_path: Path) -> None:
     path, fingerprint = make_key(tmp_path, "vendor")
     kept = tmp_path / "keys" / "vendor.asc"

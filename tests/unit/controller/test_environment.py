@@ -44,6 +44,7 @@ def wanted(tmp_path: Path) -> Environment:
     )
 
 
+@pytest.mark.slow
 def test_made_used_left_alone_and_made_anew(wanted: Environment) -> None:
     plan = make_plan(wanted, version(wanted))
     assert [step.what for step in plan.steps] == [
@@ -75,7 +76,7 @@ def test_made_used_left_alone_and_made_anew(wanted: Environment) -> None:
     ("change", "message"),
     [
         ({"sha256": "0" * 64}, "has the SHA-256"),
-        ({"requirements": "toy==1.0 --hash=sha256:" + "0" * 64}, "DO NOT MATCH"),
+        pytest.param({"requirements": "toy==1.0 --hash=sha256:" + "0" * 64}, "DO NOT MATCH", marks=pytest.mark.slow),
         ({"url": "file:///nonexistent"}, "cannot be fetched"),
     ],
 )
