@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -29,12 +30,17 @@ def test_a_folder_that_never_answers_is_not_waited_for(tmp_path: Path) -> None:
     shared, folder = tmp_path / "shared", tmp_path / "run"
     shared.mkdir()
     folder.mkdir()
-    os.mkfifo(shared / ".trainyard")
+    mark = shared / ".trainyard"
+    os.mkfifo(mark)
     values = {
         "storage_backend": "shared_path",
         "storage_path": str(shared),
         "storage_owner": os.getuid(),
         "storage_timeout": 15,
     }
-    status, _, output = play(checkout, folder, "playbooks/folder.yml", "-e", json.dumps(values))
+    try:
+        status, _, output = play(checkout, folder, "playbooks/folder.yml", "-e", json.dumps(values))
+    finally:
+        with suppress(OSError):  # No reader is left, or else each ends now.
+            os.close(os.open(mark, os.O_WRONLY | os.O_NONBLOCK))
     assert status != 0 and "Timed out after 15 second(s)" in output, output
