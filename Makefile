@@ -41,7 +41,7 @@ lab-down: env ## Remove everything that the lab put on this machine
 verify: env ## Verify the site; JSON on stdout, the program itself ends 0 pass, 1 fail, 2 cannot tell
 	@$(VENV)/bin/trainyard -i $(INVENTORY) verify
 
-check: $(VENV)/.test-installed ## Lint and unit tests, under two minutes
+check: $(VENV)/.test-installed ## Lint and unit tests, two to four minutes
 	$(IN_VENV) pytest -m "not slow and not lab and not browser"
 
 # A real registry for the tests of pushing, and the judge of metrics; out of their packages, because installed these would become
