@@ -8,8 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,12 +36,15 @@ class Scenario:
 
     :param suite: `test` (the default) or `proof`.
     :param chained: goes on with the nodes of the chained scenarios before it.
+    :param on_site: the steps that are left of it when it goes on with the finished site of `cluster` instead, where
+        check, first and second run have been proven.
     :param prepared: roles that have run on its nodes before it begins.
     """
 
     name: str
     suite: str
     chained: bool
+    on_site: tuple[str, ...]
     prepared: tuple[str, ...]
 
 
@@ -55,7 +56,8 @@ def scenarios() -> list[Scenario]:
             "vars"
         ) or {}
         suite, chained = values.get("test_suite", "test"), values.get("chained", False)
-        found.append(Scenario(path.parent.name, suite, chained, tuple(values.get("prepared", ()))))
+        lists = [tuple(values.get(name, ())) for name in ("on_site", "prepared")]
+        found.append(Scenario(path.parent.name, suite, chained, *lists))
     return sorted(found, key=lambda scenario: (scenario.chained, len(scenario.prepared), scenario.name))
 
 
@@ -118,52 +120,58 @@ def playbook(name: str, *arguments: str) -> list[str]:
     return ["ansible-playbook", *inventories, *arguments, f"molecule/_shared/{name}"]
 
 
+def molecule(command: str, scenario: Scenario, *arguments: str, config: tuple[str, ...] = ()) -> list[str]:
+    """The call of molecule for one scenario.
+
+    :param config: files of molecule/ that are read after the configuration of all scenarios.
+    """
+    # The tests beside come one after another and use one core: they have it, and both cores have work to the end.
+    configs = [word for name in ("_shared/config.yml", *config) for word in ("-c", f"molecule/{name}")]
+    return ["nice", "-n", "5", "molecule", *configs, command, *arguments, "-s", scenario.name]
+
+
 def run_scenario(
-    scenario: Scenario, logs: Path, limit: float = SCENARIO_LIMIT, *, mirror_is_up: bool = False
+    scenario: Scenario, logs: Path, limit: float = SCENARIO_LIMIT, *, mirror_is_up: bool = False, stays: bool = False
 ) -> list[str]:
     """Run a scenario with its whole sequence of steps; see `run`.
 
-    The nodes of a chained one stay, for the next. Those of another are removed, also after it was killed: they would go
-    on taking the others' processor.
+    Its nodes are removed, also after it was killed: they would go on taking the others' processor.
+
+    :param stays: leave the nodes, for the next; those of a chained one stay even if it fails.
     """
     folder = logs / scenario.name
     folder.mkdir()
     env = environment(MOLECULE_EPHEMERAL_DIRECTORY=str(folder))
     if mirror_is_up:
         env["TRAINYARD_TEST_CREATE"] = "nodes"
-    # The tests beside come one after another and use one core: they have it, and both cores have work to the end.
-    molecule = ["nice", "-n", "5", "molecule", "-c", "molecule/_shared/config.yml"]
-    test = [*molecule, "test", *(["--destroy=never"] if scenario.chained else []), "-s", scenario.name]
     try:
+        test = molecule("test", scenario, *(["--destroy=never"] if stays else []))
         return run(test, logs / f"{scenario.name}.log", limit, env)
     except AssertionError:
-        if not scenario.chained:
-            destroy, log = [*molecule, "destroy", "-s", scenario.name], logs / f"{scenario.name}_destroy.log"
+        if not (stays and scenario.chained):
             with suppress(AssertionError):
-                run(destroy, log, DESTROY_LIMIT, env)
+                remove_nodes(scenario, logs)
         raise
 
 
-def start(chosen: Iterable[Scenario], logs: Path, pool: ThreadPoolExecutor) -> dict[str, Future[list[str]]]:
-    """Start scenarios in two lanes, because much of one is waiting: the chained ones, and the others one after another.
+def run_on_site(scenario: Scenario, logs: Path) -> list[str]:
+    """Run those steps of a scenario that are left on the site of `cluster`; see `run`."""
+    folder = logs / scenario.name
+    folder.mkdir()
+    env = environment(MOLECULE_EPHEMERAL_DIRECTORY=str(folder))
+    times = [
+        run(
+            molecule(step, scenario, config=("cluster/on_site.yml",)),
+            logs / f"{scenario.name}_{step}.log",
+            SCENARIO_LIMIT,
+            env,
+        )
+        for step in scenario.on_site
+    ]
+    return ["on the site", *(step for steps in times for step in steps[1:])]
 
-    The mirror that they share is up.
 
-    :param pool: has two workers.
-    :returns: the outcome of each scenario by its name, as it comes.
-    """
-    lanes: dict[bool, list[Scenario]] = {True: [], False: []}
-    for scenario in chosen:
-        lanes[scenario.chained].append(scenario)
-    outcomes: dict[str, Future[list[str]]] = {scenario.name: Future() for lane in lanes.values() for scenario in lane}
-
-    def walk(lane: list[Scenario]) -> None:
-        for scenario in lane:
-            try:
-                outcomes[scenario.name].set_result(run_scenario(scenario, logs, mirror_is_up=True))
-            except BaseException as error:
-                outcomes[scenario.name].set_exception(error)
-
-    for lane in lanes.values():
-        pool.submit(walk, lane)
-    return outcomes
+def remove_nodes(scenario: Scenario, logs: Path) -> list[str]:
+    """Remove the nodes that a scenario has left; see `run`."""
+    env = environment(MOLECULE_EPHEMERAL_DIRECTORY=str(logs / scenario.name))
+    return run(molecule("destroy", scenario), logs / f"{scenario.name}_destroy.log", DESTROY_LIMIT, env)

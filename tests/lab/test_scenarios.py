@@ -1,7 +1,7 @@
 """Every molecule scenario of `make test`, on system containers of this machine.
 
-The scenarios share one lab and its mirror, which are made before the first and removed after the last; only `cluster`
-has a lab of its own. Two run at a time.
+The scenarios share one lab and its mirror, which are made before the first and removed after the last. Only `cluster`
+has a lab of its own, and others go on with the site in it. Two run at a time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.suite import ROOT, SCENARIO_LIMIT, environment, playbook, run, scenarios, start
+from tests.lab.lanes import SITE_REMOVED, start
+from tests.lab.suite import ROOT, SCENARIO_LIMIT, environment, playbook, run, scenarios
 
 BUNDLE_LIMIT = 3000
 """Seconds for the bundle from nothing, and the mirror."""
@@ -74,6 +75,6 @@ def test_every_role_has_a_scenario() -> None:
     assert roles <= {scenario.name for scenario in scenarios()}
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", [*SCENARIOS, SITE_REMOVED])
 def test_scenario(name: str, outcomes: dict[str, Future[list[str]]], request: pytest.FixtureRequest) -> None:
     _show(request, name, outcomes[name].result(SCENARIO_LIMIT * len(SCENARIOS)))
