@@ -161,7 +161,7 @@ def run_on_site(scenario: Scenario, logs: Path) -> list[str]:
     env = environment(MOLECULE_EPHEMERAL_DIRECTORY=str(folder))
     times = [
         run(
-            molecule(step, scenario, config=("cluster/on_site.yml",)),
+            molecule(step.replace("_", "-"), scenario, config=("cluster/on_site.yml",)),
             logs / f"{scenario.name}_{step}.log",
             SCENARIO_LIMIT,
             env,
