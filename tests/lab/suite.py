@@ -120,13 +120,10 @@ def playbook(name: str, *arguments: str) -> list[str]:
     return ["ansible-playbook", *inventories, *arguments, f"molecule/_shared/{name}"]
 
 
-def molecule(command: str, scenario: Scenario, *arguments: str, config: tuple[str, ...] = ()) -> list[str]:
-    """The call of molecule for one scenario.
-
-    :param config: files of molecule/ that are read after the configuration of all scenarios.
-    """
+def molecule(command: str, scenario: Scenario, *arguments: str, on_site: bool = False) -> list[str]:
+    """The call of molecule for one scenario, on its own nodes or on those of the site of `cluster`."""
     # The tests beside come one after another and use one core: they have it, and both cores have work to the end.
-    configs = [word for name in ("_shared/config.yml", *config) for word in ("-c", f"molecule/{name}")]
+    configs = ["-c", "molecule/_shared/config.yml", *(["-c", "molecule/_shared/on_site.yml"] if on_site else [])]
     return ["nice", "-n", "5", "molecule", *configs, command, *arguments, "-s", scenario.name]
 
 
@@ -159,16 +156,11 @@ def run_on_site(scenario: Scenario, logs: Path) -> list[str]:
     folder = logs / scenario.name
     folder.mkdir()
     env = environment(MOLECULE_EPHEMERAL_DIRECTORY=str(folder))
-    times = [
-        run(
-            molecule(step.replace("_", "-"), scenario, config=("cluster/on_site.yml",)),
-            logs / f"{scenario.name}_{step}.log",
-            SCENARIO_LIMIT,
-            env,
-        )
-        for step in scenario.on_site
-    ]
-    return ["on the site", *(step for steps in times for step in steps[1:])]
+    times = []
+    for step in scenario.on_site:
+        call = molecule(step.replace("_", "-"), scenario, on_site=True)
+        times += run(call, logs / f"{scenario.name}_{step}.log", SCENARIO_LIMIT, env)[1:]
+    return ["on the site", *times]
 
 
 def remove_nodes(scenario: Scenario, logs: Path) -> list[str]:
