@@ -122,8 +122,8 @@ def playbook(name: str, *arguments: str) -> list[str]:
 
 def molecule(command: str, scenario: Scenario, *arguments: str, on_site: bool = False) -> list[str]:
     """The call of molecule for one scenario, on its own nodes or on those of the site of `cluster`."""
-    # The tests beside come one after another and use one core: they have it, and both cores have work to the end.
     configs = ["-c", "molecule/_shared/config.yml", *(["-c", "molecule/_shared/on_site.yml"] if on_site else [])]
+    # The tests beside come one after another and use one core: they have it, and both cores have work to the end.
     return ["nice", "-n", "5", "molecule", *configs, command, *arguments, "-s", scenario.name]
 
 
