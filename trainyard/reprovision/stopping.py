@@ -18,14 +18,13 @@ _told = Event()
 
 
 def told() -> bool:
-    """Whether this process has been told to stop since `listening` began."""
+    """Whether this process has been told to stop since the block of `listening` began."""
     return _told.is_set()
 
 
 @contextmanager
 def listening() -> Iterator[None]:
-    """Note the first of the signals while the block runs; a second one does what it did before."""
-    _told.clear()
+    """Note the first of the signals while the block runs, no longer; a second one does what it did before."""
     if current_thread() is not main_thread():
         # Python hands signals to no other thread.
         yield
@@ -43,3 +42,4 @@ def listening() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        _told.clear()
