@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 
 from aiohttp import web
+from ansible.module_utils.trainyard.core.untrusted import plain
 from ansible.module_utils.trainyard.kube.api import KubeError
 from ansible.module_utils.trainyard.training.run_detail import reading
 
 from .console import CONSOLE
 from .guard import SESSION
-from .lines import plain
 from .pages import params_of
 from .reading import asker, drive
 from .rights import of_tensorboard

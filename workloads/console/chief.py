@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ansible.module_utils.trainyard.core.untrusted import plain
 from ansible.module_utils.trainyard.training.logs import events
 
 from .api import Client
-from .lines import LINE_BYTES, Splitter, plain
+from .lines import LINE_BYTES, Splitter
 
 FIRST_LINES = 2_000
 """Of the log as it is when it is followed; a browser has drawn what was before."""

@@ -11,12 +11,12 @@ from typing import Any
 import jinja2
 from aiohttp import web
 from ansible.module_utils.trainyard.core.clock import CLOCK, Clock
+from ansible.module_utils.trainyard.core.untrusted import clean
 
 from .api import Client
 from .config import Config
 from .feeds import Feeds, ViewOfRun
 from .kept import Kept
-from .lines import clean
 from .rights import Rights
 from .sessions import Session, Sessions
 from .throttle import Throttle

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from ansible.module_utils.trainyard.core.clock import CLOCK, Clock
+from ansible.module_utils.trainyard.core.untrusted import plain
 from ansible.module_utils.trainyard.kube.api import KubeError
 from ansible.module_utils.trainyard.kube.reads import Get, Unread
 from ansible.module_utils.trainyard.training.names import CONTAINER
@@ -19,7 +20,7 @@ from ansible.module_utils.trainyard.training.places import pod_state, role_of
 from .api import Client, LoginEnded
 from .chief import ChiefLog
 from .health import FIRST_PAUSE, Health
-from .lines import VIEW_DEPTH, plain
+from .lines import VIEW_DEPTH
 from .reading import Ask, asker, of_the_server
 from .rights import Right, of_reading
 from .ring import Ring

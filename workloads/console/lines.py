@@ -1,21 +1,13 @@
-"""Text that comes from a run: lines of bounded length, without what a terminal or a browser might take for commands."""
+"""Lines of a run's log: of bounded length, without commands to a terminal or a browser."""
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterator
-from typing import Any
+
+from ansible.module_utils.trainyard.core.untrusted import CUT, clean
 
 LINE_BYTES = 8_192
 """Longer lines of a log are cut here: nobody reads them, and 20 browsers would have to hold them."""
-CUT = " … (cut)"
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-"""ANSI: CSI, OSC (title of the window, links), and those of two characters (ECMA-48)."""
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Controls, marks that turn the direction of writing round, and halves of surrogates, which no encoding has."""
-_DEEPEST = 6
-"""Of what a run says."""
 VIEW_DEPTH = -10
 """Where a view of ours begins, which is deeper."""
 
@@ -63,22 +55,3 @@ def readable(line: bytes, cut: bool = False) -> str:
     """
     text = line.decode("utf-8", "replace").rstrip("\r").rpartition("\r")[2]
     return clean(text) + (CUT if cut else "")
-
-
-def clean(text: str) -> str:
-    """Text without escape sequences and controls; tabs and ends of lines stay."""
-    return _CONTROLS.sub("", _ESCAPES.sub("", text))
-
-
-def plain(value: Any, depth: int = 0) -> Any:
-    """A value of JSON that every reader of JSON takes: numbers that are not finite become null, text is cleaned, and
-    what is nested too deeply is left out."""
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {clean(str(key)): plain(each, depth + 1) for key, each in value.items()} if depth < _DEEPEST else None
-    if isinstance(value, list):
-        return [plain(each, depth + 1) for each in value] if depth < _DEEPEST else None
-    return value

@@ -8,12 +8,12 @@ import math
 import re
 
 from aiohttp import web
+from ansible.module_utils.trainyard.core.untrusted import clean
 from ansible.module_utils.trainyard.kube.api import KubeError
 
 from .api import LoginEnded
 from .console import CONSOLE, Console
 from .guard import COOKIE, SESSION, own_origin, safe_next, session_of
-from .lines import clean
 from .rights import WHO
 from .sessions import Session
 

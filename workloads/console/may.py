@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from ansible.module_utils.trainyard.core.untrusted import clean
 from ansible.module_utils.trainyard.kube.api import KubeError
 from ansible.module_utils.trainyard.kube.reads import listing
 
 from .console import Console
-from .lines import clean
 from .rights import ACTIONS, Right, of_action, of_watching
 from .sessions import Session
 

@@ -8,12 +8,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
+from ansible.module_utils.trainyard.core.untrusted import clean, plain
 from ansible.module_utils.trainyard.kube.api import KubeError
 from ansible.module_utils.trainyard.kube.reads import Unread
 
 from .console import CONSOLE, Console
 from .guard import SESSION
-from .lines import VIEW_DEPTH, clean, plain
+from .lines import VIEW_DEPTH
 from .may import known
 from .reading import asker, drive, of_the_server
 from .rights import ACTIONS, of_action

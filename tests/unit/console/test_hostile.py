@@ -7,8 +7,9 @@ import math
 from pathlib import Path
 
 import pytest
+from ansible.module_utils.trainyard.core.untrusted import CUT, clean, plain
 
-from console.lines import CUT, LINE_BYTES, Splitter, clean, plain, readable
+from console.lines import LINE_BYTES, Splitter, readable
 from tests.unit.console.consoles import CHIEF, LIVE, LOG, RECORD, RUN, SPACE, Events, Stand, run
 
 STAMP = "2026-11-21T12:00:00.000000001Z"

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.untrusted import clean
 from ansible.module_utils.trainyard.kube.api import KubeError, Object
 from ansible.module_utils.trainyard.kube.reads import Get, Reader, Unread, listing, log, objects, path
 from ansible.module_utils.trainyard.training.logs import Event, idle_gpus
 from ansible.module_utils.trainyard.training.run_detail import Attempt, Detail, PodRow, reading
 from ansible.module_utils.trainyard.training.runs import ENDED
 
-from ..lines import clean
 from .curves import TITLES, drawing, points
 from .events import events
 from .page import Page, Params
