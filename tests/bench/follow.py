@@ -23,6 +23,8 @@ from ansible.module_utils.trainyard.training.model import Training
 from ansible.module_utils.trainyard.training.spec import parse_training
 from served import Run, served
 
+FIRST = "20261121T120000Z-0001"
+
 KUBECONFIG = """\
 apiVersion: v1
 kind: Config
@@ -63,13 +65,13 @@ def main() -> None:
     given = parser.parse_args()
     ps = (given.pods - 1) // 3
     wanted = training(ps, given.pods - 1 - ps)
-    run = Run(wanted, "first", given.seconds + WARM_UP)
+    run = Run(wanted, FIRST, given.seconds + WARM_UP)
     with tempfile.TemporaryDirectory() as folder, served(run) as (port, counts):
         kubeconfig = Path(folder) / "kubeconfig"
         kubeconfig.write_text(KUBECONFIG.format(port=port), encoding="utf-8")
         sampler = Sampler(run, counts)
         settings = Settings(f"{folder}/logs", stranger=False)
-        Follower(connect(str(kubeconfig)), wanted, settings, sampler.say).follow("first", submitted=True)
+        Follower(connect(str(kubeconfig)), wanted, settings, sampler.say).follow(FIRST, submitted=True)
     span, cpu, calls, size = (b - a for a, b in zip(sampler.samples[0], sampler.samples[-1], strict=True))
     print(f"load {os.getloadavg()[0]:.1f}; {span:.0f} s of following\n")
     print("| pods | CPU seconds a minute | of a core | requests/s | KiB/s | age of the step shown, median (most) |")

@@ -218,4 +218,4 @@ def _is_part(part: str) -> bool:
         size = len(os.fsencode(part))
     except UnicodeEncodeError:
         return False
-    return part not in ("", ".", "..") and size <= _PART_LENGTH and "/" not in part and clean(part) == part
+    return part not in ("", ".", "..") and size <= _PART_LENGTH and not set(part) & set("/\t\n") and clean(part) == part

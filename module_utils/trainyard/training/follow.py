@@ -14,10 +14,11 @@ from . import record, state
 from .bounds import Bounds
 from .gpus import missing_gpus
 from .jobset import EXIT_BOUND, EXIT_DIVERGED, EXIT_REFUSED, EXIT_VOLUME
-from .logs import ERROR_RATES, KeptLogs, idle_gpus, last, outcome, progress_line, summary
+from .kept_logs import KeptLogs
+from .logs import ERROR_RATES, idle_gpus, last, outcome, progress_line, summary
 from .model import Training
 from .names import API_VERSIONS
-from .pod_logs import PodLogs, log_folder
+from .pod_logs import PodLogs, kept_logs
 from .pods import RELEASE_SECONDS
 from .probe import Stranger
 from .watch import RunView
@@ -79,7 +80,7 @@ class Follower:
         :raises TrainyardError: it failed, did not start, or did not end in time; quotes and keeps the logs.
         """
         training, settings = self._training, self._settings
-        logs = PodLogs(self._api, log_folder(settings.log_dir, training.namespace, training.name, attempt))
+        logs = PodLogs(self._api, kept_logs(settings.log_dir, training.namespace, training.name, attempt))
         view, kept = RunView(self._api, training, logs, self._clock), logs.kept
         begin = self._clock.monotonic()
         with Stranger(

@@ -1,20 +1,15 @@
-"""What a training's processes say: the chief's JSON lines, the stranger's attempts, and the logs that are kept."""
+"""Events in the logs of a training's processes: the chief's JSON lines, and the attempts of the isolation probe."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from ..core.errors import TrainyardError
 from .model import Success
 
 Event = dict[str, Any]
-LAST_LINES = 12
-"""Lines of each role's log that an error quotes."""
 SUCCESSES = ("passed", "no_bound")
 """Results of a run that need nothing more."""
 DEVICE_FIELDS = ("compute", "gpu_allocated")
@@ -128,60 +123,6 @@ def isolation(attempts: Sequence[Event], chief: Sequence[Event]) -> dict[str, An
 
 def _evidence(blocked: bool | None, detail: str) -> dict[str, Any]:
     return {"stranger_blocked": blocked, "detail": detail}
-
-
-@dataclass
-class KeptLogs:
-    """Logs in a folder on the controller, one file per pod.
-
-    :param folder: made on the first write, readable by its owner only.
-    """
-
-    folder: str
-
-    def __post_init__(self) -> None:
-        self._roles: dict[str, str] = {}
-
-    def keep(self, pod: str, role: str, text: str, *, more: bool = False) -> None:
-        """Keep what was read of a pod from its beginning; a shorter reading never replaces a longer one, which somebody
-        else has kept of the same attempt.
-
-        :param more: what comes after that which was kept before.
-        """
-        path = os.path.join(self.folder, f"{pod}.log")
-        self._roles[path] = role
-        try:
-            os.makedirs(self.folder, mode=0o700, exist_ok=True)
-            if not more and os.path.exists(path) and os.path.getsize(path) >= len(text.encode()):
-                return
-            with open(path, "a" if more else "w", encoding="utf-8") as stream:
-                stream.write(text)
-        except OSError as error:
-            raise TrainyardError(
-                f"The log {path} cannot be kept: {error.strerror}.", remedy="Choose another log_dir."
-            ) from error
-
-    def text(self, pod: str) -> str:
-        """What is kept of a pod; empty where nothing is."""
-        try:
-            with open(os.path.join(self.folder, f"{pod}.log"), encoding="utf-8") as stream:
-                return stream.read()
-        except OSError:
-            return ""
-
-    @property
-    def paths(self) -> list[str]:
-        return sorted(path for path in self._roles if os.path.exists(path))
-
-    def tails(self) -> str:
-        """Last lines of every kept log, under the pods' names."""
-        parts = []
-        for path in self.paths:
-            with open(path, encoding="utf-8") as stream:
-                lines = stream.read().rstrip().splitlines()[-LAST_LINES:]
-            name = os.path.basename(path).removesuffix(".log")
-            parts.append(f"--- {self._roles[path]}: {name}\n" + ("\n".join(lines) or "(nothing)"))
-        return "\n".join(parts)
 
 
 def outcome(said: Sequence[Event], success: Success) -> tuple[str, str]:

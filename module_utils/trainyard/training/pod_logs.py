@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 
 from ..kube.api import Api, KubeError, Object
-from .logs import Event, KeptLogs, events
+from .kept_logs import KeptLogs
+from .logs import Event, events
 from .places import pod_state, role_of, started
+from .state import UNKNOWN_ATTEMPT
 
 TAIL = 1_000
 """Lines that are asked for at a time: a node finds the end of a log at once, and a time in it by reading all."""
 
 
-def log_folder(log_dir: str, namespace: str, run: str, attempt: str) -> str:
-    """Where the logs of an attempt at a run are kept."""
-    return os.path.join(log_dir, f"{namespace}-{run}", attempt)
+def kept_logs(log_dir: str, namespace: str, run: str, attempt: str) -> KeptLogs:
+    """The kept logs of an attempt at a run; of none where `log_dir` is empty."""
+    return KeptLogs(log_dir, f"{namespace}-{run}", attempt or UNKNOWN_ATTEMPT) if log_dir else KeptLogs()
 
 
 class PodLogs:
     """The logs of one attempt.
 
-    :param folder: on the controller; empty where nothing is kept.
+    :param kept: receives what is read; it may keep nothing.
     :param first: lines that the first reading of a pod asks for, from the end; None for all.
     """
 
-    def __init__(self, api: Api, folder: str, first: int | None = None) -> None:
+    def __init__(self, api: Api, kept: KeptLogs, first: int | None = None) -> None:
         self._api = api
         self._first = first
         self._until: dict[str, str] = {}
         self._said: dict[str, list[Event]] = {}
         self._whole: set[str] = set()
-        self.kept = KeptLogs(folder)
+        self.kept = kept
 
     def read(self, pod: Object) -> None:
         """Keep what a pod has said since the last reading; nothing while it, or its node, does not answer."""

@@ -8,12 +8,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..core.clock import CLOCK, Clock
+from ..core.untrusted import clean, is_name, mapping
 from ..kube.api import Api, Object
 from ..kube.patient import PatientApi
 from .logs import SUCCESSES, is_ours
 from .model import Training
 from .names import ATTEMPT_ANNOTATION, MANIFEST_KEY, RESULT_KEY, result_name
 from .objects import result_record
+from .state import checked_attempt
 from .template import logs_claim, run_folder
 
 RUNNING, FAILED, STOPPED, UNKNOWN = "running", "failed", "stopped", "unknown"
@@ -58,13 +60,25 @@ def read(record: Object | None) -> dict[str, Any]:
     Operators may write it: a field of another type than ours is left out, so that it can be compared and shown.
     """
     found = kept(record, RESULT_KEY)
-    return {name: it for name, it in found.items() if _is_ours(name, it)} if isinstance(found, dict) else {}
+    checked = {name: it for name, it in found.items() if _is_ours(name, it)} if isinstance(found, dict) else {}
+    return checked | ({"attempt": checked_attempt(checked["attempt"])} if "attempt" in checked else {})
 
 
 def _is_ours(name: str, value: Any) -> bool:
     if name == "files":
-        return isinstance(value, dict)
+        return _is_place_of_files(value)
+    if name == "logs":
+        return isinstance(value, list) and all(isinstance(each, str) and clean(each) == each for each in value)
     return is_ours("step" if name in _COUNTS else name, value)
+
+
+def _is_place_of_files(value: Any) -> bool:
+    """Whether it is what `submitted` writes: a pod that deletes files is made from it."""
+    place = mapping(value)
+    folder, image = place.get("folder"), place.get("image")
+    below = isinstance(folder, str) and (folder == "/logs" or is_name(folder.removeprefix("/logs/")))
+    shown = isinstance(image, str) and image == "".join(clean(image).split())
+    return is_name(place.get("claim")) and below and shown
 
 
 def kept(record: Object | None, key: str) -> Any:

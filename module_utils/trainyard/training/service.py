@@ -18,7 +18,7 @@ from .jobset import run_object, spec_hash
 from .names import NAME_LABEL
 from .objects import collector_binding, of_run, surroundings
 from .places import newest, pod_state, started
-from .pod_logs import PodLogs, log_folder
+from .pod_logs import PodLogs, kept_logs
 from .run import Run
 from .state import attempt_of, hash_of, live_object
 from .submit import new_attempt, refuse_another_workload, refuse_what_has_no_place
@@ -138,7 +138,7 @@ class Service(Run):
     def _keep_logs(self, attempt: str) -> list[str]:
         """Keep on the controller what the pods of an attempt have said; the paths."""
         training = self._training
-        logs = PodLogs(self._api, log_folder(self._settings.log_dir, training.namespace, training.name, attempt))
+        logs = PodLogs(self._api, kept_logs(self._settings.log_dir, training.namespace, training.name, attempt))
         logs.read_all(self._pods())
         return logs.kept.paths
 

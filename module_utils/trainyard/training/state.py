@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
@@ -9,6 +10,9 @@ from typing import Any
 from ..kube.api import Api, Object
 from .names import API_VERSIONS, ATTEMPT_ANNOTATION, HASH_ANNOTATION, WORKLOAD_ANNOTATION
 from .roles import GRACE_SECONDS
+
+ATTEMPT = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}")
+UNKNOWN_ATTEMPT = "unknown"
 
 _JOB_CONDITIONS = {"Completed": "Complete", "Failed": "Failed"}
 
@@ -77,7 +81,18 @@ def hash_of(obj: Mapping[str, Any] | None) -> str | None:
 
 
 def attempt_of(obj: Mapping[str, Any] | None) -> str:
-    return _annotation(obj, ATTEMPT_ANNOTATION) or ""
+    """Name of the attempt that an object is; empty where it has none, `UNKNOWN_ATTEMPT` where it is none of ours."""
+    return checked_attempt(_annotation(obj, ATTEMPT_ANNOTATION) or "")
+
+
+def checked_attempt(value: Any) -> str:
+    """An attempt in the form that `submit.new_attempt` writes, or empty; anything else is `UNKNOWN_ATTEMPT`.
+
+    Operators of a namespace may write it, and it becomes the name of a folder on the controller.
+    """
+    if value == "" or (isinstance(value, str) and ATTEMPT.fullmatch(value)):
+        return str(value)
+    return UNKNOWN_ATTEMPT
 
 
 def workload_of(obj: Mapping[str, Any] | None) -> str:

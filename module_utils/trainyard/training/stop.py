@@ -25,7 +25,7 @@ from .names import (
     result_name,
 )
 from .places import decider, newest, place_of
-from .pod_logs import TAIL, PodLogs, log_folder
+from .pod_logs import TAIL, PodLogs, kept_logs
 from .state import attempt_of, grace, workload_of
 from .tensorboard import tensorboard_name
 
@@ -105,13 +105,13 @@ class Stop:
         self._say(f"training {found.name}: told to save and to stop")
         deciding = decider(live)
         seen: dict[str, Object] = {}
-        folder = log_folder(self._log_dir, found.namespace, found.name, attempt_of(live)) if self._log_dir else ""
-        logs = PodLogs(self._api, folder, first=None if folder else TAIL)
+        kept = kept_logs(self._log_dir, found.namespace, found.name, attempt_of(live))
+        logs = PodLogs(self._api, kept, first=None if kept.folder else TAIL)
 
         def left() -> list[Object]:
             pods = self._pods()
             seen.update({pod["metadata"]["name"]: pod for pod in pods})
-            logs.read_all(pod for pod in pods if folder or place_of(pod) == deciding)
+            logs.read_all(pod for pod in pods if kept.folder or place_of(pod) == deciding)
             return pods
 
         left()
@@ -135,8 +135,8 @@ class Stop:
         reached = {"steps": step["step"]} if "step" in step else {}
         measured = last(said, "evaluate")
         learned = {"accuracy": measured["accuracy"]} if "accuracy" in measured else {}
-        kept = {"logs": logs.kept.paths} if folder else {}
-        self._keep({**base, **self.result, **reached, **learned, **kept})
+        paths = {"logs": kept.paths} if kept.folder else {}
+        self._keep({**base, **self.result, **reached, **learned, **paths})
         self._say(f"training {found.name}: stopped" + (f" at step {step['step']}" if reached else ""))
 
     def _announce(self, live: Object) -> None:

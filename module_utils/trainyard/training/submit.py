@@ -19,7 +19,7 @@ from .gpus import gpu_faults
 from .jobset import run_object
 from .model import Training
 from .names import API_VERSIONS, NAME_LABEL
-from .pod_logs import PodLogs, log_folder
+from .pod_logs import PodLogs, kept_logs
 from .pods import RELEASE_SECONDS
 from .probe import probe_objects
 from .state import attempt_of, ended, grace, live_object, workload_of
@@ -156,7 +156,7 @@ def replace(
     if live:
         meta = live["metadata"]
         if log_dir:
-            PodLogs(api, log_folder(log_dir, namespace, name, attempt_of(live))).read_all(place.pods())
+            PodLogs(api, kept_logs(log_dir, namespace, name, attempt_of(live))).read_all(place.pods())
         if not ended(live):
             say(f"training {name}: the run before is told to save and to stop")
         try:

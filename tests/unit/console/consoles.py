@@ -45,7 +45,7 @@ USERS = {
 def objects() -> dict[str, Any]:
     """A run that goes on."""
     sample = training(logs={"claim": "training"})
-    live = json.loads(json.dumps(run_object(sample, "first")))
+    live = json.loads(json.dumps(run_object(sample, "20261121T120000Z-0001")))
     live["metadata"] |= {"uid": "u", "creationTimestamp": "2026-11-21T12:00:00Z"}
     labels = {
         "trainyard.dev/run": "mnist",
@@ -60,7 +60,7 @@ def objects() -> dict[str, Any]:
         "spec": spec,
         "status": {"phase": "Running", "containerStatuses": [{"state": {"running": {}}}]},
     }
-    return {LIVE: live, CHIEF: pod, RECORD: result_record(sample, submitted(sample, "first"))}
+    return {LIVE: live, CHIEF: pod, RECORD: result_record(sample, submitted(sample, "20261121T120000Z-0001"))}
 
 
 class Time(Clock):

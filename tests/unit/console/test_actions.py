@@ -26,7 +26,7 @@ def test_a_run_is_stopped_and_goes_on(tmp_path: Path) -> None:
         assert (status, json.loads(text)) == (200, {"message": "Stop the run mnist after it has saved"})
         assert LIVE not in stand.api.objects
         assert {**kept(stand), "ended_at": "", "stop_asked_at": ""}.items() >= {
-            "result": "stopped", "steps": 40, "stopped_by": "olga", "attempt": "first",
+            "result": "stopped", "steps": 40, "stopped_by": "olga", "attempt": "20261121T120000Z-0001",
         }.items()  # fmt: skip
         assert (await stand.post(f"{RUN}/stop", csrf))[0] == 200
         stand.clock.ahead += 5
@@ -34,10 +34,10 @@ def test_a_run_is_stopped_and_goes_on(tmp_path: Path) -> None:
         assert status == 200, text
         live = stand.api.objects[LIVE]
         attempt = live["metadata"]["annotations"]["trainyard.dev/attempt"]
-        assert attempt != "first"
+        assert attempt != "20261121T120000Z-0001"
         args = live["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"][0]["args"]
         assert {f"--attempt={attempt}", "--resume=auto"} <= set(args)
-        text = json.dumps(live["spec"]).replace(attempt, "first")
+        text = json.dumps(live["spec"]).replace(attempt, "20261121T120000Z-0001")
         assert json.loads(text) == spec
         assert kept(stand)["result"] == "running"
         assert "stopped_by" not in kept(stand)

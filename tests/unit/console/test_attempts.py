@@ -12,9 +12,11 @@ from aiohttp import web
 from console.tensorboard import TensorBoards
 from tests.unit.console.consoles import CHIEF, LIVE, RECORD, RUN, Stand, run
 
+FIRST = "20261121T120000Z-0001"
+
 RUNS = [
-    "mnist/attempts/first/train",
-    "mnist/attempts/first/eval",
+    "mnist/attempts/20261121T120000Z-0001/train",
+    "mnist/attempts/20261121T120000Z-0001/eval",
     "mnist/attempts/zero/train",
     "other/attempts/a/train",
 ]
@@ -49,7 +51,10 @@ def test_attempts_with_their_curves(tmp_path: Path) -> None:
         status, text = await stand.get(f"{RUN}/attempts")
         curve = [[20, 2.5], [40, 1.5]]
         assert status == 200 and json.loads(text)["attempts"] == [
-            {"name": "first", "curves": {"loss": curve, "steps_per_second": curve, "accuracy": [[40, 3.0]]}},
+            {
+                "name": FIRST,
+                "curves": {"loss": curve, "steps_per_second": curve, "accuracy": [[40, 3.0]]},
+            },
             {"name": "zero", "curves": {"loss": curve, "steps_per_second": []}},
         ]
 

@@ -16,11 +16,13 @@ from rich.console import Console
 from tests.unit.apiserver import ApiServer
 from trainyard.cli.trainings import show
 
+EARLIER = "20261121T110000Z-0000"
+
 NOW = datetime(2026, 11, 22, 12, 5, 0, tzinfo=UTC)
 
 
 def jobset(ended: str = "", **meta: Any) -> dict[str, Any]:
-    annotations = {"trainyard.dev/spec-hash": "a", "trainyard.dev/attempt": "20261122T120000Z"}
+    annotations = {"trainyard.dev/spec-hash": "a", "trainyard.dev/attempt": "20261122T120000Z-00ff"}
     annotations |= {"trainyard.dev/workload": "mnist_ps", "trainyard.dev/deciding": "chief-0"}
     jobs = [
         {"name": role, "replicas": 1, "template": {"spec": {"parallelism": count}}}
@@ -71,7 +73,7 @@ def kept(record: dict[str, Any], name: str = "wide") -> dict[str, Any]:
 
 STEP = {"event": "step", "step": 400, "steps_total": 2000}
 RECORD = {
-    "result": "passed", "steps": 2000, "train_steps": 2000, "accuracy": 0.95, "attempt": "20261122T120000Z",
+    "result": "passed", "steps": 2000, "train_steps": 2000, "accuracy": 0.95, "attempt": "20261122T120000Z-00ff",
     "submitted_at": "2026-11-22T12:00:00Z",
 }  # fmt: skip
 DEVICE = {"event": "device", "compute": "cpu", "gpu_allocated": 4}
@@ -102,11 +104,11 @@ PULL = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
         (None, {**RECORD, "result": "running"}, PODS, [], {"state": "stopping", "step": 2000, "pods": 4, "wanted": 0}),
         (None, {**RECORD, "result": "running"}, [], [], {"state": "ended"}),
         # What is on record is about the attempt before this one.
-        (jobset(), {**RECORD, "attempt": "20261101T000000Z"}, PODS, [], {"state": "running", "accuracy": None}),
+        (jobset(), {**RECORD, "attempt": "20261101T000000Z-00ff"}, PODS, [], {"state": "running", "accuracy": None}),
         (jobset(), {}, PODS, [STEP, {"event": "evaluate", "accuracy": 0.9}], {"accuracy": 0.9, "age": 300.0}),
         (jobset(), {}, PODS, [DEVICE, STEP], {"gpus": 4, "compute": "cpu", "gpu_allocated": 4}),
         (None, {**RECORD, "compute": "gpu", "gpu_allocated": 4}, [], [], {"gpus": 0, "compute": "gpu"}),
-        (jobset(), {**RECORD, **DEVICE, "attempt": "before"}, PODS, [STEP], {"compute": None, "gpu_allocated": None}),
+        (jobset(), {**RECORD, **DEVICE, "attempt": EARLIER}, PODS, [STEP], {"compute": None, "gpu_allocated": None}),
     ],
 )  # fmt: skip
 def test_row(there: Any, record: Any, pods: Any, said: Any, expected: dict[str, Any]) -> None:

@@ -31,7 +31,7 @@ def muted(seconds: float, *more: tuple) -> Script:
 def test_a_success_that_no_log_shows_is_none_and_the_next_call_reads_it(tmp_path: Path) -> None:
     cluster = Cluster(TRAINING, muted(FOR_EVER))
     with pytest.raises(TrainyardError, match="has ended, and how is not known: the log of its pod") as refused:
-        follower(tmp_path, cluster).follow("first", submitted=True)
+        follower(tmp_path, cluster).follow("20261121T120000Z-0001", submitted=True)
     assert "mnist-chief-0-0-00001 on the node worker1 is not read" in refused.value.message
     assert "Call this again when that node answers" in refused.value.remedy
     assert (cluster.record["result"], cluster.record["why"]) == (
@@ -39,23 +39,23 @@ def test_a_success_that_no_log_shows_is_none_and_the_next_call_reads_it(tmp_path
         "the log of its pod mnist-chief-0-0-00001 on the node worker1 is not read",
     )
     cluster.mute(0)
-    result = follower(tmp_path, cluster).follow("first", submitted=False)
+    result = follower(tmp_path, cluster).follow("20261121T120000Z-0001", submitted=False)
     assert (result["result"], result["steps"], result["accuracy"]) == ("passed", 200, 0.95)
     assert cluster.record == result
 
 
 def test_nodes_that_answer_again_soon_are_waited_for(tmp_path: Path) -> None:
     cluster = Cluster(TRAINING, muted(60))
-    result = follower(tmp_path, cluster).follow("first", submitted=True)
+    result = follower(tmp_path, cluster).follow("20261121T120000Z-0001", submitted=True)
     assert (result["result"], result["steps"]) == ("passed", 200)
     assert 89 <= cluster.clock.now <= 95
 
 
 def test_what_somebody_has_kept_before_is_an_account_too(tmp_path: Path) -> None:
     cluster = Cluster(TRAINING, [*STARTS, *ENDS])
-    follower(tmp_path, cluster).follow("first", submitted=True)
+    follower(tmp_path, cluster).follow("20261121T120000Z-0001", submitted=True)
     cluster.mute(FOR_EVER)
-    result = follower(tmp_path, cluster).follow("first", submitted=False)
+    result = follower(tmp_path, cluster).follow("20261121T120000Z-0001", submitted=False)
     assert (result["result"], result["steps"], result["accuracy"]) == ("passed", 200, 0.95)
 
 
@@ -63,7 +63,7 @@ def test_the_exit_code_of_a_program_of_others_is_enough(tmp_path: Path) -> None:
     run = training(logs={"claim": "training"}, topology="multi_worker", flags={})
     script = [(1, "start"), (2, "mute", FOR_EVER), (3, "exit", "worker-0", 0), (4, "end", "Completed")]
     cluster = Cluster(run, [*script, (5, "delete", "ps-0"), (5, "delete", "worker-1")])
-    assert follower(tmp_path, cluster, run).follow("first", submitted=True)["result"] == "passed"
+    assert follower(tmp_path, cluster, run).follow("20261121T120000Z-0001", submitted=True)["result"] == "passed"
 
 
 def test_once_the_pod_is_gone_the_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
@@ -86,6 +86,6 @@ def test_a_metric_that_nobody_could_read_is_no_failure_yet(tmp_path: Path) -> No
     judged = training(logs={"claim": "training"}, success={"metric": "accuracy", "at_least": 0.9}, flags={})
     cluster = Cluster(judged, muted(FOR_EVER))
     with pytest.raises(TrainyardError, match="how is not known"):
-        follower(tmp_path, cluster, judged).follow("first", submitted=True)
+        follower(tmp_path, cluster, judged).follow("20261121T120000Z-0001", submitted=True)
     cluster.mute(0)
-    assert follower(tmp_path, cluster, judged).follow("first", submitted=False)["result"] == "passed"
+    assert follower(tmp_path, cluster, judged).follow("20261121T120000Z-0001", submitted=False)["result"] == "passed"

@@ -17,7 +17,7 @@ Change = Callable[[Any], object]
 
 
 def kept(**options: Any) -> Any:
-    return json.loads(json.dumps(manifest(run_object(training(**options), "first"))))
+    return json.loads(json.dumps(manifest(run_object(training(**options), "20261121T120000Z-0001"))))
 
 
 def pod_of(obj: Any) -> Any:

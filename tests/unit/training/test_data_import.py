@@ -170,7 +170,7 @@ def test_only_the_job_may_go_out_and_only_to_its_server() -> None:
 
 def test_the_run_reads_the_folder_and_cannot_write_it() -> None:
     run, _ = described()
-    container = pod_template(run, "worker", "first")["spec"]["containers"][0]
+    container = pod_template(run, "worker", "20261121T120000Z-0001")["spec"]["containers"][0]
     (mount,) = [each for each in container["volumeMounts"] if each["name"] == "data"]
     assert mount == {"name": "data", "mountPath": "/data", "subPath": "mnist", "readOnly": True}
     assert spec_hash(run) != spec_hash(described(sha256="cd" * 32)[0])

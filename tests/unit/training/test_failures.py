@@ -10,6 +10,8 @@ from ansible.module_utils.trainyard.training.model import Training
 
 from tests.unit.training.samples import training
 
+FIRST = "20261121T120000Z-0001"
+
 REFUSED, DEADLINE = "the run fails", "DeadlineExceeded"
 ENDED, REPLACED, RETRIED = "the run has ended", "its pod is replaced", "its pod is replaced, counted"
 RESTARTED, COUNTED = "the set is restarted", "the set is restarted, counted"
@@ -26,7 +28,7 @@ def job_end(run: Training, role: str, failure: int | str) -> tuple[str, str, str
 
     :param failure: exit code, or the type of a true condition of the pod.
     """
-    jobs = {each["name"]: each["template"]["spec"] for each in run_object(run, "first")["spec"]["replicatedJobs"]}
+    jobs = {each["name"]: each["template"]["spec"] for each in run_object(run, FIRST)["spec"]["replicatedJobs"]}
     spec, pod = jobs[role], f"pod trainings/mnist-{role}-0-0-x"
     for number, rule in enumerate(spec["podFailurePolicy"]["rules"]):
         found = ""
@@ -58,7 +60,7 @@ def set_end(run: Training, role: str, reason: str, message: str) -> str:
 
 def what_happens(run: Training, role: str, failure: int | str) -> str:
     if failure == 0:
-        wanted = run_object(run, "first")["spec"]["successPolicy"]["targetReplicatedJobs"]
+        wanted = run_object(run, FIRST)["spec"]["successPolicy"]["targetReplicatedJobs"]
         return ENDED if role in wanted else "nothing"
     if failure == DEADLINE:
         return set_end(run, role, DEADLINE, "Job was active longer than specified deadline")
@@ -111,7 +113,7 @@ def test_what_follows_from_an_exit_where_worker_0_decides(failure: int | str, ps
 
 
 def test_a_pod_that_is_alone_is_started_again_by_its_job() -> None:
-    spec = run_object(training(topology="single", max_restarts=5), "first")["spec"]
+    spec = run_object(training(topology="single", max_restarts=5), FIRST)["spec"]
     actions = [rule["action"] for rule in spec["podFailurePolicy"]["rules"]]
     assert (spec["backoffLimit"], actions) == (5, ["FailJob", "Ignore", "Ignore"])
 

@@ -41,14 +41,14 @@ def follow(
     settings = Settings(str(tmp_path), stranger=False)
     follower = Follower(Api(cluster), run, settings, said.append, cluster.clock)
     try:
-        return follower.follow("first", submitted=submitted), cluster, said
+        return follower.follow("20261121T120000Z-0001", submitted=submitted), cluster, said
     except TrainyardError as error:
         return error, cluster, said
 
 
 def kept(tmp_path: Path) -> dict[str, str]:
     """Kept logs by role and index."""
-    logs = (tmp_path / "trainings-mnist" / "first").glob("*.log")
+    logs = (tmp_path / "trainings-mnist" / "20261121T120000Z-0001").glob("*.log")
     return {path.name.removeprefix("mnist-")[:-4]: path.read_text() for path in logs}
 
 
@@ -78,7 +78,7 @@ def test_progress_is_shown_within_two_seconds(tmp_path: Path) -> None:
             ages.append(cluster.clock.now - 5 - int(line.split("step ")[1].split()[0]))
 
     Follower(Api(cluster), TRAINING, Settings(str(tmp_path), stranger=False), say, cluster.clock).follow(
-        "first", submitted=True
+        "20261121T120000Z-0001", submitted=True
     )
     assert len(ages) > 8 and max(ages[:-1]) <= 2
 

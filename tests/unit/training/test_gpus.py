@@ -112,7 +112,7 @@ def test_one_that_finds_no_gpu_is_given_up_with_those_who_have_them(tmp_path: Pa
     }
     follower = Follower(Api(cluster), run, Settings(str(tmp_path), stranger=False), print, cluster.clock)
     with pytest.raises(TrainyardError) as refused:
-        follower.follow("first", submitted=True)
+        follower.follow("20261121T120000Z-0001", submitted=True)
     for said in (refused.value.message, cluster.record["why"]):
         assert f"worker-1 Unschedulable: {why}" in said
         assert "GPUs: worker1: 0 of 1 free, held by a/other" in said

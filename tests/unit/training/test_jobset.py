@@ -10,16 +10,18 @@ from ansible.module_utils.trainyard.training.template import cluster, pod_templa
 
 from tests.unit.training.samples import DATA_IMAGE, LIMITS, training
 
+FIRST = "20261121T120000Z-0001"
+
 ROLES = ("chief", "ps", "worker")
 
 
 def job(role: str, **changes: object) -> dict:
-    jobs = {each["name"]: each for each in run_object(training(**changes), "first")["spec"]["replicatedJobs"]}
+    jobs = {each["name"]: each for each in run_object(training(**changes), FIRST)["spec"]["replicatedJobs"]}
     return jobs[role]["template"]["spec"]
 
 
 def container(role: str, **changes: object) -> dict:
-    return pod_template(training(**changes), role, "first")["spec"]["containers"][0]
+    return pod_template(training(**changes), role, FIRST)["spec"]["containers"][0]
 
 
 def test_cluster_names_every_pod_by_its_dns_name() -> None:
@@ -44,7 +46,7 @@ def test_index_is_defined_before_it_is_used(role: str) -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_pods_meet_the_restricted_level(role: str) -> None:
-    spec = pod_template(training(), role, "first")["spec"]
+    spec = pod_template(training(), role, FIRST)["spec"]
     assert spec["automountServiceAccountToken"] is False
     assert spec["securityContext"]["runAsNonRoot"] is True
     assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -58,14 +60,14 @@ def test_pods_meet_the_restricted_level(role: str) -> None:
 def test_only_the_chief_writes_logs_and_only_readers_get_data() -> None:
     mounts = {role: {each["mountPath"] for each in container(role)["volumeMounts"]} for role in ROLES}
     assert mounts == {"chief": {"/tmp", "/data", "/logs"}, "ps": {"/tmp"}, "worker": {"/tmp", "/data"}}
-    assert container("chief")["args"][-3:] == ["--log_dir=/logs", "--attempt=first", "--resume=auto"]
+    assert container("chief")["args"][-3:] == ["--log_dir=/logs", "--attempt=20261121T120000Z-0001", "--resume=auto"]
     assert not any(each.startswith("--log_dir") for each in container("worker")["args"])
 
 
 def test_data_is_an_image_volume_by_its_reference() -> None:
-    volumes = {each["name"]: each for each in pod_template(training(), "chief", "first")["spec"]["volumes"]}
+    volumes = {each["name"]: each for each in pod_template(training(), "chief", FIRST)["spec"]["volumes"]}
     assert volumes["data"]["image"] == {"reference": DATA_IMAGE, "pullPolicy": "IfNotPresent"}
-    assert "data" not in str(pod_template(training(data=None), "chief", "first")["spec"]["volumes"])
+    assert "data" not in str(pod_template(training(data=None), "chief", FIRST)["spec"]["volumes"])
 
 
 def test_requests_are_limits_unless_said() -> None:
@@ -101,7 +103,7 @@ def test_pod_failures_by_role(role: str, backoff: int, rules: list) -> None:
 @pytest.mark.parametrize("role", ROLES)
 def test_every_role_has_time_to_save(role: str) -> None:
     """A server serves on until the chief has saved, so that all need the same time."""
-    assert pod_template(training(), role, "first")["spec"]["terminationGracePeriodSeconds"] == 30
+    assert pod_template(training(), role, FIRST)["spec"]["terminationGracePeriodSeconds"] == 30
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -125,7 +127,7 @@ def test_the_ports_of_a_pod(role: str, ports: list[int]) -> None:
 
 
 def test_success_is_the_chiefs() -> None:
-    spec = run_object(training(), "first")["spec"]
+    spec = run_object(training(), FIRST)["spec"]
     assert spec["successPolicy"] == {"operator": "All", "targetReplicatedJobs": ["chief"]}
     assert spec["network"]["subdomain"] == "mnist"
 

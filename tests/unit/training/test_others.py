@@ -17,7 +17,7 @@ from tests.unit.training.test_follow import STARTS, TRAINING, follow
 @pytest.mark.parametrize("what", ["vanish", "replace"])
 def test_a_run_that_somebody_else_stops(tmp_path: Path, what: str) -> None:
     error, cluster, _ = follow(tmp_path, [*STARTS, (10, what)])
-    assert "mnist (attempt first) was stopped or deleted by somebody else" in error.message
+    assert "mnist (attempt 20261121T120000Z-0001) was stopped or deleted by somebody else" in error.message
     assert "go on from its last checkpoint" in error.remedy
     assert cluster.writes == [], "what has become of it is for the other to say"
 
@@ -34,7 +34,7 @@ def test_a_run_that_took_the_place_of_the_one_to_be_given_up_is_not_ended(tmp_pa
     cluster = Raced(TRAINING, [(1, "start", "worker-1")])
     with pytest.raises(TrainyardError, match="not all pods ran within start_timeout"):
         Follower(Api(cluster), TRAINING, Settings(str(tmp_path), stranger=False), print, cluster.clock).follow(
-            "first", submitted=True
+            "20261121T120000Z-0001", submitted=True
         )
     there = cluster.objects[f"{SETS}/mnist"]["metadata"]
-    assert there["annotations"]["trainyard.dev/attempt"] == "theirs" and "deletionTimestamp" not in there
+    assert there["annotations"]["trainyard.dev/attempt"] == "20261121T130000Z-0002" and "deletionTimestamp" not in there

@@ -29,10 +29,13 @@ def node(name: str, gpus: int = 2, **spec: Any) -> dict[str, Any]:
 
 
 def jobset(name: str) -> dict[str, Any]:
-    annotations = {"trainyard.dev/attempt": "a1", "trainyard.dev/deciding": "chief-0"}
+    annotations = {"trainyard.dev/attempt": "20261121T120000Z-0001", "trainyard.dev/deciding": "chief-0"}
     labels = {"app.kubernetes.io/managed-by": "trainyard", "trainyard.dev/run": name}
     meta = {"name": name, "namespace": "t", "annotations": annotations, "labels": labels}
-    container = {"name": "tensorflow", "args": ["--learning_rate=0.1", "--attempt=a1", "--log_dir=/logs/" + name]}
+    container = {
+        "name": "tensorflow",
+        "args": ["--learning_rate=0.1", "--attempt=20261121T120000Z-0001", "--log_dir=/logs/" + name],
+    }
     volumes = [{"name": "logs", "persistentVolumeClaim": {"claimName": "logs"}}]
     pod = {"template": {"spec": {"containers": [container], "volumes": volumes}}}
     jobs = [{"name": "chief", "template": {"spec": pod}}]
@@ -134,7 +137,7 @@ def test_one_run_in_detail() -> None:
         ("worker-0", "w2", "running", 1, 2),
     ]
     assert [(each.name, each.goes_on, each.result, each.restarts) for each in found.attempts] == [
-        ("a1", True, "running", 1)
+        ("20261121T120000Z-0001", True, "running", 1)
     ]
     assert found.knobs == {"learning_rate": "0.1"}
     assert found.files == {"claim": "logs", "folder": "/logs/cnn"}

@@ -14,7 +14,7 @@ GOOD = {
     "train_steps": None,
     "restarts": 1,
     "accuracy": 0.5,
-    "files": {"claim": "training"},
+    "files": {"claim": "training", "folder": "/logs/mnist", "image": "mirror:5000/a@sha256:1"},
     "why": "said by a person",
 }
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training.logs import KeptLogs, events, isolation, progress_line, summary
+from ansible.module_utils.trainyard.training.kept_logs import KeptLogs
+from ansible.module_utils.trainyard.training.logs import events, isolation, progress_line, summary
 from ansible.module_utils.trainyard.training.names import INDEX_LABEL, ROLE_LABEL
 from ansible.module_utils.trainyard.training.pod_logs import PodLogs
 from ansible.module_utils.trainyard.training.watch import RunView
@@ -125,15 +126,6 @@ def test_summary_takes_rates_of_error_from_the_evaluation_that_counts(end: dict,
     assert [found[name] for name in ("character_error_rate", "word_error_rate") if name in found] == rates
 
 
-def test_kept_logs_grow_only(tmp_path: Path) -> None:
-    kept = KeptLogs(str(tmp_path / "run"))
-    kept.keep("mnist-ps-0-0-abcde", "ps", "one\ntwo\n")
-    kept.keep("mnist-ps-0-0-abcde", "ps", "")
-    assert (tmp_path / "run" / "mnist-ps-0-0-abcde.log").read_text() == "one\ntwo\n"
-    assert kept.tails() == "--- ps: mnist-ps-0-0-abcde\none\ntwo"
-    assert (tmp_path / "run").stat().st_mode & 0o777 == 0o700
-
-
 def pod(name: str, role: str, status: dict, created: str = "2026-11-21T12:00:00Z") -> dict:
     labels = {ROLE_LABEL: role, INDEX_LABEL: "0"}
     meta = {
@@ -164,7 +156,7 @@ def view(tmp_path: Path, pods: list[dict], changes: list[dict], log: str = "") -
     logs = {f"{space}/{each['metadata']['name']}/log": lambda _: log for each in pods}
     sets = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets"
     server = ApiServer({space: listed, f"{sets}/mnist": jobset, **logs})
-    return RunView(Api(server), TRAINING, PodLogs(Api(server), str(tmp_path)))
+    return RunView(Api(server), TRAINING, PodLogs(Api(server), KeptLogs(str(tmp_path), "run", "attempt")))
 
 
 def test_exit_codes_of_deleted_pods_are_seen(tmp_path: Path) -> None:
@@ -185,5 +177,5 @@ def test_a_restarted_role_is_its_newest_pod_and_old_logs_stay(tmp_path: Path) ->
     seen.refresh()
     seen.keep_logs()
     assert seen.roles() == {"chief-0": "running"}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["chief-a.log", "chief-b.log"]
+    assert sorted(path.name for path in (tmp_path / "run" / "attempt").iterdir()) == ["chief-a.log", "chief-b.log"]
     assert ([event["step"] for event in seen.chief], len(seen.in_place)) == ([20, 20], 1)

@@ -42,14 +42,14 @@ class Cluster(ApiServer):
     def __init__(
         self, *, live: bool = True, state: str = "", result: str = "running", cleaned: str = "Succeeded"
     ) -> None:
-        made = json.loads(json.dumps(run_object(TRAINING, "first")))
+        made = json.loads(json.dumps(run_object(TRAINING, "20261121T120000Z-0001")))
         made["metadata"]["uid"] = "u"
         labels = {"trainyard.dev/run": "mnist", "trainyard.dev/role": "chief"}
         labels["batch.kubernetes.io/job-completion-index"] = "0"
         meta = {"name": "mnist-chief", "namespace": "trainings", "labels": labels, "uid": "p"}
         meta["creationTimestamp"] = "2026-11-21T12:00:00Z"
         pod = {"metadata": meta, "status": {"phase": "Running", "containerStatuses": [{"state": {"running": {}}}]}}
-        record = result_record(TRAINING, {**submitted(TRAINING, "first"), "result": result})
+        record = result_record(TRAINING, {**submitted(TRAINING, "20261121T120000Z-0001"), "result": result})
         objects: dict[str, Any] = {RECORD: record, f"{SPACE}/pods/mnist-chief/log": lambda _: LOG}
         if live:
             objects |= {f"{SETS}/mnist": {**made, "status": {"terminalState": state}}, f"{SPACE}/pods/mnist-chief": pod}
@@ -86,7 +86,7 @@ def test_a_run_is_stopped_and_remembered_with_what_it_has_reached(tmp_path: Path
     assert (found["result"], found["steps"], found["accuracy"]) == ("stopped", 60, 0.5)
     assert found["ended_at"]
     # Nobody may have followed it, and its pods are gone.
-    assert found["logs"] == [str(tmp_path / "trainings-mnist" / "first" / "mnist-chief.log")]
+    assert found["logs"] == [str(tmp_path / "trainings-mnist" / "20261121T120000Z-0001" / "mnist-chief.log")]
     assert Path(found["logs"][0]).read_text() == "".join(f"{line}\n" for line in EVENTS)
     assert server.objects[RECORD]["metadata"]["annotations"]["trainyard.dev/workload"] == "mnist_ps"
     assert stop(server) == []

@@ -22,6 +22,9 @@ from tests.unit.apiserver import ApiServer
 from tests.unit.training.samples import training
 from tests.unit.training.scripted import Cluster
 
+FIRST = "20261121T120000Z-0001"
+EARLIER = "20261121T110000Z-0000"
+
 TRAINING = training(logs={"claim": "training"})
 SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets"
 RECORD = "/api/v1/namespaces/trainings/configmaps/mnist-result"
@@ -29,14 +32,14 @@ CLAIM = "/api/v1/namespaces/trainings/persistentvolumeclaims/training"
 SETTINGS = Settings(log_dir="/tmp", stranger=False)
 
 
-def live(attempt: str = "before", uid: str = "old", state: str = "", **changes: Any) -> dict[str, Any]:
+def live(attempt: str = EARLIER, uid: str = "old", state: str = "", **changes: Any) -> dict[str, Any]:
     obj = json.loads(json.dumps(run_object(training(logs={"claim": "training"}, **changes), attempt)))
     obj["metadata"]["uid"] = uid
     return {**obj, "status": {"terminalState": state} if state else {}}
 
 
 def recorded(result: str, **changes: Any) -> dict[str, Any]:
-    return result_record(training(logs={"claim": "training"}, **changes), {"result": result, "attempt": "before"})
+    return result_record(training(logs={"claim": "training"}, **changes), {"result": result, "attempt": EARLIER})
 
 
 def run(server: ApiServer, **changes: Any) -> Run:
@@ -64,8 +67,8 @@ def test_the_second_of_two_submissions_says_whose_run_goes_on() -> None:
 
 
 def test_a_run_that_has_taken_the_place_of_the_one_to_be_ended_is_not_ended() -> None:
-    server = ApiServer({f"{SETS}/mnist": live("theirs", uid="new")})
-    with pytest.raises(TrainyardError, match="attempt theirs"):
+    server = ApiServer({f"{SETS}/mnist": live("20261121T130000Z-0002", uid="new")})
+    with pytest.raises(TrainyardError, match="attempt 20261121T130000Z-0002"):
         submit(Api(server), TRAINING, live(uid="old"), "auto", print, log_dir="/nonexistent")
     assert f"{SETS}/mnist" in server.objects
 
@@ -76,7 +79,7 @@ def test_the_run_before_is_deleted_first_and_its_logs_are_kept(tmp_path: Path) -
     before = live_object(Api(server), "trainings", "mnist")
     arguments = {"log_dir": str(tmp_path), "clock": server.clock}
     attempt = submit(Api(server), TRAINING, before, "auto", print, **arguments)
-    logs = [path.read_text() for path in (tmp_path / "trainings-mnist" / "first").glob("mnist-chief-0-0-*.log")]
+    logs = [path.read_text() for path in (tmp_path / "trainings-mnist" / FIRST).glob("mnist-chief-0-0-*.log")]
     assert len(logs) == 1 and '"event": "x"' in logs[0]
     assert server.objects[f"{SETS}/mnist"]["metadata"]["annotations"]["trainyard.dev/attempt"] == attempt
 
@@ -143,7 +146,7 @@ def test_a_success_is_on_record_under_the_description_that_the_site_has_now() ->
     ]
     plan.execute()
     kept = json.loads(server.objects[RECORD]["data"]["result.json"])
-    assert (kept["result"], kept["attempt"], kept["description_hash"]) == ("passed", "before", "new")
+    assert (kept["result"], kept["attempt"], kept["description_hash"]) == ("passed", EARLIER, "new")
     assert one.result["description_hash"] == "new"
     again = run(server, description_hash="new").plan()
     assert not [step.what for step in again.steps if "training mnist" in step.what]

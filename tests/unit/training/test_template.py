@@ -15,7 +15,7 @@ from tests.unit.training.samples import training
 
 
 def spec(role: str, **changes: object) -> dict:
-    return pod_template(training(**changes), role, "first")["spec"]
+    return pod_template(training(**changes), role, "20261121T120000Z-0001")["spec"]
 
 
 def env(role: str, **changes: object) -> dict:
@@ -45,7 +45,7 @@ def test_tensorflow_takes_as_much_of_a_gpu_as_it_needs() -> None:
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_every_topology_becomes_an_object(topology: str) -> None:
-    found = run_object(training(topology=topology), "first")
+    found = run_object(training(topology=topology), "20261121T120000Z-0001")
     assert found["kind"] == TOPOLOGIES[topology].back_end
     jobs = found["spec"].get("replicatedJobs") or [{"template": {"spec": found["spec"]}}]
     for job in jobs:
@@ -56,7 +56,7 @@ def test_every_topology_becomes_an_object(topology: str) -> None:
 
 
 def test_where_worker_0_decides_its_end_is_enough() -> None:
-    found = run_object(training(topology="multi_worker", timeout=60), "first")["spec"]
+    found = run_object(training(topology="multi_worker", timeout=60), "20261121T120000Z-0001")["spec"]
     assert found["successPolicy"]["targetReplicatedJobs"] == ["worker"]
     jobs = {each["name"]: each["template"]["spec"] for each in found["replicatedJobs"]}
     assert jobs["worker"]["successPolicy"] == {"rules": [{"succeededIndexes": "0"}]}
@@ -66,7 +66,7 @@ def test_where_worker_0_decides_its_end_is_enough() -> None:
 
 def test_a_program_of_others_is_told_by_the_environment_alone() -> None:
     found = training(topology="multi_worker", flags={}, train_steps=None)
-    container = pod_template(found, "worker", "first")["spec"]["containers"][0]
+    container = pod_template(found, "worker", "20261121T120000Z-0001")["spec"]["containers"][0]
     assert container["args"] == []
     told = env("worker", topology="multi_worker", logs={"claim": "training"})
     assert told["POD_NAME"] == "worker-$(JOB_COMPLETION_INDEX)-mnist"

@@ -11,6 +11,9 @@ from tests.unit.apiserver import ApiServer
 from tests.unit.verify.test_cluster import DIGEST, GOOD, IMAGE, node, pod
 from tests.unit.verify.test_site import HEALTHY, SETS, judge
 
+FIRST = "20261121T120000Z-0001"
+EARLIER = "20261121T110000Z-0000"
+
 
 def test_receipt_is_written_once_and_again_only_for_a_difference(tmp_path: Path) -> None:
     path = tmp_path / "receipt.json"
@@ -46,7 +49,12 @@ def test_a_run_that_was_left_alone_stays_so_in_a_verdict_by_itself(tmp_path: Pat
     live = {"metadata": {"creationTimestamp": "2026-11-21T11:00:00Z", "annotations": {}}}
     server = ApiServer({**HEALTHY, SETS: live, "/api/v1/namespaces/trainings/pods": {"items": []}})
     path, found = str(tmp_path / "receipt.json"), []
-    for left, attempt in ((["m"], "first"), (None, "first"), (None, "another"), ([], "first")):
+    for left, attempt in (
+        (["m"], FIRST),
+        (None, FIRST),
+        (None, EARLIER),
+        ([], FIRST),
+    ):
         server.objects[SETS]["metadata"]["annotations"]["trainyard.dev/attempt"] = attempt
         site, plan = judge(server, receipt_path=path, left_alone=left)
         plan.execute()

@@ -12,6 +12,9 @@ from ansible.module_utils.trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
 from tests.unit.verify.test_policies import DENY, OWN
 
+FIRST = "20261121T120000Z-0001"
+EARLIER = "20261121T110000Z-0000"
+
 RESULT: dict[str, Any] = {
     "name": "m",
     "result": "passed",
@@ -34,7 +37,7 @@ def seen(result: Any, live: Any = None) -> RunSeen:
     return RunSeen(result, live, [], [], [DENY, OWN])
 
 
-def jobset(state: str = "", attempt: str = "a") -> dict[str, Any]:
+def jobset(state: str = "", attempt: str = FIRST) -> dict[str, Any]:
     conditions = [{"type": state, "status": "True", "reason": "FailedJobs", "message": "job m-chief-0 failed"}]
     meta = {"annotations": {"trainyard.dev/attempt": attempt}, "creationTimestamp": "2026-11-21T11:59:00Z"}
     return {"kind": "JobSet", "metadata": meta, "status": {"conditions": conditions} if state else {}}
@@ -90,7 +93,7 @@ def test_the_highest_bound_counts_for_a_program_that_knows_one(own: float | None
     assert verify_training.training(wanted(accuracy_bound=own), seen(RESULT), site).result == result
 
 
-RUNNING = {"result": "running", "attempt": "a", "train_steps": 2000}
+RUNNING = {"result": "running", "attempt": FIRST, "train_steps": 2000}
 
 
 @pytest.mark.parametrize(
@@ -102,8 +105,8 @@ RUNNING = {"result": "running", "attempt": "a", "train_steps": 2000}
         (RUNNING, jobset("Failed"), FAIL, "m failed while nobody followed it: FailedJobs: job m-chief-0 failed"),
         ({}, jobset("Failed"), FAIL, "m failed while nobody followed it"),
         # What is on record is about the attempt before.
-        ({**RESULT, "attempt": "before"}, jobset("Completed"), UNKNOWN, "nobody has recorded it"),
-        ({**RESULT, "attempt": "a"}, jobset("Completed"), PASS, "m ended after 2000 steps"),
+        ({**RESULT, "attempt": EARLIER}, jobset("Completed"), UNKNOWN, "nobody has recorded it"),
+        ({**RESULT, "attempt": FIRST}, jobset("Completed"), PASS, "m ended after 2000 steps"),
         (Unread("no answer", settles=True), None, UNKNOWN, "no answer"),
         (RESULT, Unread("no answer"), UNKNOWN, "no answer"),
     ],
@@ -178,8 +181,14 @@ def test_summary_leaves_the_controllers_paths_out() -> None:
 
 
 def test_summary_of_a_run_that_goes_on_does_not_change_with_its_steps() -> None:
-    found = verify_training.summary(wanted(), seen({**RUNNING, "steps": 40}, jobset(attempt="a")), left_alone=True)
-    assert found == {"name": "m", "namespace": "trainings", "attempt": "a", "result": "running", "left_alone": True}
+    found = verify_training.summary(wanted(), seen({**RUNNING, "steps": 40}, jobset(attempt=FIRST)), left_alone=True)
+    assert found == {
+        "name": "m",
+        "namespace": "trainings",
+        "attempt": FIRST,
+        "result": "running",
+        "left_alone": True,
+    }
 
 
 def test_what_cannot_be_read_is_unknown() -> None:

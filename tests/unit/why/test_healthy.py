@@ -29,6 +29,8 @@ from tests.unit.why.samples import (
     waiting,
 )
 
+EARLIER = "20261121T110000Z-0000"
+
 ALL = (("chief", 0), ("ps", 0), ("worker", 0), ("worker", 1))
 IMAGE = "mirror.lab:443/trainyard/tensorflow:2.21.0"
 NEW = [pod(role, index, age=3, state={"waiting": {"reason": "ContainerCreating"}}) for role, index in ALL]
@@ -139,7 +141,7 @@ HEALTHY: list[tuple[str, str, Callable[[], Snapshot]]] = [
     ("events of the pod before", "running", lambda: look(events=[OLD])),
     ("a quota that let it through in the end", "running", lambda: look(events=[event(
         jobs(live())[2], "FailedCreate", "Error creating: exceeded quota: a, requested: b, used: c", 500)])),
-    ("a record of the attempt before", "running", lambda: look(record=record("failed", attempt="before", why="bad"))),
+    ("a record of the attempt before", "running", lambda: look(record=record("failed", attempt=EARLIER, why="bad"))),
     ("full nodes, all pods placed", "running", lambda: look(everyone=[*SYSTEM, other("cnn", "worker-0", cpu="3")])),
     ("a program without lines of ours", "running", lambda: look(log="Epoch 1/10\n")),
     ("restarted, all pods new", "starting", lambda: look(NEW, "", live(status={"restarts": 1}))),

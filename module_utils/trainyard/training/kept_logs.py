@@ -1,0 +1,161 @@
+"""Logs of a run's pods in a folder on the controller, one file per pod, bounded for each run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from ..core.errors import TrainyardError
+from ..core.untrusted import clean, open_below, path_below
+
+LAST_LINES = 12
+"""Lines of each role's log that an error quotes."""
+RUN_BYTES = 64 * 2**20
+"""Bytes that all attempts at one run may have: an operator of a namespace decides how much its pods print."""
+_NAME_BYTES = 240
+"""Bytes of a pod's name in the name of a file: Kubernetes allows 253, a file system 255 with the suffix."""
+_TAIL_BYTES = 2**16
+"""Bytes in which the last lines are looked for."""
+_COPY_BYTES = 2**20
+
+
+def log_file(pod: str) -> str:
+    """The file's name of a pod's log."""
+    return f"{pod[:_NAME_BYTES]}.log"
+
+
+def dropped_note(size: int) -> str:
+    """The line in the place of older lines."""
+    return f"trainyard: older lines were dropped here; the logs of a run keep {size >> 20} MiB\n"
+
+
+class KeptLogs:
+    """The kept logs of one attempt at a run.
+
+    Names of runs and pods, and the attempt, are read from the cluster: each is one plain part of the path, and no link
+    is followed.
+
+    :param log_dir: folder on the controller; empty where nothing is kept. It is made on the first write.
+    :param run: namespace and name of the run, as one part of a path.
+    :param attempt: name of the attempt, as `state.attempt_of` returns it.
+    :param limit: bytes of all files of the run.
+    :raises UntrustedError: a part is no plain name.
+    """
+
+    def __init__(self, log_dir: str = "", run: str = "", attempt: str = "", *, limit: int = RUN_BYTES) -> None:
+        self._log_dir, self._run, self._attempt, self._limit = log_dir, run, attempt, limit
+        self.folder = path_below(log_dir, run, attempt) if log_dir else ""
+        self._roles: dict[str, str] = {}
+        self._total: int | None = None
+
+    def keep(self, pod: str, role: str, text: str, *, more: bool = False) -> None:
+        """Keep what was read of a pod from its beginning.
+
+        A shorter reading never replaces a longer one, which another program has kept of the same attempt.
+
+        :param more: the text follows what was kept before.
+        :raises TrainyardError: the file system refuses, or a link lies on the path.
+        """
+        file = log_file(pod)
+        data = text.encode("utf-8", "surrogateescape")
+        flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if more else 0)
+        try:
+            with open(self._open(file, flags), "wb") as stream:
+                self._roles[file] = role
+                size = os.fstat(stream.fileno()).st_size
+                if not more and size >= len(data):
+                    return
+                if not more:
+                    stream.truncate()
+                # Of a text that is too long for the run only its end is written.
+                stream.write(data[-self._limit :])
+            self._total = None if self._total is None else self._total + len(data) - (0 if more else size)
+            self._make_room()
+        except OSError as error:
+            raise TrainyardError(
+                f"The log {os.path.join(self.folder, file)} cannot be kept: {error.strerror}.",
+                remedy="Choose another log_dir.",
+            ) from error
+
+    def text(self, pod: str) -> str:
+        """The kept log of a pod; empty where there is none."""
+        if not self.folder:
+            return ""
+        try:
+            with open(self._open(log_file(pod), os.O_RDONLY), encoding="utf-8", errors="replace", newline="\n") as file:
+                return file.read()
+        except OSError:
+            return ""
+
+    @property
+    def paths(self) -> list[str]:
+        """Paths of the files of this attempt that were written through this object."""
+        return sorted(
+            path for path in (os.path.join(self.folder, file) for file in self._roles) if os.path.exists(path)
+        )
+
+    def tails(self) -> str:
+        """Last lines of every kept log, below the pods' names, without commands to a terminal."""
+        parts = []
+        for file in sorted(self._roles):
+            with contextlib.suppress(OSError), open(self._open(file, os.O_RDONLY), "rb") as stream:
+                stream.seek(max(0, os.fstat(stream.fileno()).st_size - _TAIL_BYTES))
+                lines = stream.read().decode("utf-8", "replace").rstrip().split("\n")[-LAST_LINES:]
+                # Of a line that overwrites itself, a progress bar, the last state counts.
+                shown = "\n".join(clean(line.rstrip("\r").rpartition("\r")[2]) for line in lines)
+                parts.append(f"--- {self._roles[file]}: {file.removesuffix('.log')}\n" + (shown or "(nothing)"))
+        return "\n".join(parts)
+
+    def _open(self, file: str, flags: int, attempt: str = "") -> int:
+        return open_below(self._log_dir, self._run, attempt or self._attempt, file, flags=flags)
+
+    def _make_room(self) -> None:
+        """Drop the oldest lines of the run: first those of earlier attempts, then half of the longest file."""
+        if self._total is None:
+            self._total = sum(size for _, _, size in self._files())
+        if self._total <= self._limit:
+            return
+        files = sorted(self._files())
+        earlier = [each for each in files if each[0] < self._attempt]
+        for attempt, file, size in [*earlier, *sorted(files, key=lambda each: -each[2])]:
+            if self._total <= self._limit:
+                break
+            keep = 0 if attempt < self._attempt else min(size, self._limit) // 2
+            self._total += self._cut(attempt, file, keep) - size
+
+    def _files(self) -> Iterator[tuple[str, str, int]]:
+        """Attempt, file and bytes of every kept log of the run."""
+        run = os.path.join(self._log_dir, self._run)
+        for attempt in os.listdir(run):
+            folder = os.path.join(run, attempt)
+            if os.path.islink(folder) or not os.path.isdir(folder):
+                continue
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.name.endswith(".log") and entry.is_file(follow_symlinks=False):
+                        yield attempt, entry.name, entry.stat(follow_symlinks=False).st_size
+
+    def _cut(self, attempt: str, file: str, keep: int) -> int:
+        """Leave the last lines of a file, at most `keep` bytes, below a note; the file's new size."""
+        note = dropped_note(self._limit).encode()
+        with open(self._open(file, os.O_RDWR, attempt), "r+b") as stream:
+            size = os.fstat(stream.fileno()).st_size
+            source, target = max(0, size - keep), len(note)
+            stream.seek(source)
+            if source:
+                # Up to the next end of a line, so that the first kept line is a whole one; there may be none at all.
+                source += len(stream.readline(_COPY_BYTES))
+            if source < target:
+                return size
+            # In place, by blocks: the writing stays before the reading, and the file never gets longer.
+            stream.seek(0)
+            stream.write(note)
+            while source < size:
+                stream.seek(source)
+                block = stream.read(_COPY_BYTES)
+                stream.seek(target)
+                stream.write(block)
+                source, target = source + len(block), target + len(block)
+            stream.truncate(target)
+        return target
