@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import ansible.module_utils
-from ansible import context
+from ansible import constants, context
 from ansible.plugins.action import ActionBase
 from ansible.utils.vars import load_extra_vars
 
@@ -36,6 +36,7 @@ from trainyard import lockfile
 from trainyard.brought import brought
 from trainyard.catalogue import read_catalogue
 from trainyard.site.collect import Resolver, collect_settings, read, read_lock
+from trainyard.site.inventory_files import unexpected_files
 from trainyard.site.model import Option, Problem, Setting, Site
 from trainyard.site.rules import DEFAULTS_READ, EFS_VERB_RULES, RULES, check
 from trainyard.site.short_names import VERBS, stop_call, strange, train_call, with_whole_command, wrong
@@ -138,6 +139,11 @@ class ActionModule(ActionBase):
             cuda=lockfile.cuda(entries or {}),
             catalogue=read_catalogue(dict.fromkeys(chain(*folders)), project / "workloads" / "catalogue"),
             is_root=os.geteuid() == 0,
+            unexpected_files=unexpected_files(
+                context.CLIARGS.get("inventory") or (),
+                constants.INVENTORY_IGNORE_EXTS,
+                constants.INVENTORY_IGNORE_PATTERNS,
+            ),
         )
         return site, len(hostvars)
 

@@ -90,6 +90,7 @@ class Site:
     :param cuda: artefact of the lock -> version of CUDA in it, of the images that have it.
     :param catalogue: workload -> its entry in the catalogue.
     :param is_root: whether the controller's user may create containers.
+    :param unexpected_files: of the inventory's folder, which no person has written as an inventory.
     """
 
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -104,6 +105,7 @@ class Site:
     cuda: Mapping[str, str] = field(default_factory=dict)
     catalogue: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     is_root: bool = True
+    unexpected_files: Sequence[str] = ()
 
     def values(self, name: str) -> Iterator[Setting]:
         """The resolved values of a variable: those that were set, or the role's default."""

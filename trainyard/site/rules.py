@@ -9,6 +9,7 @@ from .console import CONSOLE_RULES, CONSOLE_VARIABLES
 from .efs import EFS_RULES
 from .gpus import GPU_RULES
 from .hosts import HOST_RULES
+from .inventory_files import INVENTORY_FILE_RULES
 from .model import Problem, Site
 from .networks import NETWORK_RULES, NETWORK_VARIABLES
 from .reprovision import REPROVISION_RULES
@@ -20,6 +21,7 @@ from .variables import VARIABLE_RULES
 Rule = Callable[[Site], Iterator[Problem]]
 
 RULES: tuple[Rule, ...] = (
+    *INVENTORY_FILE_RULES,
     *VARIABLE_RULES,
     *SUPPLY_RULES,
     *HOST_RULES,
@@ -33,7 +35,7 @@ RULES: tuple[Rule, ...] = (
     *REPROVISION_RULES,
 )
 
-EFS_VERB_RULES: tuple[Rule, ...] = (*VARIABLE_RULES, *STORAGE_RULES, *BACKEND_RULES, *EFS_RULES)
+EFS_VERB_RULES: tuple[Rule, ...] = (*INVENTORY_FILE_RULES, *VARIABLE_RULES, *STORAGE_RULES, *BACKEND_RULES, *EFS_RULES)
 """Those of playbooks/efs.yml, which may be called before there is any host."""
 
 DEFAULTS_READ = (

@@ -1,0 +1,61 @@
+"""Files of an inventory folder that Ansible would parse although no person has written them as an inventory.
+
+Ansible takes every file of the folder for an inventory, except hidden ones and those with a suffix of its setting
+`inventory_ignore_extensions`; `.log` is none of them. Values of an inventory are trusted templates, so a log that a
+program writes there would run code at the next call.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from .model import Problem, Site
+
+_NOT_READ = {"group_vars", "host_vars", "vars_plugins"}
+"""Folders that Ansible does not parse as inventories; in the first two it reads .yml, .yaml, .json and no suffix."""
+_MEANT = (".yml", ".yaml", ".json")
+
+
+def unexpected_files(sources: Collection[str], ignored: Collection[str], patterns: Collection[str] = ()) -> list[str]:
+    """Paths of the files that are not `hosts*`, YAML, JSON or executable, sorted.
+
+    :param sources: what `-i` names; only folders are looked at.
+    :param ignored: ends of names that Ansible passes over (`inventory_ignore_extensions`).
+    :param patterns: regular expressions of such names (`inventory_ignore_patterns`).
+    """
+    skip = re.compile("|".join([r"^\.", *(f"{re.escape(each)}$" for each in ignored), *patterns]))
+    return sorted(str(path) for source in sources for path in _files(Path(source), skip) if not _is_meant(path))
+
+
+def _files(folder: Path, skip: re.Pattern[str]) -> Iterator[Path]:
+    if not folder.is_dir():
+        return
+    for path in folder.iterdir():
+        if path.name in _NOT_READ or skip.search(path.name):
+            continue
+        if path.is_dir():
+            yield from _files(path, skip)
+        else:
+            yield path
+
+
+def _is_meant(path: Path) -> bool:
+    return path.name.startswith("hosts") or path.suffix in _MEANT or os.access(path, os.X_OK)
+
+
+def check_files(site: Site) -> Iterator[Problem]:
+    """A problem for each unexpected file."""
+    for path in site.unexpected_files:
+        yield Problem(
+            "inventory file",
+            path,
+            "Ansible would parse it, and trust its values as it trusts yours",
+            "Move it out of the inventory's folder, or rename it to *.yml. Where you did not write it, read the entry "
+            "of CHANGELOG.md on logs outside of their folder first.",
+        )
+
+
+INVENTORY_FILE_RULES = (check_files,)
