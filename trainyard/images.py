@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ansible.module_utils.trainyard.core.untrusted import whole
 from ansible.module_utils.trainyard.training.names import GPU
 
 from .references import Defaults
@@ -17,7 +18,7 @@ def asked_gpus(role: Mapping[str, Any]) -> int:
     """GPUs that each pod of a role asks for; 0 where that is no number, which is refused elsewhere."""
     limits = role.get("limits")
     asked = (role.get("gpus"), limits.get(GPU) if isinstance(limits, Mapping) else 0)
-    return max(int(text) if text.isdecimal() else 0 for text in map(str, asked))
+    return max(whole(each, 0) or 0 for each in asked)
 
 
 def image_of(role: Mapping[str, Any], require_gpu: bool) -> Any:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.untrusted import number
 from ansible.module_utils.trainyard.kube.api import Api, KubeError, Object
 
 NAMESPACE = "trainyard-console"
@@ -52,7 +53,7 @@ def make(api: Api, user: str, hours: float | None, folder: Path, now: datetime) 
     """
     account = _account(api, user)
     notes = account["metadata"].get("annotations") or {}
-    most = float(notes.get(HOURS) or DEFAULT_HOURS)
+    most = number(notes.get(HOURS), 0) or DEFAULT_HOURS
     wanted = most if hours is None else hours
     if not 0 < wanted <= most:
         raise TrainyardError(

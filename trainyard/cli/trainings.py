@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict
 from datetime import UTC, datetime
 
@@ -83,7 +84,7 @@ def _age(seconds: float | None) -> str:
         return "-"
     minutes, hours, days = int(seconds // 60), int(seconds // 3600), int(seconds // 86400)
     if minutes < 1:
-        return f"{int(seconds)}s"
+        return f"{math.floor(seconds)}s"
     if hours < 1:
         return f"{minutes}m"
     return f"{hours}h{minutes % 60}m" if days < 1 else f"{days}d{hours % 24}h"

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..core.finding import Finding
+from ..core.untrusted import number
 
 MAPS: Mapping[str, tuple[str, str]] = {
     "ClusterConfiguration": ("kubeadm-config", "ClusterConfiguration"),
@@ -106,7 +107,7 @@ def _canonical(value: Any) -> str:
         return json.dumps(sorted(map(_canonical, value)) if all(isinstance(v, Mapping) for v in value) else value)
     if isinstance(value, str) and DURATION.fullmatch(value):
         parts = re.findall(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|ns)", value)
-        return f"{sum(float(number) * UNITS[unit] for number, unit in parts)} s"
+        return f"{sum((number(count) or 0.0) * UNITS[unit] for count, unit in parts)} s"
     return json.dumps(value, sort_keys=True) if isinstance(value, (Mapping, bool, type(None))) else str(value)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from ..core.clock import CLOCK, Clock
 from ..core.errors import WaitError
 from .api import Api, Object
+from .quantities import pieces
 
 GPU = "nvidia.com/gpu"
 NAMESPACE = "kube-system"
@@ -30,7 +31,7 @@ INTERVAL = 1.0
 def offered(node: Object) -> tuple[int, int]:
     """GPUs of a node, healthy or not, and those that pods can have."""
     status = node.get("status") or {}
-    capacity, allocatable = (int((status.get(what) or {}).get(GPU, 0)) for what in ("capacity", "allocatable"))
+    capacity, allocatable = (pieces((status.get(what) or {}).get(GPU, 0)) for what in ("capacity", "allocatable"))
     return capacity, allocatable
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..core.untrusted import whole
 from .api import Object
 
 INGRESS, EGRESS = "Ingress", "Egress"
@@ -88,7 +89,7 @@ def _is_port(wanted: Mapping[str, Any], target: End, port: int, protocol: str) -
     if wanted.get("port") is None:
         return True
     first = wanted["port"] if isinstance(wanted["port"], int) else (target.ports or {}).get(str(wanted["port"]), -1)
-    return bool(first <= port <= int(wanted.get("endPort") or first))
+    return bool(first <= port <= (whole(wanted.get("endPort")) or first))
 
 
 def _is_peer(peer: Mapping[str, Any], mine: End, other: End) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..core.untrusted import at, whole
 from .api import Object
 from .quantities import amount
 
@@ -169,9 +170,8 @@ def _holds(node: Object, wanted: Mapping[str, Any], of: str) -> bool:
     if operator == "NotIn":
         return value not in values
     if operator in ("Gt", "Lt"):
-        try:
-            there, bound = int(value or ""), int(values[0])
-        except (ValueError, IndexError):
+        there, bound = whole(value), whole(at(values, 0))
+        if there is None or bound is None:
             return False
         return there > bound if operator == "Gt" else there < bound
     return value in values

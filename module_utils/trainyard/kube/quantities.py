@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
+
+from ..core.untrusted import number
 
 _SUFFIXES = {
     "n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18,
@@ -21,9 +24,18 @@ def amount(quantity: object) -> float:
     :raises ValueError: it is none.
     """
     match = _FORM.fullmatch(str(quantity).strip())
-    if match is None or match[2] not in _SUFFIXES:
+    value = number(match[1]) if match else None
+    if match is None or value is None or match[2] not in _SUFFIXES:
         raise ValueError(f"{quantity!r} is no quantity")
-    return float(match[1]) * _SUFFIXES[match[2]]
+    return value * _SUFFIXES[match[2]]
+
+
+def pieces(quantity: object) -> int:
+    """A quantity of things that are counted, such as GPUs; 0 where it is none."""
+    try:
+        return max(0, math.floor(amount(quantity)))
+    except (ValueError, OverflowError):
+        return 0
 
 
 def shown(resource: str, number: float) -> str:

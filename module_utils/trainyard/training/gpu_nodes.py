@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..core.untrusted import whole
 from ..kube.api import Api, Object
 from ..kube.gpu_offer import offered
 from ..kube.reads import Reader, listing, must, objects, read
@@ -74,7 +75,7 @@ def row(node: Object, holding: Sequence[Holder]) -> Row:
     return Row(
         node=node["metadata"]["name"],
         product=labels.get("nvidia.com/gpu.product", "").removesuffix("-SHARED"),
-        memory=int(labels.get("nvidia.com/gpu.memory", 0)),
+        memory=whole(labels.get("nvidia.com/gpu.memory"), 0) or 0,
         driver=labels.get("nvidia.com/cuda.driver-version.full", ""),
         cuda=labels.get(CUDA, ""),
         offered=capacity,

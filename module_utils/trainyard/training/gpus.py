@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..core.untrusted import whole
 from ..kube.api import Api, Object
 from ..kube.gpu_offer import offered
+from ..kube.quantities import pieces
 from .model import Role, Training
 from .names import GPU, NAME_LABEL
 from .places import place_of, pod_state
@@ -58,7 +61,7 @@ def held(pod: Object) -> int:
     if (pod.get("status") or {}).get("phase") in ENDED:
         return 0
     limits = [(each.get("resources") or {}).get("limits") or {} for each in pod["spec"].get("containers") or []]
-    return sum(int(each.get(GPU, 0)) for each in limits)
+    return sum(pieces(each.get(GPU, 0)) for each in limits)
 
 
 def holders(pods: Iterable[Object]) -> dict[str, list[Holder]]:
@@ -136,8 +139,10 @@ def _largest(nodes: Sequence[Object], role: Role) -> str:
     return f"{largest['metadata']['name']} has the most, {offered(largest)[1]}{shared}"
 
 
-def _major(version: str) -> int:
-    return int(version.partition(".")[0])
+def _major(version: str) -> float:
+    """The first number of a version; infinity where a label holds none, which refuses no node."""
+    found = whole(version.partition(".")[0])
+    return math.inf if found is None else found
 
 
 def _called(pod: Object) -> str:

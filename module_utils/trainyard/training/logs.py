@@ -24,7 +24,7 @@ _LARGEST = 1e300
 """Whole numbers of JSON have no limit, and none beyond this can be shown as a fraction."""
 _RATES = ("steps_per_second", "seconds")
 """Fields that times are made of. A loss may be infinite or no number, and says something then; these may not."""
-_LAST_TIME = 253_402_300_800.0
+LAST_TIME = 253_402_300_800.0
 """The year 10000 in seconds since the epoch: no later time can be written."""
 IN_USE = ("connected", "step", "evaluate")
 """Events of the chief that show that the parameter servers answer it at that moment."""
@@ -58,7 +58,7 @@ def is_ours(name: str, value: Any) -> bool:
         if number and name in _RATES:
             return math.isfinite(value)
         if number and name == "time":
-            return bool(0 <= value < _LAST_TIME)
+            return bool(0 <= value < LAST_TIME)
         return number or (value is None and name != "time")
     return True
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from ..core.untrusted import whole
 from ..kube.api import Object
 from ..kube.placement import unplaced
 from ..kube.reads import Reader, Unread, listing, log, must, objects
@@ -198,8 +199,8 @@ def pod_row(pod: Object, *, newest: bool = True) -> PodRow:
         state=state,
         why=why,
         exit_code=over.get("exitCode"),
-        restarts=int(container.get("restartCount") or 0),
-        restart=int((meta.get("labels") or {}).get(SET_RESTART) or 0),
+        restarts=whole(container.get("restartCount")) or 0,
+        restart=whole((meta.get("labels") or {}).get(SET_RESTART)) or 0,
         newest=newest,
         created=str(meta.get("creationTimestamp") or ""),
         started=str((now.get("running") or over).get("startedAt") or ""),
@@ -221,5 +222,7 @@ def attempts(one: found.Found, known: Mapping[str, Any]) -> list[Attempt]:
     if known.get("attempt") and known["attempt"] != current:
         submitted, ended_at = (str(known.get(name, "")) for name in ("submitted_at", "ended_at"))
         result = str(known.get("result", record.UNKNOWN))
-        made.append(Attempt(str(known["attempt"]), False, result, submitted, ended_at, int(known.get("restarts") or 0)))
+        made.append(
+            Attempt(str(known["attempt"]), False, result, submitted, ended_at, whole(known.get("restarts")) or 0)
+        )
     return made

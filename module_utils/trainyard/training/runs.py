@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from ..core.untrusted import number
 from ..kube.api import Api, KubeError, Object
 from ..kube.placement import unplaced
 from ..kube.reads import Get, Reader, Unread, listing, log, must, objects, read
@@ -169,10 +170,10 @@ def seconds_left(step: Mapping[str, Any]) -> float | None:
 
     :param step: the event `step`; empty before the first.
     """
-    done, total, speed = (step.get(name) for name in ("step", "steps_total", "steps_per_second"))
+    done, total, speed = (number(step.get(name)) for name in ("step", "steps_total", "steps_per_second"))
     if done is None or not total or not speed or speed <= 0:
         return None
-    left = float(max(0, total - done) / speed)
+    left = max(0, total - done) / speed
     return left if left < _NEVER else None
 
 

@@ -7,12 +7,16 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
+from ..core.untrusted import number, whole
 from ..kube.api import Api, Object
 from .names import API_VERSIONS, ATTEMPT_ANNOTATION, HASH_ANNOTATION, WORKLOAD_ANNOTATION
 from .roles import GRACE_SECONDS
 
 ATTEMPT = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}")
 UNKNOWN_ATTEMPT = "unknown"
+
+MOST_GRACE_SECONDS = 3_600.0
+"""A caller waits for pods no longer: an operator chooses the grace of a run, and may write 10^9 seconds."""
 
 _JOB_CONDITIONS = {"Completed": "Complete", "Failed": "Failed"}
 
@@ -41,17 +45,22 @@ def ended(live: Mapping[str, Any] | None) -> str | None:
 def restarts(live: Mapping[str, Any] | None) -> int:
     """Counted restarts: of the whole set, or of the pod of a Job."""
     status = (live or {}).get("status") or {}
-    return int(status.get("restarts" if (live or {}).get("kind") == "JobSet" else "failed") or 0)
+    return whole(status.get("restarts" if (live or {}).get("kind") == "JobSet" else "failed")) or 0
 
 
 def wanted_pods(live: Object) -> int:
     """How many pods it has while it goes on."""
     if live["kind"] == "Job":
-        return int(live["spec"].get("parallelism", 1))
+        return _count(live["spec"].get("parallelism"))
     if live["kind"] == "Deployment":
-        return int(live["spec"].get("replicas", 1))
+        return _count(live["spec"].get("replicas"))
     jobs = live["spec"]["replicatedJobs"]
-    return sum(int(job.get("replicas", 1)) * int(job["template"]["spec"].get("parallelism", 1)) for job in jobs)
+    return sum(_count(job.get("replicas")) * _count(job["template"]["spec"].get("parallelism")) for job in jobs)
+
+
+def _count(value: Any) -> int:
+    """A number of pods; Kubernetes' default where there is none."""
+    return 1 if value is None else whole(value, 0) or 0
 
 
 def created(live: Mapping[str, Any] | None) -> str:
@@ -68,11 +77,12 @@ def seconds(live: Mapping[str, Any] | None) -> float | None:
 
 
 def grace(live: Mapping[str, Any] | None) -> float:
-    """Seconds from SIGTERM to SIGKILL that its pods have, the longest of all roles."""
+    """Seconds from SIGTERM to SIGKILL that its pods have, the longest of all roles; at most `MOST_GRACE_SECONDS`."""
     spec = (live or {}).get("spec") or {}
     jobs = [each["template"] for each in spec.get("replicatedJobs") or ()] or [{"spec": spec}]
     pods = [(((job.get("spec") or {}).get("template") or {}).get("spec") or {}) for job in jobs]
-    return float(max(pod.get("terminationGracePeriodSeconds", GRACE_SECONDS) for pod in pods))
+    asked = [pod.get("terminationGracePeriodSeconds", GRACE_SECONDS) for pod in pods]
+    return min(MOST_GRACE_SECONDS, max(number(each, 0) or 0.0 for each in asked))
 
 
 def hash_of(obj: Mapping[str, Any] | None) -> str | None:

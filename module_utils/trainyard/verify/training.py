@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from ..core.untrusted import number
 from ..kube.api import Object
 from ..training.logs import DEVICE_FIELDS, ERROR_RATES, SUCCESSES, idle_gpus
 from ..training.record import FAILED, RUNNING, STOPPED
@@ -91,7 +92,7 @@ def training(want: Wanted, seen: RunSeen, site_bound: float = 0.0) -> Check:
     short = wanted and isinstance(steps, int) and steps < wanted
     if not isinstance(steps, int) or (short and not result.get("stopped_early")):
         wrong.append(f"{steps} of {wanted} steps were done")
-    asked = float(result.get("accuracy_bound") or 0)
+    asked = number(result.get("accuracy_bound")) or 0.0
     if want.accuracy_bound is not None:
         asked = max(asked, want.accuracy_bound, site_bound)
     accuracy = result.get("accuracy")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..core.untrusted import number
 from ..kube.api import Object
 from ..kube.isolation import blocking, end
-from ..training.logs import last
+from ..training.logs import LAST_TIME, last
 from ..training.names import CONTAINER
 from ..training.places import pod_state
 from ..training.state import ended, wanted_pods
@@ -41,7 +42,7 @@ def apart(view: View, seconds: float = CONNECT_SECONDS) -> bool:
     start = last(said, "start")
     if not start or last(said, "connected"):
         return bool(_lost(view, chief))
-    return view.now.timestamp() - float(start.get("time") or 0.0) > seconds
+    return view.now.timestamp() - (number(start.get("time")) or 0.0) > seconds
 
 
 def _lost(view: View, chief: Object) -> list[str]:
@@ -134,7 +135,7 @@ def peer_unreachable(view: View) -> Iterator[Hit]:
         return  # It says of nobody that he is away: `stalled`.
     else:
         names, start = "ps or workers", last(view.said(chief), "start")
-        waited = view.now.timestamp() - float(start.get("time") or 0.0)
+        waited = view.now.timestamp() - (number(start.get("time")) or 0.0)
         evidence = [Evidence("log", view.deciding, "", f"it has waited for its peers for {waited:.0f} s")]
     yield Hit(
         view.deciding,
@@ -146,6 +147,6 @@ def peer_unreachable(view: View) -> Iterator[Hit]:
 
 
 def _told(view: View, event: dict[str, object], text: str) -> Evidence:
-    when = event.get("time")
-    stamp = view.now.fromtimestamp(float(when), tz=view.now.tzinfo).isoformat() if isinstance(when, int | float) else ""
+    when = number(event.get("time"), 0, LAST_TIME)
+    stamp = "" if when is None else view.now.fromtimestamp(when, tz=view.now.tzinfo).isoformat()
     return Evidence("log", view.deciding, stamp if at(stamp) else "", text)

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from ..core.untrusted import number, whole
 from ..training.logs import Event
 from ..training.places import pod_state
 from ..training.told import knobs
@@ -60,7 +61,7 @@ def lateness(view: View) -> float | None:
         return None
     usual = _usual(view, said)
     # What came after the last step, such as an evaluation that is done, is a sign of life, too.
-    quiet = now - float(newest["time"])
+    quiet = now - (number(newest["time"]) or 0.0)
     return usual if quiet > max(LATE_SECONDS, LATE_INTERVALS * usual) else None
 
 
@@ -71,12 +72,12 @@ def _usual(view: View, said: list[Event]) -> float:
     pairs = itertools.pairwise(steps[-6:])
     gaps = [(after["step"] - before["step"]) / speed for before, after in pairs if (speed := _speed(after)) > 0]
     if gaps:
-        return float(max(gaps))
-    every = knobs(view.live).get("report_every", "")
-    if steps and every.isdecimal() and _speed(steps[-1]) > 0:
-        return int(every) / _speed(steps[-1])
+        return max(gaps)
+    every = whole(knobs(view.live).get("report_every"), 1)
+    if steps and every and _speed(steps[-1]) > 0:
+        return every / _speed(steps[-1])
     return view.stall_timeout / LATE_INTERVALS
 
 
 def _speed(step: Event) -> float:
-    return float(step.get("steps_per_second") or 0.0)
+    return number(step.get("steps_per_second")) or 0.0

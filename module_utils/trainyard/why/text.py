@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -62,7 +63,7 @@ def _line(label: str, second: str, rest: str, width: int) -> str:
 
 def span(seconds: float) -> str:
     """A duration by its two largest units: `45 s`, `2 min 10 s`, `3 h 5 min`, `2 d 4 h`."""
-    left = max(0, int(seconds))
+    left = max(0, math.floor(seconds))
     units = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
     for index, (size, name) in enumerate(units):
         if left >= size:

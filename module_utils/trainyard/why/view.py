@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
+from ..core.untrusted import number
 from ..kube.api import Object
 from ..kube.reads import Unread
 from ..training import record as records
@@ -165,15 +166,13 @@ class View:
     @property
     def steps_since(self) -> float:
         """When the last step was reported, seconds since the epoch; 0 before the first."""
-        return float(self.step.get("time") or 0.0)
+        return number(self.step.get("time")) or 0.0
 
     @cached_property
     def stall_timeout(self) -> float:
         """Seconds without a step after which the run's own watchdog ends it."""
-        try:
-            return float(knobs(self.live).get("stall_timeout", STALL_SECONDS))
-        except ValueError:
-            return STALL_SECONDS
+        found = number(knobs(self.live).get("stall_timeout"), 0)
+        return STALL_SECONDS if found is None else found
 
     def node(self, name: str) -> Object | None:
         """A node of the cluster.
