@@ -16,4 +16,8 @@ if __name__ == "__main__":
     ansible.module_utils.__path__.append(str(ROOT / "module_utils"))
     from trainyard.cli.main import main
 
-    sys.exit(main(prog_name="trainyard"))
+    try:
+        sys.exit(main(prog_name="trainyard"))
+    except KeyboardInterrupt:
+        # While a command is imported, or while Python ends.
+        os._exit(130)

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.untrusted import path_below
 from ansible.module_utils.trainyard.kube.api import Api, KubeError, Object
 from ansible.module_utils.trainyard.kube.apply import retry
 from ansible.module_utils.trainyard.kube.patient import OUTAGE_SECONDS
@@ -135,7 +136,7 @@ def _pods(api: Api, run: str, namespace: str | None = None) -> list[Object]:
 
 def _newest_attempt(log_dir: Path, namespace: str, run: str) -> list[Path]:
     """Kept files of the last attempt, the youngest pod of a place last."""
-    attempts = sorted(path for path in (log_dir / f"{namespace}-{run}").glob("*") if path.is_dir())
+    attempts = sorted(path for path in Path(path_below(str(log_dir), f"{namespace}-{run}")).glob("*") if path.is_dir())
     return sorted(attempts[-1].glob("*.log"), key=lambda path: path.stat().st_mtime) if attempts else []
 
 

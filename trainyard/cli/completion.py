@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from . import terminal
+
 
 @click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
@@ -16,4 +18,4 @@ def command(shell: str) -> None:
     found = get_completion_class(shell)
     assert found is not None
     root = click.get_current_context().find_root().command
-    click.echo(found(root, {}, "trainyard", "_TRAINYARD_COMPLETE").source())
+    terminal.raw(found(root, {}, "trainyard", "_TRAINYARD_COMPLETE").source())

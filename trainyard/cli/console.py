@@ -12,6 +12,7 @@ from ansible.module_utils.trainyard.kube.kubeconfig import connect
 
 from ..inventory import places
 from ..logins import NAMESPACE, reach
+from . import terminal
 
 
 @click.command("console")
@@ -24,7 +25,7 @@ def command(inventory: tuple[str, ...]) -> None:
     where = places(inventory)
     found = reach(connect(where.kubeconfig))
     if found.address:
-        click.echo(found.address)
+        terminal.echo(found.address)
         return
     sys.exit(forward(where.kubeconfig, found.ports))
 
@@ -47,7 +48,7 @@ def forward(kubeconfig: str, ports: tuple[int, int]) -> int:
         try:
             # Its first line says that the ports are open; what it cannot do it says on standard error.
             if process.stdout.readline():
-                click.echo(f"https://localhost:{ports[0]}/  (ends with Ctrl-C)")
+                terminal.echo(f"https://localhost:{ports[0]}/  (ends with Ctrl-C)")
             for _ in process.stdout:
                 pass
             return process.wait()

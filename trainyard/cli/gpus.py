@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -10,48 +9,43 @@ import click
 from ansible.module_utils.trainyard.kube.looking import connect_to_look
 from ansible.module_utils.trainyard.training.gpu_nodes import Row, gpus
 from rich.console import Console
-from rich.table import Table
 
 from ..inventory import places
-from .tables import console
+from . import terminal
+
+SCHEMA = 1
 
 
 @click.command("gpus")
-@click.option("--json", "as_json", is_flag=True, help="A list of objects instead of a table; memory in MiB.")
+@click.option("--json", "as_json", is_flag=True, help="One object with a list instead of a table; memory in MiB.")
 @click.pass_obj
 def command(inventory: tuple[str, ...], as_json: bool) -> None:
     """Show the GPUs of each node. Ends with 1 where one is unhealthy, or is not offered to new pods."""
     found = gpus(connect_to_look(places(inventory).kubeconfig))
     if as_json:
-        click.echo(json.dumps([asdict(each) for each in found], indent=2))
+        terminal.show_json({"schema": SCHEMA, "nodes": [asdict(each) for each in found]})
     else:
-        show(found, console())
+        show(found, terminal.Terminal())
     if any(each.healthy < each.offered or each.state in ("skew", "no plugin") for each in found):
         raise click.exceptions.Exit(1)
 
 
 def show(found: Sequence[Row], console: Console) -> None:
     """Print the table."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("node", "GPU", "memory", "driver", "CUDA", "healthy", "free", "sharing", "state", "held by"):
-        table.add_column(
-            name,
-            no_wrap=name == "node",
-            overflow="fold",
-            justify="right" if name in ("memory", "free") else "left",
-        )
+    names = ("node", "GPU", "memory", "driver", "CUDA", "healthy", "free", "sharing", "state", "held by")
+    rows = terminal.Rows(names, right=("memory", "free"), whole=("node",))
     for each in found:
         well = each.healthy == each.offered
-        table.add_row(
+        rows.add(
             each.node,
             each.product or "-",
             f"{each.memory / 1024:.0f} GiB" if each.memory else "-",
             each.driver or "-",
             each.cuda or "-",
-            f"[{'green' if well else 'red'}]{each.healthy} of {each.offered}[/]",
+            (f"{each.healthy} of {each.offered}", "green" if well else "red"),
             str(each.free),
             each.sharing,
-            each.state if each.state == "ready" else f"[yellow]{each.state}[/]",
+            (each.state, "" if each.state == "ready" else "yellow"),
             ", ".join(map(str, each.holders)) or "-",
         )
-    console.print(table if found else "No GPUs.")
+    rows.show(console, "No GPUs.")

@@ -7,6 +7,7 @@ from ansible.module_utils.trainyard.kube.kubeconfig import connect
 
 from .. import run_logs
 from ..inventory import places
+from . import terminal
 
 
 @click.command("logs")
@@ -23,8 +24,8 @@ def command(inventory: tuple[str, ...], run: str, role: str, follow: bool) -> No
     place = run_logs.find(api, run, role, where.log_dir)
     lines = run_logs.follow(api, place, _say) if follow else run_logs.read(api, place, where.log_dir)
     for line in lines:
-        click.echo(line)
+        terminal.echo(line)
 
 
 def _say(text: str) -> None:
-    click.echo(f"trainyard: {text}", err=True)
+    terminal.echo(f"trainyard: {text}", err=True)

@@ -1,4 +1,4 @@
-"""Commands, the options that all have, and what an error looks like."""
+"""Commands, the options that all have, the table of exit codes, and the form of an error."""
 
 from __future__ import annotations
 
@@ -10,9 +10,23 @@ from typing import Any
 
 import click
 from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.untrusted import clean
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ("completion", "console", "gpus", "logs", "reprovision", "token", "trainings", "verify", "why")
+EXIT_CANNOT_TELL = 2
+"""Also for a wrong call, as click has it."""
+EXIT_INTERRUPTED = 130
+"""128 and the number of SIGINT, as shells have it."""
+
+
+class Failure(click.ClickException):
+    """An error in one line, with the status of one that can tell nothing about the site."""
+
+    exit_code = EXIT_CANNOT_TELL
+
+    def __init__(self, *parts: object) -> None:
+        super().__init__(clean(" ".join(filter(None, map(str, parts)))))
 
 
 class Program(click.Group):
@@ -28,15 +42,30 @@ class Program(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Run a command, and end by the table of exit codes whatever happens."""
         try:
-            return super().invoke(ctx)
-        except TrainyardError as error:
-            # As a module of ours says it: what is wrong, then what to do.
-            raise click.ClickException(" ".join(filter(None, (error.message, error.remedy)))) from error
+            try:
+                result = super().invoke(ctx)
+            finally:
+                # Here and not at the end of Python, which would complain about a closed pipe and end with 120.
+                sys.stdout.flush()
+            return result
         except BrokenPipeError:
-            # The reader, `head` for one, has what it wanted. Python would complain once more when it flushes.
+            # The reader, `head` for one, has enough.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.exceptions.Exit(0) from None
+        except (KeyboardInterrupt, click.Abort):
+            raise click.exceptions.Exit(EXIT_INTERRUPTED) from None
+        except (click.ClickException, click.exceptions.Exit):
+            raise
+        except TrainyardError as error:
+            if ctx.params.get("debug"):
+                raise
+            raise Failure(error.message, error.remedy) from error
+        except Exception as error:
+            if ctx.params.get("debug"):
+                raise
+            raise Failure(f"{type(error).__name__}: {error}.", "Set --debug for the whole report.") from error
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
@@ -45,13 +74,18 @@ class Program(click.Group):
     help="Inventory of the site; else TRAINYARD_INVENTORY, else inventories/lab.",
     type=click.Path(),
 )  # fmt: skip
+@click.option("--debug", is_flag=True, help="Show where an error comes from, line by line.")
 @click.pass_context
-def main(ctx: click.Context, inventory: tuple[str, ...]) -> None:
+def main(ctx: click.Context, inventory: tuple[str, ...], debug: bool) -> None:
     """Look at a site. Changing is what the playbooks are for.
 
     Two things here change something: `token` makes a login, and `reprovision run --mode converge` changes a site,
     through the very playbooks.
 
-    Ends with 0, with 1 if something is wrong or not there, and with 2 if it cannot be told or was called wrongly.
+    Ends with 0 where nothing is wrong, 1 where something of the site is wrong, 2 where that cannot be told or the call
+    is wrong, and 130 after Ctrl-C. `reprovision run` also has 3, 4 and 5.
     """
     ctx.obj = inventory
+    for stream in (sys.stdout, sys.stderr):
+        # A name that the terminal's encoding lacks is no reason to fail.
+        getattr(stream, "reconfigure", lambda **_: None)(errors="replace")

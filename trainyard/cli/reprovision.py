@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import Any
@@ -23,7 +22,7 @@ from ..reprovision.settings import Site, site_of
 from ..reprovision.status import Status, status_of
 from ..reprovision.store import BusyError, Store
 from ..reprovision.tables import listed, shown, status_lines
-from .tables import console
+from . import terminal
 
 
 @click.group("reprovision")
@@ -50,17 +49,17 @@ def _run(inventory: tuple[str, ...], mode: str, hosts: list[str]) -> int:
         masker = Masker({*site.secrets, *credentials(os.environ)})
         store = Store(site.settings.state_dir)
         session = perform(site, store, mode, of_checkout(ROOT), hosts=hosts)
-        shown(session.report, console())
-        click.echo(store.runs / session.name / "report.html")
+        shown(session.report, terminal.Terminal())
+        terminal.echo(store.runs / session.name / "report.html")
         return int(session.report["exit_status"])
     except (Busy, BusyError) as error:
-        click.echo(f"Error: {masker.text(str(error))}", err=True)
+        terminal.echo(f"Error: {masker.text(str(error))}", err=True)
         after.refused(site, store)
         return EXIT_BUSY
     except TrainyardError as error:
-        click.echo(f"Error: {masker.text(str(error))}", err=True)
+        terminal.echo(f"Error: {masker.text(str(error))}", err=True)
     except Exception as error:  # Python would end with 1, which says that the site was looked at and has drifted
-        click.echo(f"Error: {type(error).__name__}: {masker.text(str(error))}", err=True)
+        terminal.echo(f"Error: {type(error).__name__}: {masker.text(str(error))}", err=True)
     # Whoever started it has to see that it said nothing about the site.
     return EXIT_UNKNOWN
 
@@ -74,7 +73,7 @@ def approve(inventory: tuple[str, ...], report: str) -> None:
     now = CLOCK.time()
     given = approval.approve(_report(store, report), now, here("approve", report, now).user)
     approval.save(store.folder, given)
-    click.echo(
+    terminal.echo(
         f"For {site.settings.approval_hours:.0f} h one converge with the revision {given.commit[:7]} may repair "
         f"the {len(given.keys)} items of {given.report}, and nothing else."
     )
@@ -90,7 +89,10 @@ def status(inventory: tuple[str, ...], as_json: bool) -> None:
     """
     site, store = _opened(inventory)
     found: Status = status_of(site, store, CLOCK.time())
-    click.echo(json.dumps(found.as_json(), indent=2) if as_json else "\n".join(status_lines(found)))
+    if as_json:
+        terminal.show_json({"schema": SCHEMA, **found.as_json()})
+    else:
+        terminal.echo("\n".join(status_lines(found)))
     sys.exit(found.exit_status)
 
 
@@ -109,19 +111,21 @@ def show(inventory: tuple[str, ...], report: str, as_json: bool, as_markdown: bo
         reports = store.reports()
         if as_json:
             heads = [{name: each[name] for name in HEAD} for each in reports]
-            click.echo(json.dumps(heads, indent=2))
+            terminal.show_json({"schema": SCHEMA, "reports": heads})
         else:
-            listed(reports, console())
+            listed(reports, terminal.Terminal())
         return
     found = _report(store, report)
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        terminal.show_json(found)
     elif as_markdown:
-        click.echo(pages.markdown(found), nl=False)
+        terminal.echo(pages.markdown(found), newline=False)
     else:
-        shown(found, console())
+        shown(found, terminal.Terminal())
 
 
+SCHEMA = 1
+"""Of the documents of `status` and of the list; a report has its own."""
 HEAD = ("id", "mode", "asked", "began", "ended", "seconds", "state", "exit_status", "headline", "revision", "verdict")
 """What a list of runs says of each."""
 

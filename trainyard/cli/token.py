@@ -10,6 +10,7 @@ from ansible.module_utils.trainyard.kube.kubeconfig import connect
 
 from ..inventory import places
 from ..logins import make
+from . import terminal
 
 
 @click.command("token")
@@ -23,7 +24,7 @@ def command(inventory: tuple[str, ...], name: str, hours: float | None) -> None:
     """
     where = places(inventory)
     login = make(connect(where.kubeconfig), name, hours, Path(where.token_dir), datetime.now(UTC))
-    click.echo(f"file   {login.file}")
-    click.echo(f"level  {login.level}")
-    click.echo(f"ends   {login.ends.astimezone():%Y-%m-%d %H:%M:%S %Z}")
-    click.echo(f"login  {login.name}")
+    terminal.echo(f"file   {login.file}")
+    terminal.echo(f"level  {login.level}")
+    terminal.echo(f"ends   {login.ends.astimezone():%Y-%m-%d %H:%M:%S %Z}")
+    terminal.echo(f"login  {login.name}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -13,54 +12,52 @@ from ansible.module_utils.trainyard.training.logs import idle_gpus
 from ansible.module_utils.trainyard.training.runs import Row, runs
 from ansible.module_utils.trainyard.why.text import about
 from rich.console import Console
-from rich.table import Table
 
 from ..inventory import places
-from .tables import console
+from . import terminal
 
+SCHEMA = 1
 COLOURS = {"passed": "green", "no_bound": "green", "running": "cyan", "failed": "red", "waiting": "yellow"}
 
 
 @click.command("trainings")
-@click.option("--json", "as_json", is_flag=True, help="A list of objects instead of a table; times in seconds.")
+@click.option("--json", "as_json", is_flag=True, help="One object with a list instead of a table; times in seconds.")
 @click.pass_obj
 def command(inventory: tuple[str, ...], as_json: bool) -> None:
     """Show all runs: those that go on first, then the youngest."""
     found = runs(connect_to_look(places(inventory).kubeconfig), datetime.now(UTC))
     if as_json:
-        click.echo(json.dumps([asdict(each) for each in found], indent=2))
+        terminal.show_json({"schema": SCHEMA, "trainings": [asdict(each) for each in found]})
     else:
-        show(found, console())
+        show(found, terminal.Terminal())
 
 
 def show(found: list[Row], console: Console) -> None:
-    """Print the table, and below it what runs wait for, and which do not use the GPUs that they have."""
+    """Print the table, and below it why runs wait, and which do not use the GPUs that they have."""
     spaces = len({each.namespace for each in found}) > 1
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("run", *(["namespace"] if spaces else []), "workload", "state"):
-        table.add_column(name, no_wrap=name == "run", overflow="fold")
-    for name in ("step", "accuracy", "age", "pods", "GPUs"):
-        table.add_column(name, justify="right")
+    names = ("run", *(["namespace"] if spaces else []), "workload", "state")
+    numbers = ("step", "accuracy", "age", "pods", "GPUs")
+    rows = terminal.Rows((*names, *numbers), right=numbers, whole=("run",))
     for each in found:
-        table.add_row(
+        rows.add(
             each.run,
             *([each.namespace] if spaces else []),
             each.workload or "-",
-            f"[{COLOURS[each.state]}]{each.state}[/]" if each.state in COLOURS else each.state,
+            (each.state, COLOURS.get(each.state, "")),
             _steps(each),
             "-" if each.accuracy is None else f"{each.accuracy:.4f}",
             _age(each.age),
             f"{each.pods}/{each.wanted}" if each.wanted else "-",
             str(each.gpus or "-"),
         )
-    console.print(table if found else "No runs.")
+    rows.show(console, "No runs.")
     for each in found:
         if each.why:
-            console.print(f"{each.run}: {each.why}", markup=False)
+            terminal.show_line(console, f"{each.run}: {each.why}")
         if each.held_by:
-            console.print(f"{each.run}: {_holders(each)}", markup=False)
+            terminal.show_line(console, f"{each.run}: {_holders(each)}")
         if idle := idle_gpus(asdict(each)):
-            console.print(f"{each.run}: computes on the CPU, {idle}", markup=False)
+            terminal.show_line(console, f"{each.run}: computes on the CPU, {idle}")
 
 
 def _holders(each: Row) -> str:

@@ -18,6 +18,8 @@ from typing import Any
 import click
 from ansible.module_utils.trainyard.verify.verdict import SCHEMA
 
+from . import terminal
+
 EXIT = {"pass": 0, "fail": 1, "unknown": 2}
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -53,9 +55,9 @@ def judge(arguments: Sequence[str], playbook: Sequence[str] = ()) -> int:
             # Every wait inside the playbook is bounded; a limit here would only cut off its message.
             subprocess.run([*command, *extra, *arguments], stdout=sys.stderr, check=False)
         except OSError as error:
-            print(f"{command[0]} cannot be started: {error.strerror}", file=sys.stderr)
+            terminal.echo(f"{command[0]} cannot be started: {error.strerror}", err=True)
         found = read_document(document)
-    print(json.dumps(found, indent=2))
+    terminal.show_json(found)
     return EXIT[found["verdict"]]
 
 

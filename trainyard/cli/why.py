@@ -11,12 +11,12 @@ import click
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.kube.looking import connect_to_look
 from ansible.module_utils.trainyard.kube.reads import read
-from ansible.module_utils.trainyard.why.answer import UNKNOWN
 from ansible.module_utils.trainyard.why.judge import explain
 from ansible.module_utils.trainyard.why.snapshot import Snapshot, load, snapshot
 from ansible.module_utils.trainyard.why.text import text
 
 from ..inventory import places
+from . import terminal
 
 
 @click.command("why")
@@ -31,16 +31,14 @@ def command(inventory: tuple[str, ...], run: str, namespace: str, as_json: bool,
 
     Ends with 0 where nothing is wrong, 1 where a cause was found, 2 where it cannot be told.
     """
-    try:
-        seen = _kept(given) if given else _look(inventory, run, namespace)
-    except TrainyardError as error:
-        # The program would end with 1, which says that a cause was found.
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(UNKNOWN)
+    seen = _kept(given) if given else _look(inventory, run, namespace)
     if kept:
         _keep(seen, kept)
     answer = explain(seen)
-    click.echo(json.dumps(answer.as_json(), indent=2) if as_json else text(answer))
+    if as_json:
+        terminal.show_json(answer.as_json())
+    else:
+        terminal.echo(text(answer))
     sys.exit(answer.status)
 
 

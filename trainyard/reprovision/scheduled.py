@@ -17,6 +17,7 @@ from typing import Any
 from ansible.module_utils.trainyard.core.clock import CLOCK, Clock
 from ansible.module_utils.trainyard.core.command import run
 from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.untrusted import clean
 
 from .repository import Repository, Wanted
 from .revision import VARIABLE, Revision
@@ -102,7 +103,7 @@ def main(argv: Sequence[str]) -> int:
         missed = os.environ.get("TRIGGER_UNIT") == TIMER and timer_is_young(schedule.delay)
         start(schedule, repository, argv[1:], missed=missed)
     except (TrainyardError, OSError) as error:
-        print(f"Error: {error}", file=sys.stderr)
+        print(clean(f"Error: {error}"), file=sys.stderr)
     return CANNOT_TELL
 
 
@@ -129,7 +130,7 @@ def by_hand(
         os.chdir(root)
         become(program[0], program, {**kept, "LANG": "C.UTF-8", "HOME": str(schedule.folder / "home"), "PATH": search})
     except (TrainyardError, OSError) as error:
-        print(f"Error: {error}", file=sys.stderr)
+        print(clean(f"Error: {error}"), file=sys.stderr)
     return CANNOT_TELL
 
 

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from ..cli.terminal import Rows, show_line
 from .pages import CLASSES_OF_STATUS, plain, revision, status_line, what
 from .status import Status
 
@@ -34,45 +34,41 @@ def head(report: Report) -> Text:
 
 def shown(report: Report, console: Console) -> None:
     """Print a report: its head, its items, and what else must be known."""
-    console.print(head(report))
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("host", "since", "class", "what", "before -> after", "done"):
-        table.add_column(name, overflow="fold", no_wrap=name in ("host", "since", "class"))
+    show_line(console, head(report))
+    rows = Rows(("host", "since", "class", "what", "before -> after", "done"), whole=("host", "since", "class"))
     for item in report["items"]:
         there = f"{item['before'] or '-'} -> {item['after'] or '-'}" if item["before"] or item["after"] else "-"
         kind = str(item["class"])
-        table.add_row(
-            Text(plain(item["host"])),
+        rows.add(
+            plain(item["host"]),
             local(item["first_seen"])[5:] or "-",
-            Text(kind, OF_CLASS.get(kind, "")),
-            Text(plain(what(item))),
-            Text(plain(there)),
-            Text(plain(item["done"] or item["reason"] or "-")),
+            (kind, OF_CLASS.get(kind, "")),
+            plain(what(item)),
+            plain(there),
+            plain(item["done"] or item["reason"] or "-"),
         )
     if report["items"]:
-        console.print(table)
+        rows.show(console, "")
     for each in report["consequences"]:
-        console.print(Text(f"follows: {plain(each['host'])}, {plain(each['what'])}"))
+        show_line(console, f"follows: {plain(each['host'])}, {plain(each['what'])}")
     note = (report.get("revision") or {}).get("note")
     for each in (*([note] if note else []), *report["limits"], *report["notes"]):
-        console.print(Text(plain(each)))
+        show_line(console, plain(each))
 
 
 def listed(reports: Iterable[Report], console: Console) -> None:
     """Print one row for each run."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("report", "began", "mode", "revision", "took", "result"):
-        table.add_column(name, overflow="fold", no_wrap=name == "report")
+    rows = Rows(("report", "began", "mode", "revision", "took", "result"), whole=("report",))
     for report in reports:
-        table.add_row(
-            Text(plain(report["id"])),
+        rows.add(
+            plain(report["id"]),
             local(report["began"]),
-            Text(plain(report["mode"])),
-            Text(plain(revision(report))),
+            plain(report["mode"]),
+            plain(revision(report)),
             "-" if report["seconds"] is None else f"{report['seconds']:.0f} s",
-            Text(plain(status_line(report)), COLOURS[CLASSES_OF_STATUS.get(report["exit_status"], "bad")]),
+            (plain(status_line(report)), COLOURS[CLASSES_OF_STATUS.get(report["exit_status"], "bad")]),
         )
-    console.print(table if table.row_count else "No run has been made yet.")
+    rows.show(console, "No run has been made yet.")
 
 
 def status_lines(status: Status) -> list[str]:

@@ -14,6 +14,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .plan import Plan, Step
 from .runner import run_plan
+from .untrusted import clean
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def run_with_findings(module: AnsibleModule, look: Callable[[], tuple[Plan, Sequ
         if module.check_mode:
             return shown(plan, findings)
         for each in left:
-            module.warn(each)
+            module.warn(clean(each))
         return plan
 
     run_plan(module, make_plan, lambda: {"for_a_person": left})

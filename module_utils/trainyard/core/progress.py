@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .untrusted import clean
+
 
 class Progress:
     """Appends lines to a file; without a path it is silent.
@@ -15,4 +17,4 @@ class Progress:
     def say(self, line: str) -> None:
         if self._path:
             with open(self._path, "a", encoding="utf-8") as stream:
-                stream.write(line + "\n")
+                stream.write(" ".join(clean(line).split("\n")) + "\n")

@@ -10,6 +10,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .errors import TrainyardError
 from .plan import Plan
+from .untrusted import clean
 
 
 def run_plan(
@@ -38,4 +39,7 @@ def run_plan(
 
 def fail(module: AnsibleModule, error: TrainyardError, done: Sequence[str] = ()) -> None:
     """Leave the module with the error's message, remedy and facts, and what had been done by then."""
-    module.fail_json(msg=str(error), remedy=error.remedy, changed=bool(done), steps_done=list(done), **error.facts)
+    # Ansible prints messages as they are; they may quote a log, an object of the cluster or a host.
+    module.fail_json(
+        msg=clean(str(error)), remedy=clean(error.remedy), changed=bool(done), steps_done=list(done), **error.facts
+    )

@@ -8,46 +8,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote
 
-from ..core.errors import TrainyardError
+from ..core.untrusted import line
+from .answer import KubeError as KubeError
+from .answer import document, member
 
 FIELD_MANAGER = "trainyard"
 APPLY_PATCH = "application/apply-patch+yaml"
+SHOWN = 1_000
+"""Characters of the server's own reason that an error quotes; one without a message is most often a proxy's page."""
 
 Object = dict[str, Any]
 Transport = Callable[[str, str, list[tuple[str, str]], Any, str], tuple[int, str]]
 """(method, path, query, body, content type) -> (status, text). Status 0: no answer, the text says why."""
 Stream = Callable[[str, list[tuple[str, str]]], Iterator[str]]
 """(path, query) -> the lines of an answer that does not end soon. Raises KubeError, status 0 when it breaks off."""
-
-
-class KubeError(TrainyardError):
-    """The API server refused a call or did not answer.
-
-    :param status: HTTP status; 0 when no answer came.
-    :param final: no answer will ever come: the server's certificate is refused, or the kubeconfig is damaged.
-    """
-
-    def __init__(self, message: str, *, status: int, remedy: str = "", final: bool = False) -> None:
-        super().__init__(message, remedy=remedy, status=status)
-        self.status = status
-        self.final = final
-
-    @property
-    def no_answer(self) -> bool:
-        """Is there no server yet, or just now? Check mode plans for one that will be there."""
-        return self.status == 0 and not self.final
-
-    @property
-    def transient(self) -> bool:
-        """May the same call succeed a moment later? No answer, overload, a webhook or an etcd that starts (status 500),
-        or a server that has not read its own roles yet (403)."""
-        busy = self.status in (429, 502, 503, 504)
-        starts = self.status == 500 and any(word in self.message for word in ("webhook", "etcdserver: ", "rpc error: "))
-        roles_unread = self.status == 403 and "RBAC: " in self.message and "not found" in self.message
-        return self.no_answer or busy or starts or roles_unread
 
 
 def describe(obj: Mapping[str, Any]) -> str:
@@ -103,9 +80,10 @@ class Api:
         """
         base = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
         if kind not in self._kinds.get(api_version, {}):
-            found = json.loads(self.call("GET", base, what=f"{api_version} {kind}"))["resources"]
+            what = f"{api_version} {kind}"
+            found = member(document(self.call("GET", base, what=what), what), "resources", what)
             self._kinds[api_version] = {
-                each["kind"]: (each["name"], each["namespaced"]) for each in found if "/" not in each["name"]
+                each["kind"]: (each["name"], bool(each.get("namespaced"))) for each in found if "/" not in each["name"]
             }
         if kind not in self._kinds[api_version]:
             raise KubeError(f"The API server does not serve {api_version} {kind}.", status=404)
@@ -121,7 +99,7 @@ class Api:
         """One object, or None when it or its kind does not exist."""
         try:
             path = self.path(api_version, kind, namespace, name)
-            return cast(Object, json.loads(self.call("GET", path, what=f"{kind} {name}")))
+            return document(self.call("GET", path, what=f"{kind} {name}"), f"{kind} {name}")
         except KubeError as error:
             if error.status == 404:
                 return None
@@ -136,19 +114,20 @@ class Api:
         """
         try:
             path = self.path(api_version, kind, namespace)
-            found = json.loads(self.call("GET", path, query={"labelSelector": labels}, what=f"list of {kind}"))
+            what = f"list of {kind}"
+            found = document(self.call("GET", path, query={"labelSelector": labels}, what=what), what)
         except KubeError as error:
             if error.status == 404:
                 return []
             raise
-        return [{"apiVersion": api_version, "kind": kind, **item} for item in found["items"]]
+        return [{"apiVersion": api_version, "kind": kind, **item} for item in member(found, "items", what)]
 
     def apply(self, obj: Mapping[str, Any], *, dry_run: bool = False) -> Object:
         """Server-side apply under the one field manager; the object as the server would keep or keeps it."""
         query = {"fieldManager": FIELD_MANAGER, "force": "true", "dryRun": "All" if dry_run else None}
         path = self.object_path(obj)
         answer = self.call("PATCH", path, query=query, body=obj, content_type=APPLY_PATCH, what=describe(obj))
-        return cast(Object, json.loads(answer))
+        return document(answer, describe(obj))
 
     def create(self, obj: Mapping[str, Any]) -> Object:
         """Make an object that must not be there yet; the object as the server keeps it.
@@ -158,7 +137,7 @@ class Api:
         meta = obj["metadata"]
         path = self.path(obj["apiVersion"], obj["kind"], meta.get("namespace", "default"))
         answer = self.call("POST", path, query={"fieldManager": FIELD_MANAGER}, body=obj, what=describe(obj))
-        return cast(Object, json.loads(answer))
+        return document(answer, describe(obj))
 
     def delete(
         self,
@@ -228,18 +207,18 @@ class Api:
 
 
 def documents(text: str) -> Iterator[Object]:
-    """The objects of a manifest with any number of documents; lists are unpacked, empty documents skipped."""
+    """The objects of a manifest with any number of documents; lists are unpacked, empty ones skipped."""
     import yaml
 
-    for document in yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-        if document and document.get("kind") == "List":
-            yield from document["items"]
-        elif document:
-            yield document
+    for each in yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        if each and each.get("kind") == "List":
+            yield from each["items"]
+        elif each:
+            yield each
 
 
 def _reason(text: str) -> str:
     try:
-        return str(json.loads(text).get("message") or text)
-    except (ValueError, AttributeError):
-        return text[:300]
+        return line(json.loads(text).get("message") or text, SHOWN)
+    except (ValueError, AttributeError, RecursionError):
+        return line(text, SHOWN)

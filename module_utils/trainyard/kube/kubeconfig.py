@@ -8,7 +8,8 @@ from typing import Any
 
 from ..core.errors import TrainyardError
 from ..net.https import certificate_error, is_final
-from .api import Api, KubeError
+from .answer import KubeError, bounded
+from .api import Api
 
 CALL_SECONDS = 20.0
 CONNECT_SECONDS = 5.0
@@ -75,7 +76,7 @@ def connect(kubeconfig: str) -> Api:
             if not isinstance(report, ApiException | HTTPError | OSError):
                 raise
             return 0, str(getattr(report, "reason", report))
-        return int(answer.status), answer.data.decode(errors="replace")
+        return int(answer.status), bounded(lambda size: bytes(answer.read(size, decode_content=True)))
 
     def stream(path: str, query: list[tuple[str, str]]) -> Iterator[str]:
         try:

@@ -12,6 +12,7 @@ from http.client import HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from .answer import bounded
 from .api import Api
 from .kubeconfig import CALL_SECONDS, CONNECT_SECONDS, connect, refuse_certificate
 
@@ -71,7 +72,7 @@ class _Server:
             self._mine.connection = connection
         connection.request("GET", target, headers=self._headers)
         answer = connection.getresponse()
-        return answer.status, answer.read().decode(errors="replace")
+        return answer.status, bounded(answer.read)
 
     def _failed(self, error: Exception) -> tuple[int, str]:
         """

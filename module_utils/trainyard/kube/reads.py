@@ -8,14 +8,14 @@ the one here asks by an `Api` and waits.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from .api import Api, KubeError, Object
+from .answer import KubeError, document, member
+from .api import Api, Object
 
 T = TypeVar("T")
 AT_ONCE = 8
@@ -105,7 +105,7 @@ def objects(answer: Any) -> list[Object] | Unread:
     if isinstance(answer, Unread):
         return [] if answer.absent else answer
     kind = {"apiVersion": answer.get("apiVersion", ""), "kind": str(answer.get("kind", "")).removesuffix("List")}
-    return [{**kind, **each} for each in answer["items"]]
+    return [{**kind, **each} for each in member(answer, "items", f"list of {kind['kind']}")]
 
 
 def read(api: Api, reader: Reader[T]) -> T:
@@ -141,9 +141,9 @@ def ask(api: Api, wanted: Get) -> Any:
     if wanted.text:
         return text
     try:
-        return json.loads(text)
-    except ValueError:
-        return Unread(wanted.path, 0, f"{wanted.path}: the answer is no JSON")
+        return document(text, wanted.path)
+    except KubeError as error:
+        return Unread(wanted.path, 0, error.message.rstrip("."))
 
 
 def must(answer: Any) -> Any:

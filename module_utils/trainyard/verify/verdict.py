@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from ..core import files
 from ..core.errors import TrainyardError
+from ..core.untrusted import clean
 from ..training.logs import DEVICE_FIELDS, ERROR_RATES, idle_gpus
 from .reading import Unread
 
@@ -145,7 +146,8 @@ def table(receipt: Mapping[str, Any], path: str) -> list[str]:
     lines.append(f"{'verdict':<18} {receipt['verdict']}")
     lines.append(f"{'receipt':<18} {path or '(not written)'}")
     lines += [f"{what:<18} {value}" for what, value in (receipt.get("console") or {}).items()]
-    return lines
+    # The run's last words on a terminal; they quote records, objects of the cluster and hosts.
+    return [clean(each).replace("\n", " ") for each in lines]
 
 
 def _version_lines(versions: Mapping[str, str]) -> list[str]:

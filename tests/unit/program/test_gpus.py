@@ -12,7 +12,7 @@ from rich.console import Console
 
 from tests.unit.apiserver import ApiServer
 from trainyard.cli.gpus import show
-from trainyard.cli.tables import console
+from trainyard.cli.terminal import Terminal
 
 LABELS = {
     "trainyard.dev/gpu": "ready",
@@ -110,5 +110,5 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_file_gets_every_row_in_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    show([row(node(), [Holder("a/" + "x" * 300, 1, 1)])], console())
+    show([row(node(), [Holder("a/" + "x" * 300, 1, 1)])], Terminal())
     assert len(capsys.readouterr().out.splitlines()) == 2

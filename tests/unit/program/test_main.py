@@ -39,8 +39,8 @@ def test_help_names_the_commands(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "env", "status", "says"),
     [
-        (["-i", "nowhere", "trainings"], {}, 1, "Error: There is no inventory nowhere."),
-        (["trainings"], {"TRAINYARD_INVENTORY": "neither"}, 1, "Error: There is no inventory neither."),
+        (["-i", "nowhere", "trainings"], {}, 2, "Error: There is no inventory nowhere."),
+        (["trainings"], {"TRAINYARD_INVENTORY": "neither"}, 2, "Error: There is no inventory neither."),
         (["training"], {}, 2, "No such command 'training'"),
         (["logs"], {}, 2, "Missing argument 'RUN'"),
     ],
@@ -57,7 +57,7 @@ def test_a_site_that_is_not_there_yet_is_an_error_that_says_what_to_do(tmp_path:
     variables.write_text(f"site_dir: {tmp_path}/state\ncontrol_plane_kubeconfig: '{{{{ site_dir }}}}/kubeconfig'\n")
     (tmp_path / "site" / "hosts.yml").write_text("all: {}\n")
     done = call("-i", "site", "trainings", cwd=tmp_path)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert f"There is no kubeconfig {tmp_path}/state/kubeconfig. It is written when" in done.stderr
     assert "Traceback" not in done.stderr
 

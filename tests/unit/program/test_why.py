@@ -13,11 +13,12 @@ from tests.unit.why.samples import look
 from tests.unit.why.test_judge import TEXT, held
 from tests.unit.why.test_snapshot import server
 from trainyard.cli import why
+from trainyard.cli.main import main
 from trainyard.inventory import Places
 
 
 def call(*arguments: str) -> Result:
-    return CliRunner().invoke(why.command, list(arguments), obj=())
+    return CliRunner().invoke(main, ["why", *arguments])
 
 
 @pytest.fixture

@@ -89,19 +89,19 @@ def test_what_nobody_has_expected_ends_with_2_and_is_masked(store: Store, monkey
 def test_show(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     plays(monkeypatch, recorded("role") + ended(*WORKERS), ended(*WORKERS))
     nothing = call("show")
-    assert nothing.exit_code == 1 and "No run has been made yet." in nothing.stderr
+    assert nothing.exit_code == 2 and "No run has been made yet." in nothing.stderr
     call("run"), call("run")
     young, old = (call("show", "--list", "--json"), call("show", "--list"))
-    names = [each["id"] for each in json.loads(young.stdout)]
+    names = [each["id"] for each in json.loads(young.stdout)["reports"]]
     assert sorted(names) == sorted(store.names()) and all(name in old.stdout for name in names)
-    drifted = next(each["id"] for each in json.loads(young.stdout) if each["exit_status"] == 1)
+    drifted = next(each["id"] for each in json.loads(young.stdout)["reports"] if each["exit_status"] == 1)
     document = json.loads(call("show", drifted, "--json").stdout)
     assert document == store.report(drifted) and document["items"][0]["first_seen"] == NOW
     assert call("show", drifted, "--markdown").stdout == (store.runs / drifted / "report.md").read_text()
     assert "kernel.ostype" in call("show", drifted).stdout
     for words, status, told in (
-        (["nothing"], 1, "no report nothing"),
-        (["../../etc"], 1, "no report"),
+        (["nothing"], 2, "no report nothing"),
+        (["../../etc"], 2, "no report"),
         (["--json", "--markdown"], 2, "one of --json and --markdown"),
     ):
         done = call("show", *words)
@@ -141,7 +141,7 @@ def test_approve(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     clean = next(each for each in store.names() if each != name)
     for report, told in ((clean, "nothing that a converge would repair"), ("nothing", "There is no report nothing")):
         refused = call("approve", report)
-        assert refused.exit_code == 1 and told in refused.stderr
+        assert refused.exit_code == 2 and told in refused.stderr
 
 
 def test_help_says_what_changes_a_site() -> None:

@@ -24,9 +24,9 @@ sys.exit(int(sys.argv[-1]))
 @pytest.mark.parametrize(
     ("text", "status", "expected"),
     [
-        ('{"verdict": "pass"}', 0, 0),
-        ('{"verdict": "fail"}', 2, 1),
-        ('{"verdict": "unknown"}', 2, 2),
+        ('{"schema": 2, "verdict": "pass"}', 0, 0),
+        ('{"schema": 2, "verdict": "fail"}', 2, 1),
+        ('{"schema": 2, "verdict": "unknown"}', 2, 2),
         ("", 4, 2),
         ("", 0, 2),
         ('{"verdict": "perhaps"}', 0, 2),

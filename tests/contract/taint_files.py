@@ -1,0 +1,147 @@
+"""Values from outside in all files: a reading of each function, until no call brings another value to a function."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from taint import GATE, Function, Place, Reading, Resolve
+
+IMPORTED = {"ansible/module_utils/trainyard": "module_utils/trainyard", "console": "workloads/console"}
+"""Names by which packages are imported -> their folders."""
+FOLDERS = (*IMPORTED.values(), "trainyard", "library", "plugins", "workloads/data_import")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A value from outside that reaches a sink.
+
+    :param sink: `int`, `float`, `open`, `os.path.join` and so on.
+    """
+
+    path: str
+    line: int
+    function: str
+    sink: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.function} passes a value from outside to {self.sink}"
+
+
+def functions(tree: ast.AST) -> Iterator[Function]:
+    yield from (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def findings(files: dict[str, str]) -> list[Finding]:
+    """Every value from outside that reaches a path or a number.
+
+    :param files: path -> text of a Python file.
+    """
+    trees = {path: ast.parse(text) for path, text in files.items()}
+    resolvers = {path: _resolver(path, tree, files) for path, tree in trees.items()}
+    known = [(path, each) for path, tree in trees.items() for each in functions(tree)]
+    returning: set[Place] = set()
+    passed: set[tuple[Place, int | str]] = set()
+    uses = [{resolvers[path](call) for call in ast.walk(each) if isinstance(call, ast.Call)} for path, each in known]
+    places = {(path, each.name) for path, each in known}
+    looks: list[tuple[str, Function, Reading]] = []
+    changed: set[Place] = set()
+    while True:
+        # Only what a change of the last round can have changed is looked at again.
+        looks = [
+            (path, each, _look(path, each, resolvers[path], places, returning, passed))
+            if not looks or (path, each.name) in changed or use & changed
+            else looks[number]
+            for number, ((path, each), use) in enumerate(zip(known, uses, strict=True))
+        ]
+        now = {(path, each.name) for path, each, look in looks if look.returns and not _returns_numbers(each)}
+        calls = {call for _, _, look in looks for call in look.passes if call[0][1] not in GATE}
+        if now <= returning and calls <= passed:
+            break
+        changed = {*(now - returning), *(place for place, _ in calls - passed)}
+        returning |= now
+        passed |= calls
+    return sorted(
+        {Finding(path, line, each.name, sink) for path, each, look in looks for line, sink in look.found},
+        key=lambda found: (found.path, found.line, found.sink),
+    )
+
+
+def _resolver(path: str, tree: ast.Module, files: dict[str, str]) -> Resolve:
+    """Which function of the project a call in a file is: its own, a method of its classes, or an imported one."""
+    names: dict[str, Place] = {}
+    modules: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        for alias in node.names:
+            local = alias.asname or alias.name
+            base = _module(path, node)
+            if (inner := f"{base}/{alias.name}.py") in files:
+                modules[local] = inner
+            elif f"{base}.py" in files:
+                names[local] = (f"{base}.py", alias.name)
+    own = {each.name for each in functions(tree)}
+
+    def resolve(call: ast.Call) -> Place | None:
+        function = call.func
+        if isinstance(function, ast.Name):
+            return (path, function.id) if function.id in own else names.get(function.id)
+        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+            if function.value.id in ("self", "cls"):
+                return (path, function.attr)
+            if function.value.id in modules:
+                return (modules[function.value.id], function.attr)
+        return None
+
+    return resolve
+
+
+def _module(path: str, node: ast.ImportFrom) -> str:
+    """The path of an imported module without its suffix."""
+    inside = (node.module or "").replace(".", "/")
+    if not node.level:
+        for prefix, folder in IMPORTED.items():
+            if inside.startswith(prefix):
+                return folder + inside.removeprefix(prefix)
+        return inside
+    base = "/".join(path.split("/")[: -node.level])
+    return f"{base}/{inside}".rstrip("/")
+
+
+def _returns_numbers(function: Function) -> bool:
+    """Whether a function is of the gate, or declares that it returns numbers; mypy holds it to that."""
+    declared = ast.unparse(function.returns) if function.returns else ""
+    return function.name in GATE or bool(re.fullmatch(r"(?:tuple|int|float|bool|None|[\[\], .|])+", declared))
+
+
+def _look(
+    path: str,
+    function: Function,
+    resolve: Resolve,
+    places: set[Place],
+    returning: set[Place],
+    passed: set[tuple[Place, int | str]],
+) -> Reading:
+    named = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    named = named[1:] if named[:1] in (["self"], ["cls"]) else named
+    here = {argument for place, argument in passed if place == (path, function.name)}
+    known = {each for each in here if isinstance(each, str)}
+    known |= {named[each] for each in here if isinstance(each, int) and each < len(named)}
+    look = Reading(resolve, places, returning, known)
+    # Twice: a name may be bound below the place at which a loop uses it.
+    for _ in range(2):
+        look.found.clear()
+        for statement in function.body:
+            look.visit(statement)
+    return look
+
+
+def product_files(root: Path) -> dict[str, str]:
+    """The product's Python files that read the cluster, hosts, logs and records: path below the root -> text."""
+    paths = [path for folder in FOLDERS for path in sorted((root / folder).rglob("*.py"))]
+    product = [path for path in paths if not path.name.endswith("_test.py")]
+    return {str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in product}
