@@ -14,21 +14,8 @@ if str(PROJECT / "module_utils") not in ansible.module_utils.__path__:
     # Ansible ships module_utils to hosts; code on the controller has to be shown where they are.
     ansible.module_utils.__path__.append(str(PROJECT / "module_utils"))
 
+from ansible.module_utils.trainyard.core.untrusted import mapping
 from ansible.module_utils.trainyard.gpu import offer
-
-FACTS = (
-    "source",
-    "error",
-    "on_bus",
-    "gpus",
-    "driver",
-    "library_version",
-    "module_version",
-    "skew",
-    "pending",
-    "healthy",
-)
-"""Of what `gpu_info` found."""
 
 
 def gpu_hosts(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -42,26 +29,31 @@ def gpu_hosts(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]) -
     for host in hosts:
         known = hostvars[host]
         gpus, shared = known.get("device_plugin_gpus"), known.get("device_plugin_sharing") == "time_slicing"
-        info = (known.get("ansible_facts") or {}).get("gpus") or {}
+        info = offer.checked(mapping(known.get("ansible_facts")).get("gpus"))
         found[str(known.get("kubernetes_node_name") or host)] = {
             "gpus": None if gpus is None else int(gpus),
             "replicas": int(known.get("device_plugin_replicas", 2)) if shared else 1,
             # Without the package's own revision, which a driver does not know.
             "version": str(known.get("nvidia_driver_version") or "").partition("-")[0],
             "mig_strategy": str(known.get("device_plugin_mig_strategy") or "none"),
-            "info": {name: info[name] for name in FACTS if name in info},
+            "info": info,
         }
     return found
 
 
 def gpu_fault(info: Mapping[str, Any], said: int | None = None) -> str:
     """Why not all GPUs of a host are well; empty where they are. `offer.fault` says more."""
-    return offer.fault(info, None if said is None else int(said))
+    return offer.fault(offer.checked(info), None if said is None else int(said))
 
 
 def gpu_units(info: Mapping[str, Any], said: int | None, mig_strategy: str) -> int | None:
     """What a host offers as `nvidia.com/gpu`, before several pods share one. `offer.units` says more."""
-    return offer.units(info, None if said is None else int(said), mig_strategy)
+    return offer.units(offer.checked(info), None if said is None else int(said), mig_strategy)
+
+
+def mig_fault(info: Mapping[str, Any], mig_strategy: str) -> str:
+    """Why the device plugin does not start with the strategy `single`; else empty. `offer.mig_fault` says more."""
+    return offer.mig_fault(offer.checked(info), mig_strategy)
 
 
 class FilterModule:
@@ -72,5 +64,5 @@ class FilterModule:
             "gpu_hosts": gpu_hosts,
             "gpu_fault": gpu_fault,
             "gpu_units": gpu_units,
-            "mig_fault": offer.mig_fault,
+            "mig_fault": mig_fault,
         }

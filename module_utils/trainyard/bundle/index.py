@@ -83,7 +83,9 @@ def read(source: str, ca_file: str = "") -> dict[str, dict[str, Any]]:
         text = _fetch(source, ca_file) if source.startswith("https://") else Path(source).read_bytes()
         document = json.loads(text)
         entries: dict[str, dict[str, Any]] = document["artefacts"] if document["schema"] == SCHEMA else {}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        if not isinstance(entries, dict) or not all(isinstance(each, dict) for each in entries.values()):
+            raise ValueError("its artefacts are no mapping of mappings")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise TrainyardError(f"The index of artefacts {source} cannot be read: {error}.", remedy=remedy) from error
     if not entries:
         raise TrainyardError(f"The index of artefacts {source} is empty or of another schema.", remedy=remedy)

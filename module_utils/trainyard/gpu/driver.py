@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..core.command import run
 from ..core.errors import CommandError
+from ..core.untrusted import whole
 from ..host.nvidia import gpus_on_bus
 
 ROOT = Path("/")
@@ -73,10 +74,13 @@ def xids(journal: str) -> list[tuple[str, int]]:
     for line in journal.splitlines():
         try:
             entry = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
+            continue
+        if not isinstance(entry, dict):
             continue
         trusted = entry.get("_TRANSPORT") == "kernel" or entry.get("_UID") == "0"
-        match = XID.search(entry.get("MESSAGE") if isinstance(entry.get("MESSAGE"), str) else "")
-        if trusted and match:
-            found.append((match[1], int(match[2])))
+        message = entry.get("MESSAGE")
+        match = XID.search(message if isinstance(message, str) else "")
+        if trusted and match and (code := whole(match[2])) is not None:
+            found.append((match[1], code))
     return found

@@ -8,6 +8,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..core.untrusted import items, line, mapping, whole
+
+MOST_GPUS = 1_024
+"""GPUs of a host that are looked at; machines of today have 16."""
+
+
+def checked(info: Any) -> dict[str, Any]:
+    """The facts of `gpu_info` as a host may have forged them, each of the type that the module returns.
+
+    :return: empty where the host was not asked.
+    """
+    said = mapping(info)
+    if not said:
+        return {}
+    texts = {key: line(said.get(key), 200) or None for key in ("error", "driver", "library_version", "module_version")}
+    return {
+        **texts,
+        "source": line(said.get("source"), 200) or "none",
+        "pending": line(said.get("pending"), 400),
+        "on_bus": whole(said.get("on_bus"), 0, MOST_GPUS),
+        "skew": said.get("skew") is True,
+        "healthy": said.get("healthy") is True,
+        "gpus": [_checked_gpu(mapping(each)) for each in items(said.get("gpus"))[:MOST_GPUS]],
+    }
+
+
+def _checked_gpu(said: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "mig": line(said.get("mig"), 40) or None,
+        "mig_devices": whole(said.get("mig_devices"), 0, MOST_GPUS) or 0,
+        "lost": said.get("lost") is True,
+    }
+
 
 def silence(info: Mapping[str, Any]) -> str:
     """Why no GPU of the host can be used at all, as the end of a sentence that begins with "the driver of w1";
@@ -80,6 +113,8 @@ def fault(info: Mapping[str, Any], said: int | None) -> str:
     :param info: facts of `gpu_info`.
     :param said: number that the inventory says, or None.
     """
+    if not info:
+        return "was not asked"
     if info["skew"]:
         return "has another version than the loaded module: run playbooks/gpu_driver.yml"
     if why := silence(info):

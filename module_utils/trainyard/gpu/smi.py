@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from xml.etree import ElementTree
 
 from ..core.errors import TrainyardError
+from ..core.untrusted import number, whole
 from .model import ACTIONS, Gpu, Inventory
 
 QUERY = ("nvidia-smi", "-q", "-x")
@@ -26,7 +28,7 @@ def read(text: str, capabilities: str = "") -> Inventory:
     try:
         # The document type is named by a file that is nowhere; the parser loads none.
         root = ElementTree.fromstring(text)
-    except ElementTree.ParseError as error:
+    except (ElementTree.ParseError, ValueError) as error:
         raise TrainyardError(f"nvidia-smi -q -x prints no XML: {error}.") from error
     if root.tag != "nvidia_smi_log":
         raise TrainyardError(f"nvidia-smi -q -x prints an element {root.tag}, not nvidia_smi_log.")
@@ -39,12 +41,11 @@ def read(text: str, capabilities: str = "") -> Inventory:
 def _gpu(index: int, element: ElementTree.Element, capabilities: Mapping[str, str]) -> Gpu:
     uuid = _text(element, "uuid") or ""
     mig = _text(element, "mig_mode/current_mig")
-    minor = _number(element, "minor_number")
     return Gpu(
         index,
         uuid,
         _text(element, "product_name") or "",
-        minor=None if minor is None else int(minor),
+        minor=_whole(element, "minor_number"),
         serial=_text(element, "serial"),
         pci_bus_id=_text(element, "pci/pci_bus_id"),
         architecture=_text(element, "product_architecture"),
@@ -73,11 +74,11 @@ def _power(*names: str) -> list[str]:
 def _uncorrected(element: ElementTree.Element) -> int | None:
     """The sum over the kinds of memory; how many kinds there are depends on the version."""
     counts = [
-        number
+        count
         for part in element.findall("ecc_errors/volatile/*")
-        if "uncorrectable" in part.tag and (number := _number(part, ".")) is not None
+        if "uncorrectable" in part.tag and (count := _whole(part, ".")) is not None
     ]
-    return int(sum(counts)) if counts else None
+    return whole(sum(counts), 0) if counts else None
 
 
 def _recovery_action(element: ElementTree.Element) -> str | None:
@@ -106,13 +107,13 @@ def _number(element: ElementTree.Element, *paths: str) -> float | None:
         text = element.text if path == "." else element.findtext(path)
         found = NUMBER.match((text or "").strip())
         if found:
-            return float(found[0])
+            return number(found[0])
     return None
 
 
 def _whole(element: ElementTree.Element, path: str) -> int | None:
-    number = _number(element, path)
-    return None if number is None else int(number)
+    found = _number(element, path)
+    return None if found is None else math.floor(found)
 
 
 def _yes(element: ElementTree.Element, path: str) -> bool | None:

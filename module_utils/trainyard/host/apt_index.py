@@ -31,4 +31,5 @@ def index_is_current() -> bool:
 
 def removals(simulation: str) -> list[str]:
     """The packages that a simulated run of apt-get would remove."""
-    return [line.split()[1] for line in simulation.splitlines() if line.startswith(("Remv ", "Purg "))]
+    words = (line.split() for line in simulation.split("\n") if line.startswith(("Remv ", "Purg ")))
+    return [found[1] for found in words if len(found) > 1]
