@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from ansible.module_utils.trainyard.core.untrusted import path_below
 from ansible.module_utils.trainyard.kube.api import Api, KubeError, Object
 from ansible.module_utils.trainyard.kube.apply import retry
 from ansible.module_utils.trainyard.kube.patient import OUTAGE_SECONDS
+from ansible.module_utils.trainyard.kube.pod_log import Line, Lines, Position
 from ansible.module_utils.trainyard.training import found
 from ansible.module_utils.trainyard.training.names import NAME_LABEL
 from ansible.module_utils.trainyard.training.places import decider, newest, pod_state
@@ -21,6 +22,8 @@ from ansible.module_utils.trainyard.training.state import ended, live_object
 
 LOOK_SECONDS = 1.0
 """Between two looks for the next pod of a place."""
+PIECE_BYTES = 64 * 1024
+"""Of a kept log that are read at a time."""
 
 USUAL = ("chief-0", "worker-0", "server-0")
 """Whose end decides a run, where nothing of it is left to ask; the first of them that it had."""
@@ -61,20 +64,35 @@ def find(api: Api, run: str, role: str, log_dir: str) -> Place:
     return Place(run, known.namespace, wanted)
 
 
-def read(api: Api, place: Place, log_dir: str) -> Iterator[str]:
-    """The lines of the log as they are now: of the place's newest pod, or as kept."""
+def read(api: Api, place: Place, log_dir: str) -> Iterator[Line]:
+    """The lines of the log as they are now: of the place's newest pod, or as kept.
+
+    :raises KubeError: the cluster refuses, or the connection breaks off.
+    """
     pod = _newest_pod(api, place)
     if pod is not None:
-        yield from api.log(place.namespace, pod["metadata"]["name"]).splitlines()
+        try:
+            yield from _split(api.log_pieces(place.namespace, pod["metadata"]["name"]))
+        except KubeError as error:
+            if not (error.status == 404 or error.no_log):
+                raise
         return
     for path in _newest_attempt(Path(log_dir), place.namespace, place.run):
         if _place(place.run, path) == place.place:
-            yield from path.read_text(encoding="utf-8").splitlines()
+            with path.open("rb") as file:
+                yield from _split(iter(partial(file.read, PIECE_BYTES), b""))
+
+
+def _split(pieces: Iterable[bytes]) -> Iterator[Line]:
+    lines = Lines(stamped=False)
+    for piece in pieces:
+        yield from lines.feed(piece)
+    yield from lines.rest()
 
 
 def follow(
     api: Api, place: Place, say: Callable[[str], None], sleep: Callable[[float], None] = time.sleep
-) -> Iterator[str]:
+) -> Iterator[Line]:
     """The lines as they come, from one pod of the place to the next, until the run has ended.
 
     :param say: told what is waited for.
@@ -97,27 +115,32 @@ def follow(
         sleep(LOOK_SECONDS)
 
 
-def _lines(api: Api, namespace: str, pod: str, sleep: Callable[[float], None]) -> Iterator[str]:
+def _lines(api: Api, namespace: str, pod: str, sleep: Callable[[float], None]) -> Iterator[Line]:
     """Every line of a pod's log until it ends; a connection that breaks is made again, and no line comes twice."""
-    last = ""
+    at = Position()
     while True:
+        lines, new = Lines(), False
+        at.begin()
         try:
-            for line in api.follow_log(namespace, pod, since=last):
-                stamp, _, text = line.partition(" ")
-                # The server knows whole seconds only, so lines of the last one come again.
-                if stamp > last:
-                    yield text
-                    last = stamp
+            for piece in api.log_pieces(namespace, pod, since=at.stamp, timestamps=True, follow=True):
+                for line in filter(at.is_new, lines.feed(piece)):
+                    new = True
+                    yield line
         except KubeError as error:
             if error.status == 404:  # The pod is gone.
                 return
-            if not error.transient and error.status != 500:  # 500: its node does not answer.
+            # 500: its node does not answer.
+            if not (error.transient or error.no_log or error.status == 500):
                 raise
             sleep(LOOK_SECONDS)
             continue
         now = retry(partial(api.get, "v1", "Pod", pod, namespace), timeout=OUTAGE_SECONDS)
         if now is None or pod_state(now)[0] == "ended":
+            yield from filter(at.is_new, lines.rest())
             return
+        if not new:
+            # It has ended, and the API server does not say so yet.
+            sleep(LOOK_SECONDS)
 
 
 def _ended(api: Api, place: Place) -> bool:

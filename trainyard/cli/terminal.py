@@ -41,9 +41,9 @@ def echo(text: object = "", *, err: bool = False, newline: bool = True) -> None:
     click.echo(clean(str(text)), err=err, nl=newline)
 
 
-def raw(text: str | bytes) -> None:
+def raw(text: str | bytes, *, newline: bool = True) -> None:
     """Print a text as it is, for a reader who asks for that."""
-    click.echo(text)
+    click.echo(text, nl=newline)
 
 
 def show_json(document: Mapping[str, Any]) -> None:

@@ -26,6 +26,8 @@ SILENCE_SECONDS = 90.0
 """Of a stream; a watch has a bookmark about every minute."""
 ANSWER_BYTES, ALL_BYTES = 8 * 1024 * 1024, 32 * 1024 * 1024
 """Of one answer, and of all that are being read: as objects they are several times as large, in 256 MiB."""
+LOG_BYTES = 1024 * 1024
+"""Of the end of a log that is kept, where a page asks for its last lines: a line may have many MiB."""
 AT_ONCE, LOGS_AT_ONCE = 16, 8
 """Calls under way, and those for logs; others wait their turn. Streams are not counted."""
 
@@ -95,7 +97,7 @@ class Client:
                     method, url, headers=headers, data=data, timeout=limit, allow_redirects=False
                 ) as answer,
             ):
-                text = await self._bounded(answer)
+                text = await self._bounded(answer, end=log)
                 status = answer.status
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return 0, _why(error)
@@ -156,8 +158,10 @@ class Client:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise KubeError(f"The connection broke off: {_why(error)}.", status=0) from error
 
-    async def _bounded(self, answer: aiohttp.ClientResponse) -> str:
-        """
+    async def _bounded(self, answer: aiohttp.ClientResponse, *, end: bool = False) -> str:
+        """The text of an answer.
+
+        :param end: of a longer one than `LOG_BYTES` its end is enough.
         :raises aiohttp.ClientPayloadError: the answer is too large, or there are too many at once.
         """
         found = bytearray()
@@ -165,6 +169,9 @@ class Client:
             async for chunk in answer.content.iter_any():
                 found += chunk
                 self._reading += len(chunk)
+                if end and len(found) > 2 * LOG_BYTES:
+                    self._reading -= len(found) - LOG_BYTES
+                    del found[:-LOG_BYTES]
                 if len(found) > ANSWER_BYTES:
                     raise aiohttp.ClientPayloadError(f"the answer is larger than {ANSWER_BYTES // 1024 // 1024} MiB")
                 if self._reading > ALL_BYTES:

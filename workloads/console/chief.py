@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible.module_utils.trainyard.core.untrusted import plain
-from ansible.module_utils.trainyard.training.logs import events
+from ansible.module_utils.trainyard.kube.pod_log import Line, Lines, Position
+from ansible.module_utils.trainyard.training.logs import event_in
 
 from .api import Client
-from .lines import LINE_BYTES, Splitter
+from .lines import LINE_BYTES
 
 FIRST_LINES = 2_000
 """Of the log as it is when it is followed; a browser has drawn what was before."""
@@ -28,7 +29,7 @@ class ChiefLog:
         self.path = path
         self._container = container
         self._said = said
-        self._last = ""
+        self._at = Position()
         self._second, self._in_second = "", 0
 
     async def follow(self, client: Client, token: str, heard: Callable[[], None]) -> None:
@@ -37,26 +38,26 @@ class ChiefLog:
         :raises LoginEnded, KubeError: the server refuses or does not answer.
         """
         query = {"follow": "true", "timestamps": "true", "container": self._container}
-        query |= {"sinceTime": self._last} if self._last else {"tailLines": str(FIRST_LINES)}
-        splitter = Splitter(LINE_BYTES)
+        query |= {"sinceTime": self._at.stamp} if self._at.stamp else {"tailLines": str(FIRST_LINES)}
+        lines = Lines(LINE_BYTES, last=True)
+        self._at.begin()
         async with client.stream(token, f"{self.path}/log", query) as chunks:
             heard()
             async for chunk in chunks:
                 heard()
-                for line, cut in splitter.feed(chunk):
-                    self._line(line, cut)
+                for line in filter(self._at.is_new, lines.feed(chunk)):
+                    self._line(line)
+        # What has not ended may be the last word of its program; else it comes again, whole.
+        for line in lines.rest():
+            if event_in(line.text, cut=line.cut) and self._at.is_new(line):
+                self._line(line)
 
-    def _line(self, line: bytes, cut: bool) -> None:
-        stamp, _, text = line.decode("utf-8", "replace").partition(" ")
-        # The server knows whole seconds only, so lines of the last one come again.
-        if stamp <= self._last or not stamp[:1].isdigit():
+    def _line(self, line: Line) -> None:
+        event = event_in(line.text, cut=line.cut)
+        if event is None:
             return
-        self._last = stamp
-        if cut or not text.startswith("{"):
-            return
-        if stamp[:19] != self._second:
-            self._second, self._in_second = stamp[:19], 0
-        for event in events(text):
-            self._in_second += 1
-            if self._in_second <= A_SECOND:
-                self._said(plain(event))
+        if line.stamp[:19] != self._second:
+            self._second, self._in_second = line.stamp[:19], 0
+        self._in_second += 1
+        if self._in_second <= A_SECOND:
+            self._said(plain(event))

@@ -167,7 +167,7 @@ class Feed:
             except KubeError as error:
                 if error.status == 403:
                     raise
-                if error.status in (400, 404):
+                if error.status == 404 or error.no_log:
                     self._health.healed("log")
                 else:
                     # Another status is of the pod's node.

@@ -11,6 +11,7 @@ from typing import Any
 
 from aiohttp import web
 from ansible.module_utils.trainyard.kube.api import KubeError
+from ansible.module_utils.trainyard.kube.pod_log import Line, Lines, Position, readable
 from ansible.module_utils.trainyard.kube.reads import path
 from ansible.module_utils.trainyard.training.names import NAME_LABEL
 from ansible.module_utils.trainyard.training.places import pod_state
@@ -18,7 +19,7 @@ from ansible.module_utils.trainyard.training.places import pod_state
 from .api import Client, LoginEnded
 from .console import CONSOLE, Console
 from .guard import SESSION
-from .lines import Splitter, readable
+from .lines import LINE_BYTES
 from .pages import params_of
 from .rights import FRESH_SECONDS, Right
 from .sessions import Session
@@ -48,7 +49,7 @@ async def tail(request: web.Request) -> web.StreamResponse:
     query = {"tailLines": str(lines)} | ({"previous": "true"} if params.get("previous") == "true" else {})
     kept: deque[str] = deque(maxlen=lines)
     size = read = 0
-    cut, splitter = False, Splitter()
+    cut, splitter = False, Lines(LINE_BYTES, stamped=False, last=True)
     try:
         async with (
             asyncio.timeout(READ_SECONDS),
@@ -56,8 +57,8 @@ async def tail(request: web.Request) -> web.StreamResponse:
         ):
             async for chunk in chunks:
                 read += len(chunk)
-                for line, long in splitter.feed(chunk):
-                    kept.append(readable(line, long))
+                for line in splitter.feed(chunk):
+                    kept.append(_shown(line))
                     size += len(kept[-1])
                     while size > TAIL_BYTES:
                         size -= len(kept.popleft())
@@ -65,9 +66,9 @@ async def tail(request: web.Request) -> web.StreamResponse:
                 if read > READ_BYTES:
                     cut = True
                     break
-            kept.extend(readable(line, long) for line, long in splitter.rest())
+            kept.extend(map(_shown, splitter.rest()))
     except KubeError as error:
-        if error.status != 400:  # It has not begun, and has said nothing.
+        if not error.no_log:  # It has not begun, and has said nothing.
             raise
     except TimeoutError:
         cut = True
@@ -132,20 +133,21 @@ async def read_on(console: Console, session: Session, pod: str, first: str, text
     :param pod: its path.
     :param first: number of the last lines that it begins with.
     """
-    last = b""
+    at = Position()
     try:
         try:
             while True:
                 query = {"follow": "true", "timestamps": "true"}
-                query |= {"sinceTime": last.decode()} if last else {"tailLines": first}
-                last = await _read(console.client, session.token, f"{pod}/log", query, last, texts)
+                query |= {"sinceTime": at.stamp} if at.stamp else {"tailLines": first}
+                rest = await _read(console.client, session.token, f"{pod}/log", query, at, texts)
                 if await _ended(console.client, session.token, pod):
+                    await _put(rest, at, texts)
                     break
                 await asyncio.sleep(AGAIN_SECONDS)
         except LoginEnded:
             console.sessions.end(session)
         except KubeError as error:
-            if error.status != 400:  # It has not begun, and has said nothing.
+            if not error.no_log:  # It has not begun, and has said nothing.
                 await texts.put(f"(the log cannot be read further: {error.message})")
         await texts.put(None)
     except asyncio.CancelledError:
@@ -154,34 +156,34 @@ async def read_on(console: Console, session: Session, pod: str, first: str, text
         raise
 
 
-async def _read(client: Client, token: str, log: str, query: Mapping[str, str], last: bytes, texts: Texts) -> bytes:
-    """Put the lines of one connection after a time; the time of the last one.
+async def _read(
+    client: Client, token: str, log: str, query: Mapping[str, str], at: Position, texts: Texts
+) -> list[Line]:
+    """Put the lines of one connection that come after a place, which moves with them; what has not ended.
 
     :raises LoginEnded, KubeError: the server refuses.
     """
-    splitter, before = Splitter(), last
-
-    async def put(lines: Iterable[tuple[bytes, bool]]) -> None:
-        nonlocal last
-        found = []
-        for line, cut in lines:
-            stamp, _, text = line.partition(b" ")
-            # The server knows whole seconds only, so lines of the last one come again. Two may have the same time.
-            if stamp > before and stamp[:1].isdigit():
-                last = stamp
-                found.append(readable(text, cut))
-        if found:
-            await texts.put("\n".join(found))
-
+    splitter = Lines(LINE_BYTES, last=True)
+    at.begin()
     try:
         async with client.stream(token, log, query) as chunks:
             async for chunk in chunks:
-                await put(splitter.feed(chunk))
-        await put(splitter.rest())
+                await _put(splitter.feed(chunk), at, texts)
+        return list(splitter.rest())
     except KubeError as error:
         if not error.no_answer:
             raise
-    return last
+        return []
+
+
+async def _put(lines: Iterable[Line], at: Position, texts: Texts) -> None:
+    found = [_shown(line) for line in lines if at.is_new(line)]
+    if found:
+        await texts.put("\n".join(found))
+
+
+def _shown(line: Line) -> str:
+    return readable(line.text, line.cut)
 
 
 async def _ended(client: Client, token: str, pod: str) -> bool:

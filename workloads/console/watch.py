@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.module_utils.trainyard.kube.api import KubeError, Object
+from ansible.module_utils.trainyard.kube.pod_log import Lines
 
 from .api import Client
-from .lines import Splitter
 
 WATCH_SECONDS = 240
 """The server ends each watch after this time, and it is made anew."""
@@ -61,14 +61,14 @@ class Watch:
             heard()
         query = {**self.query, "watch": "1", "resourceVersion": self._version, "allowWatchBookmarks": "true"}
         query["timeoutSeconds"] = str(WATCH_SECONDS)
-        splitter, count = Splitter(OBJECT_BYTES), 0
+        lines, count = Lines(OBJECT_BYTES, stamped=False, last=True), 0
         try:
             async with client.stream(token, self.path, query) as chunks:
                 heard()
                 async for chunk in chunks:
                     heard()
-                    for line, cut in splitter.feed(chunk):
-                        self._event(line, cut)
+                    for line in lines.feed(chunk):
+                        self._event(line.text, line.cut)
                         count += 1
                         if count % _YIELD == 0:
                             await asyncio.sleep(0)

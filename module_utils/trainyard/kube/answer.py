@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core.errors import TrainyardError
+from .pod_log import says_no_log
 
 MOST_BYTES = 2**27
 """Bytes of an answer: 5,000 pods of 8 KB are a third of that."""
@@ -28,6 +29,11 @@ class KubeError(TrainyardError):
     def no_answer(self) -> bool:
         """Is there no server yet, or just now? Check mode plans for one that will be there."""
         return self.status == 0 and not self.final
+
+    @property
+    def no_log(self) -> bool:
+        """Does a container have no log yet? Any other status 400 of a log is an error."""
+        return says_no_log(self.status, self.message)
 
     @property
     def transient(self) -> bool:

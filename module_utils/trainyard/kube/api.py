@@ -7,13 +7,14 @@ discovery, so that a kind whose definition was applied a second ago is known at 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
 from ..core.untrusted import line
 from .answer import KubeError as KubeError
 from .answer import document, member
+from .pod_log import end_of
 
 FIELD_MANAGER = "trainyard"
 APPLY_PATCH = "application/apply-patch+yaml"
@@ -23,8 +24,8 @@ SHOWN = 1_000
 Object = dict[str, Any]
 Transport = Callable[[str, str, list[tuple[str, str]], Any, str], tuple[int, str]]
 """(method, path, query, body, content type) -> (status, text). Status 0: no answer, the text says why."""
-Stream = Callable[[str, list[tuple[str, str]]], Iterator[str]]
-"""(path, query) -> the lines of an answer that does not end soon. Raises KubeError, status 0 when it breaks off."""
+Stream = Callable[[str, list[tuple[str, str]]], Iterator[bytes]]
+"""(path, query) -> the pieces of a long answer as they come. Raises KubeError, status 0 when it breaks off."""
 
 
 def describe(obj: Mapping[str, Any]) -> str:
@@ -65,13 +66,7 @@ class Api:
         status, text = self._transport(method, path, pairs, body, content_type)
         if 200 <= status < 300:
             return text
-        if status == 0:
-            raise KubeError(
-                f"The API server does not answer: {text}.",
-                status=0,
-                remedy="Check that the control plane runs and that the kubeconfig names its address.",
-            )
-        raise KubeError(f"{what or path}: {_reason(text)} (status {status}).", status=status)
+        raise refusal(what or path, status, text)
 
     def path(self, api_version: str, kind: str, namespace: str | None = None, name: str | None = None) -> str:
         """Path of a kind's collection or of one object.
@@ -167,43 +162,48 @@ class Api:
             raise
         return True
 
-    def log(
-        self,
-        namespace: str,
-        pod: str,
-        *,
-        tail: int | None = None,
-        previous: bool = False,
-        stamped: bool = False,
-        since: str = "",
-    ) -> str:
-        """A pod's log as text; empty when the pod is gone or has not started.
+    def pieces(self, path: str, query: Mapping[str, Any], *, what: str = "") -> Generator[bytes, None, None]:
+        """An answer in pieces as they come; a connection without a stream has it in one.
+
+        :raises KubeError: as `call`, and status 0 when the answer breaks off.
+        """
+        if self._stream is None:
+            yield self.call("GET", path, query=query, what=what).encode("utf-8", "surrogateescape")
+        else:
+            yield from self._stream(path, [(key, str(value)) for key, value in query.items() if value is not None])
+
+    def log_pieces(
+        self, namespace: str, pod: str, *, tail: int | None = None, since: str = "", **flags: bool
+    ) -> Generator[bytes, None, None]:
+        """A pod's log in pieces as they come, which `pod_log.Lines` takes.
 
         :param tail: number of last lines; None for all of it.
-        :param previous: the container's run before its last restart.
-        :param stamped: each line after its time and a space.
-        :param since: time as it stands before a line; the log begins in that second. Empty for its beginning.
+        :param since: time of a line; the log begins in that second. Empty for its beginning.
+        :param flags: `timestamps`, `follow` (until the container ends), `previous` (before its last restart).
         """
-        path = self.path("v1", "Pod", namespace, pod) + "/log"
         query = {"tailLines": tail, "sinceTime": since or None}
-        query |= {key: "true" for key, wanted in (("previous", previous), ("timestamps", stamped)) if wanted}
+        query |= {name: "true" for name, wanted in flags.items() if wanted}
+        return self.pieces(self.path("v1", "Pod", namespace, pod) + "/log", query, what=f"log of pod {pod}")
+
+    def log(self, namespace: str, pod: str, *, tail: int | None = None, previous: bool = False) -> str:
+        """The end of a pod's log as text; empty when the pod is gone or its container has not started."""
         try:
-            return self.call("GET", path, query=query, what=f"log of pod {pod}")
+            return end_of(self.log_pieces(namespace, pod, tail=tail, previous=previous))
         except KubeError as error:
-            if error.status in (400, 404):
+            if error.status == 404 or error.no_log:
                 return ""
             raise
 
-    def follow_log(self, namespace: str, pod: str, *, since: str = "") -> Iterator[str]:
-        """A pod's log line by line until the container ends, each line after its time and a space.
 
-        :param since: time as it stands before a line; the log begins in that second. Empty for its beginning.
-        :raises KubeError: status 0 when the connection breaks off; nothing came for a while, for one.
-        """
-        assert self._stream is not None, "this connection was made without a stream"
-        path = self.path("v1", "Pod", namespace, pod) + "/log"
-        query = [("follow", "true"), ("timestamps", "true"), *([("sinceTime", since)] if since else [])]
-        return self._stream(path, query)
+def refusal(what: str, status: int, text: str) -> KubeError:
+    """The error for an answer without success; status 0 where no answer came."""
+    if status == 0:
+        return KubeError(
+            f"The API server does not answer: {text}.",
+            status=0,
+            remedy="Check that the control plane runs and that the kubeconfig names its address.",
+        )
+    return KubeError(f"{what}: {_reason(text)} (status {status}).", status=status)
 
 
 def documents(text: str) -> Iterator[Object]:

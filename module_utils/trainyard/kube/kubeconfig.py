@@ -9,12 +9,14 @@ from typing import Any
 from ..core.errors import TrainyardError
 from ..net.https import certificate_error, is_final
 from .answer import KubeError, bounded
-from .api import Api
+from .api import Api, refusal
 
 CALL_SECONDS = 20.0
 CONNECT_SECONDS = 5.0
 SILENCE_SECONDS = 60.0
 """Of a log that is followed; after it the connection is made again, because a node that is gone does not end it."""
+PIECE_BYTES = 64 * 1024
+"""Of an answer that is read as it comes, at most at a time."""
 
 
 def connect(kubeconfig: str) -> Api:
@@ -52,7 +54,10 @@ def connect(kubeconfig: str) -> Api:
             final=True,
         ) from error
 
-    def transport(method: str, path: str, query: list[tuple[str, str]], body: Any, content: str) -> tuple[int, str]:
+    def send(
+        method: str, path: str, query: list[tuple[str, str]], body: Any, content: str, seconds: float
+    ) -> tuple[int, Any]:
+        """Status and response, which is not read yet; of a refusal, or where no answer comes, its text."""
         headers = {"Accept": "application/json, */*", "Content-Type": content}
         try:
             answer = client.call_api(
@@ -64,7 +69,7 @@ def connect(kubeconfig: str) -> Api:
                 auth_settings=["BearerToken"],
                 _preload_content=False,
                 _return_http_data_only=True,
-                _request_timeout=(CONNECT_SECONDS, CALL_SECONDS),
+                _request_timeout=(CONNECT_SECONDS, seconds),
             )
         except ApiException as error:
             text = error.body.decode(errors="replace") if isinstance(error.body, bytes) else error.body
@@ -76,25 +81,29 @@ def connect(kubeconfig: str) -> Api:
             if not isinstance(report, ApiException | HTTPError | OSError):
                 raise
             return 0, str(getattr(report, "reason", report))
-        return int(answer.status), bounded(lambda size: bytes(answer.read(size, decode_content=True)))
+        return int(answer.status), answer
 
-    def stream(path: str, query: list[tuple[str, str]]) -> Iterator[str]:
+    def transport(method: str, path: str, query: list[tuple[str, str]], body: Any, content: str) -> tuple[int, str]:
+        status, answer = send(method, path, query, body, content, CALL_SECONDS)
+        if isinstance(answer, str):
+            return status, answer
         try:
-            answer = client.call_api(
-                path,
-                "GET",
-                query_params=query,
-                auth_settings=["BearerToken"],
-                _preload_content=False,
-                _return_http_data_only=True,
-                _request_timeout=(CONNECT_SECONDS, SILENCE_SECONDS),
-            )
-            yield from (line.decode(errors="replace").rstrip("\n") for line in answer)
-        except ApiException as error:
-            text = error.body.decode(errors="replace") if isinstance(error.body, bytes) else error.body
-            raise KubeError(f"{path}: {text or error.reason}", status=int(error.status or 0)) from error
+            return status, bounded(lambda size: bytes(answer.read(size, decode_content=True)))
+        except (HTTPError, OSError) as error:
+            return 0, str(getattr(error, "reason", error))
+
+    def stream(path: str, query: list[tuple[str, str]]) -> Iterator[bytes]:
+        seconds = SILENCE_SECONDS if ("follow", "true") in query else CALL_SECONDS
+        status, answer = send("GET", path, query, None, "application/json", seconds)
+        if isinstance(answer, str):
+            raise refusal(path, status, answer)
+        try:
+            yield from answer.stream(PIECE_BYTES)
         except (HTTPError, OSError) as error:
             raise KubeError(f"The connection broke off: {error}.", status=0) from error
+        finally:
+            # A reader that has enough leaves the rest unread: the connection is of no more use.
+            answer.close()
 
     return Api(transport, stream)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Mapping
 from functools import partial
 from typing import Any
 
@@ -27,6 +28,6 @@ class PatientApi(Api):
         once = partial(super().call, method, path, **named)
         return str(retry(once, timeout=OUTAGE_SECONDS, clock=self._clock))
 
-    def log(self, namespace: str, pod: str, **named: Any) -> str:
+    def pieces(self, path: str, query: Mapping[str, Any], *, what: str = "") -> Generator[bytes, None, None]:
         """As it is: that a log cannot be read may be the fault of its node alone, which may never answer again."""
-        return self._plain.log(namespace, pod, **named)
+        return self._plain.pieces(path, query, what=what)

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from .answer import KubeError, document, member
 from .api import Api, Object
+from .pod_log import end_of, says_no_log
 
 T = TypeVar("T")
 AT_ONCE = 8
@@ -58,6 +59,11 @@ class Unread:
         return self.status == 404
 
     @property
+    def no_log(self) -> bool:
+        """Whether a container has no log yet."""
+        return says_no_log(self.status, self.reason)
+
+    @property
     def refused(self) -> bool:
         """Whether whoever asks may not read it."""
         return self.status in (401, 403)
@@ -90,7 +96,7 @@ def listing(version: str, plural: str, namespace: str = "", *, labels: str = "",
 
 
 def log(namespace: str, pod: str, *, tail: int, previous: bool = False, stamped: bool = False) -> Get:
-    """The last lines of a pod's log. Status 400 says that it has none yet.
+    """The last lines of a pod's log; `Unread.no_log` where it has none yet.
 
     :param tail: number of lines.
     :param previous: of the container's run before its last restart.
@@ -133,13 +139,13 @@ def ask(api: Api, wanted: Get) -> Any:
     :raises KubeError: as `read`.
     """
     try:
+        if wanted.text:
+            return end_of(api.pieces(wanted.path, wanted.query))
         text = api.call("GET", wanted.path, query=wanted.query)
     except KubeError as error:
         if error.final:
             raise
         return Unread(wanted.path, error.status, error.message.rstrip("."))
-    if wanted.text:
-        return text
     try:
         return document(text, wanted.path)
     except KubeError as error:

@@ -10,6 +10,7 @@ from ..core.errors import TrainyardError
 from ..core.waiter import wait_until
 from ..kube.api import Api, KubeError, Object, describe
 from ..kube.patient import PatientApi
+from ..kube.pod_log import last_lines
 from .import_job import IMPORT_SECONDS, around, job, name_of, pod_labels
 from .logs import Event, events, last
 from .model import Import, Training
@@ -113,7 +114,7 @@ class DataImport:
         line = "; ".join([line, *self._warnings()])
         return TrainyardError(
             f"The data of the run {self._training.name} cannot be imported from {self._wanted.url} onto the claim "
-            f"{self._training.data_claim}: {error.get('message') or text.strip()[-500:] or line}",
+            f"{self._training.data_claim}: {error.get('message') or ' '.join(last_lines(text, 3))[-500:] or line}",
             remedy=str(error.get("remedy", "The same call takes it up where it was.")),
         )
 

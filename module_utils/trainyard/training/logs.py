@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
+from ..kube.pod_log import last_state
 from .model import Success
 
 Event = dict[str, Any]
@@ -26,6 +29,12 @@ _RATES = ("steps_per_second", "seconds")
 """Fields that times are made of. A loss may be infinite or no number, and says something then; these may not."""
 LAST_TIME = 253_402_300_800.0
 """The year 10000 in seconds since the epoch: no later time can be written."""
+EVENT_BYTES = 2**20
+"""Of the line of an event; a longer one is passed over unread."""
+_BLANK = " \t\x00\x0b\x0c\ufeff"
+"""What may lie around an event on its line; JSON itself allows less."""
+_BEGINS = 4
+"""Places in a bar at which an event is looked for: each try may read all of the rest."""
 IN_USE = ("connected", "step", "evaluate")
 """Events of the chief that show that the parameter servers answer it at that moment."""
 
@@ -33,19 +42,40 @@ IN_USE = ("connected", "step", "evaluate")
 def events(text: str, key: str = "event") -> list[Event]:
     """The JSON objects among the lines of a log that have `key`; TensorFlow's own lines lie between them.
 
-    A stranger's program may write JSON, too: an object in which one of our fields is of another type is none of ours.
+    A program of a user may write JSON, too: an object in which one of our fields is of another type is none of ours.
     """
-    found = []
-    for line in text.splitlines():
-        if not line.startswith("{"):
-            continue
+    # No other character ends a line, also where Python knows ten of them.
+    found = (event_in(line.encode("utf-8", "replace"), key) for line in text.split("\n"))
+    return [event for event in found if event is not None]
+
+
+def event_in(line: bytes, key: str = "event", *, cut: bool = False) -> Event | None:
+    """The event of one line; None where it has none, or is too long for one.
+
+    Of a line that overwrites itself, a progress bar, the last state counts. The event may follow a bar that did not end
+    its line: there it begins behind the bar.
+
+    :param cut: whether the begin of the line is missing; a later state is whole all the same.
+    """
+    state = last_state(line)
+    over = b"\r" in line.rstrip(b"\r")
+    if len(state) > EVENT_BYTES or (cut and not over):
+        return None
+    text = state.decode("utf-8", "replace").strip(_BLANK)
+    begins = _objects(text) if over else [0] if text.startswith("{") else []
+    for begin in begins:
         try:
-            event = json.loads(line)
+            event = json.loads(text[begin:])
         except (ValueError, RecursionError):  # cut off by the end of what was read, or nested without end
             continue
         if isinstance(event, dict) and key in event and all(is_ours(name, event[name]) for name in event):
-            found.append(event)
-    return found
+            return event
+    return None
+
+
+def _objects(text: str) -> list[int]:
+    """Where objects of JSON may begin in a bar; the first of them."""
+    return [match.start() for match in islice(re.finditer(r'\{\s*"', text), _BEGINS)]
 
 
 def is_ours(name: str, value: Any) -> bool:

@@ -3,20 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass, field
 
 from ..kube.api import Api, KubeError, Object
+from ..kube.pod_log import Line, Lines, Position
 from .kept_logs import KeptLogs
-from .logs import Event, events
+from .logs import EVENT_BYTES, Event, event_in
 from .places import pod_state, role_of, started
+from .said import Said
 from .state import UNKNOWN_ATTEMPT
 
 TAIL = 1_000
 """Lines that are asked for at a time: a node finds the end of a log at once, and a time in it by reading all."""
+MOST_BYTES = 64 * 2**20
+"""Of a pod that goes on, in one reading: one that writes faster than it is read would hold the reader for ever."""
+WRITE_BYTES = 4 * 2**20
+"""That are collected before they are written."""
+FIRST_BYTES = 16 * 2**20
+"""The same for the first writing, which is compared by its length with what another follower has kept."""
 
 
 def kept_logs(log_dir: str, namespace: str, run: str, attempt: str) -> KeptLogs:
     """The kept logs of an attempt at a run; of none where `log_dir` is empty."""
     return KeptLogs(log_dir, f"{namespace}-{run}", attempt or UNKNOWN_ATTEMPT) if log_dir else KeptLogs()
+
+
+@dataclass
+class _OfPod:
+    """What was read of one pod."""
+
+    role: str
+    position: Position = field(default_factory=Position)
+    said: Said = field(default_factory=Said)
+    new: bytearray = field(default_factory=bytearray)
+    kept: bool = False
+    broken: bool = False
+    """Whether its container ended within a line; another one may come."""
+    whole: bool = False
 
 
 class PodLogs:
@@ -29,49 +53,61 @@ class PodLogs:
     def __init__(self, api: Api, kept: KeptLogs, first: int | None = None) -> None:
         self._api = api
         self._first = first
-        self._until: dict[str, str] = {}
-        self._said: dict[str, list[Event]] = {}
-        self._whole: set[str] = set()
+        self._pods: dict[str, _OfPod] = {}
         self.kept = kept
 
-    def read(self, pod: Object) -> None:
-        """Keep what a pod has said since the last reading; nothing while it, or its node, does not answer."""
+    def read(self, pod: Object) -> bool:
+        """Keep what a pod has said since the last reading; False while it, or its node, does not answer.
+
+        :raises KubeError: the server refuses.
+        """
         name = pod["metadata"]["name"]
         if not started(pod):
-            return
-        since = self._until.get(name, "")
-        lines = self._lines(pod, since, TAIL if since else self._first)
-        if lines and since and len(lines) >= TAIL and lines[0][0] > since:
-            # There is more than that, and some of it would be missed.
-            lines = self._lines(pod, since, None)
-        if lines is None:
-            return
-        # The server knows whole seconds only, so lines of the last one come again.
-        new = [(stamp, text) for stamp, text in lines if stamp > since]
-        text = "".join(f"{text}\n" for _, text in new)
-        if self.kept.folder and (text or not since):
-            self.kept.keep(name, role_of(pod), text, more=bool(since))
-        if new:
-            self._until[name] = new[-1][0]
-            self._said.setdefault(name, []).extend(events(text))
-        # A pod that is gone has an empty log, too, so what seems to say nothing is looked for.
-        if pod_state(pod)[0] == "ended" and (lines or self._is_there(pod)):
-            self._whole.add(name)
+            return True
+        mine = self._pods.setdefault(name, _OfPod(role_of(pod)))
+        came = False
+        try:
+            since = mine.position.stamp
+            came = self._take(pod, mine, TAIL if since else self._first)
+            if not mine.position.found:
+                # There is more than that, and some of it would be missed.
+                came |= self._take(pod, mine, None)
+        except KubeError as error:
+            if error.transient or error.status == 500:
+                return False
+            if not (error.status == 404 or error.no_log):
+                raise
+        finally:
+            if mine.new:
+                self._write(name, mine)
+        if not mine.kept:
+            self._write(name, mine)
+        # A pod that is gone has no log, either, so what seems to say nothing is looked for.
+        if pod_state(pod)[0] == "ended" and (came or self._is_there(pod)):
+            mine.whole = True
+        return True
 
     def read_all(self, pods: Iterable[Object]) -> None:
         for pod in pods:
             self.read(pod)
 
     def said(self, pod: Object | None) -> list[Event]:
-        """All events that a pod has written; where its log cannot be read, those that somebody has kept before."""
+        """The events that a pod has written; where its log cannot be read, those that were kept before."""
         if not pod:
             return []
         name = pod["metadata"]["name"]
-        return self._said.get(name, []) if name in self._until else events(self.kept.text(name))
+        mine = self._pods.get(name)
+        if mine and mine.position.stamp:
+            return mine.said.events()
+        before = Said()
+        for line in self.kept.text(name).split("\n"):
+            _hear(before, line.encode("utf-8", "replace"))
+        return before.events()
 
     def is_whole(self, pod: Object) -> bool:
         """Whether a pod has ended and all that it has said was read."""
-        return pod["metadata"]["name"] in self._whole
+        mine = self._pods.get(pod["metadata"]["name"])
+        return mine is not None and mine.whole
 
     def _is_there(self, pod: Object) -> bool:
         meta = pod["metadata"]
@@ -80,13 +116,57 @@ class PodLogs:
         except KubeError:
             return False
 
-    def _lines(self, pod: Object, since: str, tail: int | None) -> list[tuple[str, str]] | None:
-        """Lines with their times; None while the pod, or its node, does not answer."""
-        meta = pod["metadata"]
-        try:
-            text = self._api.log(meta["namespace"], meta["name"], tail=tail, stamped=True, since=since)
-        except KubeError as error:
-            if error.transient or error.status == 500:
-                return None
-            raise
-        return [(stamp, line) for stamp, _, line in (each.partition(" ") for each in text.splitlines())]
+    def _take(self, pod: Object, mine: _OfPod, tail: int | None) -> bool:
+        """Take in one answer as it comes; whether it had any line. Of one that leaves lines out nothing is taken.
+
+        :raises KubeError: there is no answer, or it breaks off.
+        """
+        meta, at, lines, size, came = pod["metadata"], mine.position, Lines(), 0, False
+        running = pod_state(pod)[0] == "running"
+        at.begin()
+        answer = self._api.log_pieces(meta["namespace"], meta["name"], tail=tail, since=at.stamp, timestamps=True)
+        with closing(answer):
+            for piece in answer:
+                for line in lines.feed(piece):
+                    came = True
+                    if tail and at.misses(line):
+                        return came
+                    size += self._line(meta["name"], mine, line)
+                if running and size > MOST_BYTES:
+                    return came
+        for line in lines.rest():
+            came = True
+            if tail and at.misses(line):
+                return came
+            if running:
+                mine.new += at.open_bytes(line)
+            else:
+                self._line(meta["name"], mine, line, over=True)
+        at.found = True
+        return came
+
+    def _line(self, name: str, mine: _OfPod, line: Line, *, over: bool = False) -> int:
+        """Take in a line; its bytes if it is new."""
+        if not mine.position.is_new(line):
+            return 0
+        mine.new += (b"\n" if mine.broken else b"") + mine.position.new_bytes(line)
+        mine.broken = over and not line.ended
+        if line.ended or over:
+            _hear(mine.said, line.text, cut=line.cut)
+        if len(mine.new) > (WRITE_BYTES if mine.kept else FIRST_BYTES):
+            self._write(name, mine)
+        return len(line.text)
+
+    def _write(self, name: str, mine: _OfPod) -> None:
+        """Write what is new. A log without a line has a file, too: it was read."""
+        if self.kept.folder:
+            # Bytes that are no text survive the way through it.
+            self.kept.keep(name, mine.role, mine.new.decode("utf-8", "surrogateescape"), more=mine.kept)
+            mine.kept |= bool(mine.new)
+        mine.new.clear()
+
+
+def _hear(said: Said, line: bytes, *, cut: bool = False) -> None:
+    event = event_in(line, cut=cut)
+    if event is not None:
+        said.add(event, min(len(line), EVENT_BYTES))

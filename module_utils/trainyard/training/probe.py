@@ -152,7 +152,7 @@ def _log(api: Api, training: Training, name: str) -> str:
     try:
         return api.log(training.namespace, name)
     except KubeError as error:
-        if error.transient or error.status == 400:
+        if error.transient:
             return ""
         raise
 

@@ -129,7 +129,7 @@ def _said(one: found.Found, mine: Mapping[str, Object]) -> Reader[tuple[list[Eve
     answer = yield log(one.namespace, pod["metadata"]["name"], tail=SAID)
     if not isinstance(answer, Unread):
         return events(answer), []
-    return [], [] if answer.status in (400, 404) else [answer.reason]
+    return [], [] if answer.no_log or answer.absent else [answer.reason]
 
 
 def _with_holders(made: Row, mine: Sequence[Object], now: datetime) -> Reader[Row]:

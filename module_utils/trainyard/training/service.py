@@ -6,12 +6,12 @@ import base64
 import os
 import secrets
 from functools import partial
-from typing import Any
 
 from ..core.errors import TrainyardError, WaitError
 from ..core.plan import Plan, Step
 from ..kube.api import Object
 from ..kube.apply import Wait, is_met, plan_objects, retry, wait_for
+from ..kube.pod_log import last_lines
 from . import record
 from .gpus import missing_gpus
 from .jobset import run_object, spec_hash
@@ -176,7 +176,7 @@ class Service(Run):
         """What a pod is in, and its last lines."""
         state, why = pod_state(pod)
         name = pod["metadata"]["name"]
-        lines: list[Any] = []
+        lines: list[str] = []
         if started(pod):
-            lines = self._api.log(self._training.namespace, name, tail=LAST_LINES).splitlines()
+            lines = last_lines(self._api.log(self._training.namespace, name, tail=LAST_LINES), LAST_LINES)
         return [f"--- {name} is {state} {why}".rstrip(), *lines]

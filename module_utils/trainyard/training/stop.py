@@ -12,6 +12,7 @@ from ..core.plan import Plan, Step
 from ..core.waiter import wait_until
 from ..kube.api import Api, Object, describe
 from ..kube.patient import PatientApi
+from ..kube.pod_log import last_lines
 from . import record
 from .again import manifest
 from .cleaner import DELETE_SECONDS, cleaner
@@ -201,7 +202,7 @@ class Stop:
                 clock=self._clock,
             )  # fmt: skip
             if phase == "Failed":
-                log = self._api.log(meta["namespace"], meta["name"]).strip()
+                log = "; ".join(last_lines(self._api.log(meta["namespace"], meta["name"], tail=12), 12))
                 raise TrainyardError(
                     f"The files of the run {self._found.name} could not be deleted: {log}.",
                     remedy="Its record stays, so that the same call can be made again.",

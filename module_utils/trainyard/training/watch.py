@@ -40,6 +40,8 @@ class RunView:
         self._version: str | None = None
         self._looks = 0
         self._left: set[str] = set()
+        self._ended: set[str] = set()
+        self._mute: set[str] = set()
         self._answered = self._all_read = clock.monotonic()
         self.known = False
         """Whether the server has said anything yet."""
@@ -103,12 +105,15 @@ class RunView:
             leaves = pod_state(pod)[0] == "ended"
             if name in self.gone or name in self._left:
                 continue
-            # Once for each change: the node of a pod that hangs there may not answer.
-            told = name in changed and (leaves or "deletionTimestamp" in pod["metadata"])
-            if told or all_due or pod is decider:
-                self._logs.read(pod)
-            if leaves:
+            # A pod that stops may say its last words at any moment, but its node may not answer: then each try is long.
+            stops = "deletionTimestamp" in pod["metadata"] and (name in changed or name not in self._mute)
+            if stops or (leaves and name in changed) or all_due or name in self._ended or pod is decider:
+                (self._mute.discard if self._logs.read(pod) else self._mute.add)(name)
+            # Of one that has ended once more: its runtime may write the last lines after its end is known.
+            if name in self._ended:
                 self._left.add(name)
+            elif leaves:
+                self._ended.add(name)
 
     def keep_logs(self) -> None:
         """Read the logs of all pods that are still there to their present ends."""
@@ -229,7 +234,7 @@ class RunView:
         query |= {"watch": "1", "resourceVersion": self._version, "timeoutSeconds": WATCH_SECONDS}
         query |= {"allowWatchBookmarks": "true"}
         changed = set()
-        for line in self._api.call("GET", path, query=query, what="changes of the pods").splitlines():
+        for line in filter(None, self._api.call("GET", path, query=query, what="changes of the pods").split("\n")):
             event = json.loads(line)
             if event["type"] == "ERROR":
                 raise KubeError("The watch is too old.", status=int(event["object"].get("code", 410)))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..kube.api import Object
+from ..kube.pod_log import last_lines
 from ..training.jobset import EXIT_BOUND, EXIT_DIVERGED, EXIT_REFUSED, EXIT_VOLUME
 from ..training.logs import events, last
 from ..training.places import pod_state
@@ -62,7 +63,7 @@ def _words(view: View, place: str, pod: Object, how: dict[str, Any]) -> list[Evi
     """The last thing that a pod has said of itself: its error in JSON, else its last line."""
     text = view.log(pod)
     error = last(events(text), "error")
-    line = str(error.get("message") or "") or next((each for each in reversed(text.splitlines()) if each.strip()), "")
+    line = str(error.get("message") or "") or "".join(last_lines(text, 1))
     when = str(how.get("finishedAt") or "")
     code = f"exit code {how.get('exitCode')}" + (f", {how['reason']}" if how.get("reason", "Error") != "Error" else "")
     return [Evidence("pod", place, when, code), *([Evidence("log", place, when, line[:600])] if line else [])]

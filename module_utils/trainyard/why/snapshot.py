@@ -207,7 +207,7 @@ def _logs(one: found.Found, pods: Sequence[Object]) -> Reader[dict[str, str | Un
         for place, name in zip(wanted, names, strict=True)
     )
     return {
-        name: "" if isinstance(answer, Unread) and answer.status in (400, 404) else answer
+        name: "" if isinstance(answer, Unread) and (answer.no_log or answer.absent) else answer
         for name, answer in zip(names, answers, strict=True)
     }
 

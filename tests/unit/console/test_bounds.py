@@ -11,7 +11,7 @@ from ansible.module_utils.trainyard.kube.api import KubeError
 
 from console import api as calls
 from console import server
-from tests.unit.console.consoles import SPACE, Stand, run
+from tests.unit.console.consoles import LOG, SPACE, Stand, run
 
 MAP = f"{SPACE}/configmaps/large"
 
@@ -48,5 +48,14 @@ def test_a_connection_that_says_nothing_ends(sent: bytes, tmp_path: Path, monkey
         # To its end, which would not come.
         assert (b"200 OK" in await reader.read()) == bool(sent)
         writer.close()
+
+    run(scenario, tmp_path)
+
+
+def test_of_a_log_with_long_lines_the_last_ones_are_read(tmp_path: Path) -> None:
+    async def scenario(stand: Stand) -> None:
+        stand.api.set_log(LOG, *["z" * calls.LOG_BYTES] * 12, "last")
+        text = await stand.console.client.get("viewer", LOG, {"tailLines": "200"}, text=True)
+        assert text.endswith("z\nlast\n") and len(text) < 4 * calls.LOG_BYTES
 
     run(scenario, tmp_path)

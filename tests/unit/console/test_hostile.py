@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from ansible.module_utils.trainyard.core.untrusted import CUT, clean, plain
+from ansible.module_utils.trainyard.kube.pod_log import Lines, readable
 
-from console.lines import LINE_BYTES, Splitter, readable
+from console.lines import LINE_BYTES
 from tests.unit.console.consoles import CHIEF, LIVE, LOG, RECORD, RUN, SPACE, Events, Stand, run
 
 STAMP = "2026-11-21T12:00:00.000000001Z"
@@ -37,13 +38,15 @@ def test_a_line_as_people_read_it(line: bytes) -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 4096, 1 << 20])
 def test_lines_are_the_same_however_they_come(size: int) -> None:
-    text = b"first\n" + b"x" * (LINE_BYTES + max(size, 10)) + b"\n\nlast"
-    splitter, found = Splitter(), []
+    long = b"y" * max(size, 10) + b"x" * (LINE_BYTES - 3) + b"end"
+    text = b"first\n" + long + b"\n\nlast"
+    lines, found = Lines(LINE_BYTES, stamped=False, last=True), []
     for begin in range(0, len(text), size):
-        found += splitter.feed(text[begin : begin + size])
-        assert len(splitter._begun) <= LINE_BYTES
-    found += splitter.rest()
-    assert found == [(b"first", False), (b"x" * LINE_BYTES, True), (b"", False), (b"last", False)]
+        found += lines.feed(text[begin : begin + size])
+        assert len(lines._begun) <= 2 * LINE_BYTES
+    found += lines.rest()
+    shown = [(each.text, each.cut) for each in found]
+    assert shown == [(b"first", False), (long[-LINE_BYTES:], True), (b"", False), (b"last", False)]
 
 
 def test_values_that_no_reader_of_json_takes_are_left_out() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.kube.api import Api, KubeError
+from ansible.module_utils.trainyard.kube.pod_log import Line
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.program.test_runs import PODS, jobset, kept, pod
@@ -73,7 +74,7 @@ def test_a_run_whose_pods_are_gone_is_read_from_the_controller(tmp_path: Path) -
     # The chief's pod stays when the run has ended, the others' do not.
     api = Api(server(PODS[0]))
     place = find(api, "wide", "worker-1", str(tmp_path))
-    assert list(read(api, place, str(tmp_path))) == ["one", "two"]
+    assert texts(read(api, place, str(tmp_path))) == ["one", "two"]
 
 
 @pytest.mark.parametrize("name", ["wide-6b7f5c4d8b-x7k2p", "wide-5948765987-bbbbb"])
@@ -84,11 +85,15 @@ def test_a_service_that_was_stopped_is_read_from_the_controller(tmp_path: Path, 
     keep(tmp_path, "20261122T000000Z", name, "one\n")
     place = find(Api(there), "wide", "", str(tmp_path))
     assert place.place == "server-0"
-    assert list(read(Api(there), place, str(tmp_path))) == ["one"]
+    assert texts(read(Api(there), place, str(tmp_path))) == ["one"]
 
 
-def line(second: int, text: str) -> str:
-    return f"2026-11-22T12:00:{second:02d}.000000000Z {text}"
+def line(second: int, text: str) -> bytes:
+    return f"2026-11-22T12:00:{second:02d}.000000000Z {text}\n".encode()
+
+
+def texts(lines: Iterator[Line]) -> list[str]:
+    return [each.text.decode() for each in lines]
 
 
 def test_following_goes_on_after_a_broken_connection_and_with_the_next_pod(tmp_path: Path) -> None:
@@ -97,7 +102,7 @@ def test_following_goes_on_after_a_broken_connection_and_with_the_next_pod(tmp_p
     there = server(first)
     calls: list[tuple[str, str]] = []
 
-    def stream(path: str, query: list[tuple[str, str]]) -> Iterator[str]:
+    def stream(path: str, query: list[tuple[str, str]]) -> Iterator[bytes]:
         name, since = path.split("/")[-2], dict(query).get("sinceTime", "")
         calls.append((name, since))
         if len(calls) == 1:
@@ -119,7 +124,7 @@ def test_following_goes_on_after_a_broken_connection_and_with_the_next_pod(tmp_p
         if waits:
             there.objects[f"{PATH}wide-worker-0-1-9"] = second
 
-    found = list(follow(Api(there, stream), Place("wide", "trainings", "worker-1"), waits.append, sleep))
+    found = texts(follow(Api(there, stream), Place("wide", "trainings", "worker-1"), waits.append, sleep))
     assert found == ["one", "two", "three"]
     assert calls == [
         ("wide-worker-0-1-1", ""),
@@ -136,7 +141,7 @@ def test_a_pod_that_goes_while_its_connection_breaks_ends_nothing(status: int) -
     there = server(PODS[0])
     calls: list[str] = []
 
-    def stream(path: str, query: list[tuple[str, str]]) -> Iterator[str]:
+    def stream(path: str, query: list[tuple[str, str]]) -> Iterator[bytes]:
         calls.append(path)
         if len(calls) == 1:
             raise KubeError("gone", status=status)
@@ -146,12 +151,12 @@ def test_a_pod_that_goes_while_its_connection_breaks_ends_nothing(status: int) -
     def sleep(_: float) -> None:
         there.objects[JOBSET] = jobset("Completed")
 
-    found = list(follow(Api(there, stream), Place("wide", "trainings", "chief-0"), lambda _: None, sleep))
+    found = texts(follow(Api(there, stream), Place("wide", "trainings", "chief-0"), lambda _: None, sleep))
     assert found == {404: [], 500: ["one"]}[status]
 
 
 def test_a_refusal_ends_the_following(tmp_path: Path) -> None:
-    def stream(path: str, query: list[tuple[str, str]]) -> Iterator[str]:
+    def stream(path: str, query: list[tuple[str, str]]) -> Iterator[bytes]:
         raise KubeError("forbidden", status=403)
         yield
 

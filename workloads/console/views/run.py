@@ -67,7 +67,7 @@ def read(params: Params) -> Reader[Answers]:
     answers = dict(zip(asks, (yield tuple(asks.values())), strict=True))
     why = yield from judged(name, space, now)
     happened, text = objects(answers["happened"]), answers.get("text", "")
-    missing = [each for each in answers.values() if isinstance(each, Unread) and not each.absent and each.status != 400]
+    missing = [each for each in answers.values() if isinstance(each, Unread) and not (each.absent or each.no_log)]
     return Answers(
         detail=detail,
         happened=[] if isinstance(happened, Unread) else happened,

@@ -1,0 +1,44 @@
+"""Events are held in bounded memory, and what a verdict needs is held for ever."""
+
+from __future__ import annotations
+
+from ansible.module_utils.trainyard.training import said as limits
+from ansible.module_utils.trainyard.training.logs import event_in, events, last, outcome
+from ansible.module_utils.trainyard.training.model import Success
+from ansible.module_utils.trainyard.training.said import Said
+
+
+def test_a_metric_of_long_ago_counts() -> None:
+    said = Said()
+    said.add({"event": "connected", "time": 1.0}, 40)
+    said.add({"event": "evaluate", "accuracy": 0.6}, 40)
+    said.add({"event": "evaluate", "accuracy": 0.9}, 40)
+    for step in range(3 * limits.EVENTS):
+        said.add({"event": "step", "step": step}, 40)
+    found = said.events()
+    assert limits.EVENTS <= len(found) < limits.EVENTS + 10
+    assert outcome(found, Success(metric="accuracy", at_least=0.7)) == ("passed", "")
+    assert found[0]["event"] == "connected" and last(found, "step")["step"] == 3 * limits.EVENTS - 1
+    assert [each["step"] for each in found if each["event"] == "step"][-limits.EVENTS :] == list(
+        range(2 * limits.EVENTS, 3 * limits.EVENTS)
+    )
+
+
+def test_a_hostile_program_fills_no_memory() -> None:
+    said = Said()
+    for number in range(2_000):
+        said.add({"event": f"e{number}", f"f{number}": "x"}, 1_000_000)
+    for number in range(30_000):
+        said.add({"event": f"k{number}", f"g{number}": 1}, 100)
+    assert len(said.events()) < limits.EVENTS + 3 * limits.NAMES
+
+
+def test_an_event_on_a_line_with_a_bar() -> None:
+    end = '{"event": "end", "note": "a\u2028b"}'
+    for before in ("", "\r203/300", "1/2\r2/2\r", "\r2/2 {x} ", '\r{"a": 1} ', " \x00\x0c"):
+        assert [each["event"] for each in events(f"{before}{end}\r\n")] == ["end"], before
+    assert events(f"203/300{end}\n{end}\rover\n") == [], "no line of ours"
+    assert event_in(end.encode(), cut=True) is None
+    assert event_in(f"\r1/2{end}".encode(), cut=True) is not None
+    assert event_in(b'{"event": "x", "fill": "' + b"y" * 2**20 + b'"}') is None
+    assert event_in(b"\r" + b'{"a" ' * 200_000) is None
