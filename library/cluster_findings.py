@@ -8,11 +8,12 @@ DOCUMENTATION = r"""
 module: cluster_findings
 short_description: Find what a cluster has that is not the site's
 description:
-  - Looks for nodes that are cordoned, tainted by strangers, missing or unknown; for bindings to C(cluster-admin),
-    Services with ports on the nodes, and pods with rights on their node in the system's namespaces, that no role has
-    made; and for fields of kubeadm's ConfigMaps that differ from the inventory.
+  - Looks for nodes that are cordoned, tainted by others, missing or unknown; for rights that lead to the whole cluster;
+    for ports on nodes, pods with rights on their node, webhooks and APIs in any namespace; and for fields of kubeadm's
+    ConfigMaps that differ from the inventory.
   - Nothing of it is repaired here. A check run shows each as a change, any other run warns of each and reports none.
-  - An object is the site's where the API server remembers that a run has applied it.
+  - An object is the site's where a run renders it, by the record that M(kube_apply) keeps beside O(kubeconfig), and
+    where it opens nothing beyond that. Labels and field managers count for nothing.
   - Runs where the kubeconfig is, usually on the controller.
 options:
   kubeconfig:
@@ -30,10 +31,17 @@ options:
     elements: str
     required: true
   namespaces:
-    description: Namespaces of the system, whose pods are looked at.
+    description: Namespaces of the system. Rights in one of them count as rights in the whole cluster.
     type: list
     elements: str
     default: [kube-system]
+  recorded:
+    description:
+      - Parts of the site that must be on record, by the names that M(kube_apply) gives them.
+      - Without one of them rights and doors are not looked at; a check run has that as its finding.
+    type: list
+    elements: str
+    default: []
   kubeadm_config:
     description: Documents of the kubeadm configuration that the inventory renders. Empty leaves the ConfigMaps alone.
     type: list
@@ -41,10 +49,11 @@ options:
     default: []
   accepted:
     description:
-      - What is meant to be so, by the names that findings have, such as C(Service web/shop).
-      - V(*) and V(?) stand for any characters.
+      - What is meant to be so, by the names that findings have, such as C(Service web/shop), or as a mapping of C(name)
+        and C(reason).
+      - V(*) and V(?) in a name stand for any characters.
     type: list
-    elements: str
+    elements: raw
     default: []
 notes:
   - In check mode an API server that cannot be asked is no error; the result says that nothing could be planned.
@@ -66,7 +75,8 @@ EXAMPLES = r"""
     kubeconfig: /var/lib/trainyard/kubeconfig
     nodes: [cp1, worker1]
     control_plane: [cp1]
-    accepted: ["Service web/shop"]
+    accepted:
+      - {name: Service web/shop, reason: the shop is served from here}
 """
 
 RETURN = r"""
@@ -75,6 +85,10 @@ for_a_person:
   type: list
   elements: str
   returned: always
+judged:
+  description: Whether rights and doors were looked at.
+  type: bool
+  returned: when the API server could be asked
 planned:
   description: False when check mode could not ask the API server.
   type: bool
@@ -82,8 +96,9 @@ planned:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.core.finding import Finding, run_with_findings, without
+from ansible.module_utils.trainyard.core.finding import Finding, accepted_of, run_with_findings, without
 from ansible.module_utils.trainyard.core.plan import Plan
+from ansible.module_utils.trainyard.drift import rendered
 from ansible.module_utils.trainyard.drift.cluster import Site, cluster_findings, snapshot
 from ansible.module_utils.trainyard.kube.api import KubeError
 from ansible.module_utils.trainyard.kube.kubeconfig import connect
@@ -97,24 +112,40 @@ def main() -> None:
             "nodes": {"type": "list", "elements": "str", "required": True},
             "control_plane": {"type": "list", "elements": "str", "required": True},
             "namespaces": {"type": "list", "elements": "str", "default": ["kube-system"]},
+            "recorded": {"type": "list", "elements": "str", "default": []},
             "kubeadm_config": {"type": "list", "elements": "dict", "default": []},
-            "accepted": {"type": "list", "elements": "str", "default": []},
+            "accepted": {"type": "list", "elements": "raw", "default": []},
         },
         supports_check_mode=True,
     )
     params = module.params
-    site = Site(params["nodes"], params["control_plane"], params["kubeadm_config"])
+    result = {"judged": False}
 
     def look() -> tuple[Plan, list[Finding]]:
+        accepted = accepted_of(params["accepted"])
+        record = rendered.read(params["kubeconfig"])
+        missing = rendered.missing_parts(record, params["recorded"])
+        result["judged"] = not missing
+        site = Site(
+            params["nodes"],
+            params["control_plane"],
+            params["kubeadm_config"],
+            params["namespaces"],
+            None if missing else record,
+        )
         try:
-            seen = read(connect(params["kubeconfig"]), snapshot(params["namespaces"]))
+            seen = read(connect(params["kubeconfig"]), snapshot())
         except KubeError as error:
             module.warn(f"Not looked for what is not the site's: {error}")
             steps = [f"Not planned: {error}"] if module.check_mode else []
             module.exit_json(changed=module.check_mode, planned=False, steps=steps, for_a_person=[])
-        return Plan(), without(cluster_findings(seen, site), params["accepted"])
+        found = without(cluster_findings(seen, site), accepted)
+        # The first run of site.yml comes here before it has rendered everything.
+        if missing and module.check_mode:
+            found.append(Finding("record of what is rendered", f"lacks {', '.join(missing)}", "written by site.yml"))
+        return Plan(), found
 
-    run_with_findings(module, look)
+    run_with_findings(module, look, result)
 
 
 if __name__ == "__main__":

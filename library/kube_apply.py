@@ -111,6 +111,16 @@ options:
             or the type of a status condition that must be true, such as V(Available) or V(Ready).
         type: str
         required: true
+  record:
+    description:
+      - Name of what this call renders. The objects that open doors are written under it into the record beside
+        O(kubeconfig), by which M(cluster_findings) and M(verify_site) know the site's own. Empty to record nothing.
+    type: str
+    default: ""
+  record_more:
+    description: Keep what is on record under this name, because this call renders only a part of it.
+    type: bool
+    default: false
   timeout:
     description: Limit in seconds for each object's apply, and for all waits together.
     type: int
@@ -160,6 +170,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
+from ansible.module_utils.trainyard.drift.rendered import plan_record
 from ansible.module_utils.trainyard.kube.api import KubeError, Object, documents
 from ansible.module_utils.trainyard.kube.apply import Wait, plan_objects, unreachable_plan, wait_for
 from ansible.module_utils.trainyard.kube.kubeconfig import connect
@@ -195,6 +206,8 @@ ARGUMENT_SPEC = {
     "afterwards": {"type": "list", "elements": "dict", "default": []},
     "secrets": {"type": "list", "elements": "dict", "default": [], "options": SECRET_SPEC, "no_log": False},
     "wait_for": {"type": "list", "elements": "dict", "default": [], "options": WAIT_SPEC},
+    "record": {"type": "str", "default": ""},
+    "record_more": {"type": "bool", "default": False},
     "timeout": {"type": "int", "default": 180},
 }
 
@@ -239,11 +252,22 @@ def main() -> None:
             return not_planned(inline, error)
         objects = [*params["definitions"], *read, *params["afterwards"]]
         try:
-            return plan_objects(connect(params["kubeconfig"]), objects, timeout=params["timeout"])
+            plan = plan_objects(connect(params["kubeconfig"]), objects, timeout=params["timeout"])
         except KubeError as error:
             if not (module.check_mode and error.no_answer):
                 raise
             return not_planned(objects, error)
+        return recorded(plan, objects) if params["record"] else plan
+
+    def recorded(plan: Plan, objects: list[Object]) -> Plan:
+        """The plan that first writes the record: of what is applied halfway, the next run knows whose it is."""
+        record = plan_record(params["kubeconfig"], params["record"], objects, more=params["record_more"])
+        if not record.changed:
+            return plan
+        before, after = (
+            {**both, **(own or {})} for both, own in ((record.before, plan.before), (record.after, plan.after))
+        )
+        return Plan([*record.steps, *plan.steps], before, after)
 
     def make_result() -> dict[str, bool]:
         if not module.check_mode and params["wait_for"]:

@@ -59,6 +59,23 @@ options:
     type: list
     elements: str
     default: [kube-system]
+  control_plane:
+    description: Those of O(nodes) that are of the control plane.
+    type: list
+    elements: str
+    default: []
+  recorded:
+    description:
+      - Parts of the site that must be on the record of M(kube_apply) beside O(kubeconfig).
+      - Without one of them nothing can be said about rights and doors.
+    type: list
+    elements: str
+    default: []
+  accepted:
+    description: Rights and doors of others that the site allows, as O(accepted) of M(cluster_findings) has them.
+    type: list
+    elements: raw
+    default: []
   probes:
     description: Node name to what M(service_probe) returned there.
     type: dict
@@ -215,6 +232,9 @@ def main() -> None:
             "locked_images": {"type": "dict", "default": {}},
             "made_images": {"type": "dict"},
             "system_namespaces": {"type": "list", "elements": "str", "default": ["kube-system"]},
+            "control_plane": {"type": "list", "elements": "str", "default": []},
+            "recorded": {"type": "list", "elements": "str", "default": []},
+            "accepted": {"type": "list", "elements": "raw", "default": []},
             "probes": {"type": "dict", "default": {}},
             "gpus": {"type": "dict", "default": {}},
             "usage": {"type": "bool", "default": False},

@@ -21,7 +21,7 @@ ALLOWED = {
     "drift": {"core", "kube"},
     "training": {"core", "kube"},
     "why": {"core", "kube", "training"},
-    "verify": {"core", "gpu", "kube", "net", "training", "why"},
+    "verify": {"core", "drift", "gpu", "kube", "net", "training", "why"},
     "oci": {"core"},
     "bundle": {"core", "oci"},
     "lab": {"core"},

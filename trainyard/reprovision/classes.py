@@ -17,7 +17,7 @@ FILES = "what holds the files of runs is not made anew without a person"
 MADE = "artefacts are made by a run of site.yml, not by a schedule"
 TRAINS = "whether a training runs again is decided by a person: run site.yml"
 OTHER_IMAGE = "the tag names another image than the lock: look who has pushed it"
-NOBODYS = "nobody here has made it: look who needs it, then remove it or accept it (control_plane_accepted_findings)"
+NOBODYS = "no run renders it: find who needs it, then remove it, or list it in control_plane_accepted_findings"
 NODE = "which hosts are nodes is decided by a person: mend the inventory, run site.yml, or take the node out"
 KEPT_FREE = "somebody keeps pods away from this node: ask why before it is given back"
 CLUSTERS = "the cluster's own configuration is not the inventory's, and no verb changes a living control plane yet"
@@ -118,6 +118,7 @@ TABLE = (
     Row(FOREIGN, "*", "cluster_findings", "Node *", reason=NODE),
     Row(PERSON, "*", "cluster_findings", "cordon of *", reason=KEPT_FREE),
     Row(PERSON, "*", "cluster_findings", "taint *", reason=KEPT_FREE),
+    Row(REPAIRABLE, "*", "cluster_findings", "record of *"),
     Row(FOREIGN, "*", "cluster_findings", reason=NOBODYS),
     # The mirror
     Row(REPAIRABLE, "mirror", "oci_push", before="missing"),
@@ -133,6 +134,7 @@ TABLE = (
     Row(CONTROL_PLANE, "*", "kube_apply", "ConfigMap kube-system/kubelet-config", reason=LIVING),
     # The one that all trainings share; the roles dashboard and workloads apply it as well.
     Row(REPAIRABLE, "storage", "kube_apply", "Namespace *"),
+    Row(REPAIRABLE, "storage", "kube_apply", "record of *"),
     Row(PERSON, "storage", "kube_apply", reason=FILES),
     Row(REPAIRABLE, "network", "kube_apply"),
     Row(REPAIRABLE, "metrics", "kube_apply"),

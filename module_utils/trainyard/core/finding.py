@@ -6,15 +6,20 @@ and says so: it warns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .errors import TrainyardError
 from .plan import Plan, Step
 from .runner import run_plan
-from .untrusted import clean
+from .untrusted import clean, line
+
+KEYS = {"name", "reason"}
+"""Of an entry that gives its reason."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +38,50 @@ class Finding:
         return f"{self.subject}: {self.before}; it should be: {self.after}."
 
 
-def without(findings: Sequence[Finding], accepted: Sequence[str]) -> list[Finding]:
-    """Those whose subject no pattern fits, which has the form of file names."""
-    return [each for each in findings if not any(fnmatchcase(each.subject, pattern) for pattern in accepted)]
+@dataclass(frozen=True)
+class Accepted:
+    """A finding that the site allows.
+
+    :param name: pattern of its subject, in the form of file names.
+    :param reason: why; empty where the site gives none.
+    """
+
+    name: str
+    reason: str = ""
+
+
+def accepted_of(entries: Sequence[Any]) -> list[Accepted]:
+    """The findings that a site allows.
+
+    :param entries: names, or mappings of `name` and `reason`.
+    :raises TrainyardError: an entry is neither.
+    """
+    found = []
+    for entry in entries:
+        if isinstance(entry, str) and entry:
+            found.append(Accepted(entry))
+            continue
+        if not (isinstance(entry, Mapping) and set(entry) == KEYS and all(map(_is_text, entry.values()))):
+            raise TrainyardError(
+                f"{line(entry if isinstance(entry, str) else repr(entry), 200)!r} is not an accepted finding.",
+                remedy="Set each entry of control_plane_accepted_findings to a name, or to {name, reason}.",
+            )
+        found.append(Accepted(entry["name"], line(entry["reason"])))
+    return found
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def without(findings: Iterable[Finding], accepted: Sequence[Accepted]) -> list[Finding]:
+    """Those that the site does not allow."""
+    return [each for each in findings if allowed_by(each, accepted) is None]
+
+
+def allowed_by(finding: Finding, accepted: Sequence[Accepted]) -> Accepted | None:
+    """The first entry that allows a finding; None where none does."""
+    return next((each for each in accepted if fnmatchcase(finding.subject, each.name)), None)
 
 
 def shown(plan: Plan, findings: Sequence[Finding]) -> Plan:
@@ -49,10 +95,13 @@ def shown(plan: Plan, findings: Sequence[Finding]) -> Plan:
     )
 
 
-def run_with_findings(module: AnsibleModule, look: Callable[[], tuple[Plan, Sequence[Finding]]]) -> None:
+def run_with_findings(
+    module: AnsibleModule, look: Callable[[], tuple[Plan, Sequence[Finding]]], result: Mapping[str, Any] | None = None
+) -> None:
     """Look, show or carry out the plan, show or warn of the findings, and leave the module.
 
     :param look: reads the observed state and returns what can be done and what is for a person; called once.
+    :param result: further return values, which `look` may fill in.
     """
     left: list[str] = []
 
@@ -65,4 +114,4 @@ def run_with_findings(module: AnsibleModule, look: Callable[[], tuple[Plan, Sequ
             module.warn(clean(each))
         return plan
 
-    run_plan(module, make_plan, lambda: {"for_a_person": left})
+    run_plan(module, make_plan, lambda: {**(result or {}), "for_a_person": left})

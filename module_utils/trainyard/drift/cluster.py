@@ -9,33 +9,23 @@ from typing import Any
 from ..core.finding import Finding
 from ..kube.api import Object
 from ..kube.reads import Get, Reader, Unread, listing, must, objects, path
+from .foreign import World, door_findings, right_findings, world
 from .nodes import node_findings
+from .rendered import Rendered
 from .settings import MAPS, settings_findings
-from .strangers import binding_findings, pod_findings, service_findings
-
-RBAC = "rbac.authorization.k8s.io/v1"
-OWNERS = (
-    ("apps/v1", "daemonsets"),
-    ("apps/v1", "deployments"),
-    ("apps/v1", "replicasets"),
-    ("apps/v1", "statefulsets"),
-    ("batch/v1", "jobs"),
-)
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What the API server has; every field is a list of objects, but `settings`.
+    """What the API server has.
 
-    :param pods: of the system's namespaces; `owners` are what keeps pods, in all of them.
+    :param nodes: Node objects.
+    :param world: what may be a right or a door.
     :param settings: kind of kubeadm's documents -> the text in its ConfigMap; None where there is none.
     """
 
     nodes: Sequence[Object] = ()
-    services: Sequence[Object] = ()
-    bindings: Sequence[Object] = ()
-    pods: Sequence[Object] = ()
-    owners: Sequence[Object] = ()
+    world: World = field(default_factory=World)
     settings: Mapping[str, str | None] = field(default_factory=dict)
 
 
@@ -45,39 +35,26 @@ class Site:
 
     :param nodes: names of its nodes; `control_plane` are those of its control plane.
     :param documents: of the kubeadm configuration that the inventory renders; none are not compared.
+    :param system: namespaces of the system.
+    :param rendered: the record of what runs render; None leaves rights and doors alone.
     """
 
     nodes: Sequence[str]
     control_plane: Sequence[str]
     documents: Sequence[Mapping[str, Any]] = ()
+    system: Sequence[str] = ("kube-system",)
+    rendered: Rendered | None = None
 
 
-def snapshot(namespaces: Sequence[str]) -> Reader[Snapshot]:
-    """Read the cluster in one go.
+def snapshot() -> Reader[Snapshot]:
+    """Read the cluster.
 
-    :param namespaces: those of the system's pods.
     :raises KubeError: something cannot be read.
     """
-    lists = [listing("v1", "nodes"), listing("v1", "services")]
-    lists += [listing(RBAC, "clusterrolebindings"), listing(RBAC, "rolebindings")]
-    lists += [listing(version, plural) for version, plural in OWNERS]
-    lists += [listing("v1", "pods", namespace) for namespace in namespaces]
     maps = [Get(path("v1", "configmaps", "kube-system", name)) for name, _ in MAPS.values()]
-    answers = yield (*lists, *maps)
-    found = [must(objects(answer)) for answer in answers[: len(lists)]]
-    nodes, services, of_cluster, of_namespaces = found[:4]
-    rest = found[4:]
-    return Snapshot(
-        nodes,
-        services,
-        [*of_cluster, *of_namespaces],
-        pods=[each for pods in rest[len(OWNERS) :] for each in pods],
-        owners=[each for owners in rest[: len(OWNERS)] for each in owners],
-        settings={
-            kind: _text(answer, key)
-            for (kind, (_, key)), answer in zip(MAPS.items(), answers[len(lists) :], strict=True)
-        },
-    )
+    nodes, *answers = yield (listing("v1", "nodes"), *maps)
+    texts = {kind: _text(answer, key) for (kind, (_, key)), answer in zip(MAPS.items(), answers, strict=True)}
+    return Snapshot(must(objects(nodes)), (yield from world()), texts)
 
 
 def _text(answer: Any, key: str) -> str | None:
@@ -89,12 +66,10 @@ def _text(answer: Any, key: str) -> str | None:
 
 def cluster_findings(seen: Snapshot, site: Site) -> list[Finding]:
     """Everything that is not the site's, or not as the site has it, and that no role repairs."""
-    found = [
-        *node_findings(seen.nodes, site.nodes, site.control_plane),
-        *binding_findings(seen.bindings),
-        *service_findings(seen.services),
-        *pod_findings(seen.pods, seen.owners, site.control_plane),
-    ]
+    found = list(node_findings(seen.nodes, site.nodes, site.control_plane))
+    if site.rendered is not None:
+        found += right_findings(seen.world, site.rendered, site.system)
+        found += door_findings(seen.world, site.rendered, site.control_plane)
     for document in site.documents:
         kind = str(document.get("kind"))
         if kind in MAPS:

@@ -1,11 +1,10 @@
-"""The checks of how a site is looked at: its console, the use of its nodes, kubelets' certificates, cluster-admin."""
+"""The checks of how a site is looked at: its console, the use of its nodes, kubelets' certificates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from ..kube.api import Object
 from ..kube.kubelet_requests import KubeletHost, node_of, refusal
 from .access_reading import Access, ConsoleSeen
 from .reading import Unread
@@ -20,10 +19,6 @@ PROVIDED = (
     "the site provides it, and nothing renews it; put a new one into {} (dashboard_certificate_file), its key into "
     "dashboard_key_file, and run site.yml"
 )
-ADMIN = "cluster-admin"
-SYSTEM = "kube-system"
-GROUPS = ("system:authenticated", "system:unauthenticated", "system:serviceaccounts")
-"""Groups that ServiceAccounts outside kube-system are in, besides `system:serviceaccounts:NAMESPACE`."""
 
 
 def access_checks(
@@ -49,7 +44,6 @@ def access_checks(
     if wants_console:
         check = judge("console", seen.console, console)
         checks.append(Check("console", UNKNOWN, check.detail) if planning and check.result == FAIL else check)
-    checks.append(judge("cluster_admin", seen.bindings, cluster_admin))
     return checks
 
 
@@ -78,33 +72,6 @@ def console(seen: ConsoleSeen) -> Check:
     return _check(
         "console", [seen.trouble] if seen.trouble else [], "it answers over a valid certificate", settles=True
     )
-
-
-def cluster_admin(bindings: Sequence[Object]) -> Check:
-    """No ServiceAccount outside kube-system may do everything."""
-    wrong = [
-        f"{subject} by {binding['kind']} {binding['metadata']['name']}"
-        for binding in bindings
-        if binding.get("roleRef", {}).get("kind") == "ClusterRole" and binding["roleRef"].get("name") == ADMIN
-        for subject in _strangers(binding)
-    ]
-    return _check("cluster_admin", wrong, f"no ServiceAccount outside {SYSTEM} is bound to {ADMIN}")
-
-
-def _strangers(binding: Object) -> Iterator[str]:
-    for subject in binding.get("subjects") or []:
-        kind, name = subject.get("kind"), str(subject.get("name"))
-        if kind == "ServiceAccount" and subject.get("namespace") != SYSTEM:
-            yield f"ServiceAccount {subject.get('namespace')}/{name}"
-        elif kind == "User" and name.startswith("system:serviceaccount:") and name.split(":")[2] != SYSTEM:
-            yield f"user {name}"
-        elif kind == "Group" and (name in GROUPS or _of_a_namespace(name)):
-            yield f"group {name}"
-
-
-def _of_a_namespace(group: str) -> bool:
-    """Whether it is the group of the ServiceAccounts of another namespace than kube-system."""
-    return group.startswith(f"{GROUPS[2]}:") and group != f"{GROUPS[2]}:{SYSTEM}"
 
 
 def access_warnings(

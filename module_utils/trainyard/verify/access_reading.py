@@ -11,16 +11,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from ..drift.foreign import World, world
 from ..kube.api import Api, KubeError, Object
 from ..kube.kubelet_certificates import API as REQUEST_API
 from ..kube.kubelet_certificates import KIND as REQUEST
 from ..kube.kubelet_requests import pending
+from ..kube.reads import read
 from ..net import https
 from ..net.certificate import certificate_end
 from .certificate import trouble_of
 from .reading import Unread, attempt
 
-RBAC = "rbac.authorization.k8s.io/v1"
 NAMESPACE, NAME = "trainyard-console", "console"
 SECONDS = 5.0
 """For each question to the console."""
@@ -46,14 +47,14 @@ class Access:
 
     :param serving: whether the kubelets of this cluster ask for certificates (`serverTLSBootstrap`).
     :param requests: theirs that nobody has decided about.
-    :param bindings: of all roles of the cluster.
+    :param world: what may be a right or a door in the cluster.
     :param usage: names of the nodes whose use the API tells.
     :param console: None where nobody asks for it.
     """
 
     serving: bool | Unread
     requests: list[Object] | Unread
-    bindings: list[Object] | Unread
+    world: World | Unread
     usage: list[str] | Unread
     console: ConsoleSeen | Unread
 
@@ -71,7 +72,7 @@ def observe_access(api: Api, console: Mapping[str, Any], now: datetime) -> Acces
     return Access(
         serving=attempt(lambda: _serving(api)),
         requests=attempt(lambda: [each for each in api.list(REQUEST_API, REQUEST) if pending(each)]),
-        bindings=attempt(lambda: [*api.list(RBAC, "ClusterRoleBinding"), *api.list(RBAC, "RoleBinding")]),
+        world=attempt(lambda: read(api, world())),
         usage=attempt(lambda: _usage(api)),
         console=attempt(lambda: _console(api, console, now)) if console else ConsoleSeen(),
     )

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from ..core.plan import Plan, Step
+from ..drift import rendered
 from ..kube.api import Api, KubeError
 from ..kube.kubeconfig import connect
 from ..kube.kubelet_requests import KubeletHost
@@ -17,6 +18,7 @@ from ..training.state import attempt_of
 from . import cluster
 from .access import access_checks, access_warnings, certificate_ends
 from .access_reading import Access, ConsoleSeen, nothing_known, observe_access
+from .foreign import Judge
 from .reading import Observation, RunSeen, Unread, Wanted, nothing_read, observe
 from .training import summary, training_checks, training_warnings
 from .verdict import PASS, Check, make_receipt, read_receipt, stable, table, title, write_receipt
@@ -32,6 +34,9 @@ class Settings(cluster.Expected):
     system_namespaces: Sequence[str]
     trainings: Sequence[Mapping[str, Any]]
     left_alone: Sequence[str] | None
+    control_plane: Sequence[str] = ()
+    recorded: Sequence[str] = ()
+    accepted: Sequence[Any] = ()
     accuracy_bound: float
     receipt_path: str
     document_path: str
@@ -56,6 +61,13 @@ class Site:
         self._trainings = [Wanted(**each) for each in settings.trainings]
         self._open_api = open_api
         self.receipt: dict[str, Any] = {}
+        self._foreign = Judge(
+            rendered.read(settings.kubeconfig),
+            settings.recorded,
+            settings.accepted,
+            settings.control_plane,
+            settings.system_namespaces,
+        )
         self._access: Access = nothing_known(Unread("not read"))
 
     def plan(self) -> Plan:
@@ -123,6 +135,7 @@ class Site:
             wants_usage=settings.usage,
             planning=settings.planning,
         )
+        checks += self._foreign.checks(self._access.world)
         for want, run, left in self._runs(seen):
             checks += training_checks(want, run, now, site_bound=settings.accuracy_bound, left_alone=left)
         return checks
@@ -168,6 +181,7 @@ class Site:
                     now,
                     provided=str(settings.console.get("certificate_file") or ""),
                 ),
+                *(self._foreign.warnings(self._access.world) if self._access.serving is True else []),
                 *(text for want, run, left in runs for text in training_warnings(want, run, left_alone=left)),
             ],
             measured={
@@ -180,6 +194,7 @@ class Site:
                 },
             },
             console=self._console(),
+            allowed=self._foreign.allowed(self._access.world),
             wall_seconds=round(now.timestamp() - settings.started_at, 1) if settings.started_at else None,
             written_at=now.isoformat(timespec="seconds"),
         )

@@ -84,6 +84,7 @@ def make_receipt(
     warnings: Sequence[str],
     measured: Mapping[str, Any],
     console: Mapping[str, str] | None = None,
+    allowed: Sequence[Mapping[str, str]] = (),
     wall_seconds: float | None,
     written_at: str,
 ) -> dict[str, Any]:
@@ -95,6 +96,7 @@ def make_receipt(
     :param trainings: what is known of each training of the site, by `training.summary`.
     :param measured: numbers of this very run (latencies, restart counts); volatile.
     :param console: `address` and `login`, how people reach the console; None where the site has none.
+    :param allowed: foreign rights and doors that the site allows: `name`, `found` and `reason`.
     :param wall_seconds: seconds since the site's run began; None if nobody recorded the beginning.
     :param written_at: time in ISO 8601, UTC.
     """
@@ -107,6 +109,7 @@ def make_receipt(
         "versions": dict(sorted(versions.items())),
         "made_images": dict(sorted(made_images.items())),
         "trainings": [dict(training) for training in trainings],
+        **({"allowed": [dict(each) for each in allowed]} if allowed else {}),
         **({"console": dict(console)} if console else {}),
         "measured": dict(measured),
         "wall_seconds": wall_seconds,
@@ -128,6 +131,10 @@ def table(receipt: Mapping[str, Any], path: str) -> list[str]:
     lines = [f"{'check':<{width}} {'result':<8} detail"]
     lines += [f"{title(check):<{width}} {check['result']:<8} {check['detail']}" for check in receipt["checks"]]
     lines += [f"warning: {text}" for text in receipt["warnings"]]
+    lines += [
+        f"allowed: {each['name']}: {each['found']} ({each['reason'] or 'without a reason'})"
+        for each in receipt.get("allowed") or []
+    ]
     if receipt["nodes"]:
         lines.append("")
         head = f"{'node':<18} {'ready':<8} {'kubelet':<12} {'containerd':<12}"

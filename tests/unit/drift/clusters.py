@@ -1,12 +1,16 @@
-"""Objects of a healthy cluster, as its API server returns them, cut to what the rules look at."""
+"""A healthy cluster, and what a run of its site renders."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from ansible.module_utils.trainyard.drift.cluster import Site, Snapshot
+from ansible.module_utils.trainyard.drift.cluster import Site, Snapshot, cluster_findings
+from ansible.module_utils.trainyard.drift.foreign import World
+from ansible.module_utils.trainyard.drift.rendered import Rendered, kept_of
 
-RBAC = "rbac.authorization.k8s.io"
+from tests.unit.drift.objects import binding, keeper, node, obj, owned, pod, role, static
+
 DOCUMENTS: list[dict[str, Any]] = [
     {"kind": "InitConfiguration", "apiVersion": "kubeadm.k8s.io/v1beta4"},
     {
@@ -106,57 +110,26 @@ syncFrequency: 1m30s
 """
 
 
-def obj(kind: str, name: str, namespace: str = "", *, by: str = "trainyard", **parts: Any) -> dict[str, Any]:
-    """An object that a field manager has applied."""
-    place = {"namespace": namespace} if namespace else {}
-    managed = [{"manager": by, "operation": "Apply"}, {"manager": "kube-controller-manager", "operation": "Update"}]
-    meta = {"name": name, "uid": f"uid-{kind}-{name}", "managedFields": managed, **place}
-    return {"kind": kind, "metadata": meta, **parts}
-
-
-def pod(name: str, owner: dict[str, Any] | None, **spec: Any) -> dict[str, Any]:
-    owners = (
-        [
-            {
-                "kind": owner["kind"],
-                "name": owner["metadata"]["name"],
-                "uid": owner["metadata"]["uid"],
-                "controller": True,
-            }
-        ]
-        if owner
-        else []
-    )
-    made = obj("Pod", name, "kube-system", by="kube-controller-manager", spec=spec, status={"phase": "Running"})
-    made["metadata"]["ownerReferences"] = owners
-    return made
-
-
-def node(name: str, *taints: tuple[str, str], **spec: Any) -> dict[str, Any]:
-    told = [{"key": key, "effect": effect} for key, effect in taints]
-    return obj("Node", name, by="kubelet", spec={**spec, **({"taints": told} if told else {})})
-
-
-def binding(
-    name: str, *subjects: tuple[str, str, str], by: str, kind: str = "ClusterRoleBinding", role: str = "cluster-admin"
-) -> dict[str, Any]:
-    told = [
-        {"kind": kind_, "name": name_, **({"namespace": place} if place else {})} for kind_, name_, place in subjects
-    ]
-    ref = {"apiGroup": RBAC, "kind": "ClusterRole", "name": role}
-    return obj(kind, name, "web" if kind == "RoleBinding" else "", by=by, roleRef=ref, subjects=told)
-
-
 PRIVILEGED = {"containers": [{"name": "x", "securityContext": {"privileged": True}}]}
-PROXY = obj("DaemonSet", "kube-proxy", "kube-system")
-DEPLOYMENT = obj("Deployment", "agent", "kube-system")
-REPLICAS = obj("ReplicaSet", "agent-5d", "kube-system", by="kube-controller-manager")
-REPLICAS["metadata"]["ownerReferences"] = [
-    {"kind": "Deployment", "name": "agent", "uid": DEPLOYMENT["metadata"]["uid"], "controller": True}
-]
-CP1 = obj("Node", "cp1", by="kubelet")
+PROXY = keeper("DaemonSet", "kube-proxy", hostNetwork=True, **PRIVILEGED)
+AGENT = keeper("Deployment", "agent", hostNetwork=True)
+REPLICAS = owned(keeper("ReplicaSet", "agent-5d", hostNetwork=True), AGENT)
+OWN = [
+    obj("Service", "console", "trainyard-console", spec={"type": "NodePort", "ports": [{"nodePort": 30443}]}),
+    obj("Service", "any", "trainyard-console", spec={"type": "NodePort", "ports": [{"port": 80}]}),
+    PROXY,
+    AGENT,
+    obj("ValidatingWebhookConfiguration", "jobset", webhooks=[
+        {"clientConfig": {"service": {"namespace": "jobset-system", "name": "hooks"}}}
+    ]),
+    obj("APIService", "v1beta1.metrics.k8s.io", spec={"service": {"namespace": "kube-system", "name": "metrics"}}),
+    role("jobset", "* /secrets", "update,patch admissionregistration.k8s.io/validatingwebhookconfigurations"),
+    binding("jobset", "ServiceAccount jobset-system/jobset", role="ClusterRole jobset"),
+]  # fmt: skip
+"""Rendered by a run."""
+RENDERED = Rendered(frozenset(["network", "workloads"]), kept_of(OWN))
 
-SITE = Site(["cp1", "worker1", "worker2"], ["cp1"], DOCUMENTS)
+SITE = Site(["cp1", "worker1", "worker2"], ["cp1"], DOCUMENTS, ["kube-system", "jobset-system"], RENDERED)
 HEALTHY = Snapshot(
     nodes=[
         node("cp1", ("node-role.kubernetes.io/control-plane", "NoSchedule")),
@@ -164,28 +137,51 @@ HEALTHY = Snapshot(
         # The controller manager's, while a kubelet is silent.
         node("worker2", ("node.kubernetes.io/unreachable", "NoExecute")),
     ],
-    services=[
-        obj(
-            "Service",
-            "kubernetes",
-            "default",
-            by="kube-apiserver",
-            spec={"type": "ClusterIP", "ports": [{"port": 443}]},
-        ),
-        obj("Service", "console", "trainyard-console", spec={"type": "NodePort", "ports": [{"nodePort": 30443}]}),
-    ],
-    bindings=[
-        binding("cluster-admin", ("Group", "system:masters", ""), by="kube-apiserver"),
-        binding("kubeadm:cluster-admins", ("Group", "kubeadm:cluster-admins", ""), by="kubeadm"),
-        binding("system:coredns", ("ServiceAccount", "coredns", "kube-system"), by="kubectl", role="system:coredns"),
-        binding("ours", ("User", "alice", ""), by="trainyard"),
-    ],
-    pods=[
-        pod("etcd-cp1", CP1, hostNetwork=True, volumes=[{"hostPath": {"path": "/var/lib/etcd"}}]),
-        pod("kube-proxy-a1", PROXY, hostNetwork=True, **PRIVILEGED),
-        pod("agent-5d-x", REPLICAS, hostNetwork=True),
-        pod("coredns-1", None, containers=[{"name": "coredns"}]),
-    ],
-    owners=[PROXY, DEPLOYMENT, REPLICAS],
+    world=World(
+        bindings=[
+            *(each for each in OWN if each["kind"] == "ClusterRoleBinding"),
+            binding("cluster-admin", "Group system:masters"),
+            binding("kubeadm:cluster-admins", "Group kubeadm:cluster-admins"),
+            binding("system:coredns", "ServiceAccount kube-system/coredns", role="ClusterRole system:coredns"),
+            binding("viewer", "User eve", role="ClusterRole view"),
+            binding("nobody", role="ClusterRole cluster-admin"),
+        ],
+        roles=[
+            *(each for each in OWN if each["kind"] == "ClusterRole"),
+            role("cluster-admin", "* */*"),
+            role("view", "get,list,watch /pods,services"),
+            role("system:coredns", "list,watch /services"),
+        ],
+        objects=[
+            *(each for each in OWN if each["kind"] not in ("ClusterRole", "ClusterRoleBinding")),
+            obj("Service", "kubernetes", "default", spec={"type": "ClusterIP", "ports": [{"port": 443}]}),
+            REPLICAS,
+            static("etcd-cp1", hostNetwork=True, volumes=[{"hostPath": {"path": "/var/lib/etcd"}}]),
+            pod("kube-proxy-a1", PROXY, hostNetwork=True, **PRIVILEGED),
+            pod("agent-5d-x", REPLICAS, hostNetwork=True),
+            pod("coredns-1", containers=[{"name": "coredns"}]),
+            pod("mnist-ps-0", namespace="trainings", volumes=[{"persistentVolumeClaim": {"claimName": "data"}}]),
+            obj("APIService", "v1.apps", spec={"group": "apps"}),
+        ],
+    ),
     settings={"ClusterConfiguration": CLUSTER_CONFIGURATION, "KubeletConfiguration": KUBELET_CONFIGURATION},
 )
+
+
+def seen(*more: Any) -> Snapshot:
+    """The healthy cluster with these objects, each in the place of one of its kind and name."""
+    taken = {(each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]) for each in more}
+    kept = {
+        name: [it for it in rows if (it["kind"], it["metadata"].get("namespace"), it["metadata"]["name"]) not in taken]
+        for name, rows in vars(HEALTHY.world).items()
+    }
+    for each in more:
+        kind = (
+            "bindings" if each["kind"].endswith("Binding") else "roles" if each["kind"].endswith("Role") else "objects"
+        )
+        kept[kind].append(each)
+    return replace(HEALTHY, world=World(**kept))
+
+
+def found(*more: Any) -> list[tuple[str, str]]:
+    return [(each.subject, each.before) for each in cluster_findings(seen(*more), SITE)]

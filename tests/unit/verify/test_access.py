@@ -1,4 +1,4 @@
-"""Console, use of nodes, kubelets' certificates and cluster-admin: the checks over small API objects."""
+"""Console, use of nodes and kubelets' certificates: the checks over small API objects."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from ansible.module_utils.trainyard.drift.foreign import World
 from ansible.module_utils.trainyard.kube.kubelet_requests import KubeletHost
 from ansible.module_utils.trainyard.verify import access
 from ansible.module_utils.trainyard.verify.access_reading import Access, ConsoleSeen
@@ -20,7 +21,7 @@ SOUND = {"kubelet_certificate": {"ok": True, "ends": "2027-11-21T12:00:00+00:00"
 
 
 def seen(**changes: Any) -> Access:
-    values = {"serving": True, "requests": [], "bindings": [], "usage": NODES, "console": ConsoleSeen("https://a:1")}
+    values = {"serving": True, "requests": [], "world": World(), "usage": NODES, "console": ConsoleSeen("https://a:1")}
     return Access(**{**values, **changes})
 
 
@@ -33,7 +34,7 @@ def results(found: Access, **changes: Any) -> dict[str, tuple[str, str]]:
 def test_a_sound_site() -> None:
     found = results(seen())
     assert {name: result for name, (result, _) in found.items()} == dict.fromkeys(
-        ("kubelet_certificates", "usage", "console", "cluster_admin"), PASS
+        ("kubelet_certificates", "usage", "console"), PASS
     )
 
 
@@ -44,7 +45,6 @@ def test_a_sound_site() -> None:
         ({"usage": Unread("forbidden")}, "usage", UNKNOWN, "forbidden"),
         ({"console": ConsoleSeen(trouble="its pod is not ready")}, "console", FAIL, "its pod is not ready"),
         ({"console": Unread("forbidden")}, "console", UNKNOWN, "forbidden"),
-        ({"bindings": Unread("forbidden")}, "cluster_admin", UNKNOWN, "forbidden"),
     ],
 )
 def test_what_is_wrong(changes: dict[str, Any], check: str, result: str, detail: str) -> None:
@@ -76,40 +76,12 @@ def test_a_cluster_without_serving_certificates_is_warned_and_not_judged() -> No
 
 
 def test_what_is_not_asked_for() -> None:
-    assert results(seen(), wants_console=False, wants_usage=False).keys() == {"kubelet_certificates", "cluster_admin"}
+    assert results(seen(), wants_console=False, wants_usage=False).keys() == {"kubelet_certificates"}
 
 
 def test_a_check_run_may_have_no_console_yet() -> None:
     missing = seen(console=ConsoleSeen(trouble="there is none in this cluster"))
     assert results(missing, planning=True)["console"] == (UNKNOWN, "there is none in this cluster")
-
-
-def binding(kind: str, name: str, namespace: str = "", role: str = "cluster-admin") -> dict[str, Any]:
-    subject = {"kind": kind, "name": name, **({"namespace": namespace} if namespace else {})}
-    ref = {"kind": "ClusterRole", "name": role}
-    return {"kind": "ClusterRoleBinding", "metadata": {"name": "b"}, "roleRef": ref, "subjects": [subject]}
-
-
-@pytest.mark.parametrize(
-    ("one", "stranger"),
-    [
-        (binding("ServiceAccount", "robot", "default"), "ServiceAccount default/robot"),
-        (binding("User", "system:serviceaccount:default:robot"), "user system:serviceaccount:default:robot"),
-        (binding("Group", "system:serviceaccounts"), "group system:serviceaccounts"),
-        (binding("Group", "system:serviceaccounts:default"), "group system:serviceaccounts:default"),
-        (binding("Group", "system:authenticated"), "group system:authenticated"),
-        (binding("ServiceAccount", "robot", "kube-system"), ""),
-        (binding("Group", "system:serviceaccounts:kube-system"), ""),
-        (binding("Group", "system:masters"), ""),
-        (binding("Group", "kubeadm:cluster-admins"), ""),
-        (binding("User", "alice"), ""),
-        (binding("ServiceAccount", "robot", "default", role="view"), ""),
-        ({"kind": "ClusterRoleBinding", "metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole"}}, ""),
-    ],
-)
-def test_cluster_admin(one: dict[str, Any], stranger: str) -> None:
-    check = access.cluster_admin([one])
-    assert (check.result, stranger in check.detail) == (FAIL if stranger else PASS, True)
 
 
 def test_certificates_that_end_soon_and_requests_that_wait() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import Api
+from ansible.module_utils.trainyard.drift.foreign import World
+from ansible.module_utils.trainyard.kube.api import Api, describe
 from ansible.module_utils.trainyard.verify.access_reading import ConsoleSeen, observe_access
 from ansible.module_utils.trainyard.verify.certificate import covers, trouble_of
 
@@ -105,7 +106,10 @@ def test_no_console() -> None:
 @pytest.mark.parametrize(("serving", "expected"), [("true", True), ("false", False)])
 def test_the_rest(serving: str, expected: bool) -> None:
     found = observe_access(Api(cluster(serving=serving)), {}, NOW)
-    assert (found.serving, found.usage, found.requests, found.bindings) == (expected, ["cp1"], [], [])
+    assert (found.serving, found.usage, found.requests) == (expected, ["cp1"], [])
+    assert isinstance(found.world, World)
+    names = [describe(each) for each in found.world.objects]
+    assert names == ["Service console", "Pod console-1", "Deployment console"]
 
 
 def test_metrics_server_that_does_not_answer_knows_no_node() -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from ansible.module_utils.trainyard.drift.foreign import World
 from ansible.module_utils.trainyard.kube.api import Api
 from ansible.module_utils.trainyard.verify import site as verify_site
 from ansible.module_utils.trainyard.verify.access_reading import Access, ConsoleSeen
@@ -21,7 +22,7 @@ WANTED = {"ca_file": "/ca.crt", "name": "", "user": "alice"}
 def receipt(
     monkeypatch: pytest.MonkeyPatch, seen: ConsoleSeen | Unread, **changes: Any
 ) -> tuple[dict[str, Any], list[str]]:
-    access = Access(serving=True, requests=[], bindings=[], usage=["cp1", "w1"], console=seen)
+    access = Access(serving=True, requests=[], world=World(), usage=["cp1", "w1"], console=seen)
     monkeypatch.setattr(verify_site, "observe_access", lambda *_: access)
     site = Site(settings(**{"console": WANTED, **changes}), lambda _: Api(ApiServer(HEALTHY)))
     site.plan()

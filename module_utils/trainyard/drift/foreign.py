@@ -1,0 +1,139 @@
+"""Rights and doors that neither a run renders nor Kubernetes makes: what a cluster has of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..core.finding import Finding
+from ..core.untrusted import at, items, line, mapping
+from ..kube.api import Object, describe
+from ..kube.reads import Reader, listing, must, objects
+from .holds import KINDS
+from .kubernetes import ROLES, is_static, makes
+from .rendered import Rendered
+from .rights import RBAC, Power, names_of, powers_of, referred, rules_of, subjects_of
+
+RIGHTS = ("clusterrolebindings", "rolebindings", "clusterroles", "roles")
+REMEDY = "find who needs it; then remove it, or list it in control_plane_accepted_findings"
+ENDED = ("Succeeded", "Failed")
+JOB_ENDED = ("Complete", "Failed")
+
+
+@dataclass(frozen=True)
+class World:
+    """What may be a right or a door in a cluster, of all namespaces.
+
+    :param bindings: ClusterRoleBinding and RoleBinding objects; `roles` are what they refer to.
+    :param objects: of each kind in `KINDS`.
+    """
+
+    bindings: Sequence[Object] = ()
+    roles: Sequence[Object] = ()
+    objects: Sequence[Object] = ()
+
+
+def world() -> Reader[World]:
+    """Read all of it in one go.
+
+    :raises KubeError: something cannot be read.
+    """
+    lists = [listing(f"{RBAC}/v1", plural) for plural in RIGHTS]
+    lists += [listing(kind.version, kind.plural) for kind in KINDS.values()]
+    answers = yield tuple(lists)
+    found = [must(objects(answer)) for answer in answers]
+    # An empty list's answer has no objects, and so no kind; the order tells which it is.
+    named = [{**each, "kind": kind} for kind, rows in zip(KINDS, found[len(RIGHTS) :], strict=True) for each in rows]
+    bindings = _kinds(("ClusterRoleBinding", "RoleBinding"), found[:2])
+    return World(bindings, _kinds(("ClusterRole", "Role"), found[2:4]), named)
+
+
+def _kinds(kinds: Sequence[str], lists: Sequence[Sequence[Object]]) -> list[Object]:
+    return [{**each, "kind": kind} for kind, rows in zip(kinds, lists, strict=True) for each in rows]
+
+
+def right_findings(seen: World, rendered: Rendered, system: Collection[str]) -> Iterator[Finding]:
+    """Bindings that give powers which neither the site nor Kubernetes gives.
+
+    :param system: namespaces of the system.
+    """
+    rules = rules_of(seen.roles)
+    for binding in seen.bindings:
+        subjects = subjects_of(binding)
+        if not subjects:
+            continue
+        namespace = str(binding["metadata"].get("namespace") or "")
+        allowed = set(_allowed(binding, rendered, namespace, system))
+        powers = powers_of(rules.get(referred(binding), []), namespace, system)
+        left = [each for each in powers if each.name not in allowed]
+        if left:
+            role = line(mapping(binding.get("roleRef")).get("name"))
+            before = f"{role} for {', '.join(subjects)}: may {', '.join(names_of(left))}"
+            yield Finding(named(binding), before, _foreign(left[0].why))
+
+
+def _allowed(binding: Object, rendered: Rendered, namespace: str, system: Collection[str]) -> Sequence[str]:
+    """Names of the powers that a binding gives because the site renders it, or Kubernetes makes it."""
+    role = referred(binding)
+    if rendered.binds(binding):
+        rules = rendered.rules(role)
+        powers: list[Power] = [] if rules is None else powers_of(rules, namespace, system)
+        return ROLES.get(role, ()) if rules is None else names_of(powers)
+    return ROLES.get(role, ()) if makes(binding) else ()
+
+
+def door_findings(seen: World, rendered: Rendered, control_plane: Sequence[str]) -> Iterator[Finding]:
+    """Objects that open more than a run renders; the pods of one owner are one finding.
+
+    :param control_plane: nodes on which kubeadm runs static pods.
+    """
+    by_uid = {str(each["metadata"]["uid"]): each for each in seen.objects if each["metadata"].get("uid")}
+    found: dict[str, Finding] = {}
+    for obj in seen.objects:
+        if _is_over(obj) or (obj["kind"] == "Pod" and is_static(obj, control_plane)):
+            continue
+        owner = _owner(obj, by_uid)
+        # What is kept by another object has its template from there, and its pods are looked at themselves.
+        if owner is not obj and obj["kind"] != "Pod":
+            continue
+        doors = rendered.opens(obj, owner)
+        if doors:
+            subject = named(owner)
+            found.setdefault(subject, Finding(subject, ", ".join(doors), _foreign(KINDS[obj["kind"]].why)))
+    yield from found.values()
+
+
+def _is_over(obj: Object) -> bool:
+    """Whether nothing runs by this object any more: a pod or a Job that has ended."""
+    status = mapping(obj.get("status"))
+    conditions = {mapping(each).get("type") for each in items(status.get("conditions")) if at(each, "status") == "True"}
+    ended = status.get("phase") in ENDED if obj["kind"] == "Pod" else bool(conditions & set(JOB_ENDED))
+    return obj["kind"] in ("Pod", "Job") and (ended or bool(obj["metadata"].get("deletionTimestamp")))
+
+
+def _owner(obj: Object, by_uid: Mapping[str, Object]) -> Object:
+    """The object at the top that keeps this one, and itself where none does that was read and is in its namespace.
+
+    The object says by itself who keeps it. So only an owner that exists counts, by its identifier.
+    """
+    seen, passed = obj, {id(obj)}
+    while True:
+        keeper = next((each for each in items(seen["metadata"].get("ownerReferences")) if at(each, "controller")), None)
+        above = by_uid.get(str(at(keeper, "uid")))
+        if above is None or id(above) in passed:
+            return seen
+        if above["metadata"].get("namespace") != obj["metadata"].get("namespace"):
+            return seen
+        passed.add(id(above))
+        seen = above
+
+
+def named(obj: Object) -> str:
+    """The words for an object in findings. A name of RBAC may hold anything: one that cleaning would change is quoted,
+    so that it can neither deceive a reader nor fit an accepted name."""
+    text = describe(obj)
+    return text if line(text) == text else line(ascii(text))
+
+
+def _foreign(why: str) -> str:
+    return f"not the site's ({why}); {REMEDY}"

@@ -1,0 +1,116 @@
+"""Doors that an object opens, but for rights: one table of kinds, with why each is a door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.untrusted import at, items, line, mapping
+from ..kube.api import Object
+
+ANY_PORT = "any port"
+"""Stands for the port that the API server chooses, where an object that is rendered names none."""
+REMOTE = ("NodePort", "LoadBalancer")
+ON_NODE = (
+    ("hostPID", "sees its processes"),
+    ("hostIPC", "shares its memory"),
+    ("hostNetwork", "shares its network"),
+)
+CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
+
+
+def service_doors(service: Object) -> list[str]:
+    """Ports on every node, and addresses that it takes."""
+    spec = mapping(service.get("spec"))
+    kind, ports = line(spec.get("type")), items(spec.get("ports"))
+    found = {f"{kind} {line(at(port, 'nodePort')) or ANY_PORT}" for port in ports if kind in REMOTE}
+    found |= {f"port {line(port['nodePort'])}" for port in ports if kind not in REMOTE and at(port, "nodePort")}
+    return [*sorted(found), *(f"address {line(each)}" for each in items(spec.get("externalIPs")))]
+
+
+def node_rights(spec: Any) -> list[str]:
+    """What a pod may do on its node, in words; empty for an ordinary one.
+
+    :param spec: of the pod.
+    """
+    rights = [words for name, words in ON_NODE if at(spec, name)]
+    containers = [each for kind in CONTAINERS for each in items(at(spec, kind))]
+    if any(at(each, "securityContext", "privileged") for each in containers):
+        rights.insert(0, "privileged")
+    if any(at(volume, "hostPath") is not None for volume in items(at(spec, "volumes"))):
+        rights.append("mounts its folders")
+    return rights
+
+
+def _pod(pod: Object) -> list[str]:
+    return node_rights(pod.get("spec"))
+
+
+def _template(owner: Object) -> list[str]:
+    return node_rights(at(owner, "spec", "template", "spec"))
+
+
+def _job_template(owner: Object) -> list[str]:
+    return node_rights(at(owner, "spec", "jobTemplate", "spec", "template", "spec"))
+
+
+def _webhooks(configuration: Object) -> list[str]:
+    found = {_server(at(each, "clientConfig")) for each in items(configuration.get("webhooks"))}
+    return [f"calls {each}" for each in sorted(found)]
+
+
+def _server(client: Any) -> str:
+    service = at(client, "service")
+    return line(at(client, "url")) or f"Service {line(at(service, 'namespace'))}/{line(at(service, 'name'))}"
+
+
+def _policy(policy: Object) -> list[str]:
+    return ["changes objects"]
+
+
+def _api(service: Object) -> list[str]:
+    # Without a Service the API server answers by itself.
+    served = at(service, "spec", "service")
+    return [f"answered by Service {line(at(served, 'namespace'))}/{line(at(served, 'name'))}"] if served else []
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of objects that may be a door.
+
+    :param version: API version under which it is listed; `plural` is its resource.
+    :param doors: what an object of it opens; a role's objects may have what the role renders.
+    :param why: a finding's reason, one clause.
+    """
+
+    version: str
+    plural: str
+    doors: Callable[[Object], list[str]]
+    why: str
+
+
+NODE = "a pod with rights on its node can become root there"
+ADMISSION = "admissionregistration.k8s.io/v1"
+READS = "its server reads, and may change, what is sent to the API server"
+KINDS: Mapping[str, Kind] = {
+    "Service": Kind("v1", "services", service_doors, "it can be reached from outside, past the site's own doors"),
+    "Pod": Kind("v1", "pods", _pod, NODE),
+    "ReplicationController": Kind("v1", "replicationcontrollers", _template, NODE),
+    "DaemonSet": Kind("apps/v1", "daemonsets", _template, NODE),
+    "Deployment": Kind("apps/v1", "deployments", _template, NODE),
+    "ReplicaSet": Kind("apps/v1", "replicasets", _template, NODE),
+    "StatefulSet": Kind("apps/v1", "statefulsets", _template, NODE),
+    "Job": Kind("batch/v1", "jobs", _template, NODE),
+    "CronJob": Kind("batch/v1", "cronjobs", _job_template, NODE),
+    "MutatingWebhookConfiguration": Kind(ADMISSION, "mutatingwebhookconfigurations", _webhooks, READS),
+    "ValidatingWebhookConfiguration": Kind(ADMISSION, "validatingwebhookconfigurations", _webhooks, READS),
+    "MutatingAdmissionPolicy": Kind(ADMISSION, "mutatingadmissionpolicies", _policy, "it may add rights to every pod"),
+    "APIService": Kind("apiregistration.k8s.io/v1", "apiservices", _api, READS),
+}
+
+
+def doors_of(obj: Object) -> list[str]:
+    """What an object opens, in words; empty for one of another kind, too."""
+    kind = KINDS.get(str(obj.get("kind")))
+    return kind.doors(obj) if kind else []

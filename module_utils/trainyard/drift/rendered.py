@@ -1,0 +1,124 @@
+"""The record of what runs render: "the site's" means an object in it, and never what an object says of itself.
+
+It is a file on the controller beside the kubeconfig. Whoever can write there has the kubeconfig, too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from ..core import files
+from ..core.plan import Plan, Step
+from ..core.untrusted import items, mapping
+from ..kube.api import Object, describe
+from .holds import ANY_PORT, doors_of
+from .rights import referred, role_name, subjects_of
+
+SCHEMA = 1
+SUFFIX = ".rendered.json"
+MODE = 0o600
+ROLES = ("Role", "ClusterRole")
+BINDINGS = ("RoleBinding", "ClusterRoleBinding")
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """What runs of this controller have rendered.
+
+    :param parts: those that are on record, by the names that `kube_apply` gets.
+    :param objects: `KIND NAMESPACE/NAME` -> what is kept of the object.
+    """
+
+    parts: frozenset[str]
+    objects: Mapping[str, Mapping[str, Any]]
+
+    def opens(self, obj: Object, owner: Object | None = None) -> list[str]:
+        """What an object opens beyond what a run renders.
+
+        :param owner: the object that keeps it, and that was read; itself where there is none.
+        """
+        rendered = items(mapping(self.objects.get(describe(owner or obj))).get("doors"))
+        return [each for each in doors_of(obj) if each not in rendered and _chosen(each) not in rendered]
+
+    def binds(self, binding: Object) -> bool:
+        """Whether a run renders this binding, with this role and for these subjects alone."""
+        kept = mapping(self.objects.get(describe(binding)))
+        return bool(kept) and (kept.get("role"), kept.get("subjects")) == (referred(binding), subjects_of(binding))
+
+    def rules(self, role: str) -> Sequence[Any] | None:
+        """The rules that a run renders for a role; None for a role that none renders."""
+        kept = self.objects.get(role)
+        return None if kept is None else items(kept.get("rules"))
+
+
+def _chosen(door: str) -> str:
+    """A door whose port the API server chose, as it was rendered."""
+    return f"{door.partition(' ')[0]} {ANY_PORT}"
+
+
+def path_of(kubeconfig: str) -> str:
+    """The record of the cluster that a kubeconfig is for."""
+    return f"{kubeconfig}{SUFFIX}"
+
+
+def read(kubeconfig: str) -> Rendered:
+    """The record; without any part where there is none, or where it cannot be read."""
+    parts = _parts(path_of(kubeconfig))
+    return Rendered(frozenset(parts), {name: kept for part in parts.values() for name, kept in part.items()})
+
+
+def kept_of(objects: Iterable[Object]) -> dict[str, dict[str, Any]]:
+    """What the record keeps of rendered objects: of each that may be a door, and nothing that is secret."""
+    found: dict[str, dict[str, Any]] = {}
+    for obj in objects:
+        kind, name = obj.get("kind"), describe(obj)
+        if kind in BINDINGS:
+            found[name] = {"role": referred(obj), "subjects": subjects_of(obj)}
+        elif kind in ROLES:
+            meta = obj["metadata"]
+            found[role_name(kind, meta["name"], meta.get("namespace"))] = {"rules": obj.get("rules") or []}
+        elif doors := doors_of(obj):
+            found[name] = {"doors": doors}
+    return dict(sorted(found.items()))
+
+
+def plan_record(kubeconfig: str, part: str, objects: Sequence[Object], *, more: bool = False) -> Plan:
+    """Write what a part of the site renders into the record, if it differs from what is there.
+
+    :param part: name of what is rendered; what it had on record before is replaced.
+    :param more: keep what the part has on record, because this call renders not all of it.
+    :raises TrainyardError: when executed, the file cannot be written.
+    """
+    path = path_of(kubeconfig)
+    parts = _parts(path)
+    wanted = {**(parts.get(part, {}) if more else {}), **kept_of(objects)}
+    if parts.get(part) == wanted:
+        return Plan()
+    subject = f"record of what {part} renders"
+    step = Step(f"Write the {subject}: {path}", partial(_write, path, part, wanted))
+    return Plan([step], {subject: sorted(parts[part]) if part in parts else "missing"}, {subject: sorted(wanted)})
+
+
+def _write(path: str, part: str, wanted: Mapping[str, Any]) -> None:
+    parts = {**_parts(path), part: wanted}
+    files.write(path, json.dumps({"schema": SCHEMA, "parts": dict(sorted(parts.items()))}, indent=1) + "\n", MODE)
+
+
+def _parts(path: str) -> dict[str, dict[str, Any]]:
+    try:
+        with open(path, encoding="utf-8") as stream:
+            found = json.load(stream)
+    except (OSError, ValueError):
+        return {}
+    if mapping(found).get("schema") != SCHEMA:
+        return {}
+    return {str(name): dict(mapping(part)) for name, part in mapping(found.get("parts")).items()}
+
+
+def missing_parts(rendered: Rendered, parts: Iterable[str]) -> list[str]:
+    """Those parts of a site that no run has recorded yet, sorted."""
+    return sorted(set(parts) - rendered.parts)

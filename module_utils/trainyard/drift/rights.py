@@ -1,0 +1,193 @@
+"""Rights that lead to the whole cluster: one table over the rules of RBAC, and who has which of them by a binding."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.untrusted import at, items, line, mapping
+from ..kube.api import Object
+
+RBAC = "rbac.authorization.k8s.io"
+ANY: tuple[str, ...] = ()
+"""Of a power: every value fits."""
+WILD = ("*",)
+"""Of a power: only a wildcard fits."""
+READ = ("get", "list", "watch")
+WRITE = ("create", "update", "patch")
+ROLES = ("roles", "clusterroles")
+RUNS_PODS = (
+    "pods",
+    "pods/attach",
+    "pods/ephemeralcontainers",
+    "pods/exec",
+    "replicationcontrollers",
+    "daemonsets",
+    "deployments",
+    "replicasets",
+    "statefulsets",
+    "cronjobs",
+    "jobs",
+    "jobsets",
+)
+SYSTEM = "kube-system"
+
+
+@dataclass(frozen=True)
+class Power:
+    """A right that leads to more than it says.
+
+    :param name: in the words of a finding, after "may".
+    :param verbs: that give it; a wildcard in a rule always fits. The same holds for `groups` and `resources`.
+    :param why: a finding's reason, one clause.
+    :param anywhere: whether it counts in each namespace; else only for all namespaces, or for one of the system.
+    :param by_name: whether it counts where the rule names single objects.
+    """
+
+    name: str
+    verbs: tuple[str, ...]
+    groups: tuple[str, ...]
+    resources: tuple[str, ...]
+    why: str
+    anywhere: bool = False
+    by_name: bool = True
+
+
+POWERS = (
+    Power("do everything", WILD, WILD, WILD, "it is an administrator of the cluster or the namespace", anywhere=True),
+    Power("escalate", ("escalate",), (RBAC,), ROLES, "it can give itself every right", anywhere=True),
+    Power("bind roles", ("bind",), (RBAC,), ROLES, "it can give itself the rights of other roles", anywhere=True),
+    Power(
+        "write rights", WRITE, (RBAC,), (*ROLES, "rolebindings", "clusterrolebindings"),
+        "it can pass its rights on", anywhere=True,
+    ),
+    Power(
+        "impersonate",
+        (
+            "impersonate",
+            "impersonate:user-info",
+            "impersonate:serviceaccount",
+            "impersonate:arbitrary-node",
+            "impersonate:associated-node",
+        ),
+        ("", "authentication.k8s.io"),
+        ("users", "groups", "serviceaccounts", "uids"),
+        "it can act as another user",
+    ),
+    Power(
+        "write webhooks and admission policies", WRITE, ("admissionregistration.k8s.io",),
+        (
+            "mutatingwebhookconfigurations",
+            "validatingwebhookconfigurations",
+            "mutatingadmissionpolicies",
+            "mutatingadmissionpolicybindings",
+        ),
+        "it can read and change every object on its way to the API server",
+    ),
+    Power(
+        "register APIs", WRITE, ("apiregistration.k8s.io",), ("apiservices",),
+        "it can have requests and their credentials sent to its own server",
+    ),
+    Power(
+        "approve or sign certificates", ("update", "patch", "approve", "sign", "attest"), ("certificates.k8s.io",),
+        ("certificatesigningrequests/approval", "certificatesigningrequests/status", "signers"),
+        "it can have certificates made for other users",
+    ),
+    Power(
+        "reach kubelets", ("get", *WRITE), ("",), ("nodes/proxy",),
+        "it can run commands in each pod of a node, past admission",
+    ),
+    Power("read all Secrets", READ, ("",), ("secrets",), "tokens and keys are among them", by_name=False),
+    Power(
+        "make tokens of ServiceAccounts", ("create",), ("",), ("serviceaccounts/token",),
+        "it can act as each of the controllers",
+    ),
+    Power(
+        f"run pods in {SYSTEM}", WRITE, ("", "apps", "batch", "jobset.x-k8s.io"), RUNS_PODS,
+        "pods there may have every right on their node",
+    ),
+    Power("do what wildcards cover", ANY, ANY, WILD, "a wildcard grows with each new kind"),
+    Power("do what wildcards cover", ANY, WILD, ANY, "a wildcard grows with each new kind"),
+    Power("do what wildcards cover", WILD, ANY, ANY, "a wildcard grows with each new verb"),
+)  # fmt: skip
+"""From the worst down. The first covers all that follow."""
+EVERYTHING = POWERS[0].name
+
+
+def role_name(kind: Any, name: Any, namespace: Any = "") -> str:
+    """`Role kube-system/x` or `ClusterRole x`, as the tables and the record have it."""
+    place = f"{line(namespace)}/" if namespace and kind != "ClusterRole" else ""
+    return f"{line(kind)} {place}{line(name)}"
+
+
+def referred(binding: Object) -> str:
+    """The role that a binding refers to."""
+    role = mapping(binding.get("roleRef"))
+    return role_name(role.get("kind"), role.get("name"), at(binding, "metadata", "namespace"))
+
+
+def subjects_of(binding: Object) -> list[str]:
+    """Those that a binding gives its role, sorted: `User eve`, `ServiceAccount kube-system/robot`."""
+    return sorted(map(_subject, items(binding.get("subjects"))))
+
+
+def _subject(subject: Any) -> str:
+    namespace = at(subject, "namespace")
+    place = f"{line(namespace)}/" if namespace else ""
+    return f"{line(at(subject, 'kind'))} {place}{line(at(subject, 'name'))}"
+
+
+def rules_of(roles: Sequence[Object]) -> dict[str, list[Any]]:
+    """Role -> its rules. An aggregated one also has those of the roles that its labels choose: the controller copies
+    them within a second."""
+    found: dict[str, list[Any]] = {}
+    for role in roles:
+        rules = list(items(role.get("rules")))
+        for selector in items(at(role, "aggregationRule", "clusterRoleSelectors")):
+            wanted = mapping(at(selector, "matchLabels")).items()
+            for other in roles if wanted else ():
+                if wanted <= mapping(at(other, "metadata", "labels")).items():
+                    rules += items(other.get("rules"))
+        meta = mapping(role.get("metadata"))
+        found[role_name(role.get("kind"), meta.get("name"), meta.get("namespace"))] = rules
+    return found
+
+
+def powers_of(rules: Sequence[Any], namespace: str, system: Collection[str]) -> list[Power]:
+    """The powers that rules give, in the table's order.
+
+    :param namespace: of the binding; empty for all of them.
+    :param system: namespaces of the system.
+    """
+    wide = not namespace or namespace in system
+    found = [each for each in POWERS if (wide or each.anywhere) and any(_gives(rule, each) for rule in rules)]
+    return found[:1] if found and found[0].name == EVERYTHING else found
+
+
+def names_of(powers: Sequence[Power]) -> list[str]:
+    """Their names, each once."""
+    return list(dict.fromkeys(each.name for each in powers))
+
+
+def _gives(rule: Any, power: Power) -> bool:
+    if not power.by_name and items(at(rule, "resourceNames")):
+        return False
+    # A rule for paths alone, such as /healthz, is about no object.
+    return bool(items(at(rule, "resources"))) and all(
+        _fits(items(at(rule, key)), wanted)
+        for key, wanted in (("verbs", power.verbs), ("apiGroups", power.groups), ("resources", power.resources))
+    )
+
+
+def _fits(there: Sequence[Any], wanted: tuple[str, ...]) -> bool:
+    return wanted == ANY or any(each in there for each in _spellings(wanted))
+
+
+def _spellings(wanted: tuple[str, ...]) -> Iterator[str]:
+    """The values, and the wildcards that cover them: `*` all of them, `*/token` a part of every object."""
+    yield "*"
+    for each in wanted:
+        yield each
+        if "/" in each:
+            yield f"*/{each.partition('/')[2]}"

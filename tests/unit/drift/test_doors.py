@@ -1,0 +1,80 @@
+"""Doors that no run renders. Every object here has the field manager `trainyard`: any client may choose it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from tests.unit.drift.clusters import AGENT, OWN, PRIVILEGED, PROXY, found
+from tests.unit.drift.objects import keeper, obj, owned, pod, static
+
+CP1 = obj("Node", "cp1")
+
+
+def changed(one: dict[str, Any], **parts: Any) -> dict[str, Any]:
+    return {**copy.deepcopy(one), **parts}
+
+
+OUTSIDE = {"service": {"namespace": "web", "name": "spy"}}
+SPY = "Service web/spy"
+FORGED = owned(pod("x", namespace="web", **PRIVILEGED), PROXY)
+GONE = owned(pod("x", **PRIVILEGED), obj("DaemonSet", "kube-proxy", "other"))
+NODES = pod("kube-scheduler-cp1", CP1, hostNetwork=True)
+
+
+@pytest.mark.parametrize(
+    ("one", "subject", "before"),
+    [
+        (obj("Service", "s", "web", spec={"type": "LoadBalancer", "ports": [{"nodePort": 31000}]}),
+         "Service web/s", "LoadBalancer 31000"),
+        (obj("Service", "s", "web", spec={"type": "ClusterIP", "externalIPs": ["10.0.0.9"]}),
+         "Service web/s", "address 10.0.0.9"),
+        (changed(OWN[0], spec={"type": "NodePort", "ports": [{"nodePort": 30443}, {"nodePort": 30000}]}),
+         "Service trainyard-console/console", "NodePort 30000"),
+        (pod("m", namespace="web", hostPID=True), "Pod web/m", "sees its processes"),
+        (pod("m", namespace="web", volumes=[{"hostPath": {"path": "/"}}]), "Pod web/m", "mounts its folders"),
+        (pod("m", namespace="web", ephemeralContainers=PRIVILEGED["containers"]), "Pod web/m", "privileged"),
+        (keeper("DaemonSet", "miner", "web", **PRIVILEGED), "DaemonSet web/miner", "privileged"),
+        (keeper("Deployment", "agent", hostNetwork=True, hostPID=True), "Deployment kube-system/agent",
+         "sees its processes"),
+        (obj("CronJob", "n", "web", spec={"jobTemplate": {"spec": {"template": {"spec": PRIVILEGED}}}}),
+         "CronJob web/n", "privileged"),
+        # It says that the site's own keeps it, from another namespace, or that one does which is not there.
+        (FORGED, "Pod web/x", "privileged"),
+        (GONE, "Pod kube-system/x", "privileged"),
+        # A kubelet would mark it.
+        (NODES, "Pod kube-system/kube-scheduler-cp1", "shares its network"),
+        (static("kube-apiserver-worker1", hostNetwork=True), "Pod kube-system/kube-apiserver-worker1",
+         "shares its network"),
+        (obj("MutatingWebhookConfiguration", "spy", webhooks=[{"clientConfig": {"url": "https://a.example"}}]),
+         "MutatingWebhookConfiguration spy", "calls https://a.example"),
+        (changed(OWN[4], webhooks=[{"clientConfig": OUTSIDE}]), "ValidatingWebhookConfiguration jobset",
+         f"calls {SPY}"),
+        (changed(OWN[5], spec=OUTSIDE), "APIService v1beta1.metrics.k8s.io", f"answered by {SPY}"),
+        (obj("MutatingAdmissionPolicy", "spy"), "MutatingAdmissionPolicy spy", "changes objects"),
+    ],
+)  # fmt: skip
+def test_a_door(one: dict[str, Any], subject: str, before: str) -> None:
+    assert found(one) == [(subject, before)]
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        changed(OWN[1], spec={"type": "NodePort", "ports": [{"nodePort": 31234}]}),
+        {**pod("m", namespace="web", hostPID=True), "status": {"phase": "Succeeded"}},
+        obj("Service", "s", "web", spec={"type": "ClusterIP", "ports": [{"port": 80}]}),
+        owned(pod("p", hostNetwork=True), AGENT),
+        {**keeper("Job", "j", "web", **PRIVILEGED), "status": {"conditions": [{"type": "Complete", "status": "True"}]}},
+    ],
+)
+def test_no_door(one: dict[str, Any]) -> None:
+    assert found(one) == []
+
+
+def test_pods_of_one_owner_are_one_finding() -> None:
+    miner = keeper("DaemonSet", "miner", "web", **PRIVILEGED)
+    pods = [owned(pod(name, namespace="web", **PRIVILEGED), miner) for name in ("miner-1", "miner-2")]
+    assert found(miner, *pods) == [("DaemonSet web/miner", "privileged")]

@@ -1,0 +1,132 @@
+"""Rights that no run renders. Every object here has the field manager `trainyard`: any client may choose it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible.module_utils.trainyard.drift.cluster import cluster_findings
+from ansible.module_utils.trainyard.drift.foreign import REMEDY
+
+from tests.unit.drift.clusters import PRIVILEGED, SITE, found, seen
+from tests.unit.drift.objects import binding, obj, pod, role
+
+EVE = "User eve"
+ALL = "* */*"
+
+
+def powers(*rules: str, namespace: str = "", kind: str = "ClusterRole", subject: str = EVE) -> str:
+    """What is said of a subject that is bound to a role of these rules."""
+    own = role("own", *rules, namespace=namespace if kind == "Role" else "")
+    said = found(own, binding("b", subject, role=f"{kind} own", namespace=namespace))
+    return said[0][1].partition(": may ")[2] if said else ""
+
+
+def test_the_four_proven_kinds() -> None:
+    assert found(
+        binding("eve", EVE),
+        role("own", ALL),
+        binding("robot", "ServiceAccount web/robot", role="ClusterRole own"),
+        obj("Service", "shop", "web", spec={"type": "NodePort", "ports": [{"nodePort": 30080}]}),
+        pod("miner", namespace="web", **PRIVILEGED),
+    ) == [
+        ("ClusterRoleBinding eve", "cluster-admin for User eve: may do everything"),
+        ("ClusterRoleBinding robot", "own for ServiceAccount web/robot: may do everything"),
+        ("Service web/shop", "NodePort 30080"),
+        ("Pod web/miner", "privileged"),
+    ]
+
+
+def test_a_finding_says_why_and_what_to_do() -> None:
+    (one,) = cluster_findings(seen(binding("eve", EVE)), SITE)
+    assert one.after == f"not the site's (it is an administrator of the cluster or the namespace); {REMEDY}"
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("* */*", "do everything"),
+        ("escalate rbac.authorization.k8s.io/clusterroles", "escalate"),
+        ("bind rbac.authorization.k8s.io/roles", "bind roles"),
+        ("create rbac.authorization.k8s.io/rolebindings", "write rights"),
+        ("impersonate /users", "impersonate"),
+        ("impersonate authentication.k8s.io/uids", "impersonate"),
+        ("patch admissionregistration.k8s.io/mutatingwebhookconfigurations", "write webhooks and admission policies"),
+        ("create apiregistration.k8s.io/apiservices", "register APIs"),
+        ("update certificates.k8s.io/certificatesigningrequests/approval", "approve or sign certificates"),
+        ("sign certificates.k8s.io/signers", "approve or sign certificates"),
+        ("get /nodes/proxy", "reach kubelets"),
+        ("list /secrets", "read all Secrets"),
+        ("create /serviceaccounts/token", "make tokens of ServiceAccounts"),
+        ("create /pods", "run pods in kube-system"),
+        ("patch apps/daemonsets", "run pods in kube-system"),
+        ("create */pods", "run pods in kube-system, do what wildcards cover"),
+        ("* example.org/things", "do what wildcards cover"),
+        ("get */things", "do what wildcards cover"),
+        ("create /*/token", "make tokens of ServiceAccounts"),
+        ("get,list,watch /pods,configmaps,nodes", ""),
+        ("delete /pods", ""),
+    ],
+)
+def test_a_rule_gives(rule: str, expected: str) -> None:
+    for subject in (EVE, "Group system:authenticated", "ServiceAccount web/robot"):
+        assert powers(rule, subject=subject) == expected
+    # A Role of the system's namespace leads as far, one of another namespace only where it passes its rights on.
+    assert powers(rule, namespace="kube-system", kind="Role") == expected
+    anywhere = {"do everything", "escalate", "bind roles", "write rights"}
+    assert powers(rule, namespace="web", kind="Role") == (expected if expected in anywhere else "")
+    assert powers(rule, namespace="web") == (expected if expected in anywhere else "")
+
+
+def test_single_secrets_are_not_all_of_them() -> None:
+    own = role("own", "get /secrets")
+    own["rules"][0]["resourceNames"] = ["mine"]
+    assert found(own, binding("b", EVE, role="ClusterRole own")) == []
+
+
+def test_rights_through_aggregated_roles() -> None:
+    chosen = {"clusterRoleSelectors": [{"matchLabels": {"to-view": "true"}}]}
+    part = role("part", ALL)
+    part["metadata"]["labels"] = {"to-view": "true"}
+    assert found(part, role("view", aggregationRule=chosen)) == [
+        ("ClusterRoleBinding viewer", "view for User eve: may do everything")
+    ]
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        binding("cluster-admin", "Group system:masters", EVE),
+        binding("kubeadm:cluster-admins", EVE),
+        binding("cluster-admin", "Group system:masters", namespace="web"),
+        binding("system:controller:eve", "ServiceAccount kube-system/eve", role="ClusterRole cluster-admin"),
+        binding("jobset", "ServiceAccount jobset-system/jobset", EVE, role="ClusterRole jobset"),
+        binding("jobset", "ServiceAccount jobset-system/jobset"),
+    ],
+)
+def test_a_name_is_no_proof(one: dict[str, Any]) -> None:
+    assert [subject.partition(" ")[0] for subject, _ in found(one)] == [one["kind"]]
+
+
+def test_a_role_with_a_name_of_kubernetes_has_no_more_than_kubernetes_gives_it() -> None:
+    name = "system:controller:deployment-controller"
+    bound = binding(name, "ServiceAccount kube-system/deployment-controller", role=f"ClusterRole {name}")
+    assert found(role(name, "create /pods"), bound) == []
+    assert found(role(name, "create /pods", "list /secrets"), bound)[0][1].endswith(": may read all Secrets")
+    evil = "system:controller:evil"
+    bound = binding(evil, "ServiceAccount kube-system/evil", role=f"ClusterRole {evil}")
+    assert found(role(evil, "create /pods"), bound)
+
+
+def test_a_role_that_a_run_renders_has_no_more_than_it_renders() -> None:
+    assert found(role("jobset", "* /secrets", "create /serviceaccounts/token")) == [
+        (
+            "ClusterRoleBinding jobset",
+            "jobset for ServiceAccount jobset-system/jobset: may make tokens of ServiceAccounts",
+        )
+    ]
+
+
+def test_hostile_names_are_shown_as_what_they_are() -> None:
+    (said,) = found(binding("eve\x1b[2K\r", "User a\nb\x1b[31m"))
+    assert said == (r"'ClusterRoleBinding eve\x1b[2K\r'", "cluster-admin for User a b: may do everything")
