@@ -90,6 +90,20 @@ OBJECTS = [
 GONE = [Kind(KUBECONFIG, KEPT, deleted)]
 
 LAPTOP = '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "laptop"}}'
+# It pulls nothing: no node has this label.
+MINER = (
+    '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "miner", "namespace": "default"}, "spec":'
+    ' {"nodeSelector": {"trainyard.dev/none": "true"}, "containers":'
+    ' [{"name": "miner", "image": "registry.k8s.io/pause:3.10", "securityContext": {"privileged": true}}]}}'
+)
+# It is called for no object that there is, and a failure of it is ignored.
+SPY = (
+    '{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata":'
+    ' {"name": "spy"}, "webhooks": [{"name": "spy.example.org", "sideEffects": "None", "failurePolicy": "Ignore",'
+    ' "admissionReviewVersions": ["v1"], "clientConfig": {"url": "https://spy.example.org/"},'
+    ' "rules": [{"apiGroups": ["example.org"], "apiVersions": ["v1"], "operations": ["CREATE"],'
+    ' "resources": ["things"]}]}]}'
+)
 BY_HAND = [
     Kind("kubelet ConfigMap edited", ["cluster ConfigMap kube-system/kubelet-config syncFrequency"],
          kubectl(KUBELETS.format(old="10s", new="44s", who="somebody")),
@@ -106,6 +120,18 @@ BY_HAND = [
          kubectl("k create clusterrolebinding eve --clusterrole=cluster-admin --user=eve > /dev/null\n"
                  "k --namespace=default create service nodeport shop --tcp=80 > /dev/null"),
          kubectl("k delete clusterrolebinding eve > /dev/null; k --namespace=default delete service shop > /dev/null")),
+    # The name of our field manager, which any client may choose.
+    Kind("rights by a role of its own, with our field manager", ["cluster ClusterRoleBinding mallory"],
+         kubectl("k create clusterrole mallory --verb='*' --resource='*.*' --field-manager=trainyard > /dev/null\n"
+                 "k create clusterrolebinding mallory --clusterrole=mallory --user=mallory"
+                 " --field-manager=trainyard > /dev/null"),
+         kubectl("k delete clusterrolebinding mallory > /dev/null; k delete clusterrole mallory > /dev/null")),
+    Kind("privileged pod in a namespace of users, with our field manager", ["cluster Pod default/miner"],
+         kubectl(f"echo '{MINER}' | k create --field-manager=trainyard --filename=- > /dev/null"),
+         kubectl("k --namespace=default delete pod miner --wait=false --grace-period=0 > /dev/null")),
+    Kind("webhook of a server of its own, with our field manager", ["cluster MutatingWebhookConfiguration spy"],
+         kubectl(f"echo '{SPY}' | k create --field-manager=trainyard --filename=- > /dev/null"),
+         kubectl("k delete mutatingwebhookconfiguration spy > /dev/null")),
     Kind("image of the mirror changed under its tag", ["mirror1 image *"],
          # A run of site.yml pushes the site's own again.
          pushed_over, settle=True),

@@ -32,7 +32,7 @@ def rows() -> list[str]:
 
 def test_every_row_of_the_page_is_tried() -> None:
     listed = rows()
-    assert len(listed) == len(set(listed)) == 37
+    assert len(listed) == len(set(listed)) == 40
     assert {kind.row for _, kind in KINDS} == set(listed)
     assert {kind.row for name, kind in KINDS if drift.GROUPS[name].repaired} == set(listed[:24])
 
@@ -81,6 +81,9 @@ def test_what_is_missing_false_or_not_repaired_is_said() -> None:
         ("control_plane", "copy", "controller Keep the admin kubeconfig"),
         ("kubernetes", "systemd_unit", "cp1 kubelet.service masked"),
         ("control_plane", "cluster_findings", "cluster Service default/shop"),
+        ("control_plane", "cluster_findings", "cluster ClusterRoleBinding mallory"),
+        ("control_plane", "cluster_findings", "cluster Pod default/miner"),
+        ("control_plane", "cluster_findings", "cluster MutatingWebhookConfiguration spy"),
         ("base", "kernel_settings", "machine1 swap"),
         ("base", "systemd_unit", "machine1 chrony.service running"),
         ("control_plane", "node_findings", "cp1 etcd member cp3"),

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..core.finding import Finding
+from ..core.new_clusters import as_made
 from ..core.untrusted import number
 
 MAPS: Mapping[str, tuple[str, str]] = {
@@ -60,7 +61,7 @@ def settings_findings(kind: str, live: Mapping[str, Any] | None, wanted: Mapping
     if live is None:
         yield Finding(name, MISSING, "as kubeadm has written it")
         return
-    expected = _filled(wanted, DEFAULTS[kind])
+    expected = _filled(as_made(wanted, live), DEFAULTS[kind])
     for path, there, should in _differences("", live, expected):
         yield Finding(f"{name} {path}", _text(there), _text(should))
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..core.errors import TrainyardError
+from ..core.new_clusters import as_made
 from ..core.plan import Plan, Step
 from . import program as adm
 from .api import api_get
@@ -224,7 +225,7 @@ def config_drift(host: adm.Host, documents: Sequence[Mapping[str, Any]]) -> list
     for document in documents:
         kind = document.get("kind")
         if kind in kept and kind != "InitConfiguration":
-            fields += _differences(str(kind), kept[kind], document)
+            fields += _differences(str(kind), kept[kind], as_made(document, kept[kind]))
     return fields
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from ..core.command import run
 from ..core.errors import CommandError
 from ..core.finding import Finding
+from ..core.new_clusters import lines_as_made
 from . import program as adm
 from .api import SECRETS_DIR
 
@@ -57,7 +58,7 @@ def changed_pods(host: adm.Host, documents: Sequence[Mapping[str, Any]]) -> Iter
         path = f"manifests/{name}.yaml"
         if not host.has(path):
             yield Finding(host.file(path), "missing", "as kubeadm writes it")
-        elif difference := changed_lines(host.read(path), text):
+        elif difference := changed_lines(there := host.read(path), lines_as_made(text, there)):
             yield Finding(host.file(path), *difference)
 
 

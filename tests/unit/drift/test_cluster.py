@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -77,6 +78,20 @@ BROKEN: list[tuple[Snapshot, list[tuple[str, str]]]] = [
 @pytest.mark.parametrize(("seen", "expected"), BROKEN)
 def test_what_is_found(seen: Snapshot, expected: list[tuple[str, str]]) -> None:
     assert [(each.subject, each.before) for each in cluster_findings(seen, SITE)] == expected
+
+
+VERIFIES = {"name": "kubelet-certificate-authority", "value": "/etc/kubernetes/pki/ca.crt"}
+
+
+def test_a_flag_that_only_new_clusters_get_is_no_drift() -> None:
+    documents = copy.deepcopy(list(SITE.documents))
+    documents[1]["apiServer"]["extraArgs"].append(VERIFIES)
+    site = replace(SITE, documents=documents)
+    assert cluster_findings(HEALTHY, site) == []
+    first = "  - name: profiling"
+    flag = "  - name: kubelet-certificate-authority\n    value: /x\n"
+    other = edited("ClusterConfiguration", first, flag + first)
+    assert [each.subject for each in cluster_findings(other, site)] == [f"{KUBEADM} apiServer.extraArgs"]
 
 
 WITH_REASON = {"name": "Service web/shop", "reason": "the shop"}

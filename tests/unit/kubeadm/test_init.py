@@ -136,6 +136,7 @@ def test_what_waiting_does_not_mend_is_refused_with_its_reason() -> None:
     assert "check-expiration" in caught.value.remedy
 
 
+VERIFIES = {"name": "kubelet-certificate-authority", "value": "/etc/kubernetes/pki/ca.crt"}
 CLUSTER = {"kind": "ClusterConfiguration", "apiServer": {"extraArgs": [], "certSANs": ["a"]}}
 
 
@@ -146,6 +147,8 @@ CLUSTER = {"kind": "ClusterConfiguration", "apiServer": {"extraArgs": [], "certS
         ([{"kind": "InitConfiguration", "timeouts": {}}, CLUSTER], []),
         ([CLUSTER | {"apiServer": {"certSANs": ["b"], "extraArgs": []}}], ["ClusterConfiguration.apiServer.certSANs"]),
         ([CLUSTER | {"x": 1}], ["ClusterConfiguration.x"]),
+        # Only a new cluster gets it.
+        ([CLUSTER | {"apiServer": {"extraArgs": [VERIFIES], "certSANs": ["a"]}}], []),
     ],
 )
 def test_drift_names_the_fields(tmp_path, wanted: list, fields: list[str]) -> None:

@@ -7,7 +7,8 @@ FAKES = {
 import json, os, uuid
 from pathlib import Path
 from ansible.module_utils.basic import AnsibleModule
-module = AnsibleModule({"kubeconfig": {}, "definitions": {"type": "list"}}, supports_check_mode=True)
+names = {"kubeconfig": {}, "definitions": {"type": "list"}, "record": {}, "record_more": {}}
+module = AnsibleModule(names, supports_check_mode=True)
 Path(os.environ["TOUCHED"], uuid.uuid4().hex).write_text(json.dumps(module.params["definitions"]))
 module.exit_json(changed=True)
 """,

@@ -23,7 +23,7 @@ module.exit_json(changed=False, steps=[])
 """Stands for a module that needs a cluster, an archive or systemd: leaves what it was given in a file."""
 
 FAKES = {
-    "kube_apply": ("kubeconfig", "definitions"),
+    "kube_apply": ("kubeconfig", "definitions", "record"),
     "apt_packages": ("packages",),
     "mount_unit": ("path", "source", "fstype", "options", "read_ahead_kb", "timeout", "probe_timeout"),
     "host_files": ("files", "stale", "commands"),

@@ -71,6 +71,8 @@ CASES = [
     (FOREIGN, "control_plane", "cluster_findings", "Node laptop", "in the cluster"),
     (PERSON, "control_plane", "cluster_findings", "cordon of node worker1", "cordoned by hand"),
     (PERSON, "control_plane", "cluster_findings", "taint mine:NoExecute of node worker1", "set"),
+    (REPAIRABLE, "control_plane", "cluster_findings", "record of what is rendered", "lacks network"),
+    (REPAIRABLE, "storage", "kube_apply", "record of what storage renders", "missing"),
     (FOREIGN, "control_plane", "cluster_findings", "ClusterRoleBinding evil", "cluster-admin for User eve"),
     (REPAIRABLE, "mirror", "oci_push", "image a:1", "missing"),
     (PERSON, "mirror", "oci_push", "image a:1", "sha256:1"),
