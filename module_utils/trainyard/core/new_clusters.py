@@ -19,8 +19,7 @@ def as_made(wanted: Any, live: Any) -> Any:
     :param live: the document that the cluster has.
     """
     server = wanted.get("apiServer") if isinstance(wanted, Mapping) else None
-    flags = server.get("extraArgs") if isinstance(server, Mapping) else None
-    if not isinstance(flags, list):
+    if not isinstance(server, Mapping) or not isinstance(flags := server.get("extraArgs"), list):
         return wanted
     there = _names(live)
     kept = [flag for flag in flags if _name(flag) not in FLAGS or _name(flag) in there]
