@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from ..inventory import Inventory
+from ..typed import SCALARS, typed
 
 SITE = ("cluster", "mirror", "builders", "gpu_nodes")
 """Groups of the hosts that `site.yml` looks at."""
@@ -73,11 +74,12 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
     :param values: all of them, templated.
     :raises TrainyardError: one has another type.
     """
-    found = {}
+    found: dict[str, Any] = {}
     for each in fields(Settings):
         name, value = f"reprovision_{each.name}", values[f"reprovision_{each.name}"]
         try:
-            found[each.name] = _READ.get(str(each.type), lambda given: given)(value)
+            kind = str(each.type)
+            found[each.name] = typed(value, kind) if kind in SCALARS else str(value) if kind == "str" else value
         except (TypeError, ValueError) as error:
             raise TrainyardError(
                 f"{name} is {value!r}, which is none of its type ({each.type}).", remedy=f"Give {name} another value."
@@ -88,15 +90,6 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
 
 def _node(read: Inventory, host: str) -> str:
     return str(read.values("kubernetes", ["kubernetes_node_name"], host)["kubernetes_node_name"])
-
-
-def _truth(value: Any) -> bool:
-    if isinstance(value, bool) or str(value).lower() in ("true", "false", "yes", "no"):
-        return value is True or str(value).lower() in ("true", "yes")
-    raise ValueError(value)
-
-
-_READ: Mapping[str, Callable[[Any], Any]] = {"bool": _truth, "int": int, "float": float, "str": str}
 
 
 def site_of(inventory: Sequence[str], *, runs: bool = True) -> Site:

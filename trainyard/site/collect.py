@@ -12,6 +12,7 @@ import yaml
 from ansible.errors import AnsibleError
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
+from ..typed import SCALARS, typed
 from .model import UNRESOLVED, Option, Setting
 from .rules import DEFAULTS_READ
 
@@ -113,9 +114,26 @@ def collect_settings(
             # The controller has the variables of `all` as well; a problem names the site's hosts.
             hosts.remove("localhost")
         wanted = name in options or name in DEFAULTS_READ or name.startswith(prefixes)
+        option = options.get(name, Option("raw"))
         for resolved, sharing in _resolved(resolver, hosts, value) if wanted else [(UNRESOLVED, hosts)]:
-            settings.append(Setting(name, resolved, tuple(sharing), _origin(value), controller))
+            settings.append(Setting(name, as_declared(resolved, option), tuple(sharing), _origin(value), controller))
     return settings
+
+
+def as_declared(value: Any, option: Option) -> Any:
+    """A value with the texts in it as the types that are declared; one that cannot be converted stays as it is."""
+    if option.type in SCALARS:
+        try:
+            return value if value is None else typed(value, option.type)
+        except ValueError:
+            return value
+    if isinstance(value, list) and option.type == "list":
+        inner = Option(type=option.elements or "raw", options=option.options)
+        return [as_declared(each, inner) for each in value]
+    if isinstance(value, Mapping):
+        inside = option.options
+        return {key: as_declared(each, inside[key]) if key in inside else each for key, each in value.items()}
+    return value
 
 
 def _resolved(resolver: Resolver, hosts: list[str], value: Any) -> list[tuple[Any, list[str]]]:

@@ -6,10 +6,7 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
-from ansible.module_utils.common.validation import check_type_bool
-
 from .model import Problem, Site, named, problem, quoted
-from .variables import fits
 
 EXCLUSIVE = (("control_plane", "workers"), ("controllers", "cluster"))
 """Pairs of groups that share no host."""
@@ -92,7 +89,7 @@ def duplicate_addresses(site: Site) -> Iterator[Problem]:
 
 def lab_needs_root(site: Site) -> Iterator[Problem]:
     """The lab's containers and network can be made by root only."""
-    given = [check_type_bool(setting.value) for setting in site.values("lab_managed") if fits(setting.value, "bool")]
+    given = [setting.value for setting in site.values("lab_managed")]
     if site.groups.get("lab_hosts") and all(given) and not site.is_root:
         yield Problem(
             "group lab_hosts",

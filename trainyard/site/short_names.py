@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible.module_utils.common.validation import check_type_bool, check_type_int
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.training.checks import FLAG_CHECKS
 from ansible.module_utils.trainyard.training.roles import ROLES, TOPOLOGIES
@@ -17,6 +16,7 @@ from ..catalogue import Catalogue
 from ..datasets import SOURCES
 from ..mappings import merged, no_mappings
 from ..trainings import INSTEAD, OF_ROLES, OF_RUN, entry_of, run_name, with_roles
+from ..typed import typed
 from .model import Problem, Site, quoted
 from .variables import fits
 
@@ -110,7 +110,7 @@ def wrong(given: Mapping[str, Any], verb: str) -> Iterator[Problem]:
         value = given.get(name)
         if name not in given:
             continue
-        if not fits(value, kind) or value in (None, "") or (kind == "int" and check_type_int(value) < 0):
+        if not fits(value, kind) or value in (None, "") or (kind == "int" and typed(value, kind) < 0):
             yield _problem(name, value, f"not {_KINDS[kind]}", f"Write {_KINDS[kind]}.")
     if given.get("resume", "auto") not in ("auto", "fresh"):
         yield _problem("resume", given["resume"], "not one of the allowed values", "Use one of: auto, fresh.")
@@ -156,7 +156,7 @@ def train_call(
         ]
     above, problems = _above(given, entry)
     wanted = merged(with_roles({**base, "workload": workload, "run": name}), above)
-    wait = check_type_bool(given.get("wait", True))
+    wait = typed(given.get("wait", True), "bool")
     flags = {**(entry.get("flags") or {}), **(wanted.get("flags") or {}), **wanted}
     if wait and "wait" in given and str(flags.get("train_steps")) == "0":
         problems.append(_problem("wait", True, "a training without an end (steps 0) has none", "Use wait=false."))
@@ -176,17 +176,17 @@ def _above(given: Mapping[str, Any], entry: Mapping[str, Any]) -> tuple[dict[str
         above["code"] = {"folder": given["code"]}
     for short, role in _COUNTS.items():
         if short in given:
-            above[role] = {"replicas": check_type_int(given[short])}
+            above[role] = {"replicas": typed(given[short], "int")}
             if topology and role not in topology.roles:
                 problems.append(_problem(short, given[short], f"this workload has no {role}", "Leave it out."))
     if "gpus" in given and topology:
         computing = next(name for name, kind in topology.roles.items() if kind.computes)
-        above[computing] = {**above.get(computing, {}), "gpus": check_type_int(given["gpus"])}
+        above[computing] = {**above.get(computing, {}), "gpus": typed(given["gpus"], "int")}
     for short, flag in _FLAGS.items():
         if short not in given:
             continue
         if flag in (entry.get("flags") or {}):
-            above[flag] = check_type_int(given[short])
+            above[flag] = typed(given[short], "int")
         else:
             problems.append(_problem(short, given[short], "this workload's program has no such flag", "Leave it out."))
     if "data" in given:

@@ -76,7 +76,7 @@ def _described(site: Site, setting: Setting, key: str, wanted: Mapping[str, Any]
 
 def _defaults(site: Site) -> Defaults:
     """What the role says of all trainings, as far as it is known before any image is made."""
-    required = not any(str(setting.value).lower() == "false" for setting in site.values("workloads_require_gpu"))
+    required = all(setting.value for setting in site.values("workloads_require_gpu"))
     return Defaults(logs=_logs(site), known=False, archives=_archives(site), require_gpu=required, cuda=site.cuda)
 
 

@@ -6,8 +6,7 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible.module_utils.common.validation import check_type_bool, check_type_float, check_type_int
-
+from ..typed import SCALARS, typed
 from .model import Option, Problem, Setting, Site, problem, quoted
 
 NEAR_WITH_PREFIX = 0.6
@@ -122,16 +121,13 @@ def _wrong_keys(setting: Setting, key: str, value: Mapping[str, Any], option: Op
 def fits(value: Any, kind: str) -> bool:
     """Whether a role can use a value as that type.
 
-    Roles use what is written, unconverted, so a string is no list even where Ansible's modules would split it; numbers
-    and booleans may be strings, because `-e name=value` cannot say them otherwise.
+    A string is no list even where Ansible's modules would split it. Numbers and booleans may be strings, because an INI
+    inventory and `-e name=value` cannot say them otherwise: roles and rules convert them.
     """
-    if kind in ("int", "float", "bool"):
-        check = {"int": check_type_int, "float": check_type_float, "bool": check_type_bool}[kind]
-        if kind != "bool" and isinstance(value, bool):
-            return False
+    if kind in SCALARS:
         try:
-            check(value)
-        except TypeError:
+            typed(value, kind)
+        except ValueError:
             return False
         return True
     if kind == "list":

@@ -75,7 +75,7 @@ NO_CUDA = {"repository": "tensorflow", "artefact": "image_tensorflow", "gpu": No
         ([cnn()], {}),
         ([cnn(image=NO_CUDA, require_gpu=False)], {}),
         ([cnn(image=NO_CUDA), Setting("workloads_require_gpu", False)], {}),
-        ([cnn(image=NO_CUDA), Setting("workloads_require_gpu", "false")], {}),
+        ([cnn(image=NO_CUDA), Setting("workloads_require_gpu", False)], {}),
         ([cnn(image=NO_CUDA, gpus=0)], {}),
         # What is in an image of somebody else shows when it runs.
         ([cnn(image="registry.example.org/mine:1")], {}),

@@ -1,0 +1,48 @@
+"""An INI inventory and `-e name=value`, whose booleans and numbers are texts, as a user gives them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAM = str(Path(sys.executable).with_name("ansible-playbook"))
+
+
+def validate(root: Path, inventory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the first playbook of a site."""
+    return subprocess.run(
+        [PROGRAM, "playbooks/_validate.yml", "-i", inventory, *arguments],
+        cwd=root,
+        env={**os.environ, "ANSIBLE_CONFIG": str(root / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1", "COLUMNS": "10000"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_texts_of_an_ini_inventory(root: Path, tmp_path: Path) -> None:
+    """Rules take them for what they mean, and refuse those that Ansible's filter and its modules read differently."""
+    groups = "[control_plane]\ncp1 ansible_host=cp1.lan\n[cluster:children]\ncontrol_plane\n[all:vars]\n"
+    site = tmp_path / "hosts.ini"
+    texts = "supply=vendors\nbase_swap_off=no\ncontrol_plane_schedulable=false\ndevice_plugin_replicas=4\n"
+    site.write_text(f"{groups}{texts}kubernetes_serving_certificates=false\n")
+    good = validate(root, site, "-e", "lab_managed=false verify_settle_timeout=0.5")
+    assert good.returncode == 0, good.stdout + good.stderr
+    site.write_text(f"{groups}{texts}kubernetes_serving_certificates=true\nefs_encrypted=y\n")
+    bad = validate(
+        root,
+        site,
+        "-e",
+        "dashboard_exposure=node_port dashboard_token_hours=100000 dashboard_node_port=5 base_command_timeout=1e3",
+    )
+    for expected in (
+        'host cp1 is "cp1.lan": reached by a name',
+        'is "y": not true or false. Write true or false.',
+        "variable dashboard_token_hours",
+        "variable dashboard_node_port",
+        'is "1e3": not a whole number',
+    ):
+        assert expected in bad.stdout, bad.stdout
