@@ -34,6 +34,9 @@ def render(roles: Path) -> str:
         "Made from the roles' `meta/argument_specs.yml` and `defaults/main.yml` by `python3 docs/variables.py`; a test",
         "keeps it current. Set them in `inventories/<site>/group_vars/<group>/<role>.yml`. The README of each role",
         "says more, that of `workloads` the keys of `workloads_trainings`; `workloads/catalogue` has their defaults.",
+        "",
+        "An INI inventory and `-e name=value` give texts. A text is converted to the declared type: `true`, `yes`,",
+        "`on` or `1`, and `false`, `no`, `off` or `0`, for a bool; digits for an int. Any other text is refused.",
     ]
     for path in sorted(roles.glob("*/meta/argument_specs.yml")):
         role = path.parents[1]

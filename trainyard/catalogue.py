@@ -30,7 +30,7 @@ def read_catalogue(folders: Iterable[str | Path], own: Path = FOLDER) -> dict[st
     """
     found: dict[str, dict[str, Any]] = {}
     places: dict[str, Path] = {}
-    for folder in (own, *map(Path, folders)):
+    for folder in (own, *(Path(each).expanduser() for each in folders)):
         if not folder.is_dir():
             raise TrainyardError(
                 f"The catalogue {folder} is no folder.", remedy="Put folders into workloads_catalogues."

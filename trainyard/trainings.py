@@ -119,8 +119,8 @@ def images(wanted: Mapping[str, Any], entry: Mapping[str, Any], *, require_gpu: 
 def code_folders(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The folder of code that a training brings along, once for each command that is run in it.
 
-    :return: `run`; `folder` as the training names it, relative to the folder from which Ansible was called; `path`,
-        absolute; `command`.
+    :return: `run`; `folder` as the training names it, below `~` or relative to the folder from which Ansible was
+        called; `path`, absolute; `command`.
     """
     code = _merged(wanted, entry).get("code")
     folder = code.get("folder") if isinstance(code, Mapping) else None
@@ -132,7 +132,7 @@ def code_folders(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[di
         {
             "run": run_name(wanted),
             "folder": str(folder),
-            "path": os.path.abspath(folder),
+            "path": os.path.abspath(os.path.expanduser(str(folder))),
             "command": list(command),
         }
         for command in sorted(commands)

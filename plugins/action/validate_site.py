@@ -17,8 +17,8 @@ from typing import Any
 
 import ansible.module_utils
 from ansible import constants, context
+from ansible.parsing.splitter import parse_kv
 from ansible.plugins.action import ActionBase
-from ansible.utils.vars import load_extra_vars
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -39,7 +39,7 @@ from trainyard.site.collect import Resolver, collect_settings, read, read_lock
 from trainyard.site.inventory_files import unexpected_files
 from trainyard.site.model import Option, Problem, Setting, Site
 from trainyard.site.rules import DEFAULTS_READ, EFS_VERB_RULES, RULES, check
-from trainyard.site.short_names import VERBS, stop_call, strange, train_call, with_whole_command, wrong
+from trainyard.site.short_names import VERBS, after_command, of_call, stop_call, strange, train_call, words_taken, wrong
 from trainyard.site.variables import OF_PLAYBOOKS, meant
 
 _LOCKED = re.compile(r"v?\{\{\s*lookup\(\s*['\"](?:[a-z_.]+\.)?locked_version['\"],\s*['\"](\w+)['\"]\s*\)\s*\}\}")
@@ -65,9 +65,12 @@ class ActionModule(ActionBase):
         except TrainyardError as error:
             return {**result, "failed": True, "msg": str(error)}
         result.update(changed=False, hosts=hosts)
-        problems = list(meant(load_extra_vars(self._loader)))
+        options = context.CLIARGS.get("extra_vars") or ()
+        extra, words = of_call(options, self._read)
+        problems = list(meant(extra))
         if arguments["verb"] in VERBS:
-            site, wrong_calls, call = self._call(site, arguments["verb"], task_vars)
+            problems += [*words_taken(words, site), *after_command(options)]
+            site, wrong_calls, call = self._call(site, arguments["verb"], extra, task_vars)
             problems += wrong_calls
             result["call"] = call
         problems += check(site, EFS_VERB_RULES if arguments["verb"] == "efs" else RULES)
@@ -80,9 +83,16 @@ class ActionModule(ActionBase):
             result.update(msg=f"{hosts} hosts: no problem found.")
         return result
 
-    def _call(self, site: Site, verb: str, task_vars: Any) -> tuple[Site, list[Problem], dict[str, Any]]:
+    def _read(self, option: str) -> Mapping[str, Any]:
+        """One `-e`, as `ansible.utils.vars.load_extra_vars` reads it: that one gives all of them together."""
+        if option.startswith("@"):
+            return self._loader.load_from_file(option[1:], trusted_as_template=True)
+        return self._loader.load(option) if option[0] in "[{" else parse_kv(option)
+
+    def _call(
+        self, site: Site, verb: str, extra: Mapping[str, Any], task_vars: Any
+    ) -> tuple[Site, list[Problem], dict[str, Any]]:
         """The site with the training that the call asks for in the place of its own, and what is wrong with it."""
-        extra = with_whole_command(load_extra_vars(self._loader), context.CLIARGS.get("extra_vars") or ())
         given = {name: value for name, value in extra.items() if name in VERBS[verb]}
         problems = [*strange(extra, verb, site), *wrong(given, verb)]
         # What the call's own names are for is said better by its own rules.

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.training.checks import FLAG_CHECKS
 from ansible.module_utils.trainyard.training.roles import ROLES, TOPOLOGIES
-from ansible.parsing.splitter import parse_kv
+from ansible.parsing.splitter import parse_kv, split_args
 
 from ..catalogue import Catalogue
 from ..datasets import SOURCES
 from ..mappings import merged, no_mappings
 from ..trainings import INSTEAD, OF_ROLES, OF_RUN, entry_of, run_name, with_roles
 from ..typed import typed
+from .collect import MAGIC
 from .model import Problem, Site, quoted
 from .variables import fits
 
@@ -42,6 +43,11 @@ VERBS = {"train": TRAIN, "train_stop": STOP}
 RAW = "_raw_params"
 """Where Ansible puts words behind `-e` that have no `=`."""
 
+READ = (*MAGIC, "hostvars", "item", "site_dir", "supply")
+"""Variables that playbooks and roles read, and no role declares."""
+
+OWN_OPTION = 'Give {} in a -e of its own, as in -e command="python worker.py".'
+
 NEAR = 0.7
 """Similarity from which another variable of the call is taken for a misspelt short name."""
 
@@ -66,22 +72,50 @@ class Call:
     replace: bool = False
 
 
-def with_whole_command(given: Mapping[str, Any], options: Sequence[str]) -> dict[str, Any]:
-    """The variables of a call with all words of its command.
+def of_call(options: Sequence[str], read: Callable[[str], Mapping[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The variables of a call, and those that Ansible takes from the words of its command.
 
-    A shell takes the quotes off `-e command="python worker.py"`, and Ansible then takes the first word for the value,
-    and the rest for variables of their own. An option that begins with `command=` is the command to its end.
+    A shell takes the quotes off `-e command="python worker.py n=5"`, and Ansible then takes the first word for the
+    value, and the rest for variables of their own. An option that begins with `command=` is the command to its end.
 
-    :param given: variables as Ansible reads them.
-    :param options: what stands behind each `-e`.
+    :param options: the text of each `-e`.
+    :param read: reads one of them as Ansible does: words, YAML, or `@` and a file.
     """
-    found = dict(given)
-    for option in options:
+    found: dict[str, Any] = {}
+    words: dict[str, Any] = {}
+    for option in filter(None, options):
         name, _, value = option.partition("=")
-        if name == "command" and value[:1] not in ("'", '"'):
-            found = {key: each for key, each in found.items() if key not in parse_kv(value)}
+        if name.strip() == "command" and value[:1] not in ("'", '"'):
             found["command"] = value
-    return found
+            words |= {key: each for key, each in parse_kv(value).items() if key != RAW}
+        else:
+            found |= read(option)
+    return found, words
+
+
+def words_taken(words: Mapping[str, Any], site: Site) -> Iterator[Problem]:
+    """Words of the command that Ansible has taken for variables which something reads."""
+    prefixes = ("ansible_", "_", *(f"{role}_" for role in site.roles))
+    for name, value in words.items():
+        if name in site.options or name in READ or name.startswith(prefixes):
+            fault = "a word of the command, and Ansible sets a variable of this name for the whole run"
+            yield _problem(name, value, fault, """Give the command as JSON: -e '{"command": "..."}'.""")
+
+
+def after_command(options: Sequence[str]) -> Iterator[Problem]:
+    """Words behind a command without quotes, in an option that begins with another name: they may belong to either."""
+    for option in options:
+        if option.lstrip().startswith(("@", "[", "{", "command=")):
+            continue
+        words = split_args(option)
+        for place, word in enumerate(words[:-1]):
+            name, _, value = word.partition("=")
+            if name == "command" and value[:1] not in ("'", '"'):
+                rest = " ".join(words[place + 1 :])
+                remedy = 'Give the command in a -e of its own, as in -e command="python worker.py".'
+                yield _problem(
+                    "command", word.partition("=")[2], f'followed by "{rest}", which may belong to it', remedy
+                )
 
 
 def strange(given: Mapping[str, Any], verb: str, site: Site) -> Iterator[Problem]:
@@ -90,7 +124,7 @@ def strange(given: Mapping[str, Any], verb: str, site: Site) -> Iterator[Problem
     prefixes = tuple(f"{role}_" for role in site.roles)
     of_trainings = {*INSTEAD, *OF_RUN, *OF_ROLES, *ROLES, *FLAG_CHECKS}
     if words := given.get(RAW):
-        remedy = 'Give a value of several words in a -e of its own, as in -e command="python worker.py".'
+        remedy = OWN_OPTION.format("a value of several words")
         yield _problem(words.split()[0], words, "not a name with a value", remedy)
     for name, value in given.items():
         if name in names or name in site.options or name.startswith(("ansible_", "_", *prefixes)):

@@ -52,3 +52,9 @@ def test_files_that_are_no_entries(tmp_path: Path, text: str, said: str) -> None
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(TrainyardError, match=r"gone is no folder\. Put folders into workloads_catalogues"):
         read_catalogue([tmp_path / "gone"], folder(tmp_path / "own"))
+
+
+def test_a_folder_below_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder(tmp_path / "site", one=GOOD)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert list(read_catalogue(["~/site"], folder(tmp_path / "own"))) == ["one"]

@@ -184,6 +184,9 @@ def test_a_folder_of_code_is_looked_at_once_for_each_command(tmp_path: Path, mon
     assert {(each["run"], each["folder"], each["path"]) for each in found} == {("my-ps", "mine", f"{tmp_path}/mine")}
     assert [each["command"] for each in found] == [["python", "-m", "train", "--fast"], ["python", "serve.py"]]
     assert code_folders({"workload": "my_ps"}, ENTRY) == []
+    monkeypatch.setenv("HOME", "/home/of-a-user")
+    (home,) = code_folders({**wanted, "code": {"folder": "~/mine"}, "ps": 0}, ENTRY)
+    assert home["path"] == "/home/of-a-user/mine"
 
 
 def test_a_command_with_a_quote_that_does_not_end() -> None:

@@ -105,11 +105,23 @@ def test_a_run_that_was_left_alone_is_no_success(
     assert "-e replace=mnist-ps" in output
 
 
-def test_code_of_a_folder_is_packed_pushed_and_named_by_its_digest(checkout: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("code", ["mine", "~/mine"])
+def test_code_of_a_folder_is_packed_pushed_and_named_by_its_digest(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "worker.py").write_text("print(1)\n", encoding="utf-8")
-    given = {"workload": "own", "code": mine, "command": "python worker.py --rate=1", "ps": 1, "workers": 2}
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = code if code.startswith("~") else tmp_path / code
+    # The program's own words are no options of the call, whichever comes first.
+    given = {
+        "workload": "own",
+        "code": folder,
+        "ps": 1,
+        "command": "python worker.py --rate=1 ps=3 workers=7",
+        "workers": 2,
+    }
     status, done, output = call(checkout, tmp_path, "train", **given, workloads_code_dir=tmp_path / "code")
     assert status == 0, output
     training = done["training"]
@@ -120,7 +132,11 @@ def test_code_of_a_folder_is_packed_pushed_and_named_by_its_digest(checkout: Pat
     assert (pushed["registry"], image["reference"]) == ("https://registry.site.lan", f"t/code:{layout.name[:16]}")
     assert (image["layout"], image["digest"]) == (str(layout), f"sha256:{layout.name}")
     assert pushed["client_cert"] is None
-    assert [role["command"] for role in training["roles"]] == [["python", "worker.py", "--rate=1"]] * 3
+    assert [role["command"] for role in training["roles"]] == [
+        ["python", "worker.py", "--rate=1", "ps=3", "workers=7"]
+    ] * 3
+    replicas = {role["name"]: role.get("replicas") for role in training["roles"]}
+    assert (replicas["ps"], replicas["worker"]) == (1, 2)
     assert training["flags"] == {}
 
 
@@ -145,6 +161,8 @@ def test_the_mirror_gets_an_image_that_the_site_does_not_list(
         ({"workload": "mnist_ps", "state": "restarted"}, "Did you mean workloads_state "),
         ({"workload": "mnist"}, "Did you mean mnist_ps?"),
         ({"workload": "own", "command": "python worker.py", "code": "/nonexistent"}, "/nonexistent does not exist"),
+        ({"workload": "own", "command": "python worker.py supply=vendors"}, "a word of the command, and Ansible sets"),
+        ({"workload": "own command=python workers=4"}, 'followed by "workers=4", which may belong to it'),
         ({"workload": "mnist_ps", "workers": 0}, "worker.replicas (with this call) is 0"),
     ],
 )

@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-PROGRAM = str(Path(sys.executable).with_name("ansible-playbook"))
-
-
-def validate(root: Path, inventory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the first playbook of a site."""
-    return subprocess.run(
-        [PROGRAM, "playbooks/_validate.yml", "-i", inventory, *arguments],
-        cwd=root,
-        env={**os.environ, "ANSIBLE_CONFIG": str(root / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1", "COLUMNS": "10000"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+from tests.unit.plugins.test_validate_site import validate
 
 
 def test_texts_of_an_ini_inventory(root: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trainyard.site.model import Option, Site
-from trainyard.site.short_names import Call, stop_call, strange, train_call, with_whole_command, wrong
+from trainyard.site.short_names import Call, stop_call, strange, train_call, wrong
 
 CATALOGUE: dict[str, dict[str, Any]] = {
     "mnist_ps": {"description": "a", "kind": "training", "flags": {"train_steps": 200, "batch_size": 20}},
@@ -84,24 +84,6 @@ def test_data_is_a_source_of_the_entry_or_a_claim_or_an_image(data: str, source:
 
 def test_code_is_a_folder() -> None:
     assert called(workload="script", code="./mine").wanted["code"] == {"folder": "./mine"}
-
-
-@pytest.mark.parametrize(
-    ("option", "read"),
-    [
-        ("command=python worker.py", {"command": "python", "_raw_params": "worker.py"}),
-        ("command=python w.py --n=5 a=b", {"command": "python", "_raw_params": "w.py", "--n": "5", "a": "b"}),
-        ("command=sh -c 'a b'", {"command": "sh", "_raw_params": "-c 'a b'"}),
-    ],
-)  # fmt: skip
-def test_a_command_is_all_that_stands_behind_its_name(option: str, read: dict[str, Any]) -> None:
-    given = with_whole_command({"run": "r", **read}, ["run=r", option, "@file.yml"])
-    assert given == {"run": "r", "command": option.partition("=")[2]}
-
-
-def test_a_command_that_ansible_has_read_whole_stays() -> None:
-    given = {"command": "python worker.py", "run": "r"}
-    assert with_whole_command(given, ["command='python worker.py' run=r", '{"run": "r"}']) == given
 
 
 def test_words_that_belong_to_no_name_are_refused() -> None:
