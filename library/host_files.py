@@ -64,6 +64,53 @@ options:
         description: Never show the text of this file; that it differs is shown.
         type: bool
         default: false
+      also:
+        description: Values of variables, one mapping for each other text with the same meaning that the entry may give
+          with them. A file that holds one of these texts keeps it. The action plugin hands on the texts.
+        type: list
+        elements: raw
+        default: []
+      own:
+        description: The place is this project's alone. A file without the mark is replaced there.
+        type: bool
+        default: false
+      ours:
+        description: Beginnings of lines that each text of this project has, in this order. By them a file is known
+          whose format has no comments.
+        type: list
+        elements: str
+        default: []
+      beside:
+        description: Path beside which the owner's file is kept, if not beside this one.
+        type: path
+        default: ""
+  replace:
+    description: Files of the host's owner that may be replaced. The old file stays beside the new one, as
+      C(NAME.before-trainyard). Any other file without the text C(Managed by trainyard) is refused, unless it is a
+      package's own configuration file, unedited.
+    type: list
+    elements: path
+    default: []
+  trees:
+    description: Main files with what they import. Where a wanted file of them changes, the whole is validated, with
+      the present files of others. The error names the file at fault.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      root:
+        description: Path of the main file.
+        type: path
+        required: true
+      parts:
+        description: Glob pattern of the imported files, as the main file has it.
+        type: str
+        required: true
+      argv:
+        description: Program and arguments with C(%s) for a main file.
+        type: list
+        elements: str
+        required: true
   stale:
     description: Glob patterns. A matching file that is not wanted is removed if it holds the text C(Managed by
       trainyard), and left alone otherwise.
@@ -163,6 +210,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.runner import fail, run_plan
 from ansible.module_utils.trainyard.host.config_files import Command, File, HostFiles
+from ansible.module_utils.trainyard.host.validation import Tree
 
 FILE = {
     "dest": {"type": "path", "required": True},
@@ -177,6 +225,10 @@ FILE = {
     "block": {"type": "bool", "default": False},
     "validate": {"type": "list", "elements": "str", "default": []},
     "secret": {"type": "bool", "default": False, "no_log": False},
+    "also": {"type": "list", "elements": "raw", "default": []},
+    "own": {"type": "bool", "default": False},
+    "ours": {"type": "list", "elements": "str", "default": []},
+    "beside": {"type": "path", "default": ""},
 }
 """An entry; template, loop, when and secret are gone when the action plugin has rendered it."""
 
@@ -189,7 +241,7 @@ def _file(given: dict[str, Any]) -> File:
         content=(given["secret_content"] if secret else given["content"]) or "",
         mode=int(mode, 8) if mode else None,
         secret=secret,
-        **{key: given[key] for key in ("block", "validate", "owner", "group")},
+        **{key: given[key] for key in ("block", "validate", "owner", "group", "also", "own", "ours", "beside")},
     )
 
 
@@ -199,6 +251,17 @@ def main() -> None:
             "files": {"type": "list", "elements": "dict", "default": [], "options": FILE},
             "stale": {"type": "list", "elements": "str", "default": []},
             "set_aside": {"type": "list", "elements": "str", "default": []},
+            "replace": {"type": "list", "elements": "path", "default": []},
+            "trees": {
+                "type": "list",
+                "elements": "dict",
+                "default": [],
+                "options": {
+                    "root": {"type": "path", "required": True},
+                    "parts": {"type": "str", "required": True},
+                    "argv": {"type": "list", "elements": "str", "required": True},
+                },
+            },
             "commands": {
                 "type": "list",
                 "elements": "dict",
@@ -221,6 +284,8 @@ def main() -> None:
             stale=module.params["stale"],
             set_aside=module.params["set_aside"],
             commands=[Command(**given) for given in module.params["commands"]],
+            trees=[Tree(**given) for given in module.params["trees"]],
+            replace=module.params["replace"],
             state_dir=module.params["state_dir"],
             timeout=module.params["timeout"],
         )

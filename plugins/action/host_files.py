@@ -11,8 +11,8 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.template import trust_as_template
 
-CONTROL = {"template", "content", "loop", "when", "secret"}
-HANDED_ON = {"dest", "owner", "group", "mode", "validate", "block"}
+CONTROL = {"template", "content", "loop", "when", "secret", "also"}
+HANDED_ON = {"dest", "owner", "group", "mode", "validate", "block", "own", "ours", "beside"}
 
 
 class ActionModule(ActionBase):
@@ -47,12 +47,16 @@ class ActionModule(ActionBase):
             templar = self._templar.copy_with_new_env(available_variables=known)
             file = {key: templar.template(value) for key, value in entry.items() if key in HANDED_ON}
             self._refuse_path(file["dest"])
-            text = (
-                self._rendered(entry["template"], known) if "template" in entry else templar.template(entry["content"])
-            )
+            text = self._text(entry, known)
+            file["also"] = [self._text(entry, {**known, **other}) for other in entry.get("also", [])]
             # A name of its own, because Ansible hides the values of an option everywhere or nowhere.
             file["secret_content" if templar.template(entry.get("secret", False)) else "content"] = text or ""
             yield file
+
+    def _text(self, entry, known):
+        if "template" in entry:
+            return self._rendered(entry["template"], known)
+        return self._templar.copy_with_new_env(available_variables=known).template(entry["content"])
 
     def _refuse_unknown(self, entry):
         unknown = set(entry) - CONTROL - HANDED_ON

@@ -6,23 +6,19 @@ import grp
 import os
 import pwd
 import shutil
-import stat
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from ..core.command import run
-from ..core.errors import CommandError, TrainyardError
+from ..core.errors import TrainyardError
 from ..core.files import digest_of, write
 from ..core.plan import Plan, Step
+from .ownership import MARKER, is_foreign, kept_as, refusal
 from .patterns import aside_of, is_match, matches
-
-MARKER = "Managed by trainyard"
-"""Files that hold this text are ours: only these are removed as stale."""
-
-BLOCK_BEGIN, BLOCK_END = "# BEGIN trainyard", "# END trainyard"
+from .present import Found, read, with_block
+from .validation import Tree, check_file, check_tree
 
 
 @dataclass(frozen=True)
@@ -35,6 +31,10 @@ class File:
     :param validate: argv with `%s` for a file of the new text; left out where the program is not installed.
     :param owner: name of the user, empty leaves an existing file's alone; `group` is the same for the group.
     :param secret: the text is never shown.
+    :param also: other texts with the same meaning; a file that holds one of them keeps it.
+    :param own: the place is this project's alone, so what is there is ours without the mark, too.
+    :param ours: beginnings of lines of each text of ours, as `is_foreign` has them.
+    :param beside: beside which file the owner's is kept, if not beside this one.
     """
 
     path: str
@@ -45,6 +45,10 @@ class File:
     owner: str = ""
     group: str = ""
     secret: bool = False
+    also: Sequence[str] = ()
+    own: bool = False
+    ours: Sequence[str] = ()
+    beside: str = ""
 
     def __post_init__(self) -> None:
         parts = self.path.split("/")
@@ -53,16 +57,6 @@ class File:
                 f"{self.path!r} cannot be the path of a file: it has to be absolute, without `..` and line breaks.",
                 remedy="Correct the name in the inventory that it is made from.",
             )
-
-
-@dataclass(frozen=True)
-class Found:
-    """A file as it is."""
-
-    text: str
-    mode: int
-    owner: int
-    group: int
 
 
 @dataclass(frozen=True)
@@ -84,6 +78,8 @@ class HostFiles:
 
     :param stale: glob patterns; a match that holds MARKER and is no wanted file is removed.
     :param set_aside: glob patterns; a match that is no wanted file is renamed to `NAME.disabled`.
+    :param trees: main files that are judged together with what they import, where one of these files changes.
+    :param replace: paths of the owner's files that may be replaced; a copy of the old one is kept.
     :param state_dir: where the digest of each command's last input is kept.
     :param timeout: seconds for one validator or command.
     """
@@ -92,21 +88,28 @@ class HostFiles:
     stale: Sequence[str] = ()
     set_aside: Sequence[str] = ()
     commands: Sequence[Command] = ()
+    trees: Sequence[Tree] = ()
+    replace: Sequence[str] = ()
     state_dir: str = "/var/lib/trainyard/host_files"
     timeout: float = 120.0
     not_validated: list[str] = field(default_factory=list)
     changed_paths: list[str] = field(default_factory=list)
 
     def plan(self) -> Plan:
-        """Compare and plan; nothing is written but temporary files for the validators."""
+        """Compare and plan; nothing is written but temporary files for the validators.
+
+        :raises TrainyardError: a validator refuses a text, or a file is the owner's and may not be replaced.
+        """
         before: dict[str, Any] = {}
         after: dict[str, Any] = {}
         steps: list[Step] = []
         wanted = {file.path for file in self.files}
         contents: dict[str, str | None] = {}
+        changed: list[tuple[File, Found | None, str]] = []
         for file in self.files:
-            old = _read(file.path)
-            text = _with_block(old.text if old else "", file.content) if file.block else file.content
+            old = read(file.path)
+            text = with_block(old.text if old else "", file.content) if file.block else file.content
+            text = old.text if old and old.text in file.also else text
             contents[file.path] = text
             if old is None and file.block and not text:
                 continue
@@ -114,11 +117,11 @@ class HostFiles:
             if old and (old.text, old.mode) == (text, mode) and _is_owned(old, file):
                 continue
             if old is None or old.text != text:
-                self._validate(file, text)
+                changed.append((file, old, text))
             steps.append(Step(f"Write {file.path}", partial(_write, file, text, mode)))
             before[file.path], after[file.path] = _shown_before(file, old), _shown_after(file, old, text, mode)
         for path in matches(self.stale, wanted):
-            found = _read(path)
+            found = read(path)
             if found and MARKER in found.text:
                 contents[path] = None
                 steps.append(Step(f"Remove stale {path}", partial(os.unlink, path)))
@@ -129,39 +132,44 @@ class HostFiles:
             steps.append(Step(f"Rename {path} to {aside}", partial(os.rename, path, aside)))
             before[path], after[path] = "present", f"renamed to {aside}"
         self.changed_paths = sorted(before)
+        steps = self._copies(changed) + steps
+        self._validate(changed, contents)
         steps += [step for command in self.commands for step in self._command_steps(command, contents)]
         return Plan(steps, before, after)
 
-    def _validate(self, file: File, new: str) -> None:
-        if not file.validate:
-            return
-        if shutil.which(file.validate[0]) is None:
-            self.not_validated.append(file.path)
-            return
-        descriptor, candidate = tempfile.mkstemp(prefix="trainyard-", suffix=os.path.splitext(file.path)[1])
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as stream:
-                stream.write(new)
-            run([word.replace("%s", candidate) for word in file.validate], timeout=self.timeout)
-        except CommandError as error:
-            raise TrainyardError(
-                f"The new text of {file.path} is refused by its validator: {error.message}",
-                remedy="Correct the variables that it is made from; nothing was written.",
-            ) from error
-        finally:
-            os.unlink(candidate)
+    def _copies(self, changed: Sequence[tuple[File, Found | None, str]]) -> list[Step]:
+        """The steps that keep the owner's files; refuses those that may not be replaced."""
+        foreign = [
+            file
+            for file, old, text in changed
+            if old and not (file.block or file.own) and is_foreign(file.path, old.text, text, file.ours)
+        ]
+        if refused := [file.path for file in foreign if file.path not in self.replace]:
+            raise refusal(refused)
+        kept = [(file.path, kept_as(file.beside or file.path)) for file in foreign]
+        return [Step(f"Keep a copy of {path} as {copy}", partial(shutil.copy2, path, copy)) for path, copy in kept]
+
+    def _validate(self, changed: Sequence[tuple[File, Found | None, str]], contents: Mapping[str, str | None]) -> None:
+        for file, _, text in changed:
+            if file.validate and not check_file(file.path, text, file.validate, self.timeout):
+                self.not_validated.append(file.path)
+        for tree in self.trees:
+            paths = [file.path for file, _, _ in changed if tree.has(file.path)]
+            gone = any(text is None and tree.has(path) for path, text in contents.items())
+            if (paths or gone) and not check_tree(tree, contents, self.timeout):
+                self.not_validated += paths
 
     def _command_steps(self, command: Command, contents: Mapping[str, str | None]) -> list[Step]:
         inputs: dict[str, str | None] = {}
         for path in matches(command.paths):
-            found = _read(path)
+            found = read(path)
             inputs[path] = found.text if found else None
         inputs.update(
             (path, text) for path, text in contents.items() if any(is_match(path, pattern) for pattern in command.paths)
         )
         digest = digest_of({path: text for path, text in inputs.items() if text is not None})
         stamp = os.path.join(self.state_dir, f"{command.name}.sha256")
-        recorded = _read(stamp)
+        recorded = read(stamp)
         # No record counts as a run on no files.
         if (recorded.text if recorded else digest_of({})) == digest:
             return []
@@ -198,32 +206,6 @@ def _number(look_up: Callable[[str], Sequence[Any]], name: str) -> int | None:
 def _is_owned(found: Found, file: File) -> bool:
     owner, group = _number(pwd.getpwnam, file.owner), _number(grp.getgrnam, file.group)
     return owner in (-1, found.owner) and group in (-1, found.group)
-
-
-def _read(path: str) -> Found | None:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as stream:
-            status = os.fstat(stream.fileno())
-            return Found(stream.read(), stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
-    except FileNotFoundError:
-        return None
-    except (IsADirectoryError, NotADirectoryError) as error:
-        raise TrainyardError(
-            f"{path} cannot be read: {error.strerror}.", remedy="Move away what stands in the way of the file."
-        ) from error
-
-
-def _with_block(text: str, block: str) -> str:
-    """The text with its marked block replaced, appended, or (empty block) removed."""
-    lines = text.splitlines(keepends=True)
-    begin = next((i for i, line in enumerate(lines) if line.rstrip() == BLOCK_BEGIN), None)
-    end = next((i for i, line in enumerate(lines) if line.rstrip() == BLOCK_END), None)
-    body = [f"{BLOCK_BEGIN}\n", block.rstrip("\n") + "\n", f"{BLOCK_END}\n"] if block.strip() else []
-    if begin is not None and end is not None and begin < end:
-        return "".join(lines[:begin] + body + lines[end + 1 :])
-    if lines and body and not lines[-1].endswith("\n"):
-        lines[-1] += "\n"
-    return "".join(lines + body)
 
 
 def _shown_before(file: File, old: Found | None) -> dict[str, Any] | None:

@@ -9,9 +9,12 @@ from collections.abc import Iterator, Mapping
 from ..core.command import run
 from ..core.errors import CommandError
 from ..core.finding import Finding
-from .config_files import MARKER
+from .ownership import MARKER
+from .present import read
+from .validation import Tree, culprit_of
 
 DROP_INS = "/etc/containerd/conf.d/*.toml"
+TREE = Tree("/etc/containerd/config.toml", DROP_INS, ("containerd", "--config", "%s", "config", "dump"))
 DUMP = ("containerd", "config", "dump")
 TIMEOUT = 30.0
 SECTION = re.compile(r"^\s*\[([^\[\]]+)\]\s*$")
@@ -32,7 +35,11 @@ def containerd_findings(pattern: str = DROP_INS) -> Iterator[Finding]:
     try:
         effective = settings(run(DUMP, timeout=TIMEOUT).stdout)
     except CommandError as error:
-        yield Finding("containerd configuration", f"cannot be read: {error.message.splitlines()[0]}", "valid")
+        found = {path: each.text for path in (TREE.root, *texts) if (each := read(path))}
+        culprit = culprit_of(TREE, found, TIMEOUT) or "its files together"
+        # Its last line is the error; those before may be warnings.
+        said = f"cannot be read with {culprit}: {error.message.splitlines()[-1]}"
+        yield Finding("containerd configuration", said, "valid")
         return
     # Later files win, with containerd as here.
     ours = {

@@ -26,7 +26,7 @@ def is_match(path: str, pattern: str) -> bool:
     )
 
 
-def aside_of(path: str) -> str:
+def aside_of(path: str, suffix: str = ASIDE_SUFFIX) -> str:
     """Where a file is put aside: never over one that was put there before."""
-    names = itertools.chain([f"{path}{ASIDE_SUFFIX}"], (f"{path}.{n}{ASIDE_SUFFIX}" for n in itertools.count(2)))
+    names = itertools.chain([f"{path}{suffix}"], (f"{path}.{n}{suffix}" for n in itertools.count(2)))
     return next(name for name in names if not os.path.lexists(name))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from ..core.command import run
 from ..core.finding import Finding
-from .config_files import MARKER
+from .ownership import MARKER
 from .units import properties_of
 
 INFO = "/var/lib/dpkg/info"

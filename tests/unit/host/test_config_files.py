@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from ansible.module_utils.trainyard.core import files as core_files
 from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.host.config_files import MARKER, Command, File, HostFiles
+from ansible.module_utils.trainyard.host.config_files import Command, File, HostFiles
+from ansible.module_utils.trainyard.host.ownership import MARKER
 
 BLOCK = "# BEGIN trainyard\n10.0.0.2 mirror\n# END trainyard\n"
 
@@ -24,11 +25,11 @@ def settle(wanted: HostFiles) -> list[str]:
 
 def test_writes_modifies_and_repairs_the_mode(tmp_path: Path) -> None:
     path = tmp_path / "new" / "a.conf"
-    assert settle(HostFiles([File(str(path), "one\n")])) == [f"Write {path}"]
-    assert path.read_text() == "one\n"
-    assert settle(HostFiles([File(str(path), "two\n")])) == [f"Write {path}"]
+    assert settle(HostFiles([File(str(path), f"{MARKER} 1\n")])) == [f"Write {path}"]
+    assert path.read_text() == f"{MARKER} 1\n"
+    assert settle(HostFiles([File(str(path), f"{MARKER} 2\n")])) == [f"Write {path}"]
     path.chmod(0o666)
-    assert settle(HostFiles([File(str(path), "two\n", 0o600)])) == [f"Write {path}"]
+    assert settle(HostFiles([File(str(path), f"{MARKER} 2\n", 0o600)])) == [f"Write {path}"]
     assert path.stat().st_mode & 0o777 == 0o600
     assert [entry.name for entry in path.parent.iterdir()] == ["a.conf"]
 
@@ -37,7 +38,7 @@ def test_plan_alone_writes_nothing_and_shows_both_texts(tmp_path: Path) -> None:
     path = tmp_path / "a.conf"
     path.write_text("old\n")
     path.chmod(0o644)
-    diff = HostFiles([File(str(path), "new\n")]).plan().diff()
+    diff = HostFiles([File(str(path), "new\n", own=True)]).plan().diff()
     assert path.read_text() == "old\n"
     assert diff["before"] == {str(path): {"mode": "0644", "text": ["old"]}}
     assert diff["after"] == {str(path): {"mode": "0644", "text": ["new"]}}
@@ -135,7 +136,7 @@ def test_a_bind_mounted_file_is_written_in_place(tmp_path: Path, monkeypatch: py
         raise OSError(16, os.strerror(16))
 
     monkeypatch.setattr(core_files.os, "replace", busy)
-    settle(HostFiles([File(str(path), "new\n")]))
+    settle(HostFiles([File(str(path), "new\n", own=True)]))
     assert path.stat().st_ino == inode
     assert [entry.name for entry in tmp_path.iterdir()] == ["hosts"]
 

@@ -25,7 +25,7 @@ def test_owner_and_group_are_wanted_and_kept(tmp_path: Path) -> None:
     settle(HostFiles([File(str(path), "one\n", 0o640, group="daemon")]))
     group = grp.getgrnam("daemon").gr_gid
     assert path.stat().st_gid == group
-    assert settle(HostFiles([File(str(path), "two\n", 0o640)])) == [f"Write {path}"]
+    assert settle(HostFiles([File(str(path), "two\n", 0o640, own=True)])) == [f"Write {path}"]
     assert path.stat().st_gid == group, "a file's group outlives its replacement"
     assert settle(HostFiles([File(str(path), "two\n", 0o640, owner="daemon", group="root")])) == [f"Write {path}"]
     assert (path.stat().st_uid, path.stat().st_gid) == (pwd.getpwnam("daemon").pw_uid, 0)
@@ -45,13 +45,13 @@ def test_an_extended_attribute_outlives_the_replacement(tmp_path: Path) -> None:
         os.setxattr(path, "user.label", b"mine")
     except OSError:
         pytest.skip("this file system has no extended attributes")
-    settle(HostFiles([File(str(path), "two\n")]))
+    settle(HostFiles([File(str(path), "two\n", own=True)]))
     assert os.getxattr(path, "user.label") == b"mine"
 
 
 def test_a_secret_is_never_shown(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("old password\n")
-    diff = HostFiles([File(str(tmp_path / "key"), "new password\n", secret=True)]).plan().diff()
+    diff = HostFiles([File(str(tmp_path / "key"), "new password\n", secret=True, own=True)]).plan().diff()
     assert "password" not in str(diff)
     assert diff["before"] != diff["after"]
 

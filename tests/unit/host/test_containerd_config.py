@@ -63,7 +63,10 @@ CGROUP = "containerd plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.
             ("99-mine.toml", "there"),
             ("containerd plugins.'io.containerd.cri.v1.runtime'.containerd.default_runtime_name", '"kata"'),
         ]),
-        (True, "", [("99-mine.toml", "there"), ("containerd configuration", "cannot be read: bad")]),
+        (True, "", [
+            ("99-mine.toml", "there"),
+            ("containerd configuration", "cannot be read with /etc/containerd/config.toml: worse"),
+        ]),
     ],
 )  # fmt: skip
 def test_drop_ins(
