@@ -65,8 +65,7 @@ options:
         type: bool
         default: false
       also:
-        description: Values of variables, one mapping for each other text with the same meaning that the entry may give
-          with them. A file that holds one of these texts keeps it. The action plugin hands on the texts.
+        description: Variables for other texts with the same meaning. A file that holds such a text keeps it.
         type: list
         elements: raw
         default: []
@@ -75,8 +74,7 @@ options:
         type: bool
         default: false
       ours:
-        description: Beginnings of lines that each text of this project has, in this order. By them a file is known
-          whose format has no comments.
+        description: Beginnings of lines that each text of this project has in this order, where no mark is possible.
         type: list
         elements: str
         default: []

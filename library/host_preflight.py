@@ -31,6 +31,38 @@ options:
     description: While this file exists the host is in use, and too little space is a warning, in check mode a change.
     type: path
     default: ""
+  cluster:
+    description: Cluster of the inventory, for a host that is to be its node. A node of another cluster is refused; left
+      out, the host may be anybody's node.
+    type: dict
+    suboptions:
+      kubeconfig:
+        description: Path of its kubeconfig on the controller.
+        type: str
+        required: true
+      name:
+        description: Its name there; empty where there is no such kubeconfig yet.
+        type: str
+        default: ""
+      server:
+        description: Its address there.
+        type: str
+        default: ""
+      ca:
+        description: Its certificate authority, PEM.
+        type: str
+        default: ""
+  files:
+    description: Files that the site writes as a whole. One with settings that are not this project's is refused, unless
+      O(replace) lists it.
+    type: list
+    elements: path
+    default: []
+  replace:
+    description: Files that may be replaced, as for M(host_files).
+    type: list
+    elements: path
+    default: []
   features:
     description: Kernel features that must be there, as for M(kernel_settings).
     type: list
@@ -78,6 +110,15 @@ host:
     modules_directory, systemd, root, certificate_store.
   returned: always
   type: dict
+cluster:
+  description: Cluster that the host's own files name - source, name, server, cas (SHA-256), and whether this project
+    made it there (made) or has been at work there (known); empty for a host that is no node.
+  returned: always
+  type: dict
+ansible_facts:
+  description: C(cluster_is_known), true for a host that is a node of no other cluster than O(cluster).
+  returned: success
+  type: dict
 steps:
   description: What a check run shows of a host in use, one sentence each.
   returned: always
@@ -86,15 +127,38 @@ steps:
 """
 
 import os
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.finding import shown
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import fail
+from ansible.module_utils.trainyard.host import membership
 from ansible.module_utils.trainyard.host import ports as base_ports
 from ansible.module_utils.trainyard.host.facts import Needs, observe, problems, refuse, space_findings, space_problems
 from ansible.module_utils.trainyard.host.kernel import FEATURES, Kernel
+from ansible.module_utils.trainyard.host.ownership import foreign_files, refusal
+
+CLUSTER: dict[str, Any] = {
+    "kubeconfig": {"type": "str", "required": True},
+    "name": {"type": "str", "default": ""},
+    "server": {"type": "str", "default": ""},
+    "ca": {"type": "str", "default": ""},
+}
+
+
+def _site(given: dict[str, str]) -> membership.Cluster:
+    authorities = frozenset(membership.fingerprints(given["ca"]))
+    return membership.Cluster(given["kubeconfig"], given["name"], given["server"], authorities)
+
+
+def _shown(member: membership.Membership | None) -> dict[str, Any]:
+    if member is None:
+        return {}
+    cluster = member.cluster
+    names = {"source": cluster.source, "name": cluster.name, "server": cluster.server, "cas": sorted(cluster.cas)}
+    return {**names, "made": member.made, "known": member.known}
 
 
 def main() -> None:
@@ -105,6 +169,9 @@ def main() -> None:
             "cpu_min": {"type": "float", "required": True},
             "disk_free_min_mib": {"type": "dict", "required": True},
             "in_use_by": {"type": "path", "default": ""},
+            "cluster": {"type": "dict", "options": CLUSTER},
+            "files": {"type": "list", "elements": "path", "default": []},
+            "replace": {"type": "list", "elements": "path", "default": []},
             "features": {"type": "list", "elements": "str", "choices": list(FEATURES), "default": []},
             "sysctls": {"type": "dict", "default": {}},
             "ports": {"type": "dict", "default": {}},
@@ -122,6 +189,11 @@ def main() -> None:
             module.warn(f"{module.params['host']}: {problem}")
     found = problems(host, needs)
     found += base_ports.problems({int(port): program for port, program in module.params["ports"].items()})
+    given = module.params["cluster"]
+    member = membership.look()
+    found += membership.problems(member, _site(given)) if given else []
+    if foreign := foreign_files(module.params["files"], module.params["replace"]):
+        found.append(str(refusal(foreign)))
     sysctls = {name: str(value) for name, value in module.params["sysctls"].items()}
     try:
         # Planned here only for what it refuses: nothing may have been written when a host is refused.
@@ -134,7 +206,14 @@ def main() -> None:
         fail(module, error)
     plan = shown(Plan(), space if module.check_mode else [])
     steps = [step.what for step in plan.steps]
-    module.exit_json(changed=plan.changed, diff=plan.diff(), steps=steps, host=host.as_dict())
+    module.exit_json(
+        changed=plan.changed,
+        diff=plan.diff(),
+        steps=steps,
+        host=host.as_dict(),
+        cluster=_shown(member),
+        ansible_facts={"cluster_is_known": True} if given else {},
+    )
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ short_description: What all roles bring to hosts and cluster
 description:
   - Returns for each role that brings something of the named kind what C(meta/brings.yml) says of it, so that a new role
     is known to those who check ports, reset hosts or judge the cluster.
-  - Kinds are C(ports) (group -> port -> program), C(kernel_features), C(namespaces), C(reset_paths) and
-    C(reset_interfaces).
+  - Kinds are C(ports) (group -> port -> program), C(files) (group -> files that the role writes as a whole),
+    C(kernel_features), C(namespaces), C(reset_paths) and C(reset_interfaces).
 options:
   _terms:
     description: The kinds.

@@ -114,7 +114,7 @@ class Packages:
             told = "; ".join(f"{name} is {seen[name].version}, wanted is {self.wanted[name]}" for name in moved)
             raise TrainyardError(
                 f"This host is in use, {self.frozen_by} says; other versions would be an upgrade: {told}.",
-                remedy="Put the versions back in bundle.lock.yml; nothing here upgrades a host in use yet.",
+                remedy="For a node of this inventory put the versions back in bundle.lock.yml. Run all of site.yml.",
             )
         return moved
 

@@ -29,7 +29,7 @@ def test_a_new_role_is_collected(tmp_path, monkeypatch) -> None:
 @pytest.mark.parametrize("role", ROLES, ids=role_id)
 def test_a_role_brings_only_what_somebody_collects(role: Role) -> None:
     kinds = set(read_yaml(role.path / "meta" / "brings.yml") or {})
-    assert kinds <= {"ports", "kernel_features", "namespaces", "reset_paths", "reset_interfaces"}
+    assert kinds <= {"ports", "files", "kernel_features", "namespaces", "reset_paths", "reset_interfaces"}
 
 
 def test_what_the_roles_bring_today() -> None:
@@ -38,5 +38,6 @@ def test_what_the_roles_bring_today() -> None:
     assert {443: "nginx", 5000: "nginx"} in [found.get("mirror") for found in groups]
     namespaces = {name for found in look("namespaces") for name in found}
     assert namespaces == {"kube-system", "jobset-system", "trainyard-console", "trainyard-system"}
+    assert {"cluster": ["/etc/containerd/config.toml", "/etc/crictl.yaml"]} in look("files")
     assert look("kernel_features")[0] == ["overlay"]
     assert ["vxlan.calico"] in look("reset_interfaces")

@@ -1,0 +1,170 @@
+"""Whose node a host is: the cluster that its own files name, compared with that of the inventory.
+
+A host's files are whatever its owner or an intruder has written. They are read without a parser of YAML, which hosts
+need not have, and only fingerprints and cleaned texts leave this module.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..core.untrusted import line
+from .ownership import MARKER
+
+KUBECONFIGS = (
+    "etc/kubernetes/kubelet.conf",
+    "etc/kubernetes/admin.conf",
+    "var/lib/rancher/rke2/agent/kubelet.kubeconfig",
+    "var/lib/rancher/k3s/agent/kubelet.kubeconfig",
+)
+"""Where a host has its credentials of a cluster: nodes of kubeadm, a control plane host that has lost the first, nodes
+of RKE2 and of k3s."""
+CA = "etc/kubernetes/pki/ca.crt"
+RECORD = "var/lib/trainyard/kubeadm"
+MADE = ("init.yaml", "init.complete", "init.started")
+"""Of the record, what says that this project made a cluster on this host (`kubeadm.program.Host`)."""
+JOINED = (f"{RECORD}/join.started", f"{RECORD}/join.complete")
+DROP_IN = "etc/containerd/conf.d/10-trainyard.toml"
+"""Each node of this project has it, with the mark; workers have no other record."""
+
+LARGEST = 1 << 20
+"""Bytes of a file that are read; a kubeconfig has a few thousand."""
+_SETTING = r"""(?<![\w-])%s["']?[ \t]*:[ \t]*["']?([^\s"',}]+)"""
+"""A setting in YAML or JSON, on one line as all programs write it."""
+_PEM = re.compile(r"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster as a kubeconfig names it.
+
+    :param source: path of the kubeconfig; `name` and `server` are for people.
+    :param cas: SHA-256 of the certificate authorities that it trusts.
+    """
+
+    source: str
+    name: str = ""
+    server: str = ""
+    cas: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        shown = " and ".join(sorted(digest[:16] for digest in self.cas))
+        return f"{self.name or 'without a name'} at {self.server or 'no address'} (CA {shown or 'unknown'})"
+
+
+@dataclass(frozen=True)
+class Membership:
+    """What a host says of its own cluster.
+
+    :param made: this project made a cluster here, or was at it; `known`: it has been at work here in any way.
+    :param servers: addresses in all files of kubeadm; a control plane's kubelet may ask the API server beside it.
+    """
+
+    cluster: Cluster
+    made: bool = False
+    known: bool = False
+    servers: frozenset[str] = frozenset()
+
+
+def look(root: str = "/") -> Membership | None:
+    """The cluster that a host belongs to; None where it belongs to none."""
+    for name in KUBECONFIGS:
+        path = os.path.join(root, name)
+        if not os.path.exists(path):
+            continue
+        text = _read(path)
+        authorities = [base64_text(each) for each in _all(text, "certificate-authority-data")]
+        authorities += [_read(_beside(root, path, each)) for each in _all(text, "certificate-authority")]
+        # Someone who renews the authority under the same key changes this file, and the kubeconfig later.
+        authorities.append(_read(os.path.join(root, CA)) if name.startswith("etc/") else "")
+        _, _, clusters = text.partition("clusters")
+        cluster = Cluster(
+            f"/{name}",
+            name=line(next(_all(clusters, "name"), ""), 80),
+            server=line(next(_all(text, "server"), ""), 200),
+            cas=frozenset(digest for each in authorities for digest in fingerprints(each)),
+        )
+        made = any(os.path.exists(os.path.join(root, RECORD, each)) for each in MADE)
+        joined = any(os.path.exists(os.path.join(root, each)) for each in JOINED)
+        known = made or joined or MARKER in _read(os.path.join(root, DROP_IN))
+        servers = frozenset(
+            server for each in KUBECONFIGS for server in _all(_read(os.path.join(root, each)), "server")
+        )
+        return Membership(cluster, made, known, servers)
+    return None
+
+
+def problems(found: Membership | None, site: Cluster) -> list[str]:
+    """Why a host may not be taken: it is a node of another cluster, or nothing says that it is one of this inventory's.
+
+    :param site: the cluster of the inventory; without authorities where the controller has no kubeconfig of it.
+    """
+    if found is None or found.cluster.cas & site.cas:
+        return []
+    there = f"{found.cluster}, {found.cluster.source} says"
+    leave = "Take the host out of the inventory. If it may leave the other cluster, remove it there and reset it"
+    if not site.cas and not found.known:
+        return [
+            f"it is a node of the cluster {there}, and nothing says that this is the inventory's cluster: "
+            f"the controller has no kubeconfig {site.source}, and the host has no record of this project. "
+            f"{leave} (reset.yml). If it is the inventory's, copy its admin.conf to {site.source} on the controller."
+        ]
+    # Without an authority the roles that come later judge what the project has made itself.
+    if not site.cas or (not found.cluster.cas and found.known):
+        return []
+    # The run that made the cluster again was cut off, or had another controller: the kubeconfig is fetched again.
+    if found.made and site.server in found.servers:
+        return []
+    again = "reset this host (reset.yml): nothing else is needed"
+    if found.made:
+        again = f"move {site.source} away on the controller: the next run fetches it again"
+    return [
+        f"it is a node of another cluster: {there}. The inventory's cluster is {site}, {site.source} on the controller "
+        f"says. {leave} (reset.yml). If the inventory's cluster was made again, {again}."
+    ]
+
+
+def fingerprints(pem: str) -> Iterator[str]:
+    """SHA-256 of each certificate in a PEM text."""
+    for body in _PEM.findall(pem):
+        try:
+            yield hashlib.sha256(binascii.a2b_base64(body)).hexdigest()
+        except ValueError:
+            continue
+
+
+def base64_text(value: str) -> str:
+    """The text that a value in base64 stands for; empty where it is none."""
+    try:
+        return base64.b64decode(value, validate=True).decode("ascii", "replace")
+    except ValueError:
+        return ""
+
+
+def _all(text: str, key: str) -> Iterator[str]:
+    return (match[1] for match in re.finditer(_SETTING % key, text))
+
+
+def _beside(root: str, kubeconfig: str, name: str) -> str:
+    """Path of a file that a kubeconfig names, which may be relative to it."""
+    return os.path.join(root, name.lstrip("/")) if name.startswith("/") else os.path.join(kubeconfig, "..", name)
+
+
+def _read(path: str) -> str:
+    """Text of a regular file, cut off where it is too long; empty where there is none."""
+    try:
+        # A named pipe in its place would hold the reader for ever.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return ""
+    with open(descriptor, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return ""
+        return stream.read(LARGEST).decode("utf-8", "replace")
