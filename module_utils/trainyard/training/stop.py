@@ -9,6 +9,7 @@ from typing import Any
 from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
 from ..core.plan import Plan, Step
+from ..core.untrusted import at, is_name
 from ..core.waiter import wait_until
 from ..kube.api import Api, Object, describe
 from ..kube.patient import PatientApi
@@ -173,12 +174,22 @@ class Stop:
         for version, kind in OWN:
             for obj in self._api.list(version, kind, labels=f"{LABELS},{NAME_LABEL}={found.name}"):
                 meta = obj["metadata"]
-                # Volumes are in no namespace; their names begin with that of their claim.
-                if meta.get("namespace", found.namespace) != found.namespace:
-                    continue
-                if "namespace" in meta or meta["name"].startswith(f"{found.namespace}-"):
+                mine = self._claims_it(obj) if kind == "PersistentVolume" else meta.get("namespace") == found.namespace
+                if mine:
                     self._api.delete(version, kind, meta["name"], meta.get("namespace"))
         self.result = {}
+
+    def _claims_it(self, volume: Object) -> bool:
+        """Whether a volume is for a claim of this run.
+
+        Volumes are in no namespace, and a name says nothing: `team-a-mnist-logs` begins with `team-`.
+        """
+        claim, space = at(volume, "spec", "claimRef", "name"), at(volume, "spec", "claimRef", "namespace")
+        if space != self._found.namespace or not is_name(claim):
+            return False
+        live = self._api.get("v1", "PersistentVolumeClaim", claim, space)
+        # A call that ended early may have deleted the claim: the volume's own label then decides alone.
+        return live is None or at(live, "metadata", "labels", NAME_LABEL) == self._found.name
 
     def _hide(self, files: Mapping[str, str]) -> None:
         """Delete the TensorBoard of a claim that is the run's own, and would stay as long as its pod has it."""

@@ -123,6 +123,34 @@ def test_record_and_files_go_where_that_is_asked_for(tmp_path: Path, live: bool)
         stop(server)
 
 
+@pytest.mark.parametrize(
+    ("namespace", "claim", "label", "goes"),
+    [
+        ("team-a", "mnist-logs", "mnist", False),
+        ("trainings", "other-logs", "other", False),
+        ("trainings", "mnist-old", "mnist", True),
+        ("trainings", "mnist-gone", None, True),
+        ("trainings", "../mnist", None, False),
+        (None, None, None, False),
+    ],
+    ids=["other-namespace", "other-run", "own", "claim-gone", "no-name", "no-claim"],
+)
+def test_only_volumes_for_claims_of_the_run_are_deleted(
+    namespace: str | None, claim: str | None, label: str | None, goes: bool
+) -> None:
+    """A volume's name begins with `trainings-` in every case; only the claim that it is for decides."""
+    server = Cluster(live=False, result="stopped")
+    labels = {"app.kubernetes.io/managed-by": "trainyard", "trainyard.dev/run": "mnist"}
+    volume = "/api/v1/persistentvolumes/trainings-a-mnist-logs"
+    ref = {"claimRef": {"namespace": namespace, "name": claim}} if claim else {}
+    server.objects[volume] = {"metadata": {"name": "trainings-a-mnist-logs", "labels": labels}, "spec": ref}
+    if label:
+        meta = {"name": claim, "namespace": namespace, "labels": {**labels, "trainyard.dev/run": label}}
+        server.objects[f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}"] = {"metadata": meta}
+    stop(server, delete=True)
+    assert (volume not in server.objects) is goes
+
+
 def test_a_record_stays_as_long_as_its_files_are_there() -> None:
     server = Cluster(live=False, cleaned="Failed")
     with pytest.raises(TrainyardError, match="files of the run mnist could not be deleted"):
