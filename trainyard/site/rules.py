@@ -11,6 +11,7 @@ from .gpus import GPU_RULES
 from .hosts import HOST_RULES
 from .inventory_files import INVENTORY_FILE_RULES
 from .model import Problem, Site
+from .namespaces import NAMESPACE_RULES
 from .networks import NETWORK_RULES, NETWORK_VARIABLES
 from .reprovision import REPROVISION_RULES
 from .storage import STORAGE_RULES
@@ -30,6 +31,7 @@ RULES: tuple[Rule, ...] = (
     *BACKEND_RULES,
     *EFS_RULES,
     *TRAINING_RULES,
+    *NAMESPACE_RULES,
     *GPU_RULES,
     *CONSOLE_RULES,
     *REPROVISION_RULES,

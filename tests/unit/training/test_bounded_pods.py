@@ -1,0 +1,60 @@
+"""Pods that the project adds to a run: bounded, so that quotas of a namespace admit them, and as small as the site's
+rules say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from ansible.module_utils.trainyard.kube.quantities import amount
+from ansible.module_utils.trainyard.training.cleaner import cleaner
+from ansible.module_utils.trainyard.training.found import Found
+from ansible.module_utils.trainyard.training.import_job import job
+from ansible.module_utils.trainyard.training.jobset import run_object
+from ansible.module_utils.trainyard.training.model import Import
+from ansible.module_utils.trainyard.training.objects import surroundings
+from ansible.module_utils.trainyard.training.probe_pods import probe, target
+
+from tests.unit.training.samples import REPLICAS, training
+from trainyard.site.namespaces import LARGEST, SMALLEST
+
+TRAINING = training(logs={"claim": "training"}, tensorboard="registry.example.com/trainyard/tensorboard:1")
+IMPORT = Import(url="https://example.org/a.zip", sha256="0" * 64, image="i", code="c")
+ADDED = [
+    *surroundings(TRAINING),
+    *probe(TRAINING, TRAINING.decider, "kubernetes.default.svc,443", seconds=5),
+    target(TRAINING, TRAINING.decider, seconds=5),
+    cleaner(Found("mnist", "trainings", None, None), {"claim": "c", "folder": "/logs", "image": "i"}),
+    job(TRAINING, IMPORT),
+]
+"""Everything that is made beside what runs a training."""
+
+
+def containers(obj: Any) -> Iterator[dict[str, Any]]:
+    """Containers of all pods in an object, wherever they are in it."""
+    if isinstance(obj, dict):
+        if isinstance(obj.get("containers"), list):
+            yield from [*obj["containers"], *obj.get("initContainers", ())]
+        for value in obj.values():
+            yield from containers(value)
+    elif isinstance(obj, list):
+        for value in obj:
+            yield from containers(value)
+
+
+@pytest.mark.parametrize("topology", REPLICAS)
+def test_every_container_declares_what_a_quota_may_bound(topology: str) -> None:
+    """Kubernetes refuses a container without a request or limit for CPU or memory where the quota counts it."""
+    found = [*containers(ADDED), *containers(run_object(training(topology=topology), "first"))]
+    assert len(found) >= 6
+    for container in found:
+        for part in ("limits", "requests"):
+            assert {"cpu", "memory"} <= container["resources"][part].keys(), container["name"]
+
+
+def test_bounds_of_the_site_rules_are_those_of_the_pods() -> None:
+    for resource in ("cpu", "memory"):
+        least = min(amount(each["resources"]["requests"][resource]) for each in containers(ADDED))
+        most = max(amount(each["resources"]["limits"][resource]) for each in containers(ADDED))
+        assert (least, most) == (amount(SMALLEST[resource]), amount(LARGEST[resource]))
