@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ansible.module_utils.trainyard.core import untrusted
 from ansible.module_utils.trainyard.verify.certificate import covers, names_of, trouble_of
 
 from .model import Problem, Setting, Site, problem
@@ -30,6 +31,9 @@ CONSOLE_VARIABLES = (
 
 USER = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 """Objects are named after users, and none of their names may be longer than 63 characters."""
+
+REGISTRY = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}(:[0-9]{1,5})?(/[a-z0-9][a-z0-9._-]{0,127})*")
+"""A registry, with or without a path (grammar of the distribution project's references)."""
 
 NODE_PORTS = range(30000, 32768)
 """Kubernetes' own range (`--service-node-port-range` of the API server)."""
@@ -66,6 +70,7 @@ def user_namespaces(site: Site) -> Iterator[Problem]:
     """A namespace in which no training of the site is: the user would see nothing, or what is not meant for users."""
     known = {str(each.description.get("namespace", "trainings")) for each in trainings(site)}
     known |= {str(setting.value) for setting in site.values("storage_namespace")} | {"trainings"}
+    known |= {str(name) for each in site.values("workloads_namespaces") for name in untrusted.mapping(each.value)}
     for setting, index, user in _users(site):
         listed = user.get("namespaces")
         for namespace in listed if isinstance(listed, list) else ():
@@ -103,6 +108,15 @@ def allowed_networks(site: Site) -> Iterator[Problem]:
             except ValueError:
                 remedy = "Write it with its prefix length, for example 10.1.0.0/16."
                 yield problem(setting, "not a network", remedy, key=f"[{index}]", value=network)
+
+
+def image_registries(site: Site) -> Iterator[Problem]:
+    """A registry that no reference of an image can begin with; it becomes a part of an admission policy."""
+    for setting in site.values("dashboard_image_registries"):
+        for index, registry in enumerate(setting.value if isinstance(setting.value, list) else []):
+            if not REGISTRY.fullmatch(str(registry)):
+                remedy = "Write it as images begin, for example registry.example.org/team."
+                yield problem(setting, "not a registry", remedy, key=f"[{index}]", value=registry)
 
 
 def provided_certificate(site: Site) -> Iterator[Problem]:
@@ -182,6 +196,7 @@ CONSOLE_RULES = (
     token_hours,
     node_ports,
     allowed_networks,
+    image_registries,
     provided_certificate,
     kubelets_have_addresses,
 )

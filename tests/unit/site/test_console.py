@@ -56,6 +56,7 @@ def test_sites_that_can_be() -> None:
         # Not used, so not looked at.
         [one("dashboard_node_port", 8443)],
         [one("dashboard_allowed_cidrs", ["10.1.0.0/16", "fd00::/8"])],
+        [one("dashboard_image_registries", ["registry.example.org:5000/team", "localhost/trainyard", "r"])],
     ):
         assert refusals(*settings) == []
 
@@ -83,6 +84,9 @@ def test_sites_that_can_be() -> None:
             "is 30443: taken by dashboard_node_port",
         ),
         ([one("dashboard_allowed_cidrs", ["10.1.0.5/16"])], '[0] (cp1) is "10.1.0.5/16": not a network'),
+        ([one("dashboard_image_registries", ["a", "b' || true"])], '[1] (cp1) is "b\' || true": not a registry'),
+        ([one("dashboard_image_registries", ["https://a"])], "not a registry"),
+        ([one("dashboard_image_registries", ["a/"])], "not a registry"),
         ([one("dashboard_tls", "provided")], "no such file, which dashboard_tls: provided needs"),
     ],
 )
