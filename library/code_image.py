@@ -12,9 +12,12 @@ description:
     pods mount as an image volume. Nothing is built, so neither a Dockerfile nor a builder is needed.
   - The same files give the same digest, whenever and wherever they are packed - sorted, owned by root, from 1970, with
     the modes 0644 or 0755.
-  - Left out are C(.git), C(__pycache__), empty folders, and what a file C(.trainignore) in the folder names. One
-    pattern a line - a name (C(*.log)), a folder's name (C(data/)), or a path from the folder (C(/notes/*.txt)); C(#)
-    begins a comment. The rest of C(.gitignore)'s language is refused.
+  - Left out are C(.git), C(__pycache__), C(.ipynb_checkpoints), empty folders, and what a file C(.trainignore) in the
+    folder names. One pattern a line - a name (C(*.log)), a folder's name (C(data/)), or a path from the folder
+    (C(/notes/*.txt)); C(#) begins a comment. The rest of C(.gitignore)'s language is refused.
+  - Refused is what holds secrets, by its name (C(.env), C(*.pem), C(id_rsa), C(.aws), a virtual environment) or by its
+    content (a private key, keys of AWS, Google Cloud, GitHub and Hugging Face). A line such as C(!test.pem) packs what
+    is no secret.
   - Refused are more than 64 MiB, a link that is absolute or leads out of the folder, a device, pipe or socket, a file
     that cannot be read, and a folder without files.
   - Runs on the controller.

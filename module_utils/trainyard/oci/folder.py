@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
 from ..core.errors import TrainyardError
-from . import ignore
+from . import ignore, secrets
 
 LIMIT = 64 << 20
 """Bytes of all files together: what is larger is data, which has an image or a claim of its own."""
 NAMED = 5
 """Files that an error names."""
+Place = tuple[Path, PurePosixPath]
 WHITEOUT = ".wh."
 """Begins a name by which a layer deletes a file of the layers below it (OCI image specification, layer.md)."""
 
@@ -41,13 +42,14 @@ class Entry:
         return not self.is_folder and not self.target
 
 
-def read(folder: Path, limit: int | None = LIMIT) -> list[Entry]:
+def read(folder: Path, limit: int | None = LIMIT, *, own: bool = False) -> list[Entry]:
     """What is to be packed, sorted by name: files and links that no rule leaves out, and the folders on their way.
 
     Empty folders are not kept, as git keeps none: a clone has the same image.
 
     :param limit: bytes of all files; None for what is no program.
-    :raises TrainyardError: the folder is not there, empty, too big, or has something that no image can hold.
+    :param own: data of the project, in which no secrets are looked for.
+    :raises TrainyardError: the folder is not there, empty, too big, or has secrets or what no image can hold.
     """
     if not os.path.isdir(folder):
         raise TrainyardError(
@@ -56,8 +58,13 @@ def read(folder: Path, limit: int | None = LIMIT) -> list[Entry]:
         )
     found: dict[str, Entry] = {}
     faults = []
-    for path, relative in _walk(folder, ignore.read(folder)):
+    rules = ignore.read(folder)
+    kept: dict[str, str] = {}
+    for path, relative in _walk(folder, rules, None if own else kept):
         fault = _fault(folder, path, relative)
+        if not own and not rules.allows(relative) and (secret := secrets.in_name(relative.name)):
+            kept[str(relative)] = secret
+            continue
         if fault:
             faults.append(f"{relative} {fault}")
         else:
@@ -68,6 +75,7 @@ def read(folder: Path, limit: int | None = LIMIT) -> list[Entry]:
             f"The code folder {folder} cannot be packed: {_some(faults)}.",
             remedy=f"Remove what is named, or leave it out by a line in {ignore.FILE}.",
         )
+    _refuse_secrets(folder, kept)
     if not found:
         raise TrainyardError(
             f"The code folder {folder} has no file that could be packed.",
@@ -76,13 +84,38 @@ def read(folder: Path, limit: int | None = LIMIT) -> list[Entry]:
     entries = [found[name] for name in sorted(found)]
     if limit is not None:
         _check_size(folder, entries, limit)
+    if not own:
+        # After their size is known: content is read whole.
+        read = [entry.name for entry in entries if entry.is_file and not rules.allows(PurePosixPath(entry.name))]
+        _refuse_secrets(folder, {name: fault for name in read if (fault := secrets.in_content(folder / name))})
     return entries
 
 
-def _walk(folder: Path, rules: ignore.Rules) -> Iterator[tuple[Path, PurePosixPath]]:
-    """Everything that is not a folder and that no rule leaves out: its path, and its path below the folder."""
+def _refuse_secrets(folder: Path, kept: Mapping[str, str]) -> None:
+    """
+    :param kept: name of a file or folder -> why it is not packed.
+    """
+    if kept:
+        raise TrainyardError(
+            f"The code folder {folder} would be packed with its secrets: "
+            f"{_some([f'{name} {fault}' for name, fault in kept.items()])}.",
+            remedy=f"Remove what is named, leave it out by a line in {ignore.FILE}, or allow it by a line with ! "
+            f"there, such as !{min(kept)}, if it is no secret.",
+        )
+
+
+def _walk(folder: Path, rules: ignore.Rules, kept: dict[str, str] | None) -> Iterator[Place]:
+    """Everything that is not a folder and that no rule leaves out: its path, and its path below the folder.
+
+    :param kept: gets the folders that hold secrets, which are not entered; None where none are looked for.
+    """
     for place, folders, files in os.walk(folder, onerror=_unreadable):
         below = PurePosixPath(Path(place).relative_to(folder))
+        fault = secrets.in_folder(below.name, files) if kept is not None and below.name else ""
+        if kept is not None and fault and not rules.allows(below, is_folder=True):
+            kept[str(below)] = fault
+            folders.clear()
+            continue
         # A link to a folder is a link: it is packed as one, and not entered.
         links = [name for name in folders if os.path.islink(os.path.join(place, name))]
         folders[:] = [

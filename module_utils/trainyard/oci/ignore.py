@@ -5,8 +5,9 @@ A part of `.gitignore`'s language, one pattern a line; `#` begins a comment, `*`
     *.log          whatever has such a name, in any folder
     data/          folders of that name, in any folder
     /notes/*.txt   with a slash in front or inside: from the folder of the `.trainignore`
+    !test.pem      packed, although it looks like a secret (`secrets`); it brings back nothing that is left out
 
-What else `.gitignore` knows (`!`, `**`, a backslash) is refused: misunderstood, it would leave out code.
+What else `.gitignore` knows (`**`, a backslash) is refused: misunderstood, it would leave out code.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from ..core.errors import TrainyardError
 
 FILE = ".trainignore"
-ALWAYS = (".git", "__pycache__", FILE)
+ALWAYS = (".git", "__pycache__", ".ipynb_checkpoints", FILE)
 """Names that are left out of every image, in any folder."""
 
 
@@ -43,18 +44,28 @@ class Rule:
 
 @dataclass(frozen=True)
 class Rules:
-    """All patterns that hold for a folder."""
+    """All patterns that hold for a folder.
+
+    :param allowed: those of lines with `!`.
+    """
 
     rules: tuple[Rule, ...]
+    allowed: tuple[Rule, ...] = ()
 
     def leaves_out(self, path: PurePosixPath, *, is_folder: bool = False) -> bool:
         """Whether a path, relative to the folder, or a folder on the way to it is left out."""
-        parts = path.parts
-        return any(
-            rule.matches(parts[:end], is_folder or end < len(parts))
-            for end in range(1, len(parts) + 1)
-            for rule in self.rules
-        )
+        return _match(self.rules, path, is_folder)
+
+    def allows(self, path: PurePosixPath, *, is_folder: bool = False) -> bool:
+        """Whether a path, or a folder on the way to it, is packed although it looks like a secret."""
+        return _match(self.allowed, path, is_folder)
+
+
+def _match(rules: Sequence[Rule], path: PurePosixPath, is_folder: bool) -> bool:
+    parts = path.parts
+    return any(
+        rule.matches(parts[:end], is_folder or end < len(parts)) for end in range(1, len(parts) + 1) for rule in rules
+    )
 
 
 def read(folder: Path) -> Rules:
@@ -69,17 +80,20 @@ def read(folder: Path) -> Rules:
         lines = []
     except (OSError, UnicodeDecodeError) as error:
         raise TrainyardError(f"{path} cannot be read: {error}.") from error
-    own = (_rule(path, number, line.rstrip()) for number, line in enumerate(lines, 1))
-    return Rules((*(Rule((name,)) for name in ALWAYS), *(rule for rule in own if rule)))
+    numbered = [(number, line.rstrip()) for number, line in enumerate(lines, 1)]
+    own = [_rule(path, number, line) for number, line in numbered if not line.startswith("!")]
+    allowed = [_rule(path, number, line) for number, line in numbered if line.startswith("!")]
+    return Rules((*(Rule((name,)) for name in ALWAYS), *filter(None, own)), tuple(filter(None, allowed)))
 
 
 def _rule(path: Path, number: int, line: str) -> Rule | None:
     if not line or line.startswith("#"):
         return None
-    patterns = tuple(line.strip("/").split("/"))
-    if line.startswith("!") or "**" in line or "\\" in line or not {"", ".", ".."}.isdisjoint(patterns):
+    pattern = line.removeprefix("!")
+    patterns = tuple(pattern.strip("/").split("/"))
+    if pattern.startswith("!") or "**" in line or "\\" in line or not {"", ".", ".."}.isdisjoint(patterns):
         raise TrainyardError(
             f"{path}, line {number}: {line} is not a pattern that {FILE} knows.",
-            remedy="Write names or paths with *, ? and [a-z]; there is no !, no ** and no backslash.",
+            remedy="Write names or paths with *, ? and [a-z]; there is no ** and no backslash.",
         )
-    return Rule(patterns, anywhere="/" not in line.rstrip("/"), folders_only=line.endswith("/"))
+    return Rule(patterns, anywhere="/" not in pattern.rstrip("/"), folders_only=pattern.endswith("/"))

@@ -42,12 +42,14 @@ def test_a_pattern_for_folders_holds_for_the_folder_itself(tmp_path) -> None:
     assert found.leaves_out(PurePosixPath("sub/data"), is_folder=True)
 
 
-@pytest.mark.parametrize("path", [".git/HEAD", "sub/.git", "a/__pycache__/b.pyc", ".trainignore"])
+@pytest.mark.parametrize(
+    "path", [".git/HEAD", "sub/.git", "a/__pycache__/b.pyc", "a/.ipynb_checkpoints/b.ipynb", ".trainignore"]
+)
 def test_some_names_never_belong_to_an_image(tmp_path, path: str) -> None:
     assert ignore.read(tmp_path).leaves_out(PurePosixPath(path))
 
 
-@pytest.mark.parametrize("line", ["!keep.py", "**/data", "a\\*b", "/", "./a", "a//b", "../data"])
+@pytest.mark.parametrize("line", ["!", "!!a", "!**/a", "!../a", "**/data", "a\\*b", "/", "./a", "a//b", "../data"])
 def test_what_it_does_not_know_is_refused_with_its_line(tmp_path, line: str) -> None:
     with pytest.raises(TrainyardError, match=r"\.trainignore, line 2: .* is not a pattern"):
         rules(tmp_path, "# fine", line)

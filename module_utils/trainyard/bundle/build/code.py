@@ -41,7 +41,7 @@ def archive(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     shutil.rmtree(work, ignore_errors=True)
     context.copy(artefact.recipe["files"], work)
     name = artefact.recipe["file"]
-    content = layout.tar(work, folder.read(work, limit=None))
+    content = layout.tar(work, folder.read(work, limit=None, own=True))
     (out / name).write_bytes(content)
     shutil.rmtree(work, ignore_errors=True)
     return {"file": name, "sha256": hashlib.sha256(content).hexdigest()}
