@@ -35,18 +35,19 @@ class Running:
     """A console in a thread of its own.
 
     :param hostile: as in `scene`.
+    :param board: handler of all TensorBoards.
     """
 
-    def __init__(self, folder: Path, *, hostile: bool = False) -> None:
+    def __init__(self, folder: Path, *, hostile: bool = False, board: Any = None) -> None:
         self.api = SceneApi(scene(hostile=hostile))
-        self._folder = folder
+        self._folder, self._board = folder, board
         self._ready, self._loop = threading.Event(), asyncio.new_event_loop()
         self._ended = asyncio.Event()
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),), daemon=True)
         self.stand: Stand
 
     async def _serve(self) -> None:
-        async with consoles.standing(self._folder, self.api) as self.stand:
+        async with consoles.standing(self._folder, self.api, self._board) as self.stand:
             self._ready.set()
             await self._ended.wait()
 
@@ -115,10 +116,10 @@ def start(certificate: tuple[str, str], tmp_path_factory: pytest.TempPathFactory
     """Starts consoles, each with a cluster of its own."""
     running: list[Running] = []
 
-    def begin(*, hostile: bool = False) -> Running:
+    def begin(*, hostile: bool = False, board: Any = None) -> Running:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(consoles, "self_signed", lambda: certificate)
-            running.append(Running(tmp_path_factory.mktemp("console"), hostile=hostile))
+            running.append(Running(tmp_path_factory.mktemp("console"), hostile=hostile, board=board))
             running[-1].start()
         return running[-1]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from . import guard, logs, streams, tensorboard
+from . import guard, logs, opaque, streams, tensorboard
 from .actions import Actions
 from .attempts import Attempts
 from .console import CONSOLE, FOLDER, Console
@@ -48,10 +48,10 @@ def tensorboard_app(console: Console, boards: TensorBoards) -> web.Application:
     """Everything of the second port."""
     app = web.Application(client_max_size=tensorboard.BODY_BYTES)
     app[CONSOLE] = console
-    app.on_response_prepare.append(tensorboard.set_headers)
+    app.on_response_prepare.append(opaque.set_headers)
     app.on_startup.append(boards.start)
     app.on_cleanup.append(boards.close)
-    for method in ("GET", "POST"):
+    for method in ("GET", "OPTIONS", "POST"):
         app.router.add_route(method, "/{path:.*}", boards.handle)
     return app
 

@@ -10,7 +10,7 @@ from ansible.module_utils.trainyard.kube.api import KubeError
 from ansible.module_utils.trainyard.kube.reads import listing
 
 from .console import Console
-from .rights import ACTIONS, Right, of_action, of_watching
+from .rights import ACTIONS, of_action, of_tensorboard, of_watching
 from .sessions import Session
 
 SPACES = "trainyard.dev/trainings=true"
@@ -38,8 +38,7 @@ async def known(console: Console, session: Session) -> dict[str, Any]:
 
 
 async def _in(console: Console, session: Session, space: str) -> str:
-    boards = Right("get", "", "services/proxy", space)
-    parts = {"watch runs": of_watching(space), "see TensorBoards": (boards,)}
+    parts = {"watch runs": of_watching(space), "see TensorBoards": (of_tensorboard(space),)}
     parts |= {f"{action} runs": of_action(action, space, ANY) for action in ACTIONS}
     granted = await console.rights.granted(session, [right for rights in parts.values() for right in rights])
     return ", ".join(what for what, rights in parts.items() if granted.issuperset(rights)) or "nothing"

@@ -94,8 +94,12 @@ def of_watching(namespace: str) -> tuple[Right, ...]:
     )
 
 
-def of_tensorboard(namespace: str, claim: str) -> Right:
-    return Right("get", "", "services/proxy", namespace, f"tensorboard-{claim}")
+def of_tensorboard(namespace: str, claim: str = "") -> Right:
+    """The right to see the TensorBoard of a claim, or of every claim of a namespace.
+
+    No server serves this kind. `services/proxy` would lead through the API server to every Service of the namespace.
+    """
+    return Right("get", "trainyard.dev", "tensorboards", namespace, claim)
 
 
 ACTIONS = ("stop", "continue", "restart", "delete")

@@ -1,24 +1,34 @@
-"""TensorBoards, on a port of their own: their pages need `unsafe-eval`, and what they show comes from runs."""
+"""TensorBoards, on a port of their own and each without an origin: their pages need `unsafe-eval`, and what they show
+comes from runs.
+
+A visit begins at `/tensorboard/NAMESPACE/CLAIM/` with the console's login. It is sent on to a path with a pass
+(`passes`), below which the pages and all that they ask for are.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
 from aiohttp import web
+from ansible.module_utils.trainyard.core.untrusted import line
 from ansible.module_utils.trainyard.kube.api import KubeError
 from multidict import CIMultiDict
 from yarl import URL
 
 from .api import LoginEnded
-from .console import CONSOLE
-from .guard import HOST, own_origin, session_of
+from .console import CONSOLE, Console
+from .guard import HOST, session_of
+from .opaque import PASSED, again, preflight, with_script
+from .owners import Owners
+from .passes import Pass, Passes
 from .rights import of_tensorboard
+from .sessions import Session
 
 PORT = 6006
 CONNECT_SECONDS, SILENCE_SECONDS = 5.0, 30.0
@@ -27,7 +37,9 @@ ASK_SECONDS, ASK_BYTES = 10.0, 2 * 1024 * 1024
 """For one answer that the console itself asks for."""
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 """Of a namespace and a claim. Both become the name of a host, and a record of a run can name anything as its claim."""
-PATH = re.compile(r"/tensorboard/(?P<namespace>[^/]+)/(?P<claim>[^/]+)(?P<rest>/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?")
+_PLACE = r"(?P<namespace>[^/]+)/(?P<claim>[^/]+)(?P<rest>/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?"
+ENTRY = re.compile(f"/tensorboard/{_PLACE}")
+SHOWN = re.compile(f"/pass/(?P<key>[A-Za-z0-9_-]{{43}})/{_PLACE}")
 TRICKS = re.compile(r"/\.{1,2}(?:/|$)|//|%(?:2e|2f|5c|00|25|0[0-9a-f]|1[0-9a-f]|7f)", re.IGNORECASE)
 """What a proxy and the server behind it might read in two ways: dots, slashes and percent signs in other clothes."""
 ASKED = ("Accept", "Accept-Encoding", "Accept-Language", "Content-Type", "If-Modified-Since", "If-None-Match", "Range")
@@ -37,19 +49,6 @@ ANSWERED = (
     "Expires", "Last-Modified", "Vary",
 )  # fmt: skip
 """Headers that come back: no cookie, no rule about other origins."""
-POLICY = (
-    "default-src 'self'; script-src 'self' 'unsafe-eval' 'unsafe-inline'; style-src 'self' 'unsafe-inline' data:; "
-    "img-src 'self' data: blob:; font-src 'self' data:; object-src 'none'; base-uri 'self'; form-action 'self'; "
-    "frame-ancestors 'self'"
-)
-HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Server": "console",
-}
 
 
 def in_cluster(namespace: str, claim: str) -> str:
@@ -70,6 +69,8 @@ class TensorBoards:
 
     def __init__(self, address: Callable[[str, str], str] = in_cluster) -> None:
         self._address = address
+        self._passes = Passes()
+        self._owners: Owners | None = None
         self._http: aiohttp.ClientSession | None = None
 
     async def start(self, _: web.Application) -> None:
@@ -107,65 +108,124 @@ class TensorBoards:
             return None
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Pass a request on, where its user has the right `get services/proxy` on that TensorBoard."""
+        """Begin a visit, or pass a request on that has a pass."""
         raw = request.rel_url.raw_path
-        found = PATH.fullmatch(raw)
+        entry, shown = ENTRY.fullmatch(raw), SHOWN.fullmatch(raw)
+        found = entry or shown
         if not found or TRICKS.search(raw) or not named(*found.group("namespace", "claim")):
             raise web.HTTPNotFound(text="There is no such TensorBoard.")
         namespace, claim = found.group("namespace", "claim")
-        if refused := await _refused(request, namespace, claim):
-            return refused
-        if found["rest"] is None:
-            raise web.HTTPFound(f"{raw}/")
+        rest = (found["rest"] or "/") + (f"?{query}" if (query := request.rel_url.raw_query_string) else "")
+        if shown:
+            return await self._show(request, shown["key"], namespace, claim, rest)
+        if request.method != "GET" or not _is_visit(request):
+            raise web.HTTPForbidden(text="A TensorBoard is opened by a link, and not by a page.")
+        console = request.app[CONSOLE]
+        session = session_of(console, request)
+        if session is None:
+            raise web.HTTPSeeOther(f"{_console(request)}/login")
+        await self._check(request, session, namespace, claim)
+        given = self._passes.give(session, namespace, claim, console.clock.monotonic())
+        raise web.HTTPSeeOther(f"{given.path.rstrip('/')}{rest}")
+
+    async def _show(self, request: web.Request, key: str, namespace: str, claim: str, rest: str) -> web.StreamResponse:
+        console = request.app[CONSOLE]
+        given = self._passes.find(key, namespace, claim, console.clock.monotonic())
+        visit = _is_visit(request)
+        # A link that was passed on shows nothing: whoever opens a page needs the login that the pass was given to.
+        # The page's own requests bring no cookie, and keep no login alive.
+        shown = session_of(console, request) if visit else None
+        if given and visit and shown is not given.session:
+            given = None
+        if given is None or not console.sessions.alive(given.session):
+            if visit and shown is None:
+                return again(f"/tensorboard/{namespace}/{claim}{rest}")
+            if visit:
+                raise web.HTTPSeeOther(f"/tensorboard/{namespace}/{claim}{rest}")
+            raise web.HTTPForbidden(text="This view has ended. Load the page again.")
+        request[PASSED] = True
+        if request.method == "OPTIONS":
+            return preflight(request)
+        if request.method == "POST" and request.headers.get("Origin") != "null":
+            raise web.HTTPForbidden(text="Only the page of a TensorBoard may ask it so.")
+        await self._check(request, given.session, namespace, claim)
+        return await self._pass_on(request, given, rest)
+
+    async def _check(self, request: web.Request, session: Session, namespace: str, claim: str) -> None:
+        """
+        :raises web.HTTPException: the user may not see this TensorBoard, or what answers for it is none of ours.
+        """
+        console = request.app[CONSOLE]
+        try:
+            if not await console.rights.granted(session, [of_tensorboard(namespace, claim)]):
+                raise web.HTTPForbidden(text=f"You may not see TensorBoards in the namespace {namespace}.")
+            if pod := await self._owners_of(console).foreign(session, namespace, claim):
+                raise web.HTTPForbidden(
+                    text=f"The pod {line(pod, 100)} bears the label of this TensorBoard and is not of its Deployment. "
+                    "Delete what runs it."
+                )
+        except LoginEnded:
+            console.sessions.end(session)
+            raise web.HTTPSeeOther(f"{_console(request)}/login") from None
+        except KubeError as error:
+            raise web.HTTPServiceUnavailable(text=error.message) from error
+
+    def _owners_of(self, console: Console) -> Owners:
+        if self._owners is None:
+            self._owners = Owners(console.client, console.clock)
+        return self._owners
+
+    async def _pass_on(self, request: web.Request, given: Pass, rest: str) -> web.StreamResponse:
         assert self._http is not None
         headers = CIMultiDict((name, request.headers[name]) for name in ASKED if name in request.headers)
+        if request.headers.get("Sec-Fetch-Dest", "document") in ("document", "iframe"):
+            # A page gets a script put in.
+            headers["Accept-Encoding"] = "identity"
         body = await request.read() if request.method == "POST" else None
-        url = URL(f"{self._address(namespace, claim)}{raw}", encoded=True)
-        if request.rel_url.raw_query_string:
-            url = URL(f"{url}?{request.rel_url.raw_query_string}", encoded=True)
+        own = f"/tensorboard/{given.namespace}/{given.claim}/"
+        url = URL(f"{self._address(given.namespace, given.claim)}{own.rstrip('/')}{rest}", encoded=True)
         try:
             async with self._http.request(
                 request.method, url, headers=headers, data=body, allow_redirects=False, skip_auto_headers=["User-Agent"]
             ) as answer:
-                return await _pass_back(request, answer, f"/tensorboard/{namespace}/{claim}/")
+                return await _pass_back(request, answer, own, given.path)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise web.HTTPBadGateway(text="This TensorBoard does not answer. It may still start.") from error
 
 
-async def _refused(request: web.Request, namespace: str, claim: str) -> web.StreamResponse | None:
-    """The answer to somebody who may not see a TensorBoard; None for who may."""
-    console = request.app[CONSOLE]
-    # Its page asks for more every half minute, without anybody who looks at it.
-    session = session_of(console, request, use=request.headers.get("Sec-Fetch-Mode") == "navigate")
-    if session is None:
-        host = request.headers.get("Host", "")
-        if not HOST.fullmatch(host):
-            raise web.HTTPBadRequest(text="The name of this host cannot be.")
-        raise web.HTTPSeeOther(f"{console.console_origin(host)}/login")
-    if request.method == "POST" and not own_origin(request):
-        raise web.HTTPForbidden(text="Pages of other origins may not ask TensorBoards.")
-    right = of_tensorboard(namespace, claim)
-    try:
-        if not await console.rights.granted(session, [right]):
-            raise web.HTTPForbidden(text=f"You may not see TensorBoards in the namespace {namespace}.")
-    except LoginEnded:
-        console.sessions.end(session)
-        raise web.HTTPSeeOther(f"{console.console_origin(request.headers.get('Host', ''))}/login") from None
-    except KubeError as error:
-        raise web.HTTPServiceUnavailable(text=error.message) from error
-    return None
+def _is_visit(request: web.Request) -> bool:
+    """Whether a person opens a page, as browsers say it; what says nothing is no page of a TensorBoard."""
+    return request.headers.get("Sec-Fetch-Dest", "document") == "document" and request.method == "GET"
 
 
-async def _pass_back(request: web.Request, answer: aiohttp.ClientResponse, own: str) -> web.StreamResponse:
+def _console(request: web.Request) -> str:
+    """
+    :raises web.HTTPBadRequest: the request names no host that can be.
+    """
+    host = request.headers.get("Host", "")
+    if not HOST.fullmatch(host):
+        raise web.HTTPBadRequest(text="The name of this host cannot be.")
+    return request.app[CONSOLE].console_origin(host)
+
+
+async def _pass_back(request: web.Request, answer: aiohttp.ClientResponse, own: str, shown: str) -> web.StreamResponse:
+    """
+    :param own: path of the TensorBoard where it is, `shown` where its visitor sees it.
+    """
     headers = CIMultiDict((name, answer.headers[name]) for name in ANSWERED if name in answer.headers)
     if 300 <= answer.status < 400 and answer.status != 304:
-        headers["Location"] = _own_place(answer, own)
+        headers["Location"] = shown + _own_place(answer, own).removeprefix(own)
         headers.popall("Content-Length", None)
         return web.Response(status=answer.status, headers=headers)
+    chunks: AsyncIterator[bytes] = answer.content.iter_any()
+    plain = headers.get("Content-Encoding", "identity") == "identity"
+    if answer.content_type == "text/html" and plain and request.method == "GET":
+        headers.popall("Content-Length", None)
+        chunks = with_script(chunks)
     response = web.StreamResponse(status=answer.status, headers=headers)
     await response.prepare(request)
     try:
-        async for chunk in answer.content.iter_any():
+        async for chunk in chunks:
             await response.write(chunk)
         await response.write_eof()
     except (aiohttp.ClientError, TimeoutError, OSError):
@@ -187,10 +247,3 @@ def _own_place(answer: aiohttp.ClientResponse, own: str) -> str:
         raise web.HTTPBadGateway(text="This TensorBoard sends its visitors elsewhere, and was not followed.")
     query = f"?{target.raw_query_string}" if target.raw_query_string else ""
     return path + query
-
-
-async def set_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Put the headers on every answer, whatever the TensorBoard has said."""
-    response.headers.update(HEADERS)
-    if "Content-Encoding" not in response.headers:
-        response.headers.setdefault("Cache-Control", "private")

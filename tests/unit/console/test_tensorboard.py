@@ -8,11 +8,11 @@ import pytest
 from aiohttp import web
 from yarl import URL
 
-from console.config import Config
-from console.console import Console
 from tests.unit.console.consoles import Stand, run
 
 BOARD = "/tensorboard/trainings/training"
+FRAME = {"Sec-Fetch-Dest": "empty", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Site": "cross-site", "Origin": "null"}
+"""As a browser sends what a page without an origin asks for: no cookie comes with it."""
 REDIRECTS = {
     "elsewhere": "https://evil.example/",
     "scheme": "//evil.example/x",
@@ -39,21 +39,27 @@ async def board(request: web.Request) -> web.StreamResponse:
     return web.json_response({"path": request.raw_path, "headers": seen, "body": await request.text()}, headers=said)
 
 
+async def enter(stand: Stand, path: str = "/") -> str:
+    """Where a visit begins that the console has sent on."""
+    async with stand.browser.get(f"{stand.tensorboard}{BOARD}{path}", allow_redirects=False) as got:
+        assert got.status == 303, await got.text()
+        return f"{stand.tensorboard}{got.headers['Location']}"
+
+
 def test_nothing_of_a_login_goes_there_and_no_cookie_comes_back(tmp_path: Path) -> None:
     async def scenario(stand: Stand) -> None:
         await stand.log_in("viewer")
         sent = {"Authorization": "Bearer mine", "X-Forwarded-For": "1.2.3.4", "Accept-Language": "de"}
-        async with stand.browser.get(f"{stand.tensorboard}{BOARD}/data/runs?a=b%20c", headers=sent) as got:
+        async with stand.browser.get(await enter(stand, "/data/runs?a=b%20c"), headers=sent) as got:
             said = await got.json()
             assert got.status == 200
             assert said["path"] == f"{BOARD}/data/runs?a=b%20c"
             assert not {"Cookie", "Authorization", "X-Forwarded-For", "Origin", "Referer"} & said["headers"].keys()
             assert said["headers"]["Accept-Language"] == "de"
             assert not {"Set-Cookie", "Access-Control-Allow-Origin", "X-Evil", "Clear-Site-Data"} & got.headers.keys()
-            assert got.headers["Content-Security-Policy"].startswith(
-                "default-src 'self'; script-src 'self' 'unsafe-eval'"
-            )
-            assert "*" not in got.headers["Content-Security-Policy"]
+            policy = got.headers["Content-Security-Policy"]
+            assert policy.startswith("sandbox allow-scripts allow-downloads; default-src 'self'; script-src 'self'")
+            assert "*" not in policy and "allow-same-origin" not in policy
 
     run(scenario, tmp_path, board=board)
 
@@ -62,10 +68,11 @@ def test_nothing_of_a_login_goes_there_and_no_cookie_comes_back(tmp_path: Path) 
 def test_redirects_lead_nowhere_else(to: str, tmp_path: Path) -> None:
     async def scenario(stand: Stand) -> None:
         await stand.log_in("viewer")
-        url = f"{stand.tensorboard}{BOARD}/?to={to}"
-        async with stand.browser.get(url, allow_redirects=False) as got:
+        place = await enter(stand)
+        async with stand.browser.get(f"{place}?to={to}", allow_redirects=False) as got:
             if to in ("own", "relative"):
-                assert (got.status, got.headers["Location"].partition("?")[0]) == (302, f"{BOARD}/data/runs")
+                where = f"{stand.tensorboard}{got.headers['Location'].partition('?')[0]}"
+                assert (got.status, where) == (302, f"{place}data/runs")
             else:
                 assert got.status == 502
                 assert "Location" not in got.headers
@@ -86,10 +93,20 @@ def test_who_gets_there(tmp_path: Path) -> None:
             async with stand.browser.get(url) as got:
                 assert got.status == status
         await stand.log_in("viewer")
-        for origin, status in ((stand.tensorboard, 200), (stand.url, 403), ("https://evil.example", 403)):
-            async with stand.browser.post(url, data=b"x", headers={"Origin": origin}) as got:
+        # Only a person who opens a page gets a pass, and only its own page may send something.
+        for headers in (FRAME, {"Sec-Fetch-Dest": "iframe"}, {"Sec-Fetch-Dest": "script"}):
+            async with stand.browser.get(url, headers=headers, allow_redirects=False) as got:
+                assert got.status == 403
+        place = await enter(stand)
+        for where, origin, status in (
+            (place, "null", 200),
+            (place, stand.tensorboard, 403),
+            (place, "https://evil.example", 403),
+            (url, "null", 403),
+        ):
+            async with stand.browser.post(where, data=b"x", headers={"Origin": origin}) as got:
                 assert got.status == status
-        async with stand.browser.put(url, data=b"x") as got:
+        async with stand.browser.put(place, data=b"x") as got:
             assert got.status == 405
 
     run(scenario, tmp_path, board=board)
@@ -97,18 +114,20 @@ def test_who_gets_there(tmp_path: Path) -> None:
 
 def test_a_board_that_is_left_open_keeps_no_login_alive(tmp_path: Path) -> None:
     async def scenario(stand: Stand) -> None:
-        async def status(**headers: str) -> int:
-            url = f"{stand.tensorboard}{BOARD}/"
+        await stand.log_in("viewer")
+        place = await enter(stand)
+
+        async def status(url: str, **headers: str) -> int:
             async with stand.browser.get(url, headers=headers, allow_redirects=False) as got:
                 return got.status
 
-        await stand.log_in("viewer")
         stand.clock.ahead += 1700
-        assert await status(**{"Sec-Fetch-Mode": "navigate"}) == 200
+        assert await status(place) == 200
         stand.clock.ahead += 1700
-        assert await status(**{"Sec-Fetch-Mode": "cors"}) == 200
+        assert await status(place, **FRAME) == 200
         stand.clock.ahead += 200
-        assert await status(**{"Sec-Fetch-Mode": "navigate"}) == 303
+        assert await status(place, **FRAME) == 403
+        assert (await status(place), await status(f"{stand.tensorboard}{BOARD}/")) == (200, 303), "led to the login"
 
     run(scenario, tmp_path, board=board)
 
@@ -141,7 +160,11 @@ def test_tricks_with_paths(tmp_path: Path) -> None:
 
     async def scenario(stand: Stand) -> None:
         await stand.log_in("viewer")
-        for path in TRICKS:
+        key = (await enter(stand)).split("/")[4]
+        passes = [
+            path.replace("/tensorboard/", f"/pass/{key}/", 1) for path in TRICKS if path.startswith("/tensorboard/")
+        ]
+        for path in (*TRICKS, *passes, f"/pass/{key}", "/pass/x/trainings/training/"):
             async with stand.browser.get(URL(f"{stand.tensorboard}{path}", encoded=True), allow_redirects=False) as got:
                 assert got.status in (400, 404), path
         assert reached == []
@@ -162,20 +185,3 @@ def test_a_board_that_is_away_is_said_to_be(tmp_path: Path) -> None:
         return web.Response()
 
     run(scenario, tmp_path, board=gone)
-
-
-PORTS = {
-    ("console_origin", "site:30444"): "https://site:30443",
-    ("console_origin", "localhost:8444"): "https://localhost:8443",
-    ("tensorboard_origin", "site:30443"): "https://site:30444",
-    ("tensorboard_origin", "localhost:8443"): "https://localhost:8444",
-    ("tensorboard_origin", "[::1]:30443"): "https://[::1]:30444",
-    ("tensorboard_origin", "site"): "https://site:30444",
-}
-
-
-@pytest.mark.parametrize(("which", "host"), PORTS)
-def test_the_other_port_is_found_by_node_port_and_by_port_forward(which: str, host: str, tmp_path: Path) -> None:
-    config = Config("https://a", tmp_path, tmp_path, public_port=30443, public_tensorboard_port=30444)
-    console = Console(config, None, None)  # type: ignore[arg-type]
-    assert getattr(console, which)(host) == PORTS[which, host]
