@@ -45,6 +45,8 @@ class Attempts:
             return web.json_response({"attempts": []})
         if not await console.rights.granted(session, [of_tensorboard(space, claim)]):
             raise KubeError(f"You may not see TensorBoards in the namespace {space}.", status=403)
+        if await self._boards.foreign(console, session, space, claim):
+            return web.json_response({"attempts": []})
         boards = await self._boards.ask(space, claim, "data/runs", {})
         found = attempts(boards if isinstance(boards, list) else [], run)
         turns = asyncio.Semaphore(AT_ONCE)

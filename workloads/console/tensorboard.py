@@ -159,7 +159,7 @@ class TensorBoards:
         try:
             if not await console.rights.granted(session, [of_tensorboard(namespace, claim)]):
                 raise web.HTTPForbidden(text=f"You may not see TensorBoards in the namespace {namespace}.")
-            if pod := await self._owners_of(console).foreign(session, namespace, claim):
+            if pod := await self.foreign(console, session, namespace, claim):
                 raise web.HTTPForbidden(
                     text=f"The pod {line(pod, 100)} bears the label of this TensorBoard and is not of its Deployment. "
                     "Delete what runs it."
@@ -170,10 +170,10 @@ class TensorBoards:
         except KubeError as error:
             raise web.HTTPServiceUnavailable(text=error.message) from error
 
-    def _owners_of(self, console: Console) -> Owners:
-        if self._owners is None:
-            self._owners = Owners(console.client, console.clock)
-        return self._owners
+    async def foreign(self, console: Console, session: Session, namespace: str, claim: str) -> str:
+        """As `Owners.foreign`."""
+        self._owners = self._owners or Owners(console.client, console.clock)
+        return await self._owners.foreign(session, namespace, claim)
 
     async def _pass_on(self, request: web.Request, given: Pass, rest: str) -> web.StreamResponse:
         assert self._http is not None

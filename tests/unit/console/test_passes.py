@@ -13,8 +13,9 @@ from aiohttp import web
 from console.opaque import SCRIPT, with_script
 from console.passes import OF_SESSION, PASS_SECONDS, Passes
 from console.sessions import Sessions
-from tests.unit.console.consoles import SPACE, USERS, Stand, objects, run
+from tests.unit.console.consoles import RUN, SPACE, USERS, Stand, objects, run
 from tests.unit.console.fake import FakeApi
+from tests.unit.console.test_attempts import good
 from tests.unit.console.test_tensorboard import BOARD, FRAME, board, enter
 
 REPLICAS = "/apis/apps/v1/namespaces/trainings/replicasets/tensorboard-training-5d"
@@ -175,7 +176,9 @@ def test_only_pods_of_the_deployment_are_shown(tmp_path: Path, found: Any, made_
         await stand.log_in("viewer")
         async with stand.browser.get(f"{stand.tensorboard}{BOARD}/", allow_redirects=False) as got:
             assert got.status == status, await got.text()
+            curves = (await stand.get(f"{RUN}/attempts"))[1]
+            assert ('"loss"' in curves) is (status == 303)
             if status == 403:
                 assert "is not of its Deployment" in await got.text()
 
-    run(scenario, tmp_path, board=board, api=FakeApi(there, USERS))
+    run(scenario, tmp_path, board=good, api=FakeApi(there, USERS))
