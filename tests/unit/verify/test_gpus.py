@@ -146,6 +146,10 @@ def test_inventory_and_driver_make_what_is_expected() -> None:
         "w4": {"device_plugin_replicas": 4, "device_plugin_mig_strategy": "mixed"},
     }
     found = gpu_hosts(["w1", "w2", "w3", "w4"], hostvars)
-    assert found["w1"] == {"gpus": None, "replicas": 1, "mig_strategy": "none", "version": "580.95.05", "info": INFO}
+    info = found["w1"].pop("info")
+    assert found["w1"] == {"gpus": None, "replicas": 1, "mig_strategy": "none", "version": "580.95.05"}
+    assert {key: info[key] for key in INFO if key != "gpus"} == {key: INFO[key] for key in INFO if key != "gpus"}
+    # Of a GPU that a host reports only what the verdict looks at is taken, each field of its own type.
+    assert info["gpus"] == [{"mig": None, "mig_devices": 0, "lost": False}] * 2 and "cuda" not in info
     assert found["two"] == {"gpus": 1, "replicas": 2, "mig_strategy": "none", "version": "", "info": {}}
     assert (found["w3"]["replicas"], found["w4"]["replicas"], found["w4"]["mig_strategy"]) == (4, 1, "mixed")
