@@ -13,7 +13,7 @@ from ansible.errors import AnsibleError
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from ..typed import SCALARS, typed
-from .model import UNRESOLVED, Option, Setting
+from .model import MAGIC, UNRESOLVED, Option, Setting
 from .rules import DEFAULTS_READ
 
 try:
@@ -21,12 +21,6 @@ try:
 except ImportError:
     # Without Ansible's own record of where a value was written, problems name variable and hosts only.
     Origin = None
-
-MAGIC = (
-    *("group_names", "groups", "omit", "playbook_dir", "inventory_dir", "inventory_file"),
-    *("inventory_hostname", "inventory_hostname_short"),
-)
-"""Variables that Ansible itself adds to every host."""
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

@@ -13,6 +13,13 @@ SHOWN_VALUE = 120
 """Characters of a value that a problem quotes."""
 
 
+MAGIC = (
+    *("group_names", "groups", "omit", "playbook_dir", "inventory_dir", "inventory_file"),
+    *("inventory_hostname", "inventory_hostname_short"),
+)
+"""Variables that Ansible itself adds to every host."""
+
+
 class _Unresolved:
     """A value that needs facts, secrets or an undefined variable; nothing can be said about it before the run."""
 

@@ -17,8 +17,7 @@ from ..datasets import SOURCES
 from ..mappings import merged, no_mappings
 from ..trainings import INSTEAD, OF_ROLES, OF_RUN, entry_of, run_name, with_roles
 from ..typed import typed
-from .collect import MAGIC
-from .model import Problem, Site, quoted
+from .model import MAGIC, Problem, Site, quoted
 from .variables import fits
 
 TRAIN: Mapping[str, str] = {
