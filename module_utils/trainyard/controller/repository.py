@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import pwd
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..core import places
 from ..core.command import run
 from ..core.errors import CommandError, TrainyardError
 from ..core.plan import Plan, Step
@@ -92,10 +94,12 @@ def _push(pushed: Pushed) -> None:
     # As a file of the repository's user, wherever the bundle lies and whoever owns it.
     with tempfile.TemporaryDirectory(prefix="trainyard-push-") as work:
         copy = Path(work) / "bundle"
-        shutil.copy(pushed.bundle, copy)
+        shutil.copyfile(pushed.bundle, copy)
         if pushed.user:
-            for path in (Path(work), copy):
-                shutil.chown(path, user=pushed.user)
+            # The folder stays root's, so that its user cannot put a link into it.
+            Path(work).chmod(0o711)
+            copy.chmod(0o400)
+            shutil.chown(copy, user=pushed.user)
         git = ["--git-dir", str(pushed.path)]
         # A tag is sent as what it is, with its signature; of anything else the checkout's HEAD.
         source = pushed.ref if pushed.ref.startswith("refs/tags/") else "HEAD"
@@ -110,7 +114,8 @@ def _check_out(pushed: Pushed) -> None:
     git = ["--git-dir", str(pushed.path)]
     with _locked(pushed):
         if pushed.checkout.exists():
-            shutil.rmtree(pushed.checkout)
+            # As the user, whose folder it is in: a link there leads to nothing that the user could not remove.
+            run([*_as_user(pushed), "rm", "-rf", "--", str(pushed.checkout)], timeout=TIMEOUT)
             _run(pushed, *git, "worktree", "prune")
         _run(pushed, *git, "worktree", "add", "--quiet", "--detach", "--force", str(pushed.checkout), pushed.commit)
 
@@ -124,13 +129,17 @@ def _vouch(pushed: Pushed) -> None:
 def _locked(pushed: Pushed) -> Iterator[None]:
     """The lock of whoever works in the repository.
 
+    :raises TrainyardError: its user has put another file in its place.
     :raises WaitError: a start of the schedule has it for longer than a fetch may take.
     """
-    path = pushed.path / LOCK
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with places.at(str(pushed.path / LOCK)) as (folder, name):
+        descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=folder)
     try:
         if pushed.user:
-            shutil.chown(path, user=pushed.user)
+            # Another name of the same file could be one of root's.
+            if os.fstat(descriptor).st_nlink != 1:
+                raise TrainyardError(f"{pushed.path / LOCK} has a second name.", remedy="Remove it.")
+            os.fchown(descriptor, pwd.getpwnam(pushed.user).pw_uid, -1)
         wait_until(lambda: _try_lock(descriptor), bool, what=f"the lock of {pushed.path}", timeout=LOCK_TIMEOUT)
         yield
     finally:
@@ -154,6 +163,9 @@ def _read(pushed: Pushed, *words: str) -> str:
 
 
 def _run(pushed: Pushed, *words: str) -> str:
-    switch: Sequence[str] = ["runuser", "-u", pushed.user, "--"] if pushed.user else []
-    argv = [*switch, "git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", *words]
+    argv = [*_as_user(pushed), "git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", *words]
     return run(argv, timeout=TIMEOUT, env=_ENVIRONMENT).stdout.strip()
+
+
+def _as_user(pushed: Pushed) -> Sequence[str]:
+    return ["runuser", "-u", pushed.user, "--"] if pushed.user else []

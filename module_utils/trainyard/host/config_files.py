@@ -1,4 +1,4 @@
-"""Small configuration files of a host in one plan: whole files, blocks in shared files, stale files, their readers."""
+"""Small configuration files of a host in one plan: folders, whole files, blocks, stale files, readers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import grp
 import os
 import pwd
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ from ..core.command import run
 from ..core.errors import TrainyardError
 from ..core.files import digest_of, write
 from ..core.plan import Plan, Step
+from .folders import Folder, number, plan_folders
 from .ownership import MARKER, is_foreign, kept_as, refusal
 from .patterns import aside_of, is_match, matches
 from .present import Found, read, with_block
@@ -25,7 +26,7 @@ from .validation import Tree, check_file, check_tree
 class File:
     """One wanted file.
 
-    :param path: absolute path; a link is followed.
+    :param path: absolute path; a link is followed where root has made it (core/places.py).
     :param content: whole text, or with `block` the text between the two marker lines (empty: no block).
     :param mode: permission bits, None leaves an existing file's alone.
     :param validate: argv with `%s` for a file of the new text; left out where the program is not installed.
@@ -82,6 +83,7 @@ class HostFiles:
     :param replace: paths of the owner's files that may be replaced; a copy of the old one is kept.
     :param state_dir: where the digest of each command's last input is kept.
     :param timeout: seconds for one validator or command.
+    :param folders: made before the files are written.
     """
 
     files: Sequence[File]
@@ -92,6 +94,7 @@ class HostFiles:
     replace: Sequence[str] = ()
     state_dir: str = "/var/lib/trainyard/host_files"
     timeout: float = 120.0
+    folders: Sequence[Folder] = ()
     not_validated: list[str] = field(default_factory=list)
     changed_paths: list[str] = field(default_factory=list)
 
@@ -100,9 +103,7 @@ class HostFiles:
 
         :raises TrainyardError: a validator refuses a text, or a file is the owner's and may not be replaced.
         """
-        before: dict[str, Any] = {}
-        after: dict[str, Any] = {}
-        steps: list[Step] = []
+        steps, before, after = plan_folders(self.folders)
         wanted = {file.path for file in self.files}
         contents: dict[str, str | None] = {}
         changed: list[tuple[File, Found | None, str]] = []
@@ -185,7 +186,7 @@ class HostFiles:
 
 
 def _write(file: File, text: str, mode: int) -> None:
-    owner, group = _number(pwd.getpwnam, file.owner), _number(grp.getgrnam, file.group)
+    owner, group = number(pwd.getpwnam, file.owner), number(grp.getgrnam, file.group)
     if owner is None or group is None:
         raise TrainyardError(
             f"{file.path} is for {file.owner or 'its owner'} and the group {file.group or 'that it has'}, "
@@ -195,16 +196,8 @@ def _write(file: File, text: str, mode: int) -> None:
     write(file.path, text, mode, owner, group)
 
 
-def _number(look_up: Callable[[str], Sequence[Any]], name: str) -> int | None:
-    """Number of a user or group; -1 for no name, None for a name that the host does not know."""
-    try:
-        return look_up(name)[2] if name else -1
-    except KeyError:
-        return None
-
-
 def _is_owned(found: Found, file: File) -> bool:
-    owner, group = _number(pwd.getpwnam, file.owner), _number(grp.getgrnam, file.group)
+    owner, group = number(pwd.getpwnam, file.owner), number(grp.getgrnam, file.group)
     return owner in (-1, found.owner) and group in (-1, found.group)
 
 

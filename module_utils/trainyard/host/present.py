@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from dataclasses import dataclass
 
+from ..core import files
 from ..core.errors import TrainyardError
 
 BLOCK_BEGIN, BLOCK_END = "# BEGIN trainyard", "# END trainyard"
@@ -22,20 +22,17 @@ class Found:
 
 
 def read(path: str) -> Found | None:
-    """The file; None where there is none.
+    """The file; None where there is none. No link of another user is followed.
 
-    :raises TrainyardError: a folder is in its place, or a file in that of a folder.
+    :raises TrainyardError: a folder is in its place, a file in that of a folder, or another user's link on the way.
     """
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as stream:
-            status = os.fstat(stream.fileno())
-            return Found(stream.read(), stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
-    except FileNotFoundError:
-        return None
+        found = files.read(path)
     except (IsADirectoryError, NotADirectoryError) as error:
         raise TrainyardError(
             f"{path} cannot be read: {error.strerror}.", remedy="Move away what stands in the way of the file."
         ) from error
+    return Found(found[0], stat.S_IMODE(found[1].st_mode), found[1].st_uid, found[1].st_gid) if found else None
 
 
 def with_block(text: str, block: str) -> str:

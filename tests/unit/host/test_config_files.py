@@ -132,7 +132,7 @@ def test_a_bind_mounted_file_is_written_in_place(tmp_path: Path, monkeypatch: py
     path.write_text("old\n")
     inode = path.stat().st_ino
 
-    def busy(source: str, target: str) -> None:
+    def busy(source: str, target: str, **_: int) -> None:
         raise OSError(16, os.strerror(16))
 
     monkeypatch.setattr(core_files.os, "replace", busy)
