@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import urllib.error
 import urllib.request
@@ -20,6 +21,9 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 COMMAND_SECONDS = 30.0
 WEBHOOK_SECONDS = 10.0
 TRIES = 3
+HANDED_ON = ("PATH", "LANG", "HOME")
+"""Variables of the environment that a command gets."""
+
 PAUSE_SECONDS = 2.0
 """Between two tries of a webhook."""
 
@@ -77,7 +81,9 @@ def tell(
 
 def _command(argv: list[str], body: bytes, command: Callable[..., CompletedProcess[str]]) -> tuple[int, str] | None:
     try:
-        command(argv, timeout=COMMAND_SECONDS, stdin=body, cwd="/")
+        # The service's own has the paths of the vault's password and of all credentials.
+        env = {name: os.environ[name] for name in HANDED_ON if name in os.environ}
+        command(argv, timeout=COMMAND_SECONDS, stdin=body, cwd="/", env={"LANG": "C.UTF-8", **env}, inherit=False)
     except TrainyardError as error:
         return 1, error.message.rstrip(".")
     return None

@@ -26,6 +26,7 @@ def run(
     stdin: bytes | None = None,
     ok: Sequence[int] = (0,),
     outlives: bool = True,
+    inherit: bool = True,
 ) -> subprocess.CompletedProcess[str]:
     """Run a program and return its result with text output.
 
@@ -34,6 +35,7 @@ def run(
 
     :param timeout: seconds after which the program and the children in its session are killed.
     :param env: variables added to this process's environment.
+    :param inherit: whether this process's environment is handed on; otherwise `env` is all of it.
     :param ok: exit statuses that are not an error.
     :param outlives: the program goes on to its end when this process is killed, as one that changes a host should;
         otherwise the kernel ends it then (SIGTERM).
@@ -44,7 +46,7 @@ def run(
             process = subprocess.Popen(
                 list(argv) if outlives else ["setpriv", "--pdeathsig=TERM", "--", *argv],
                 cwd=cwd,
-                env={**os.environ, **(env or {})},
+                env={**(os.environ if inherit else {}), **(env or {})},
                 stdin=given if stdin is not None else subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,

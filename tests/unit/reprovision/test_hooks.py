@@ -106,3 +106,12 @@ def test_a_command_gets_the_message_on_its_standard_input(tmp_path: Path) -> Non
     assert json.loads(out.read_text(encoding="utf-8")) == MESSAGE
     assert [(failure.hook, failure.tries) for failure in found] == [("gone", 1), ("no", 1), ("nothing", 1)]
     assert "no room" in found[1].reason
+
+
+def test_a_command_sees_no_credential_of_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CREDENTIALS_DIRECTORY", "ANSIBLE_VAULT_PASSWORD_FILE", "TRAINYARD_REVISION", "GIT_SSH_COMMAND"):
+        monkeypatch.setenv(name, "/run/credentials/secret")
+    seen = tmp_path / "environment"
+    assert hooks.tell([{"name": "a", "command": ["sh", "-c", f"env -u PWD > {seen}"]}], MESSAGE) == []
+    names = {line.partition("=")[0] for line in seen.read_text().splitlines()}
+    assert {"PATH", "HOME", "LANG"} <= names <= {"PATH", "HOME", "LANG", "_", "SHLVL", "OLDPWD"}
