@@ -7,12 +7,12 @@ import os
 import secrets
 import string
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.core.untrusted import number
+from ansible.module_utils.trainyard.core.untrusted import at, moment, number
 from ansible.module_utils.trainyard.kube.api import Api, KubeError, Object
 
 NAMESPACE = "trainyard-console"
@@ -25,6 +25,8 @@ ENDS = "trainyard.dev/console-token-ends"
 MANAGED = {"app.kubernetes.io/managed-by": "trainyard"}
 DEFAULT_HOURS = 8
 """Where an account does not say how long its tokens may live."""
+MOST_HOURS = 24
+"""Of dashboard_token_hours: no token lives longer."""
 LETTERS = string.ascii_lowercase + string.digits
 
 
@@ -53,7 +55,7 @@ def make(api: Api, user: str, hours: float | None, folder: Path, now: datetime) 
     """
     account = _account(api, user)
     notes = account["metadata"].get("annotations") or {}
-    most = number(notes.get(HOURS), 0) or DEFAULT_HOURS
+    most = number(notes.get(HOURS), 0, MOST_HOURS) or DEFAULT_HOURS
     wanted = most if hours is None else hours
     if not 0 < wanted <= most:
         raise TrainyardError(
@@ -61,13 +63,14 @@ def make(api: Api, user: str, hours: float | None, folder: Path, now: datetime) 
             remedy="dashboard_token_hours of the site says how long, 24 at most; site.yml lays it down.",
         )
     _sweep(api, user, now)
-    secret = _bound(api, user)
+    secret = _bound(api, user, now + timedelta(hours=wanted))
     name = secret["metadata"]["name"]
     try:
         token, ends = _token(api, user, secret, wanted)
         _note(api, secret, ends)
         file = _write(folder, f"console-{user}", token)
-    except Exception:
+    except BaseException:
+        # Ctrl-C, too. A process that is killed leaves a Secret with its end, which the next login sweeps away.
         api.delete("v1", "Secret", name, NAMESPACE)
         raise
     return Login(user, name, str(notes.get(LEVEL, "?")), ends, file)
@@ -86,13 +89,15 @@ def _account(api: Api, user: str) -> Object:
     return there[user]
 
 
-def _bound(api: Api, user: str) -> Object:
-    """The Secret that a token is bound to; it holds nothing."""
+def _bound(api: Api, user: str, ends: datetime) -> Object:
+    """The Secret that a token is bound to; it holds nothing, and has its end before the token exists."""
     name = f"token-{user}-{''.join(secrets.choice(LETTERS) for _ in range(5))}"
-    labels = {**MANAGED, TOKEN: user}
-    return api.create(
-        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels}}
-    )
+    meta = {"name": name, "namespace": NAMESPACE, "labels": {**MANAGED, TOKEN: user}, "annotations": _ends(ends)}
+    return api.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta})
+
+
+def _ends(ends: datetime) -> dict[str, str]:
+    return {ENDS: ends.astimezone(UTC).isoformat()}
 
 
 def _token(api: Api, user: str, secret: Object, hours: float) -> tuple[str, datetime]:
@@ -109,10 +114,10 @@ def _token(api: Api, user: str, secret: Object, hours: float) -> tuple[str, date
 
 
 def _note(api: Api, secret: Object, ends: datetime) -> None:
-    """Keep when the token ends with what it is bound to, so that what has ended can be swept away."""
+    """Correct the end of what a token is bound to: the API server may have shortened it."""
     meta = secret["metadata"]
     path = api.path("v1", "Secret", NAMESPACE, meta["name"])
-    change = {"metadata": {"annotations": {ENDS: ends.astimezone(UTC).isoformat()}}}
+    change = {"metadata": {"annotations": _ends(ends)}}
     api.call("PATCH", path, body=change, content_type="application/merge-patch+json", what=f"Secret {meta['name']}")
 
 
@@ -124,10 +129,12 @@ def _sweep(api: Api, user: str, now: datetime) -> None:
 
 
 def _ended(secret: Object, now: datetime) -> bool:
-    try:
-        return datetime.fromisoformat((secret["metadata"].get("annotations") or {})[ENDS]) < now
-    except (KeyError, TypeError, ValueError):
-        return False
+    ends = moment(at(secret, "metadata", "annotations", ENDS))
+    if ends is None:
+        # A login that was killed has left it before the end was noted first.
+        made = moment(at(secret, "metadata", "creationTimestamp"))
+        ends = made + timedelta(hours=MOST_HOURS) if made else None
+    return ends is not None and ends < now
 
 
 def _write(folder: Path, name: str, token: str) -> Path:
