@@ -7,6 +7,7 @@ nothing may be changed.
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import re
 import shutil
@@ -20,7 +21,8 @@ from ansible.module_utils.trainyard.core.command import run
 from ansible.module_utils.trainyard.core.errors import CommandError, TrainyardError
 from ansible.module_utils.trainyard.core.waiter import wait_until
 
-from .address import opened, without_password
+from .deadline import Deadline, OutOfTimeError
+from .fetching import fetch
 from .kubernetes import change, version
 from .revision import ENVIRONMENT, GIT_TIMEOUT, OPTIONS, Revision
 
@@ -29,10 +31,10 @@ REQUIREMENTS = "requirements.txt"
 LOCK = "trainyard.lock"
 """Of whoever works in the repository; module_utils/trainyard/controller/repository.py takes it, too."""
 
-FETCH_TIMEOUT = 120.0
 LOCK_TIMEOUT = 180.0
 """Seconds; the lock is held for one fetch and one checkout."""
 
+NO_DEADLINE = Deadline(math.inf)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 # A signature says itself of which kind it is; only those of SSH keys count.
@@ -60,29 +62,35 @@ class Repository:
 
     :param path: of the repository.
     :param worktrees: folder with one checkout for each run.
+    :param deadline: of the run; what is left of it bounds every step.
     """
 
-    def __init__(self, path: Path, worktrees: Path, clock: Clock = CLOCK) -> None:
+    def __init__(self, path: Path, worktrees: Path, clock: Clock = CLOCK, deadline: Deadline = NO_DEADLINE) -> None:
         self.path = path
         self.worktrees = worktrees
-        self._clock = clock
+        self._clock, self._deadline = clock, deadline
 
-    def git(self, *words: str, timeout: float = GIT_TIMEOUT, env: Mapping[str, str] | None = None) -> str:
+    def git(
+        self, *words: str, timeout: float = GIT_TIMEOUT, env: Mapping[str, str] | None = None, largest: int = 0
+    ) -> str:
         """What git prints, without the last line break.
 
         :param env: variables added to those that every call has.
+        :param largest: bytes of the largest file that it may write; 0 for no limit.
         :raises CommandError: it failed, or took too long.
+        :raises OutOfTimeError: the run's time is up.
         """
         argv = ["git", *OPTIONS, f"--git-dir={self.path}", *words]
-        return run(argv, timeout=timeout, env={**ENVIRONMENT, **(env or {})}, outlives=False).stdout.removesuffix("\n")
+        given, limit = {**ENVIRONMENT, **(env or {})}, self._deadline.bound(timeout)
+        return run(argv, timeout=limit, env=given, outlives=False, largest=largest).stdout.removesuffix("\n")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """One fetch, checkout or removal at a time; the kernel gives the lock back when its holder dies."""
         with (self.path / LOCK).open("a", encoding="utf-8") as stream:
             wait_until(
-                lambda: _try_lock(stream.fileno()), bool, what=f"the lock of {self.path}", timeout=LOCK_TIMEOUT,
-                clock=self._clock,
+                lambda: _try_lock(stream.fileno()), bool, what=f"the lock of {self.path}",
+                timeout=self._deadline.bound(LOCK_TIMEOUT), clock=self._clock,
             )  # fmt: skip
             yield
 
@@ -100,10 +108,13 @@ class Repository:
         answered = not wanted.url
         try:
             if wanted.url:
-                self._fetch(wanted.url)
+                fetch(self.git, self.path, wanted.url)
                 answered = True
             commit, signed = self._verified(wanted, good)
             self._fits(commit, good, wanted)
+        except OutOfTimeError:
+            # That says nothing of the revision, and there is no time for another.
+            raise
         except TrainyardError as error:
             if not good:
                 raise
@@ -113,17 +124,6 @@ class Repository:
             return Revision(good, wanted.ref, None, note, may_converge=False, refused=refused)
         self.git("update-ref", LAST_GOOD, commit)
         return Revision(commit, wanted.ref, signed)
-
-    def _fetch(self, url: str) -> None:
-        address, env = opened(url)
-        try:
-            self.git("fetch", "--quiet", "--prune", "--no-write-fetch-head", "--", address,
-                     "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*",
-                     timeout=FETCH_TIMEOUT, env=env)  # fmt: skip
-        except CommandError as error:
-            # The name in an address may be a token, and git repeats it.
-            said = without_password(error.message)
-            raise TrainyardError(f"Fetching from {without_password(address)} failed: {said}") from error
 
     def _verified(self, wanted: Wanted, good: str) -> tuple[str, bool | None]:
         """The commit behind the name, and whether it is signed.

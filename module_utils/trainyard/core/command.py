@@ -27,6 +27,7 @@ def run(
     ok: Sequence[int] = (0,),
     outlives: bool = True,
     inherit: bool = True,
+    largest: int = 0,
 ) -> subprocess.CompletedProcess[str]:
     """Run a program and return its result with text output.
 
@@ -37,6 +38,7 @@ def run(
     :param env: variables added to this process's environment.
     :param inherit: whether this process's environment is handed on; otherwise `env` is all of it.
     :param ok: exit statuses that are not an error.
+    :param largest: bytes beyond which the kernel ends the program that writes a file (SIGXFSZ); 0 for no limit.
     :param outlives: the program goes on to its end when this process is killed, as one that changes a host should;
         otherwise the kernel ends it then (SIGTERM).
     :raises CommandError: the program is missing, ended with another status, or ran out of time.
@@ -44,7 +46,7 @@ def run(
     with _memory("stdin", stdin or b"") as given, _memory("stdout") as out, _memory("stderr") as err:
         try:
             process = subprocess.Popen(
-                list(argv) if outlives else ["setpriv", "--pdeathsig=TERM", "--", *argv],
+                [*_bounds(outlives, largest), *argv],
                 cwd=cwd,
                 env={**(os.environ if inherit else {}), **(env or {})},
                 stdin=given if stdin is not None else subprocess.DEVNULL,
@@ -68,6 +70,12 @@ def run(
             f"{' '.join(argv[:3])} ended with status {status}: {_tail(stdout, stderr)}", argv=list(argv), status=status
         )
     return subprocess.CompletedProcess(argv, status, stdout, stderr)
+
+
+def _bounds(outlives: bool, largest: int) -> list[str]:
+    """Programs of util-linux that set a limit, and become what follows them."""
+    tied = [] if outlives else ["setpriv", "--pdeathsig=TERM", "--"]
+    return [*tied, *(["prlimit", f"--fsize={largest}", "--"] if largest else [])]
 
 
 @contextmanager
