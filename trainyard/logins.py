@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import string
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -71,7 +72,8 @@ def make(api: Api, user: str, hours: float | None, folder: Path, now: datetime) 
         file = _write(folder, f"console-{user}", token)
     except BaseException:
         # Ctrl-C, too. A process that is killed leaves a Secret with its end, which the next login sweeps away.
-        api.delete("v1", "Secret", name, NAMESPACE)
+        with suppress(TrainyardError):
+            api.delete("v1", "Secret", name, NAMESPACE)
         raise
     return Login(user, name, str(notes.get(LEVEL, "?")), ends, file)
 

@@ -133,8 +133,14 @@ def _evict_all(api: Api, drain: Drain) -> None:
             if time.monotonic() + LOOK_AGAIN_SECONDS > deadline:
                 raise _left_error(drain, left, refused)
             time.sleep(LOOK_AGAIN_SECONDS)
-    except TrainyardError:
-        plan_uncordon(api, drain.node).execute()
+    except TrainyardError as error:
+        try:
+            plan_uncordon(api, drain.node).execute()
+        except TrainyardError as second:
+            # The first error says why the drain failed, and is the one to act on.
+            error.message += f" {drain.node} is still cordoned: {second.message}"
+            error.remedy = f"{error.remedy} Then uncordon {drain.node}.".strip()
+            raise error from second
         raise
 
 

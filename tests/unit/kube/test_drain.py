@@ -127,3 +127,22 @@ def test_a_cordon_leaves_the_pods_and_is_taken_back() -> None:
 def test_a_node_that_is_not_there_is_refused() -> None:
     with pytest.raises(TrainyardError, match="no node w9"):
         drain.plan_drain(Api(Server()), drain.Drain("w9"))
+
+
+def test_a_cordon_that_cannot_be_taken_back_does_not_hide_why_the_drain_failed() -> None:
+    class Gone(Server):
+        """Refuses the eviction, and answers nothing after it."""
+
+        gone = False
+
+        def __call__(self, method: str, path: str, *rest: Any) -> tuple[int, str]:
+            if self.gone:
+                return 0, "connection refused"
+            answer = super().__call__(method, path, *rest)
+            self.gone = path.endswith("/eviction")
+            return answer
+
+    with pytest.raises(KubeError) as caught:
+        drain.plan_drain(Api(Gone(pod("web"), web=[403])), drain.Drain("w1")).execute()
+    assert "eviction of a/web" in caught.value.message and "w1 is still cordoned: " in caught.value.message
+    assert caught.value.remedy.endswith("Then uncordon w1.") and isinstance(caught.value.__cause__, KubeError)
