@@ -13,13 +13,16 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO
 
 from ansible.module_utils.trainyard.core.clock import CLOCK, Clock
 from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.untrusted import line, text
 from ansible.module_utils.trainyard.kube.api import Api, KubeError
 from ansible.module_utils.trainyard.kube.kubeconfig import connect
 
@@ -36,6 +39,9 @@ from trainyard.locks.keeper import serve
 serve(sys.stdin, sys.stdout)
 """
 """What the process runs: the code is read from the checkout, and the part in module_utils has to be shown to Python."""
+
+ERROR_BYTES = 4096
+"""Of a keeper's standard error, from its end; an error quotes the last line."""
 
 START_SECONDS = 150.0
 """For a keeper to say how it went: a lease that looks expired is watched for a minute."""
@@ -146,34 +152,37 @@ class Keeper:
             self._machine.note(**changes)
 
 
-def start(wanted: Wanted) -> tuple[Holder, int]:
+def start(wanted: Wanted, seconds: float = START_SECONDS) -> tuple[Holder, int]:
     """Start a keeper for a run and wait for its answer; the run as others see it, and the keeper's process.
 
+    :param seconds: that it has for its answer.
     :raises Busy: a living run has one of the locks.
     :raises TrainyardError: the locks cannot be had for another reason.
     """
-    process = subprocess.Popen(
-        [sys.executable, "-I", "-c", PROGRAM, str(PROJECT)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        # Ctrl-C is meant for the run, whose end ends this.
-        start_new_session=True,
-        cwd="/",
-        text=True,
-    )
-    assert process.stdin and process.stdout
-    with process.stdin as stdin:
-        stdin.write(json.dumps(asdict(wanted)))
-    with process.stdout as stdout:
-        ready, _, _ = select.select([stdout], [], [], START_SECONDS)
-        answer = stdout.readline() if ready else ""
-    try:
-        said = json.loads(answer)
-    except ValueError:
-        process.kill()
-        process.wait()
-        raise TrainyardError("The process that keeps the locks has not started.") from None
+    # A file and no pipe: the keeper outlives this process, and may say something after that.
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-c", PROGRAM, str(PROJECT)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            # Ctrl-C is meant for the run, whose end ends this.
+            start_new_session=True,
+            cwd="/",
+            text=True,
+        )
+        assert process.stdin and process.stdout
+        with suppress(BrokenPipeError), process.stdin as stdin:
+            stdin.write(json.dumps(asdict(wanted)))
+        with process.stdout as stdout:
+            ready, _, _ = select.select([stdout], [], [], seconds)
+            answer = stdout.readline() if ready else ""
+        try:
+            said = json.loads(answer)
+        except ValueError:
+            process.kill()
+            process.wait()
+            raise TrainyardError(_not_started(errors, bool(ready), seconds)) from None
     if "holder" in said:
         found = of(said["holder"])
         assert found is not None
@@ -184,6 +193,16 @@ def start(wanted: Wanted) -> tuple[Holder, int]:
     if said["busy"]:
         raise Busy(said["message"], of(said["by"] or {}), remedy=said["remedy"])
     raise TrainyardError(said["message"], remedy=said["remedy"])
+
+
+def _not_started(errors: IO[bytes], answered: bool, seconds: float) -> str:
+    """Why there is no keeper, with the last line that it has said."""
+    size = errors.seek(0, os.SEEK_END)
+    errors.seek(max(size - ERROR_BYTES, 0))
+    lines = [line(each) for each in text(errors.read(), ERROR_BYTES).splitlines()]
+    last = next((each for each in reversed(lines) if each), "")
+    why = last or ("it ended without an answer" if answered else f"no answer within {seconds:.0f} s")
+    return f"The process that keeps the locks has not started: {why}."
 
 
 def stop(pid: int, seconds: float = 15.0) -> bool:

@@ -164,7 +164,19 @@ def test_a_real_keeper_is_told_to_end(tmp_path: Path, run: subprocess.Popen[byte
     machine.path_of(str(tmp_path)).unlink()
 
 
-def test_a_keeper_that_does_not_start_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "PROGRAM", "raise SystemExit(1)")
-    with pytest.raises(TrainyardError, match="has not started"):
-        keeper.start(Wanted(str(tmp_path), "site", "run-1", os.getpid()))
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("raise SystemExit(1)", "it ended without an answer"),
+        ("import sys; sys.stdin.read(); raise OSError('no\\x1b[2Jlock')", "OSError: nolock"),
+        ("import sys; sys.stderr.write('x' * 100000 + '\\n\\nlast\\n\\n')", "last"),
+        ("import time; time.sleep(60)", "no answer within 1 s"),
+    ],
+)
+def test_a_keeper_that_does_not_start_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, said: str
+) -> None:
+    monkeypatch.setattr(keeper, "PROGRAM", program)
+    with pytest.raises(TrainyardError) as caught:
+        keeper.start(Wanted(str(tmp_path), "site", "run-1", os.getpid()), seconds=1 if "sleep" in program else 60)
+    assert caught.value.message == f"The process that keeps the locks has not started: {said}."
