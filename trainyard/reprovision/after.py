@@ -68,8 +68,9 @@ def _told(session: Session, tell: Tell) -> list[str]:
     told, notice = states.step(states.load(path), states.state_of(session.report), session.clock.time())
     failed: list[str] = []
     if notice:
-        said = message(session.site, session.report, notice)
-        failed = [str(each) for each in tell(session.site.settings.hooks, said, clock=session.clock)]
+        said, hooks_ = message(session.site, session.report, notice), session.site.settings.hooks
+        left = lambda: session.deadline.closing  # noqa: E731 - the time that the hooks before have left
+        failed = [str(each) for each in tell(hooks_, said, clock=session.clock, left=left)]
     try:
         # Afterwards: whoever is told twice because of a power cut is better off than who is never told.
         if told:

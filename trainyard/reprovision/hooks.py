@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from http.client import HTTPException
 from subprocess import CompletedProcess
 from typing import Any
@@ -56,11 +58,13 @@ def tell(
     command: Callable[..., CompletedProcess[str]] = run,
     post: Post | None = None,
     clock: Clock = CLOCK,
+    left: Callable[[], float] = lambda: math.inf,
 ) -> list[Failure]:
     """Call every hook with a message; those that failed. The exit status of a run does not depend on them.
 
     :param hooks: `name`, and `command` (argv, gets the message as JSON on standard input) or `webhook` (https).
     :param message: plain data without secrets.
+    :param left: seconds that the run has left for all of them.
     """
     body = json.dumps(message, sort_keys=True).encode()
     failures = []
@@ -68,9 +72,11 @@ def tell(
         name = str(hook.get("name") or f"number {index + 1}")
         try:
             failure = (
-                _webhook(str(hook["webhook"]), body, post or _post, clock)
+                (0, "the time of the run was up")
+                if left() <= 0
+                else _webhook(str(hook["webhook"]), body, post or _post, clock, left)
                 if hook.get("webhook")
-                else _command([str(word) for word in hook["command"]], body, command)
+                else _command([str(word) for word in hook["command"]], body, command, min(COMMAND_SECONDS, left()))
             )
         except Exception as error:  # a hook is other people's code and configuration; the run goes on
             failure = 1, f"{type(error).__name__}"
@@ -79,27 +85,32 @@ def tell(
     return failures
 
 
-def _command(argv: list[str], body: bytes, command: Callable[..., CompletedProcess[str]]) -> tuple[int, str] | None:
+def _command(
+    argv: list[str], body: bytes, command: Callable[..., CompletedProcess[str]], seconds: float
+) -> tuple[int, str] | None:
     try:
         # The service's own has the paths of the vault's password and of all credentials.
         env = {name: os.environ[name] for name in HANDED_ON if name in os.environ}
-        command(argv, timeout=COMMAND_SECONDS, stdin=body, cwd="/", env={"LANG": "C.UTF-8", **env}, inherit=False)
+        command(argv, timeout=seconds, stdin=body, cwd="/", env={"LANG": "C.UTF-8", **env}, inherit=False)
     except TrainyardError as error:
         return 1, error.message.rstrip(".")
     return None
 
 
-def _webhook(address: str, body: bytes, post: Post, clock: Clock) -> tuple[int, str] | None:
+def _webhook(address: str, body: bytes, post: Post, clock: Clock, left: Callable[[], float]) -> tuple[int, str] | None:
     if urlsplit(address).scheme != "https":
         return 0, "its address is not one of https"
     reason = ""
     for attempt in range(TRIES):
         if attempt:
             clock.sleep(PAUSE_SECONDS)
+        seconds = min(WEBHOOK_SECONDS, left())
+        if seconds <= 0:
+            return attempt, f"{reason}; the time of the run was up"
         try:
-            status = _bounded(lambda: post(address, body, WEBHOOK_SECONDS), WEBHOOK_SECONDS)
+            status = _bounded(partial(post, address, body, seconds), seconds)
         except TimeoutError:
-            reason = f"no answer within {WEBHOOK_SECONDS:.0f} s"
+            reason = f"no answer within {seconds:.0f} s"
         except (OSError, HTTPException) as error:
             reason = _said(error)
         else:

@@ -66,9 +66,11 @@ def mend(
     play: Callable[..., Played],
     masker: Masker,
     root: Path = ROOT,
+    seconds: float = SECONDS,
 ) -> Mended:
     """Fetch it again from the control plane, under the machine's lock: nothing but this file is changed.
 
+    :param seconds: that the playbook may take.
     :param converges: the keys that each converge before has repaired, the newest last.
     :raises Busy: another run holds the site.
     """
@@ -81,7 +83,7 @@ def mend(
     with machine.acquire(site.site_dir, VERB, run_id):
         try:
             played = play(
-                PLAYBOOK, inventory=site.inventory, mode=RUN, run_id=run_id, timeout=SECONDS, masker=masker, root=root
+                PLAYBOOK, inventory=site.inventory, mode=RUN, run_id=run_id, timeout=seconds, masker=masker, root=root
             )
         except TrainyardError as error:
             return Mended(notes=(f"the kubeconfig was not fetched: {error.message}",))

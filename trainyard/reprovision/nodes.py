@@ -71,29 +71,32 @@ def why_pods_fail(api: Api, namespaces: Collection[str], now: datetime, node: st
 
 
 def wait_for_node(
-    connected: Callable[[], Api], node: str, namespaces: Collection[str], clock: Clock = CLOCK
+    connected: Callable[[], Api], node: str, namespaces: Collection[str], clock: Clock = CLOCK,
+    seconds: float = READY_SECONDS,
 ) -> str:  # fmt: skip
-    """Wait until a node and its pods stand; why they do not at the end of `READY_SECONDS`, or nothing."""
-    return _wait(lambda now: why_not_ready(connected(), node, namespaces, now), "its repair", clock)
+    """Wait until a node and its pods stand; why they do not at the end of `seconds`, or nothing."""
+    return _wait(lambda now: why_not_ready(connected(), node, namespaces, now), "its repair", clock, seconds)
 
 
-def wait_for_pods(connected: Callable[[], Api], namespaces: Collection[str], clock: Clock = CLOCK) -> str:
-    """Wait until the system's pods stand on all nodes; why they do not at the end of `READY_SECONDS`, or nothing."""
-    return _wait(lambda now: why_pods_fail(connected(), namespaces, now), "an interrupted repair", clock)
+def wait_for_pods(
+    connected: Callable[[], Api], namespaces: Collection[str], clock: Clock = CLOCK, seconds: float = READY_SECONDS
+) -> str:
+    """Wait until the system's pods stand on all nodes; why they do not at the end of `seconds`, or nothing."""
+    return _wait(lambda now: why_pods_fail(connected(), namespaces, now), "an interrupted repair", clock, seconds)
 
 
-def _wait(why_not: Callable[[datetime], str], after: str, clock: Clock) -> str:
+def _wait(why_not: Callable[[datetime], str], after: str, clock: Clock, seconds: float) -> str:
     try:
         why = wait_until(
             lambda: why_not(datetime.fromtimestamp(clock.time(), UTC)),
             lambda why: not why or stopping.told(),
             what="the system's pods",
-            timeout=READY_SECONDS,
+            timeout=seconds,
             interval=LOOK_AGAIN_SECONDS,
             clock=clock,
         )
     except WaitError as error:
-        return f"{error.facts['last_state']} {READY_SECONDS:.0f} s after {after}"
+        return f"{error.facts['last_state']} {max(seconds, 0):.0f} s after {after}"
     except TrainyardError as error:
         return error.message.rstrip(".")
     return f"{stopping.WORDS}: {why}" if why else ""

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from ansible.module_utils.trainyard.core.clock import CLOCK, Clock
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
+from ..locks import keeper
 from . import after, boot, stopping, windows
+from .deadline import deadline
 from .held import locked
-from .kubeconfig import NOTHING, mend
+from .kubeconfig import NOTHING, SECONDS, mend
 from .masking import Masker
 from .repair import converge, converges
 from .report import of_the_site
@@ -45,7 +48,7 @@ def perform(
     :raises BusyError: another run works in the state directory.
     :raises TrainyardError: the site cannot be looked at.
     """
-    now = clock.time()
+    now, ends = clock.time(), deadline(site.settings.timeout, clock)
     held = why_not(site, store, now) if mode == "converge" else ""
     done = "report" if held or not revision.may_converge else mode
     name = store.new_name(now)
@@ -53,11 +56,14 @@ def perform(
     with stopping.listening():
         if done == "converge":
             masker = Masker({*site.secrets, *credentials(os.environ)})
-            mended = mend(site, name, converges(store), play=play, masker=masker)
-        with locked(site, name, changes=done == "converge", revision=revision.commit) as locks, store.locked():
+            seconds = min(SECONDS, max(ends.left, 1))
+            mended = mend(site, name, converges(store), play=play, masker=masker, seconds=seconds)
+        start = partial(keeper.start, seconds=min(keeper.START_SECONDS, max(ends.left, 1)))
+        changes = done == "converge"
+        with locked(site, name, changes=changes, revision=revision.commit, start=start) as locks, store.locked():
             session = Session(
                 site, store, name=name, mode=done, asked=mode, held=held, revision=revision, hosts=hosts, locks=locks,
-                mended=mended, clock=clock, play=play,
+                mended=mended, clock=clock, play=play, ends=ends,
             )  # fmt: skip
             if young():
                 _wait(session)

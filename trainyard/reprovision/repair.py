@@ -72,7 +72,8 @@ def _let_settle(session: Session, connect: Connect) -> None:
     """
     site = session.site
     if any((session.store.report(name) or {}).get("repaired") for name in session.closed):
-        nodes.wait_for_pods(lambda: connect(site.kubeconfig), site.system_namespaces, session.clock)
+        seconds = min(nodes.READY_SECONDS, session.deadline.left)
+        nodes.wait_for_pods(lambda: connect(site.kubeconfig), site.system_namespaces, session.clock, seconds)
 
 
 def _with_mended(session: Session, looked: Looked, document: dict[str, Any]) -> dict[str, Any]:
@@ -171,7 +172,9 @@ class _Work:
             self._session.note(repaired=[*self._tried, *self._again])
             # The controller's plays for the cluster's own objects would change what is left to a person.
             unready = self._unready if own else ()
-            played = self._session.play(RUN, (LOCALHOST,) if own else hosts, objects=own, unready=unready)
+            # What it changes is proven by a last look, which needs its time.
+            limit = max(self._session.deadline.left - self._session.look_seconds, 1)
+            played = self._session.play(RUN, (LOCALHOST,) if own else hosts, objects=own, unready=unready, limit=limit)
         except TrainyardError as error:
             return error.message.rstrip(".")
         found = find(played.events)
@@ -214,8 +217,9 @@ class _Work:
             return ""
         connected = lambda: self._connect(site.kubeconfig)  # noqa: E731 - read anew: a repair may have changed it
         node, clock = site.nodes[host], self._session.clock
-        why = nodes.wait_for_node(connected, node, site.system_namespaces, clock)
-        return why or starting.why_not(connected(), node, site.pause_image, clock)
+        ends = self._session.deadline
+        why = nodes.wait_for_node(connected, node, site.system_namespaces, clock, min(nodes.READY_SECONDS, ends.left))
+        return why or starting.why_not(connected(), node, site.pause_image, clock, min(starting.SECONDS, ends.left))
 
     def _training(self) -> Collection[str]:
         site = self._session.site
@@ -230,7 +234,11 @@ class _Work:
         session = self._session
         if windows.rest(self._windows, datetime.fromtimestamp(session.clock.time(), UTC)) <= 0:
             return "the window has ended"
-        return "" if session.seconds_left > 0 else "the time of this run is up (reprovision_timeout)"
+        return (
+            ""
+            if session.deadline.left > 2 * session.look_seconds
+            else "the time of this run is up (reprovision_timeout)"
+        )
 
 
 def _refused(items: Sequence[Item]) -> list[Item]:

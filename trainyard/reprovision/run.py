@@ -12,6 +12,7 @@ from ansible.module_utils.trainyard.core.clock import CLOCK, Clock
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from . import pages, retention
+from .deadline import Deadline, deadline
 from .found import Found, find
 from .held import Locks
 from .history import History, aged, known
@@ -53,6 +54,7 @@ class Session:
     :param mended: what was repaired before it could have them.
     :param root: the checkout that is used.
     :param play: runs a playbook (tests put their own in).
+    :param ends: of the whole run; left out, the settings' time counts from now.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Session:
         root: Path = ROOT,
         clock: Clock = CLOCK,
         play: Play = play,
+        ends: Deadline | None = None,
     ) -> None:
         self.site, self.store, self.clock, self.root = site, store, clock, root
         self.held, self.locks, self.hosts, self.mended = held, locks, tuple(hosts), mended
@@ -78,7 +81,8 @@ class Session:
         self.masker = Masker({*site.secrets, *credentials(os.environ)})
         self.history: History = {}
         self.before: History = {}
-        self._play, self._began = play, clock.monotonic()
+        self.look_seconds = 0.0
+        self._play, self.deadline = play, ends or deadline(site.settings.timeout, clock, {})
         self._kept: dict[str, bytes] = dict(mended.kept)
         refuse_unknown(hosts, site)
         self.closed = store.close_interrupted(clock.time())
@@ -91,11 +95,6 @@ class Session:
     @property
     def name(self) -> str:
         return str(self.report["id"])
-
-    @property
-    def seconds_left(self) -> float:
-        """Of the time that the settings give a run."""
-        return self.site.settings.timeout - (self.clock.monotonic() - self._began)
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -111,7 +110,7 @@ class Session:
         :param objects: whether the cluster's own objects are looked at or changed as well.
         :param unready: hosts of the site whose nodes it does not wait for.
         :param limit: in seconds; 0 for that of the settings.
-        :raises TrainyardError: it cannot be started.
+        :raises TrainyardError: it cannot be started, or the run's time is up.
         """
         about = {"site_unready_hosts": [*unready]} if unready else {}
         played = self._play(
@@ -121,7 +120,7 @@ class Session:
             site_hosts=tuple(hosts),
             extra=about if objects else {**about, "site_objects": False},
             run_id=self.name,
-            timeout=min(limit or self.site.settings.timeout, max(self.seconds_left, 1)),
+            timeout=max(self.deadline.bound(limit or self.site.settings.timeout), 1),
             masker=self.masker,
             root=self.root,
         )
@@ -132,7 +131,10 @@ class Session:
 
     def look(self) -> Looked:
         """Run the site in check mode; history is kept, so that ages go on."""
+        began = self.clock.monotonic()
         played = self.play(CHECK, self.hosts)
+        # Kept for the look that proves a repair.
+        self.look_seconds = self.clock.monotonic() - began
         found = find(played.events)
         items = [*found.items, *self._about_the_revision()]
         self.before = self.store.history()

@@ -19,6 +19,8 @@ from ansible.module_utils.trainyard.core.command import run
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.untrusted import clean
 
+from .deadline import VARIABLE as DEADLINE
+from .deadline import Deadline, deadline
 from .repository import Repository, Wanted
 from .revision import VARIABLE, Revision
 from .schedule import seconds
@@ -30,6 +32,9 @@ LOCK = "run.lock"
 """Beside the repository: held by the one start that is at work, from before it fetches to the end of its program."""
 
 TIMER = "trainyard-reprovision.timer"
+DEFAULT_TIMEOUT = 3600
+"""Seconds; as of reprovision_timeout."""
+
 MISSED_AFTER = 60.0
 """Seconds after the timer's own start, beside its delay, within which a run makes up for one that was missed."""
 
@@ -55,6 +60,7 @@ class Schedule:
     :param inventory: of the site, relative to the checkout.
     :param overlay: further inventory, which says what differs on this machine.
     :param delay: as systemd's RandomizedDelaySec.
+    :param timeout: seconds from the start of the unit, after which a run begins nothing more.
     """
 
     folder: Path
@@ -63,6 +69,7 @@ class Schedule:
     mode: str
     delay: str
     wanted: Wanted
+    timeout: int = DEFAULT_TIMEOUT
 
     @classmethod
     def read(cls, path: Path) -> Schedule:
@@ -74,8 +81,10 @@ class Schedule:
             signers = Path(given["signers"]) if given["signers"] else None
             wanted = Wanted(given["repository"], given["revision"], signers, given["requirements"])
             folder, overlay = Path(given["folder"]), Path(given["overlay"])
-            return cls(folder, given["inventory"], overlay, given["mode"], given["delay"], wanted)
-        except (OSError, ValueError, KeyError) as error:
+            # One that an older playbook has written does not have it.
+            timeout = int(given.get("timeout", DEFAULT_TIMEOUT))
+            return cls(folder, given["inventory"], overlay, given["mode"], given["delay"], wanted, timeout)
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise TrainyardError(
                 f"The schedule {path} cannot be read: {error}.", remedy="Run playbooks/reprovision.yml again."
             ) from error
@@ -89,7 +98,8 @@ def main(argv: Sequence[str]) -> int:
     """
     try:
         schedule = Schedule.read(Path(argv[0]))
-        repository = repository_of(schedule)
+        ends = deadline(schedule.timeout, environ={})
+        repository = repository_of(schedule, ends)
         if "--clean" in argv:
             # A start that is at work begins with the same.
             repository.clean_unless_used()
@@ -101,7 +111,7 @@ def main(argv: Sequence[str]) -> int:
             return BUSY
         # Said by systemd where a timer has started the service, and not somebody by hand.
         missed = os.environ.get("TRIGGER_UNIT") == TIMER and timer_is_young(schedule.delay)
-        start(schedule, repository, argv[1:], missed=missed)
+        start(schedule, repository, argv[1:], ends, missed=missed)
     except (TrainyardError, OSError) as error:
         print(clean(f"Error: {error}"), file=sys.stderr)
     return CANNOT_TELL
@@ -153,15 +163,17 @@ def alone(path: Path) -> str:
     return ""
 
 
-def repository_of(schedule: Schedule) -> Repository:
+def repository_of(schedule: Schedule, ends: Deadline) -> Repository:
     """The repository that the role has made, with the folder of its worktrees."""
-    return Repository(schedule.folder / "git" / "repository.git", schedule.folder / "worktrees")
+    folder = schedule.folder
+    return Repository(folder / "git" / "repository.git", folder / "worktrees", ends.clock, ends)
 
 
 def start(
     schedule: Schedule,
     repository: Repository,
     options: Sequence[str],
+    ends: Deadline,
     *,
     missed: bool = False,
     clock: Clock = CLOCK,
@@ -170,6 +182,7 @@ def start(
     """Choose the revision, check it out, and become its program.
 
     :param options: for `trainyard reprovision run`, in the place of the schedule's mode.
+    :param ends: of the whole run, which its program gets in its environment.
     :param missed: whether the run is made up for one that the machine has slept through.
     :raises TrainyardError: there is no revision.
     """
@@ -180,7 +193,7 @@ def start(
         root = repository.check_out(revision.commit, name)
     program, environ = command(schedule, revision, root, options, missed=missed)
     os.chdir(root)
-    become(program[0], program, {**os.environ, **environ})
+    become(program[0], program, {**os.environ, **environ, DEADLINE: f"{ends.ends:.3f}"})
 
 
 def command(

@@ -53,10 +53,11 @@ def pod(node: str, image: str) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
 
-def why_not(api: Api, node: str, image: str, clock: Clock = CLOCK) -> str:
+def why_not(api: Api, node: str, image: str, clock: Clock = CLOCK, seconds: float = SECONDS) -> str:
     """Why no pod can be started on a node, as a clause; empty if one was.
 
     :param image: of the pod.
+    :param seconds: that it has to start.
     """
     api, wanted = PatientApi(api, clock), pod(node, image)
     name = wanted["metadata"]["name"]
@@ -72,7 +73,7 @@ def why_not(api: Api, node: str, image: str, clock: Clock = CLOCK) -> str:
         api.create(wanted)
         found = wait_until(
             phase, lambda now: now in ("Running", "Failed") or stopping.told(), what="a new pod to run",
-            timeout=SECONDS, clock=clock,
+            timeout=seconds, clock=clock,
         )  # fmt: skip
     except WaitError as error:
         found = str(error.facts["last_state"])

@@ -103,7 +103,12 @@ def test_reports_go_with_the_schedule_where_they_are_its_own() -> None:
     by_name = {each["name"].partition("| ")[2]: each for each in tasks("absent")}
     removed = by_name["Remove the reports"]
     for stat, expected in (({"pw_name": "trainyard-reprovision"}, True), ({"pw_name": "root"}, False), ({}, False)):
-        assert rendered(f"{{{{ {removed['when']} }}}}", __reprovision_reports={"stat": stat}) is expected
+        there = {"__reprovision_reports": {"stat": stat}, "__reprovision_state_dir": "/srv/reports"}
+        assert all(rendered(f"{{{{ {each} }}}}", **there) for each in removed["when"]) is expected
+    # The user could exchange a folder on the way to one below the service's own, which goes as a whole.
+    assert not rendered(
+        f"{{{{ {removed['when'][0]} }}}}", __reprovision_state_dir="/var/lib/trainyard-reprovision/site/x"
+    )
     # Before the user goes, by whom they are known.
     assert list(by_name).index("Remove the reports") < list(by_name).index("Remove the user")
 

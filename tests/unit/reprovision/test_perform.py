@@ -59,8 +59,8 @@ def test_what_becomes_of_a_converge(
     begun: list[str] = []
     real = perform.locked
 
-    def locked(there: Any, name: str, *, changes: bool, revision: str) -> Any:
-        return leased() if changes else real(there, name, changes=False, revision=revision)
+    def locked(there: Any, name: str, *, changes: bool, revision: str, start: Any) -> Any:
+        return leased() if changes else real(there, name, changes=False, revision=revision, start=start)
 
     monkeypatch.setattr(perform, "locked", locked)
     monkeypatch.setitem(perform.MODES, "converge", lambda session: begun.append(session.report["mode"]) or 0)
@@ -117,7 +117,8 @@ class Ears:
         self.failures, self.heard = failures, [("", "")] * 0
         self.last: Mapping[str, Any] = {}
 
-    def __call__(self, hooks: Any, message: Mapping[str, Any], *, clock: Any) -> Any:
+    def __call__(self, hooks: Any, message: Mapping[str, Any], *, clock: Any, left: Any) -> Any:
+        assert 0 < left() <= 3600 + 240
         self.heard.append((message["kind"], message["state"]))
         self.last = message
         return self.failures

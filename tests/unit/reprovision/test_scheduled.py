@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from ansible.module_utils.trainyard.core.clock import Clock
 from jinja2 import Environment
 
 from trainyard.reprovision import scheduled
+from trainyard.reprovision.deadline import Deadline
 from trainyard.reprovision.revision import VARIABLE, Revision
 
 GOOD = Revision("a" * 40, "main", True)
@@ -155,13 +157,16 @@ def test_from_the_timer_to_the_program(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     become: list[tuple[str, list[str], Mapping[str, str]]] = []
     schedule = scheduled.Schedule.read(path)
-    repository = scheduled.repository_of(schedule)
-    scheduled.start(schedule, repository, [], become=lambda *given: become.append(given))
+    ends = Deadline(time.monotonic() + 100)
+    scheduled.start(
+        schedule, scheduled.repository_of(schedule, ends), [], ends, become=lambda *given: become.append(given)
+    )
     ((program, argv, environ),) = become
     (worktree,) = [each for each in (folder / "worktrees").iterdir() if each.is_dir()]
     assert Path.cwd() == worktree and (worktree / "bundle.lock.yml").is_file()
     assert (program, argv[4]) == (f"{folder}/environment/bin/python", str(worktree))
     assert environ["HOME"] == os.environ["HOME"] and VARIABLE in environ
+    assert environ["TRAINYARD_DEADLINE"] == f"{ends.ends:.3f}"
     # This process has not become the program and lives on, so its worktree stays.
     assert scheduled.main([str(path), "--clean"]) == 0
     assert worktree.is_dir()
