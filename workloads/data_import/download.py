@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from data_import.way import opener
 from lib.errors import InputError, unwritable
 from lib.metrics import MetricsLog
 
@@ -42,6 +43,7 @@ class Download:
             raise InputError(f"sha256 {sha256!r} is not 64 hexadecimal digits.", "Give that of the file.")
         if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
             raise InputError(f"The URL {url} is neither http nor https.", "Give the address of a file.")
+        self._opener = opener()
         self._url, self._sha256, self._work, self._log, self._sleep = url, sha256, work, log, sleep
         self.path = work / "download"
 
@@ -96,7 +98,7 @@ class Download:
     def _fetch(self, have: int) -> None:
         """Append what the server gives from byte `have` on; all of it where the server knows no ranges."""
         request = urllib.request.Request(self._url, headers={"Range": f"bytes={have}-"} if have else {})
-        with urllib.request.urlopen(request, timeout=SILENCE_SECONDS) as answer:
+        with self._opener.open(request, timeout=SILENCE_SECONDS) as answer:
             length = answer.headers.get("Content-Length")
             left = int(length) if length else None
             self._require_room(left)

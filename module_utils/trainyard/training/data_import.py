@@ -11,6 +11,7 @@ from ..core.waiter import wait_until
 from ..kube.api import Api, KubeError, Object, describe
 from ..kube.patient import PatientApi
 from ..kube.pod_log import last_lines
+from .closed import networks
 from .import_job import IMPORT_SECONDS, around, job, name_of, pod_labels
 from .logs import Event, events, last
 from .model import Import, Training
@@ -43,7 +44,7 @@ class DataImport:
         :raises TrainyardError: it cannot be had, with the program's own words, or its pod does not start in time.
         """
         self._give_way_to_none()
-        for obj in around(self._training, self._wanted):
+        for obj in around(self._training, self._wanted, networks(self._api)):
             self._api.apply(obj)
         try:
             self._create()

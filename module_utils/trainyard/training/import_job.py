@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import urllib.parse
 
 from ..kube.api import Object
 from ..kube.apply import content_hash
+from .closed import ALWAYS, peers
 from .model import Import, Training
 from .names import HASH_ANNOTATION, JOB_API, MANAGED, NAME_LABEL
 from .objects import dns_egress, of_run, policy
@@ -90,11 +90,15 @@ def job(training: Training, wanted: Import) -> Object:
     }
 
 
-def around(training: Training, wanted: Import) -> list[Object]:
-    """What the Job needs: a way to the server of the URL and no other port, and the authority of its certificate."""
+def around(training: Training, wanted: Import, closed: tuple[str, ...] = ALWAYS) -> list[Object]:
+    """What the Job needs: a way to the server of the URL and no other port, and the authority of its certificate.
+
+    :param closed: networks to which there is no way, whatever the server's name leads to.
+    :raises TrainyardError: the URL has an address in one of them.
+    """
     parts = urllib.parse.urlsplit(wanted.url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
-    egress = {"to": _peers(parts.hostname or ""), "ports": [{"port": port, "protocol": "TCP"}]}
+    egress = {"to": peers(parts.hostname or "", closed), "ports": [{"port": port, "protocol": "TCP"}]}
     spec = {
         "podSelector": {"matchLabels": pod_labels(training)},
         "policyTypes": ["Egress"],
@@ -105,12 +109,3 @@ def around(training: Training, wanted: Import) -> list[Object]:
         meta = {"name": name_of(training), "namespace": training.namespace, "labels": of_run(training)}
         found.append({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"ca.crt": wanted.authority}})
     return found
-
-
-def _peers(host: str) -> list[Object]:
-    """A policy knows addresses and no names: what a name leads to is not known here, so it opens the port to all."""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return [{"ipBlock": {"cidr": "0.0.0.0/0"}}, {"ipBlock": {"cidr": "::/0"}}]
-    return [{"ipBlock": {"cidr": f"{address}/{address.max_prefixlen}"}}]
