@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Lock
 
 from ...core.errors import CommandError, TrainyardError
+from ...core.untrusted import whole
 from ..apt import ARCHITECTURE, PrivateApt
 from ..origin import Apt
 from . import http as fetch
@@ -41,11 +42,12 @@ class Archive:
         url = f"{origin.base}{stanza['Filename'].removeprefix('./')}"
         version = origin.version.rpartition(":")[2]
         name = f"{origin.package}_{version}_{ARCHITECTURE}.deb"
-        fetch.download(url.replace("~", "%7E"), out / name, vouched, partial=partial / vouched)
+        limit = whole(stanza.get("Size"), 1, fetch.FILE_LIMIT) or fetch.FILE_LIMIT
+        fetch.download(url.replace("~", "%7E"), out / name, vouched, partial=partial / vouched, limit=limit)
         return {"deb": name, "url": url, "sha256": vouched}
 
     def stanza(self, origin: Apt) -> dict[str, str]:
-        """`Filename` and `SHA256` of a package in the signed index.
+        """`Filename`, `SHA256` and `Size` of a package in the signed index.
 
         :raises TrainyardError: the index has no good signature, or not that package.
         """
@@ -55,8 +57,8 @@ class Archive:
                 self._repositories[index] = self._read(origin)
             apt = self._repositories[index]
             text = apt("apt-cache", "show", f"{origin.package}={origin.version}", ok=(0, 100))
-            found = dict(re.findall(r"^(Filename|SHA256): (\S+)$", text, re.MULTILINE))
-            if len(found) < 2:
+            found = dict(re.findall(r"^(Filename|SHA256|Size): (\S+)$", text, re.MULTILINE))
+            if not {"Filename", "SHA256"} <= found.keys():
                 rows = apt("apt-cache", "madison", origin.package).splitlines()
                 raise TrainyardError(
                     f"{origin.base} has no {origin.package} {origin.version} for {ARCHITECTURE}.",

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.errors import TrainyardError
+from ...core.untrusted import whole
 from ..store import CHUNK, sha256
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ PAUSE_LIMIT = 60
 REPEATED = (429, 500, 502, 503, 504)
 INDEX_LIMIT = 64 << 20
 """Bytes of an index or manifest; Docker's largest index of packages has a few MiB."""
+FILE_LIMIT = 4 << 30
+"""Bytes of a file whose size no signed index says: no server fills a disk without end."""
 ABSENT = (404, 410)
 PIN_ANEW = (
     "write a version that it serves, and its hash, into bundle.lock.yml (docs/adr/0002-upstream-pins.md), "
@@ -61,18 +64,24 @@ class HttpError(TrainyardError):
         self.status = status
 
 
+class TooLargeError(HttpError):
+    """A file with more bytes than its index says, or than any of its kind has."""
+
+    def __init__(self, url: str, limit: int) -> None:
+        super().__init__(url, f"it has more than {limit} bytes")
+        self.remedy = ALTERED
+
+
 def read(url: str, limit: int = INDEX_LIMIT) -> bytes:
     """The whole of a small file.
 
     :param limit: bytes.
-    :raises HttpError: no answer, another status, or more bytes than the limit.
+    :raises HttpError: no answer, another status, or more bytes than the limit (TooLargeError).
     """
     content = bytearray()
     with _request(url) as answer:
-        for chunk in _chunks(url, answer, _deadline()):
+        for chunk in _chunks(url, answer, _deadline(), limit, limit):
             content += chunk
-            if len(content) > limit:
-                raise HttpError(url, f"it has more than {limit} bytes")
     return bytes(content)
 
 
@@ -85,12 +94,14 @@ def answers(url: str) -> bool:
         return error.status == 401
 
 
-def download(url: str, target: Path, expected: str, *, partial: Path) -> None:
+def download(url: str, target: Path, expected: str, *, partial: Path, limit: int = FILE_LIMIT) -> None:
     """Download a file whose hash is known; it appears whole or not at all.
 
     :param expected: SHA-256 as hexadecimal digits.
     :param partial: where the unfinished file lies, on the target's file system; a later call goes on from it.
-    :raises TrainyardError: another hash than expected, or no whole file within `ATTEMPTS` connections.
+    :param limit: bytes of the whole file, at most.
+    :raises TrainyardError: another hash than expected, more bytes than the limit, or no whole file within `ATTEMPTS`
+        connections.
     """
     partial.parent.mkdir(parents=True, exist_ok=True)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -100,7 +111,10 @@ def download(url: str, target: Path, expected: str, *, partial: Path) -> None:
         time.sleep(attempt)
         resumed = partial.exists()
         try:
-            _receive(url, partial, deadline)
+            _receive(url, partial, deadline, limit)
+        except TooLargeError:
+            partial.unlink(missing_ok=True)
+            raise
         except HttpError as error:
             if error.status == 416:
                 partial.unlink(missing_ok=True)
@@ -124,7 +138,7 @@ def sha256_of(url: str) -> str:
     """SHA-256 of what a URL serves at this moment; nothing of it is kept."""
     digest = hashlib.sha256()
     with _request(url) as answer:
-        for chunk in _chunks(url, answer, _deadline()):
+        for chunk in _chunks(url, answer, _deadline(), FILE_LIMIT, FILE_LIMIT):
             digest.update(chunk)
     return digest.hexdigest()
 
@@ -189,22 +203,30 @@ def _deadline() -> float:
     return time.monotonic() + DOWNLOAD_TIMEOUT
 
 
-def _chunks(url: str, answer: urllib3.BaseHTTPResponse, deadline: float) -> Iterator[bytes]:
+def _chunks(url: str, answer: urllib3.BaseHTTPResponse, deadline: float, left: int, limit: int) -> Iterator[bytes]:
+    """What arrives of an answer, `left` of a file's `limit` at most; one that says that it has more is not read."""
+    if left < (whole(answer.headers.get("Content-Length"), 0) or 0):
+        raise TooLargeError(url, limit)
     # Not `stream`: it waits for a whole chunk, which a slow server may never fill in time.
     while chunk := answer.read1(CHUNK):
+        left -= len(chunk)
+        if left < 0:
+            raise TooLargeError(url, limit)
         yield chunk
         if time.monotonic() > deadline:
             raise HttpError(url, f"it did not arrive within {DOWNLOAD_TIMEOUT} s")
 
 
-def _receive(url: str, partial: Path, deadline: float) -> None:
+def _receive(url: str, partial: Path, deadline: float, limit: int) -> None:
     """Append what is still missing of a file.
 
     :raises HttpError: the connection broke or the time is over; what arrived stays.
+    :raises TooLargeError: there is more than the limit.
     """
     have = partial.stat().st_size if partial.exists() else 0
     with _request(url, start=have) as answer:
         resumed = answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {have}-")
+        left = limit - have if resumed else limit
         with partial.open("ab" if resumed else "wb") as stream:
-            for chunk in _chunks(url, answer, deadline):
+            for chunk in _chunks(url, answer, deadline, left, limit):
                 stream.write(chunk)
