@@ -181,7 +181,6 @@ def test_the_limits_and_their_approval(store: Store) -> None:
 def test_a_run_whose_time_is_up_begins_nothing_more(store: Store) -> None:
     class Slow(World):
         def __call__(self, playbook: str, **options: Any) -> Any:
-            # The look, a repair and the look at it leave as much as the first look took, for the proof.
             assert options["timeout"] >= 900
             clock.now += 900
             return super().__call__(playbook, **options)
