@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import os
 import re
+import stat
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -144,9 +145,12 @@ def _busy(other: Holder, path: Path) -> Busy:
 def _open(path: Path) -> TextIO:
     try:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        if path.parent.stat().st_uid != os.geteuid():
+        # Not through a link: in /run/lock another user can make one, to a folder that is root's.
+        there = path.parent.lstat()
+        if there.st_uid != os.geteuid() or not stat.S_ISDIR(there.st_mode):
             raise TrainyardError(
-                f"{path.parent} belongs to another user, who could take the lock away.", remedy="Remove that folder."
+                f"{path.parent} belongs to another user, who could take the lock away, or is a link.",
+                remedy="Remove it.",
             )
         # Not "w": whoever is refused must not empty it.
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)

@@ -167,3 +167,12 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(TrainyardError, match="belongs to another user"):
         machine.acquire("/srv/mine", "site", "run-1", where=tmp_path)
+
+
+def test_a_link_in_the_place_of_the_folder_leads_nowhere(tmp_path: Path) -> None:
+    """Every user may make one in /run/lock, before root makes the folder there."""
+    (tmp_path / "roots").mkdir()
+    (tmp_path / "locks").symlink_to("roots")
+    with pytest.raises(TrainyardError, match="or is a link"):
+        machine.acquire("/srv/site", "site", "run-1", where=tmp_path / "locks")
+    assert not list((tmp_path / "roots").iterdir())
