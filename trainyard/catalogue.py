@@ -48,7 +48,7 @@ def read_catalogue(folders: Iterable[str | Path], own: Path = FOLDER) -> dict[st
 
 def _entry(path: Path) -> dict[str, Any]:
     try:
-        entry = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
+        entry = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506 - a safe loader
     except (OSError, yaml.YAMLError) as error:
         raise TrainyardError(f"{path} cannot be read: {error}.", remedy="Mend the file.") from error
     if not isinstance(entry, dict) or not entry.get("description"):

@@ -66,6 +66,6 @@ def cuda(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 
 @lru_cache(maxsize=2)
 def _read(path: Path, changed: int) -> dict[str, dict[str, Any]]:
-    return yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))[
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))[  # noqa: S506 - both loaders are safe ones
         "artefacts"
     ]

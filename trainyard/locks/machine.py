@@ -58,7 +58,7 @@ def folder() -> Path:
     if user == 0:
         return Path("/run/lock/trainyard")
     places = ("/run/lock", os.environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{user}")
-    return Path(next((place for place in places if place and os.access(place, os.W_OK)), "/tmp"), f"trainyard-{user}")
+    return Path(next((place for place in places if place and os.access(place, os.W_OK)), "/tmp"), f"trainyard-{user}")  # noqa: S108 - its owner is looked at
 
 
 def path_of(site: str, where: Path | None = None) -> Path:

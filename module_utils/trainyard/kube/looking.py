@@ -87,7 +87,7 @@ def _server(kubeconfig: str) -> _Server | None:
     import yaml
 
     with open(kubeconfig, encoding="utf-8") as stream:
-        known = yaml.load(stream, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        known = yaml.load(stream, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both loaders are safe ones
     context = _named(known, "contexts", "context", known["current-context"])
     cluster = _named(known, "clusters", "cluster", context["cluster"])
     user = _named(known, "users", "user", context["user"])

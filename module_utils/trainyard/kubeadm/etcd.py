@@ -62,7 +62,7 @@ class Members:
         self._opener = opener(context)
 
     def _call(self, url: str, method: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        request = urllib.request.Request(f"{url}/v3/cluster/member/{method}", json.dumps(body).encode())
+        request = urllib.request.Request(f"{url}/v3/cluster/member/{method}", json.dumps(body).encode())  # noqa: S310 - the opener has a TLS context of its own
         with self._opener.open(request, timeout=REQUEST_SECONDS) as response:
             return dict(json.load(response))
 

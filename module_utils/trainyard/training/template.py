@@ -15,7 +15,7 @@ from .pods import container_security, lost_node_tolerations, pod_security, pull_
 
 CODE = "/opt/trainyard/code"
 """Where code that is not in the image is mounted."""
-TOKEN_KEY = "token"
+TOKEN_KEY = "token"  # noqa: S105 - a key of a Secret, not its value
 """Key of the Secret that `token_secret` names."""
 THREADS = ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS")
 """TensorFlow would take the cores of the node, and be throttled by the limit of the pod."""
