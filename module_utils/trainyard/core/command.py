@@ -10,8 +10,11 @@ from contextlib import contextmanager
 
 from .errors import CommandError
 
+FIRST_LINES = 5
+"""How many lines of a failed program's output an error quotes from its beginning, where apt says what is wrong."""
+
 LAST_LINES = 15
-"""How many lines of a failed program's output an error quotes: enough for a Go or pip error with its context."""
+"""How many lines it quotes from the end: enough for a Go or pip error with its context."""
 
 KILL_TIMEOUT = 10.0
 """Seconds that a killed program has to go; one that waits for a dead disk or mount does not go at all."""
@@ -107,4 +110,8 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _tail(out: str, err: str) -> str:
-    return "\n".join((err.strip() or out.strip()).splitlines()[-LAST_LINES:])
+    lines = (err.strip() or out.strip()).splitlines()
+    left_out = len(lines) - FIRST_LINES - LAST_LINES
+    if left_out > 1:
+        lines[FIRST_LINES:-LAST_LINES] = [f"... {left_out} lines left out ..."]
+    return "\n".join(lines)

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.command import LAST_LINES, run
+from ansible.module_utils.trainyard.core.command import FIRST_LINES, LAST_LINES, run
 from ansible.module_utils.trainyard.core.errors import CommandError, TrainyardError, WaitError
 from ansible.module_utils.trainyard.core.plan import Plan, Step
 from ansible.module_utils.trainyard.core.progress import Progress
@@ -99,11 +99,15 @@ def test_an_expected_status_is_no_error() -> None:
     assert run(["sh", "-c", "exit 4"], timeout=10, ok=(0, 4)).returncode == 4
 
 
-def test_an_error_quotes_the_last_lines_only() -> None:
+def test_an_error_quotes_the_first_and_the_last_lines() -> None:
     with pytest.raises(CommandError) as caught:
         run(["sh", "-c", "seq 100; exit 1"], timeout=10)
-    assert caught.value.message.count("\n") == LAST_LINES - 1
-    assert caught.value.message.endswith("100")
+    head, *lines = caught.value.message.split("\n")
+    assert head.endswith(": 1")
+    assert lines == ["2", "3", "4", "5", "... 80 lines left out ...", *map(str, range(86, 101))]
+    with pytest.raises(CommandError) as caught:
+        run(["sh", "-c", f"seq {FIRST_LINES + LAST_LINES + 1}; exit 1"], timeout=10)
+    assert "left out" not in caught.value.message
 
 
 def test_a_command_that_hangs_is_ended_with_its_children() -> None:
