@@ -147,6 +147,15 @@ options:
     type: list
     elements: str
     default: []
+  apt_sources_once:
+    description:
+      - Have each repository of a wanted file in C(/etc/apt/sources.list.d) once on the host, since two entries with
+        other keys stop every apt program.
+      - An entry of the host's owner that has the same repository and key takes the place of the wanted file, which is
+        then not wanted. Any other entry of it is set aside. Its file is kept as C(NAME.disabled), and what it has of
+        other repositories is written back.
+    type: bool
+    default: false
   commands:
     description: Programs that read the files. Each runs when its input is not what it last succeeded with, so an
       interrupted run is made good by the next.
@@ -232,7 +241,9 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import fail, run_plan
+from ansible.module_utils.trainyard.host.apt_sources import Settled, settle
 from ansible.module_utils.trainyard.host.config_files import Command, File, HostFiles
 from ansible.module_utils.trainyard.host.folders import Folder
 from ansible.module_utils.trainyard.host.validation import Tree
@@ -294,6 +305,7 @@ def main() -> None:
                     "argv": {"type": "list", "elements": "str", "required": True},
                 },
             },
+            "apt_sources_once": {"type": "bool", "default": False},
             "commands": {
                 "type": "list",
                 "elements": "dict",
@@ -311,8 +323,10 @@ def main() -> None:
         supports_check_mode=True,
     )
     try:
+        files = [_file(given) for given in module.params["files"]]
+        settled = settle(files) if module.params["apt_sources_once"] else Settled(files, {})
         wanted = HostFiles(
-            files=[_file(given) for given in module.params["files"]],
+            files=settled.files,
             folders=[Folder(**{**given, "mode": int(given["mode"], 8)}) for given in module.params["folders"]],
             stale=module.params["stale"],
             set_aside=module.params["set_aside"],
@@ -324,10 +338,20 @@ def main() -> None:
         )
     except TrainyardError as error:
         fail(module, error)
+
+    def make_plan() -> Plan:
+        # The host's own entries first: between the two, apt has a source too few, and still works.
+        first, then = settled.plan(), wanted.plan()
+        states = ({**first.before, **(then.before or {})}, {**first.after, **(then.after or {})})
+        return Plan([*first.steps, *then.steps], *states)
+
     run_plan(
         module,
-        wanted.plan,
-        lambda: {"changed_paths": wanted.changed_paths, "not_validated": wanted.not_validated},
+        make_plan,
+        lambda: {
+            "changed_paths": sorted({*settled.rests, *wanted.changed_paths}),
+            "not_validated": wanted.not_validated,
+        },
     )
 
 

@@ -6,18 +6,23 @@ import glob
 import os
 
 from ..core.files import digest_of
+from .patterns import matches
 
 SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources")
 STAMP = "/var/cache/trainyard/apt_index.sha256"
 
 
+def source_files() -> list[str]:
+    """The files from which apt reads its sources; a link to nothing, and a folder, are none."""
+    return [path for path in matches(SOURCES) if os.path.isfile(path)]
+
+
 def digest_of_sources() -> str:
     """Digest of all apt sources as they are now."""
     texts = {}
-    for pattern in SOURCES:
-        for path in glob.glob(pattern):
-            with open(path, encoding="utf-8", errors="surrogateescape") as stream:
-                texts[path] = stream.read()
+    for path in source_files():
+        with open(path, encoding="utf-8", errors="surrogateescape") as stream:
+            texts[path] = stream.read()
     return digest_of(texts)
 
 

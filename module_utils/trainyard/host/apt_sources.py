@@ -1,0 +1,147 @@
+"""Each wanted apt repository once on a host: an entry of its owner's is used, or set aside before ours is written.
+
+Two entries of one repository with another `Signed-By` stop every apt program of the host: it reads no source at all.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from ..core.files import write
+from ..core.plan import Plan, Step
+from . import apt_entries
+from .apt_entries import Entry, entries
+from .apt_index import source_files
+from .config_files import MARKER, File
+from .openpgp import fingerprints
+from .patterns import aside_of
+
+FOLDER = "/etc/apt/sources.list.d/"
+HARMLESS = frozenset({"signed-by", "architectures", "languages", "enabled", "x-repolib-name"})
+"""Options of an entry that is used: any other may switch a check off, or conflict with an entry that lacks it."""
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What becomes of the wanted repositories, and of the host's own entries.
+
+    :param files: the wanted files that are still to be written.
+    :param rests: source file of the host's -> its text without our repositories; empty where nothing else is in it.
+    """
+
+    files: Sequence[File]
+    rests: Mapping[str, str]
+
+    def plan(self) -> Plan:
+        """Keep each old file as `NAME.disabled`, and write back what it has of other repositories."""
+        asides = {path: aside_of(path) for path in self.rests}
+        steps = [
+            Step(_said(path, asides[path], rest), partial(_put, path, asides[path], rest))
+            for path, rest in self.rests.items()
+        ]
+        after = {
+            path: f"{'shortened' if rest else 'gone'}, the old one kept as {asides[path]}"
+            for path, rest in self.rests.items()
+        }
+        return Plan(steps, dict.fromkeys(asides, "names a wanted repository"), after)
+
+
+def settle(files: Sequence[File], paths: Iterable[str] | None = None) -> Settled:
+    """Compare the wanted repositories with the entries of the host's owner; changes nothing.
+
+    An owner's entry takes the place of a wanted file when it has all of its repositories, trusts the same keys and no
+    other ones, and switches no check off. Otherwise each entry of these repositories is to be set aside.
+
+    :param files: wanted files; those below FOLDER are repositories, with their keys embedded.
+    :param paths: source files of the host; those of ours are passed over.
+    """
+    wanted = {file.path for file in files}
+    texts = {path: _text(path) for path in (source_files() if paths is None else paths) if path not in wanted}
+    texts = {path: text for path, text in texts.items() if MARKER not in text}
+    there = [(path, entry) for path, text in texts.items() for entry in entries(path, text)]
+    kept: list[File] = []
+    aside: set[tuple[str, str]] = set()
+    for file in files:
+        ours = entries(file.path, file.content) if file.path.startswith(FOLDER) else []
+        repositories = {each for entry in ours for each in entry.repositories()}
+        same = [entry for _, entry in there if entry.repositories() & repositories]
+        if same and all(_serves(entry, same) for entry in ours):
+            continue
+        kept.append(file)
+        aside |= repositories
+    rests = {}
+    for path, text in texts.items():
+        gone = [entry for owner, entry in there if owner == path and entry.repositories() & aside]
+        if gone:
+            rest = apt_entries.without(path, text, gone, aside)
+            rests[path] = rest if entries(path, rest) else ""
+    return Settled(kept, rests)
+
+
+def _serves(wanted: Entry, same: Sequence[Entry]) -> bool:
+    """Whether the entries of the host's owner give what a wanted one would, and nothing that it would refuse."""
+    keys = _keys(wanted)
+    if not keys or any(set(entry.options) - HARMLESS or _keys(entry) != keys for entry in same):
+        return False
+    # Another spelling of the same keys would be the conflict itself.
+    if len({entry.options.get("signed-by") for entry in same}) > 1:
+        return False
+    return all(
+        any(_has(entry, uri, name, wanted.components) for entry in same)
+        for uri in wanted.uris
+        for name in wanted.suites
+    )
+
+
+def _has(entry: Entry, uri: str, name: str, components: frozenset[str]) -> bool:
+    """Whether an entry brings the packages of a repository for this architecture, over the same scheme."""
+    own = apt_entries.architecture()
+    architectures = entry.options.get("architectures", own).replace(",", " ").split()
+    schemes = {each.partition(":")[0].lower() for each in entry.uris}
+    return (
+        "deb" in entry.types
+        and (apt_entries.address(uri), apt_entries.suite(name)) in entry.repositories()
+        and schemes == {uri.partition(":")[0].lower()}
+        and components <= entry.components
+        and own in architectures
+    )
+
+
+def _keys(entry: Entry) -> list[str]:
+    """Fingerprints of the keys that an entry trusts; none where they are not named by file, or cannot be read."""
+    value = entry.options.get("signed-by", "")
+    if "BEGIN PGP" in value:
+        return sorted(fingerprints("\n".join("" if line == "." else line for line in value.splitlines()).encode()))
+    found: list[str] = []
+    for path in value.replace(",", " ").split():
+        if not path.startswith("/"):
+            return []
+        try:
+            with open(path, "rb") as stream:
+                found += fingerprints(stream.read())
+        except OSError:
+            return []
+    return sorted(found)
+
+
+def _said(path: str, aside: str, rest: str) -> str:
+    return f"Copy {path} to {aside}, and take our repositories out" if rest else f"Rename {path} to {aside}"
+
+
+def _put(path: str, aside: str, rest: str) -> None:
+    if not rest:
+        os.rename(path, aside)
+        return
+    there = os.stat(path)
+    mode = stat.S_IMODE(there.st_mode)
+    write(aside, _text(path), mode, there.st_uid, there.st_gid)
+    write(path, rest, mode)
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="utf-8", errors="surrogateescape") as stream:
+        return stream.read()
