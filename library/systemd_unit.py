@@ -9,7 +9,9 @@ module: systemd_unit
 short_description: Keep a systemd unit enabled, running with its present configuration, and answering
 description:
   - Enables and starts a unit, and restarts it when a file that its process reads was changed after the process
-    started. The restart follows from the running process, so a run that was interrupted between a change and the
+    started. A start of this module records what the unit reads, in C(/run/trainyard/units), so that a clock that is set
+    restarts nothing. Any other start is judged by times, and a time more than a minute ahead says nothing.
+  - The restart follows from the running process, so a run that was interrupted between a change and the
     restart is made good by the next.
   - Waits a bounded time until a probe succeeds; the error holds the probe's last answer and the end of the unit's
     journal.

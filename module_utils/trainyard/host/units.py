@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ..core.command import run
 from ..core.errors import CommandError, TrainyardError, WaitError
 from ..core.finding import Finding, shown
 from ..core.plan import Plan, Step
 from ..core.waiter import wait_until
+from . import started_with
 
 PROPERTIES = (
     "LoadState",
@@ -24,10 +25,13 @@ PROPERTIES = (
     "ActiveEnterTimestampMonotonic",
     "FragmentPath",
     "DropInPaths",
+    "InvocationID",
 )
 QUERY_TIMEOUT = 20.0
 PROBE_TIMEOUT = 10.0
 JOURNAL_LINES = 15
+STEP_SECONDS = 60.0
+"""How far ahead a file's time may be and still count: a time service sets a clock back by this much at its start."""
 STARTS_AT_BOOT = frozenset({"enabled", "static", "generated", "alias", "indirect"})
 """UnitFileState values (systemctl(1), is-enabled) with which there is nothing to enable."""
 RESTARTING = frozenset(
@@ -107,17 +111,17 @@ def make_plan(
     restarting = seen.get("SubState") in RESTARTING
     active = restarting or seen.get("ActiveState") in ("active", "reloading")
     reasons: list[str] = []
+    read = [*service.newer_than, *seen.get("FragmentPath", "").split(), *seen.get("DropInPaths", "").split()]
     if not active:
-        steps.append(Step(f"Start {service.name}", lambda: _start(service, "start")))
+        steps.append(Step(f"Start {service.name}", lambda: _start(service, "start", read)))
     elif not restarting:
         # A timer has no process.
         began = seen.get("ExecMainStartTimestampMonotonic") or seen.get("ActiveEnterTimestampMonotonic")
         started = int(began or 0) / 1e6
-        units = [seen.get("FragmentPath", ""), *seen.get("DropInPaths", "").split()]
-        reasons = (newer or newer_paths)([*service.newer_than, *filter(None, units)], started)
+        reasons = (newer or partial(changed_paths, service.name, seen.get("InvocationID", "")))(read, started)
         if reasons or service.restart:
             why = f": {', '.join(reasons)} changed after it started" if reasons else ""
-            steps.append(Step(f"Restart {service.name}{why}", lambda: _start(service, "restart")))
+            steps.append(Step(f"Restart {service.name}{why}", lambda: _start(service, "restart", read)))
     return Plan(
         steps,
         {"active": active, "enabled": enabled, "older_than": reasons},
@@ -148,18 +152,46 @@ def _stop_plan(service: Service, seen: Mapping[str, str]) -> Plan:
     )
 
 
+def changed_paths(unit: str, invocation: str, patterns: Sequence[str], started: float) -> list[str]:
+    """The existing files that are not as a unit has read them: by content if a start of ours recorded it, else by times.
+
+    :param invocation: systemd's name of the present start; may be empty.
+    :param started: seconds on the monotonic clock.
+    """
+    files = started_with.known(unit, invocation)
+    by_time = [path for path in newer_paths(patterns, started) if path not in files]
+    return sorted([*by_time, *started_with.changed(started_with.paths_of(patterns), files)])
+
+
 def newer_paths(patterns: Sequence[str], started: float) -> list[str]:
     """The existing files among the patterns whose inode changed after a moment.
 
-    The inode's change time, not the modification time: an unpacked package keeps the latter from its build. Ages are
-    compared, so that a set clock matters only between the two events.
+    The inode's change time, not the modification time: an unpacked package keeps the latter from its build.
 
     :param started: seconds on the monotonic clock.
     """
-    start_age = time.monotonic() - started
-    now = time.time()
-    paths = sorted({path for pattern in patterns for path in glob.glob(pattern)})
-    return [path for path in paths if now - os.stat(path).st_ctime < start_age]
+    return [path for path in started_with.paths_of(patterns) if is_newer(os.stat(path).st_ctime, started)]
+
+
+def is_newer(changed: float, started: float) -> bool:
+    """Whether a file changed after a moment; its age is compared, so that a set clock matters only in between.
+
+    A time that lies ahead was given before the clock was set back, and says nothing until the clock has caught up.
+
+    :param changed: seconds since the epoch.
+    :param started: seconds on the monotonic clock.
+    """
+    return -STEP_SECONDS < time.time() - changed < time.monotonic() - started
+
+
+def start(unit: str, verb: str, patterns: Sequence[str], timeout: float) -> None:
+    """Start or restart a unit, as the verb says, and record the files that it reads.
+
+    :param timeout: seconds.
+    """
+    files = started_with.snapshot(patterns)
+    run(["systemctl", verb, unit], timeout=timeout)
+    started_with.remember(unit, properties_of(unit, ("InvocationID",)).get("InvocationID", ""), files)
 
 
 def wait_ready(service: Service) -> None:
@@ -198,11 +230,11 @@ def _forget(service: Service) -> None:
     run(["systemctl", "reset-failed", service.name], timeout=QUERY_TIMEOUT, ok=(0, 1))
 
 
-def _start(service: Service, verb: str) -> None:
+def _start(service: Service, verb: str, patterns: Sequence[str]) -> None:
     # A unit that has failed too often refuses to start until its counter is reset.
     _forget(service)
     try:
-        run(["systemctl", verb, service.name], timeout=service.timeout)
+        start(service.name, verb, patterns, service.timeout)
     except CommandError as error:
         raise TrainyardError(f"{service.name} did not {verb}: {error.message}{_journal(service)}") from error
 

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from ..core import files
-from ..core.command import run
 from ..core.finding import Finding
 from ..core.plan import Plan, Step
-from ..host.units import properties_of
+from ..host import started_with
+from ..host.units import is_newer, properties_of, start
 from . import program as adm
 from .api import get_json
 
@@ -71,13 +70,16 @@ def writer_of(config_map: Mapping[str, Any]) -> str:
 def is_stale(path: str) -> bool:
     """Whether the kubelet runs and started before the file got its present text.
 
-    By the time of the text, not of the inode: the file's mode is set after the kubelet has started.
+    By what a restart of ours has recorded. Any other start is judged by the time of the text, not of the inode: the
+    file's mode is set after the kubelet has started.
     """
-    seen = properties_of(UNIT, ("ActiveState", "ExecMainStartTimestampMonotonic"))
+    seen = properties_of(UNIT, ("ActiveState", "ExecMainStartTimestampMonotonic", "InvocationID"))
     if seen.get("ActiveState") != "active":
         return False
-    started = int(seen.get("ExecMainStartTimestampMonotonic") or 0) / 1e6
-    return time.time() - os.stat(path).st_mtime < time.monotonic() - started
+    files = started_with.known(UNIT, seen.get("InvocationID", ""))
+    if path in files:
+        return bool(started_with.changed([path], files))
+    return is_newer(os.stat(path).st_mtime, int(seen.get("ExecMainStartTimestampMonotonic") or 0) / 1e6)
 
 
 def wanted_text(cluster: str, own: str, cri_socket: str) -> str:
@@ -102,7 +104,7 @@ def make_plan(seen: KubeletSeen, cri_socket: str, host: adm.Host) -> tuple[Plan,
     differs = _fields(seen.text) != _fields(wanted)
     if (differs or seen.stale) and seen.writer and seen.writer not in WRITERS:
         return Plan(), [Finding(NAME, f"written by {seen.writer}", "written by kubeadm; this node does not follow it")]
-    restart = Step(f"Restart {UNIT}", partial(run, ["systemctl", "restart", UNIT], timeout=RESTART_SECONDS))
+    restart = Step(f"Restart {UNIT}", partial(start, UNIT, "restart", [host.kubelet_config], RESTART_SECONDS))
     if differs:
         write = Step(f"Write {host.kubelet_config}", partial(files.write, host.kubelet_config, wanted, 0o600))
         before, after = seen.text.splitlines(), wanted.splitlines()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.module_utils.trainyard.host import units
 from ansible.module_utils.trainyard.kubeadm import kubelet_config
 from ansible.module_utils.trainyard.kubeadm.kubelet_config import NAME, KubeletSeen, is_stale, make_plan, writer_of
 from ansible.module_utils.trainyard.kubeadm.program import Host
@@ -121,6 +122,6 @@ def test_a_configuration_newer_than_the_process(
     os.utime(path, (1000 + written, 1000 + written))
     properties = {"ActiveState": active, "ExecMainStartTimestampMonotonic": str(started * 1_000_000)}
     monkeypatch.setattr(kubelet_config, "properties_of", lambda *_: properties)
-    monkeypatch.setattr(kubelet_config.time, "monotonic", lambda: 200.0)
-    monkeypatch.setattr(kubelet_config.time, "time", lambda: 1200.0)
+    monkeypatch.setattr(units.time, "monotonic", lambda: 200.0)
+    monkeypatch.setattr(units.time, "time", lambda: 1200.0)
     assert is_stale(str(path)) is stale
