@@ -106,7 +106,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 host:
-  description: What the host is - system, kernel, memory_mib, cpus, free_mib, container, clock_settable,
+  description: What the host is - system, kernel, memory_mib, cpus, free_mib, container, clock_settable, clock_kept,
     modules_directory, systemd, root, certificate_store.
   returned: always
   type: dict

@@ -46,6 +46,10 @@ options:
     description: Seconds that the probe may take to succeed.
     type: int
     default: 60
+  ready_remedy:
+    description: What the user can do where the probe does not succeed; the error ends with it.
+    type: str
+    default: ""
   timeout:
     description: Seconds for one start or restart.
     type: int
@@ -98,6 +102,7 @@ def main() -> None:
             "restart": {"type": "bool", "default": False},
             "ready": {"type": "list", "elements": "str", "default": []},
             "ready_timeout": {"type": "int", "default": 60},
+            "ready_remedy": {"type": "str", "default": ""},
             "timeout": {"type": "int", "default": 120},
         },
         supports_check_mode=True,

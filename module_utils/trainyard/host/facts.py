@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core.errors import TrainyardError
 from ..core.finding import Finding
+from . import clock_state
 
 CAP_SYS_TIME = 25
 """Bit number of the capability to set the clock (capabilities(7), linux/capability.h)."""
@@ -31,6 +32,7 @@ class Host:
     :param free_mib: free space by path.
     :param container: container manager that runs this host, empty on a machine of its own.
     :param clock_settable: whether setting the clock is possible and this host's own business.
+    :param clock_kept: whether a time service other than chrony keeps the clock.
     :param modules_directory: whether there are kernel modules for the running kernel.
     :param systemd: whether systemd is the service manager.
     :param certificate_store: whether the program is there that makes the system's store of certificates.
@@ -47,6 +49,7 @@ class Host:
     systemd: bool
     root: bool
     certificate_store: bool = True
+    clock_kept: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -83,6 +86,7 @@ def observe(paths: Sequence[str], root: str = "/") -> Host:
         modules_directory=(base / "lib/modules" / kernel / "modules.dep").exists(),
         systemd=(base / "run/systemd/system").is_dir(),
         root=os.geteuid() == 0,
+        clock_kept=clock_state.is_kept(base),
         certificate_store=(base / "usr/sbin/update-ca-certificates").exists(),
     )
 

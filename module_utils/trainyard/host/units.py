@@ -50,6 +50,7 @@ class Service:
     :param restart: restart in any case (what a check run uses for files that it only planned).
     :param ready: argv of a probe that succeeds when the service works; empty means no probe.
     :param ready_timeout: seconds the probe may take to succeed.
+    :param ready_remedy: what the user can do where it does not.
     :param timeout: seconds for one start or restart.
     :param state: "started" or "stopped"; stopped, it is not started at boot either, and need not exist.
     """
@@ -59,6 +60,7 @@ class Service:
     restart: bool = False
     ready: Sequence[str] = ()
     ready_timeout: float = 60.0
+    ready_remedy: str = ""
     timeout: float = 120.0
     state: str = "started"
 
@@ -153,7 +155,7 @@ def _stop_plan(service: Service, seen: Mapping[str, str]) -> Plan:
 
 
 def changed_paths(unit: str, invocation: str, patterns: Sequence[str], started: float) -> list[str]:
-    """The existing files that are not as a unit has read them: by content if a start of ours recorded it, else by times.
+    """The existing files that are not as a unit has read them: by content where that is recorded, else by times.
 
     :param invocation: systemd's name of the present start; may be empty.
     :param started: seconds on the monotonic clock.
@@ -185,10 +187,7 @@ def is_newer(changed: float, started: float) -> bool:
 
 
 def start(unit: str, verb: str, patterns: Sequence[str], timeout: float) -> None:
-    """Start or restart a unit, as the verb says, and record the files that it reads.
-
-    :param timeout: seconds.
-    """
+    """Start or restart a unit within a number of seconds, and record the files that it reads."""
     files = started_with.snapshot(patterns)
     run(["systemctl", verb, unit], timeout=timeout)
     started_with.remember(unit, properties_of(unit, ("InvocationID",)).get("InvocationID", ""), files)
@@ -212,7 +211,7 @@ def wait_ready(service: Service) -> None:
     try:
         wait_until(probe, lambda failure: not failure, what=f"{service.name} to answer", timeout=service.ready_timeout)
     except WaitError as error:
-        raise WaitError(f"{error.message}{_journal(service)}", last_state=error.facts.get("last_state")) from error
+        raise WaitError(f"{error.message}{_journal(service)}", remedy=service.ready_remedy, **error.facts) from error
 
 
 def _systemctl(service: Service, what: str, *words: str) -> Step:

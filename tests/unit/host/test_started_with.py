@@ -1,4 +1,4 @@
-"""systemd_unit on a host whose clock is set: what a unit was started with decides, and times where nobody recorded it."""
+"""systemd_unit on a host whose clock is set: what a unit was started with decides; without a record, times do."""
 
 from __future__ import annotations
 

@@ -117,4 +117,7 @@ def test_a_probe_that_never_succeeds_ends_with_its_last_words(monkeypatch: pytes
     monkeypatch.setattr(units, "_journal", lambda service: "\njournal")
     with pytest.raises(WaitError, match=r"(?s)x\.service to answer.*false ended with status 1.*journal"):
         wait_ready(Service("x.service", ready=["false"], ready_timeout=0.1))
+    with pytest.raises(WaitError) as caught:
+        wait_ready(Service("x.service", ready=["false"], ready_timeout=0.1, ready_remedy="Set base_ntp_servers."))
+    assert str(caught.value).endswith("journal Set base_ntp_servers.")
     wait_ready(Service("x.service", ready=["true"]))
