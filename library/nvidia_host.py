@@ -8,7 +8,7 @@ DOCUMENTATION = r"""
 module: nvidia_host
 short_description: Refuse a host on which an NVIDIA driver cannot be installed
 description:
-  - Looks at the GPUs by PCI, at loaded kernel modules, kernel headers and secure boot, without any driver.
+  - Looks at the GPUs and NVSwitches by PCI, at loaded kernel modules, kernel headers and secure boot, without a driver.
   - Names everything that stands in the way at once. Changes nothing.
 options:
   host:
@@ -25,6 +25,10 @@ options:
     default: true
   installed:
     description: Whether the driver is there already; a module that is loaded needs no other key then.
+    type: bool
+    default: false
+  preinstalled:
+    description: The driver is the owner's own. Only NVSwitches that no fabric manager sets up are refused then.
     type: bool
     default: false
 attributes:
@@ -88,6 +92,7 @@ import os
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.runner import fail
+from ansible.module_utils.trainyard.host import nvswitch
 from ansible.module_utils.trainyard.host.facts import refuse
 from ansible.module_utils.trainyard.host.nvidia import module_on_disk, observe, problems
 
@@ -99,20 +104,18 @@ def main() -> None:
             "branch": {"type": "str", "default": ""},
             "open_modules": {"type": "bool", "default": True},
             "installed": {"type": "bool", "default": False},
+            "preinstalled": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
     seen = observe(os.uname().release)
+    fabric = nvswitch.observe()
+    preinstalled = module.params["preinstalled"]
+    options = {name: module.params[name] for name in ("open_modules", "installed")}
+    found = [] if preinstalled else problems(seen, module.params["branch"], **options)
+    found += nvswitch.problems(fabric, installed=preinstalled or module.params["installed"])
     try:
-        refuse(
-            module.params["host"],
-            problems(
-                seen,
-                module.params["branch"],
-                open_modules=module.params["open_modules"],
-                installed=module.params["installed"],
-            ),
-        )
+        refuse(module.params["host"], found)
     except TrainyardError as error:
         fail(module, error)
     module.exit_json(changed=False, on_disk=module_on_disk(), **seen.as_dict())

@@ -121,11 +121,16 @@ def observe(kernel: str, root: Path = Path("/")) -> NvidiaHost:
 
 def gpus_on_bus(root: Path = Path("/")) -> list[int]:
     """PCI device identifiers of the host's GPUs, without those that it has given to virtual machines."""
+    return [int(_text(device / "device"), 16) for device in devices(DISPLAY, root)]
+
+
+def devices(classes: tuple[str, ...], root: Path = Path("/")) -> list[Path]:
+    """Folders of NVIDIA's devices of some PCI classes, without those that the host has given to virtual machines."""
     return [
-        int(_text(device / "device"), 16)
+        device
         for device in sorted(root.glob("sys/bus/pci/devices/*"))
         if _text(device / "vendor") == VENDOR
-        and _text(device / "class").startswith(DISPLAY)
+        and _text(device / "class").startswith(classes)
         and (device / "driver").resolve().name != GIVEN_AWAY
     ]
 

@@ -15,9 +15,11 @@ module.exit_json(changed=True)
     "nvidia_host": """
 from ansible.module_utils.basic import AnsibleModule
 import os
-names = ("host", "branch", "open_modules", "installed")
+names = ("host", "branch", "open_modules", "installed", "preinstalled")
 module = AnsibleModule({name: {} for name in names}, supports_check_mode=True)
-if refusal := os.environ.get("HOST_REFUSES"):
+# Of a driver that is there, the module refuses what is said of NVSwitches alone.
+refusal = os.environ.get("SWITCHES_REFUSED" if module.params["preinstalled"] else "HOST_REFUSES")
+if refusal:
     module.fail_json(msg=refusal)
 module.exit_json(
     changed=False, kernel="6.12", headers_lacking=["linux-headers-6.12"], gpus=["10de:1eb8"],
@@ -88,5 +90,7 @@ OTHER_DRIVERS = (
 STAYS = (
     *("libnvidia-container1", "libnvidia-container-tools", "nvidia-container-toolkit-base", "nvidia-cuda-toolkit"),
     *("linux-image-amd64", "libcudart12", "kubelet"),
+    *("nvidia-fabricmanager", "nvidia-fabricmanager-580", "nvidia-fabricmanager-dev-535", "nvidia-imex-580"),
+    *("libnvidia-nscq-580", "nvidia-mig-manager", "nvidia-fs-dkms", "nvidia-gds-12-9"),
 )
 """Installed packages that make way for a driver, and those that do not."""

@@ -58,6 +58,7 @@ def test_a_skewed_host_reaches_its_label(
     [
         ("supply=mirror", {"gpus": []}, "w1 is in gpu_nodes, and its driver shows no GPU"),
         ("supply=mirror", {"driver": "470.256.02"}, "The driver of w1 is 470.256.02"),
+        ("supply=mirror", {"switches": 4}, "w1 has 4 NVSwitches"),
         ("nvidia_driver_source=nvidia", {}, "w1 has no NVIDIA GPU"),
     ],
 )
@@ -66,6 +67,7 @@ def test_a_host_on_which_no_driver_can_be_is_refused_before_anything_is_changed(
 ) -> None:
     monkeypatch.setenv("GPUS", json.dumps(facts))
     monkeypatch.setenv("HOST_REFUSES", "w1 has no NVIDIA GPU")
+    monkeypatch.setenv("SWITCHES_REFUSED", "w1 has 4 NVSwitches" if "switches" in facts else "")
     (tmp_path / "gpus.yml").write_text(GPUS, encoding="utf-8")
     _, _, output = play(checkout, tmp_path, "site.yml", "-i", str(tmp_path / "gpus.yml"), "-e", variables)
     assert said in output, output
