@@ -16,13 +16,10 @@ from pathlib import Path
 
 from ..core.errors import TrainyardError
 from .lock import VENDOR, Artefact, tree_hash
-from .machine import GO_TOOLCHAIN, pinned_go
 from .store import Store
 from .vendor import http as fetch
 
 SOURCES = ("auto", "upstream", "source")
-UNNAMED_GO = "1.27.3"
-"""The Go that was pinned when it became part of the address: what caches hold keeps its address until the next one."""
 UPSTREAM_REVISION = 1
 """Raised when fetching makes other files from the same origin."""
 
@@ -135,17 +132,8 @@ def source_key(artefact: Artefact, project: Path, revision: int, inputs: Mapping
             for reference in artefact.references()
             if reference.kind == "project"
         },
-        **_toolchain(artefact, project),
     }
     return _hash(document)
-
-
-def _toolchain(artefact: Artefact, project: Path) -> dict[str, str]:
-    """The Go that compiles programs; nothing for the one that addresses without a toolchain stand for."""
-    if artefact.kind != "go_programs":
-        return {}
-    version = pinned_go(project / GO_TOOLCHAIN)
-    return {} if version == UNNAMED_GO else {"toolchain": version}
 
 
 def upstream_key(artefact: Artefact) -> str:
