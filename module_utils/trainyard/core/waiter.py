@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
 
 from .clock import CLOCK, Clock
 from .errors import WaitError
 
 State = TypeVar("State")
+T = TypeVar("T")
+Pauses = Generator[float, None, T]
+"""Work that gives the seconds of each pause that it needs, and returns its result: the caller waits as it can."""
 
 
 def wait_until(
@@ -31,6 +34,25 @@ def wait_until(
     :param show: what the error says of the last state; never secrets, and names rather than whole objects.
     :raises WaitError: the limit was reached; `facts['last_state']` is the last state as `show` gave it.
     """
+    return slept(
+        pausing_until(observe, done, what=what, timeout=timeout, interval=interval, show=show, clock=clock), clock
+    )
+
+
+def pausing_until(
+    observe: Callable[[], State],
+    done: Callable[[State], bool],
+    *,
+    what: str,
+    timeout: float,
+    interval: float = 1.0,
+    show: Callable[[State], str] = str,
+    clock: Clock = CLOCK,
+) -> Pauses[State]:
+    """The same without sleeping, as pauses.
+
+    :raises WaitError: as `wait_until`.
+    """
     deadline = clock.monotonic() + timeout
     while True:
         state = observe()
@@ -39,4 +61,28 @@ def wait_until(
         if clock.monotonic() + interval > deadline:
             seen = show(state)
             raise WaitError(f"Waited {timeout:.0f} s for {what}; last state: {seen}.", last_state=seen)
-        clock.sleep(interval)
+        yield interval
+
+
+def slept(work: Pauses[T], clock: Clock = CLOCK) -> T:
+    """The result of work with pauses, by sleeping through them."""
+    while True:
+        try:
+            seconds = next(work)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        clock.sleep(seconds)
+
+
+class Waits:
+    """An act of a step that waits. Called, it sleeps; a caller with an event loop takes the pauses instead.
+
+    :param work: begins it.
+    """
+
+    def __init__(self, work: Callable[[], Pauses[Any]], clock: Clock = CLOCK) -> None:
+        self.work, self._clock = work, clock
+
+    def __call__(self) -> Any:
+        return slept(self.work(), self._clock)

@@ -81,6 +81,14 @@ def on_node(name: str, pods: Iterable[Object]) -> list[Object]:
     ]
 
 
+def by_node(pods: Iterable[Object]) -> dict[str, list[Object]]:
+    """Node -> its pods: to ask each of many nodes for its own among all pods would take nodes times pods steps."""
+    found: dict[str, list[Object]] = {}
+    for pod in pods:
+        found.setdefault(str((pod.get("spec") or {}).get("nodeName") or ""), []).append(pod)
+    return found
+
+
 def left(node: Object, pods: Iterable[Object]) -> dict[str, float]:
     """What pods can have of a node now.
 

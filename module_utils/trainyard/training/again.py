@@ -15,6 +15,7 @@ from typing import Any
 from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
 from ..core.plan import Plan, Step
+from ..core.waiter import Pauses, Waits
 from ..kube.api import Api, Object
 from ..kube.patient import PatientApi
 from . import record
@@ -34,7 +35,7 @@ from .names import (
     WORKLOAD_ANNOTATION,
 )
 from .pods import container_security, pod_security
-from .submit import replace
+from .submit import replacing
 
 ANNOTATIONS = (HASH_ANNOTATION, WORKLOAD_ANNOTATION, TOPOLOGY_ANNOTATION, DECIDING_ANNOTATION)
 JOBSET = {"network", "successPolicy", "failurePolicy", "startupPolicy", "replicatedJobs", "suspend"}
@@ -86,13 +87,13 @@ class Again:
         make = partial(another, kept, found.namespace, found.name, resume=resume)
         make("check")
         where = "from its first step" if fresh else "from its newest checkpoint"
-        step = Step(f"Submit the run {found.name} again, {where}", partial(self._submit, make))
+        step = Step(f"Submit the run {found.name} again, {where}", Waits(partial(self._submit, make), self._clock))
         before = {"run": found.name, "result": record.RUNNING if found.goes_on else self.result.get("result")}
         return Plan([step], before, {"run": found.name, "result": record.RUNNING})
 
-    def _submit(self, make: Callable[[str], Object]) -> None:
+    def _submit(self, make: Callable[[str], Object]) -> Pauses[None]:
         found = self._found
-        attempt = replace(
+        attempt = yield from replacing(
             self._api, found.namespace, found.name, found.live, make, self._say, kinds=RUNS, clock=self._clock
         )
         told = ("name", "workload", "topology", "description_hash", "train_steps", "accuracy_bound", "files")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..kube.api import Object
-from ..kube.placement import allocatable, bars, lacking, left, on_node, requests, unplaced
+from ..kube.placement import allocatable, bars, by_node, lacking, left, on_node, requests, unplaced
 from .names import GPU, NAME_LABEL
 from .places import place_of
 
@@ -114,13 +114,16 @@ def shortages(pod: Object, nodes: Sequence[Object], pods: Sequence[Object]) -> l
     :param nodes: those that it may run on but for their resources.
     :param pods: of the whole cluster.
     """
-    asked = requests(pod)
-    short = {node["metadata"]["name"]: lacking(asked, left(node, pods)) for node in nodes}
+    asked, there = requests(pod), by_node(pods)
+    short = {name: lacking(asked, left(node, there.get(name, ()))) for name, node in _named(nodes)}
     if not short or not all(short.values()):
         return []
     counts = {name: sum(name in each for each in short.values()) for name in asked}
     wanted = [name for name, count in counts.items() if count]
-    found = [Shortage(name, asked[name], [_share(name, node, pods) for node in nodes]) for name in wanted]
+    found = [
+        Shortage(name, asked[name], [_share(name, node, there.get(place, ())) for place, node in _named(nodes)])
+        for name in wanted
+    ]
     return sorted(found, key=lambda each: (not each.never, -counts[each.resource], _rank(each.resource)))
 
 
@@ -177,6 +180,10 @@ def _share(resource: str, node: Object, pods: Sequence[Object]) -> NodeShare:
     held = [_held(pod, resource) for pod in on_node(name, pods)]
     mine = sorted((each for each in held if each.amount), key=lambda each: (-each.amount, str(each)))
     return NodeShare(name, left(node, pods).get(resource, 0.0), allocatable(node).get(resource, 0.0), mine)
+
+
+def _named(nodes: Iterable[Object]) -> list[tuple[str, Object]]:
+    return [(str(node["metadata"]["name"]), node) for node in nodes]
 
 
 def _held(pod: Object, resource: str) -> Share:

@@ -10,7 +10,7 @@ from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
 from ..core.plan import Plan, Step
 from ..core.untrusted import at, is_name
-from ..core.waiter import wait_until
+from ..core.waiter import Pauses, Waits, pausing_until, wait_until
 from ..kube.api import Api, Object, describe
 from ..kube.patient import PatientApi
 from ..kube.pod_log import last_lines
@@ -87,7 +87,7 @@ class Stop:
         """
         found, steps = self._found, []
         if found.goes_on:
-            steps.append(Step(f"Stop the run {found.name} after it has saved", self._stop))
+            steps.append(Step(f"Stop the run {found.name} after it has saved", Waits(self._stop, self._clock)))
         elif found.live is None and self.result.get("result") == record.RUNNING:
             # Whoever stopped it did not live to say so.
             steps.append(Step(f"Record that the run {found.name} has stopped", partial(self._keep, {})))
@@ -100,7 +100,7 @@ class Stop:
         after = {} if delete or forget else {"run": found.name, "result": stopped}
         return Plan(steps, before, after if steps else before)
 
-    def _stop(self) -> None:
+    def _stop(self) -> Pauses[None]:
         """Delete what runs it; its pods save when they are told to stop, and say how far they are until the end."""
         found = self._found
         live = found.live or {}
@@ -120,7 +120,7 @@ class Stop:
         self._announce(live)
         self._delete_object(live)
 
-        wait_until(
+        yield from pausing_until(
             left, lambda pods: not pods, what=f"the pods of the run {found.name} to end",
             timeout=grace(live) + STOP_SECONDS,
             show=lambda pods: ", ".join(map(describe, pods)), clock=self._clock,

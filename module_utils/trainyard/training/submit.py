@@ -10,7 +10,7 @@ from functools import partial
 
 from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
-from ..core.waiter import wait_until
+from ..core.waiter import Pauses, pausing_until, slept
 from ..kube.api import Api, KubeError, Object, describe
 from ..kube.apply import RETRY_SECONDS
 from ..kube.patient import PatientApi
@@ -122,16 +122,17 @@ def submit(
     :return: the attempt.
     :raises TrainyardError: somebody else has submitted it meanwhile.
     """
-    attempt = replace(
+    work = replacing(
         api, training.namespace, training.name, live, partial(run_object, training, resume=resume), say,
         log_dir=log_dir, left=probe_objects(training), clock=clock,
     )  # fmt: skip
+    attempt = slept(work, clock)
     record.keep(api, training, record.submitted(training, attempt), clock)
     say(f"training {training.name}: submitted")
     return attempt
 
 
-def replace(
+def replacing(
     api: Api,
     namespace: str,
     name: str,
@@ -143,8 +144,8 @@ def replace(
     left: Sequence[Object] = (),
     kinds: Collection[str] = tuple(API_VERSIONS),
     clock: Clock = CLOCK,
-) -> str:
-    """Create the object of a new attempt in the place of what runs a run; see `submit`.
+) -> Pauses[str]:
+    """Create the object of a new attempt in the place of what runs a run; see `submit`. Gives the pauses in between.
 
     :param make: attempt -> the object.
     :param log_dir: empty where logs are not kept.
@@ -163,7 +164,7 @@ def replace(
             api.delete(live["apiVersion"], live["kind"], meta["name"], meta["namespace"], uid=meta.get("uid", ""))
         except KubeError as error:
             raise place.lost() if error.status == 409 else error from error
-    wait_until(
+    yield from pausing_until(
         place.left,
         lambda left: not left,
         what=f"what is left of the run {name} to be gone",
@@ -175,7 +176,7 @@ def replace(
     for each in left:
         api.delete(each["apiVersion"], each["kind"], each["metadata"]["name"], namespace, grace=0)
     attempt = new_attempt()
-    _create(api, make(attempt), place, attempt, clock)
+    yield from _create(api, make(attempt), place, attempt, clock)
     return attempt
 
 
@@ -212,7 +213,7 @@ class _Place:
         )
 
 
-def _create(api: Api, obj: Object, place: _Place, attempt: str, clock: Clock) -> None:
+def _create(api: Api, obj: Object, place: _Place, attempt: str, clock: Clock) -> Pauses[None]:
     """Create it once; an answer that was lost on the way is made good by looking."""
     deadline = clock.monotonic() + CONTROLLER_SECONDS
     while True:
@@ -226,4 +227,4 @@ def _create(api: Api, obj: Object, place: _Place, attempt: str, clock: Clock) ->
                 raise place.lost() from error
             if not error.transient or clock.monotonic() + RETRY_SECONDS > deadline:
                 raise
-        clock.sleep(RETRY_SECONDS)
+        yield RETRY_SECONDS
