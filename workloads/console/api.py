@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import ssl
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,11 @@ LOG_SECONDS = 5.0
 CONNECT_SECONDS = 5.0
 SILENCE_SECONDS = 90.0
 """Of a stream; a watch has a bookmark about every minute."""
-ANSWER_BYTES, ALL_BYTES = 8 * 1024 * 1024, 32 * 1024 * 1024
+ANSWER_BYTES, ALL_BYTES = 6 * 1024 * 1024, 24 * 1024 * 1024
 """Of one answer, and of all that are being read: as objects they are several times as large, in 256 MiB."""
 LOG_BYTES = 1024 * 1024
 """Of the end of a log that is kept, where a page asks for its last lines: a line may have many MiB."""
+LARGER = "the answer is larger than"
 AT_ONCE, LOGS_AT_ONCE = 16, 8
 """Calls under way, and those for logs; others wait their turn. Streams are not counted."""
 
@@ -129,7 +130,11 @@ class Client:
             status, said = await self.call(token, "GET", path, query=pairs, accept=wanted)
             return (checked if text else parsed)(status, said, path), len(said)
 
-        return await self._cache.get((token, path, pairs, accept, text), make)
+        return await self.cached((token, path, pairs, accept, text), make)
+
+    async def cached(self, key: Hashable, make: Callable[[], Awaitable[tuple[Any, int]]]) -> Any:
+        """What was made for a key, with a token in it, at most a moment ago; see `Cache.get`."""
+        return await self._cache.get(key, make)
 
     async def post(self, token: str, path: str, body: Any) -> Any:
         """What the server answers to a question that changes nothing, such as a review.
@@ -173,7 +178,7 @@ class Client:
                     self._reading -= len(found) - LOG_BYTES
                     del found[:-LOG_BYTES]
                 if len(found) > ANSWER_BYTES:
-                    raise aiohttp.ClientPayloadError(f"the answer is larger than {ANSWER_BYTES // 1024 // 1024} MiB")
+                    raise aiohttp.ClientPayloadError(f"{LARGER} {ANSWER_BYTES // 1024 // 1024} MiB")
                 if self._reading > ALL_BYTES:
                     raise aiohttp.ClientPayloadError("the console reads too much at this moment")
         finally:

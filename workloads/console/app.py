@@ -6,22 +6,22 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from . import guard, logs, opaque, streams, tensorboard
+from . import guard, logs, opaque, streams, tensorboard, writing
 from .actions import Actions
 from .attempts import Attempts
+from .bodies import BODY_BYTES
 from .console import CONSOLE, FOLDER, Console
 from .login import Logins
 from .pages import api, html, who
 from .tensorboard import TensorBoards
 from .views.page import Page
 
-BODY_BYTES = 64 * 1024
 RUN = "/api/v1/runs/{namespace}/{run}"
 
 
 def pages_app(console: Console, pages: Sequence[Page], boards: TensorBoards) -> web.Application:
     """Pages, JSON, events, actions, login."""
-    app = web.Application(middlewares=[guard.errors, guard.login], client_max_size=BODY_BYTES)
+    app = web.Application(middlewares=[writing.sent, guard.errors, guard.login], client_max_size=BODY_BYTES)
     app[CONSOLE] = console
     app[streams.STREAMS_KEY] = streams.Streams()
     app.on_response_prepare.append(guard.set_headers)
@@ -35,7 +35,7 @@ def pages_app(console: Console, pages: Sequence[Page], boards: TensorBoards) -> 
     app.router.add_get("/api/v1/session", who)
     app.router.add_get(f"{RUN}/events", streams.of_run)
     app.router.add_get(f"{RUN}/attempts", Attempts(boards).handle)
-    app.router.add_get(f"{RUN}/logs/{{pod}}", logs.tail)
+    app.router.add_get(f"{RUN}/logs/{{pod}}", logs.Tails().handle)
     app.router.add_get(f"{RUN}/logs/{{pod}}/events", logs.follow)
     app.router.add_post(f"{RUN}/{{action:stop|continue|restart|delete}}", actions.handle)
     for page in pages:

@@ -12,7 +12,7 @@ from ansible.module_utils.trainyard.training.run_detail import reading
 from .console import CONSOLE
 from .guard import SESSION
 from .pages import params_of
-from .reading import asker, drive
+from .reading import drive
 from .rights import of_tensorboard
 from .tensorboard import TensorBoards, named
 from .views.curves import Points, attempts, of_board
@@ -39,7 +39,7 @@ class Attempts:
         """
         console, session, params = request.app[CONSOLE], request[SESSION], params_of(request)
         space, run = params["namespace"], params["run"]
-        detail = await drive(reading(space, run, console.now()), asker(console.client, session.token))
+        detail = await drive(reading(space, run, console.now()), console.lists.asker(session))
         claim = detail.files.get("claim", "")
         if not named(space, claim):
             return web.json_response({"attempts": []})

@@ -10,8 +10,11 @@ from typing import Any
 from ansible.module_utils.trainyard.core.clock import CLOCK, Clock
 
 SECONDS = 1.5
-BYTES = 16 * 1024 * 1024
-"""Of all answers that are kept."""
+BYTES = 6 * 1024 * 1024
+"""Of all answers that are kept, as they came: as objects they are several times as large."""
+
+EXTRA = 2_000
+"""Bytes that one takes besides: its key, with a token and a path."""
 
 Made = tuple[Any, int]
 """A value, and about how many bytes it takes."""
@@ -51,6 +54,7 @@ class Cache:
             value, size = await make()
         finally:
             del self._asked[key]
+        size += EXTRA
         self._kept[key] = self._clock.monotonic(), value, size
         self._bytes += size
         self._sweep()

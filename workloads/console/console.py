@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,18 @@ from ansible.module_utils.trainyard.core.untrusted import clean
 
 from .api import Client
 from .config import Config
+from .connections import Connections
 from .feeds import Feeds, ViewOfRun
 from .kept import Kept
+from .lists import Lists
 from .rights import Rights
 from .sessions import Session, Sessions
 from .throttle import Throttle
+from .turns import Turns
 
 FOLDER = Path(__file__).parent
+PAGES, PAGES_OF_USER = 12, 6
+"""Pages that are made at once, in all and of one user: each holds what it has read of the API server."""
 
 
 @dataclass
@@ -32,9 +38,12 @@ class Console:
     client: Client
     view_of_run: ViewOfRun
     clock: Clock = CLOCK
+    turns: Turns = field(init=False, default_factory=partial(Turns, PAGES, PAGES_OF_USER))
+    connections: Connections = field(init=False, default_factory=Connections)
     sessions: Sessions = field(init=False)
     throttle: Throttle = field(init=False)
     rights: Rights = field(init=False)
+    lists: Lists = field(init=False)
     feeds: Feeds = field(init=False)
     kept: Kept = field(init=False)
 
@@ -42,7 +51,8 @@ class Console:
         self.sessions = Sessions(self.clock, self.config.idle)
         self.throttle = Throttle(self.clock)
         self.rights = Rights(self.client, self.clock)
-        self.feeds = Feeds(self.client, self.rights, self.sessions, self.view_of_run, self.clock)
+        self.lists = Lists(self.client, self.rights, self.clock)
+        self.feeds = Feeds(self.client, self.rights, self.lists, self.sessions, self.view_of_run, self.clock)
         self.kept = Kept(self.clock)
 
     @functools.cached_property

@@ -21,7 +21,8 @@ from .api import Client, LoginEnded
 from .chief import ChiefLog
 from .health import FIRST_PAUSE, Health
 from .lines import VIEW_DEPTH
-from .reading import Ask, asker, of_the_server
+from .lists import Lists
+from .reading import Ask, of_the_server
 from .rights import Right, of_reading
 from .ring import Ring
 from .seen import Seen
@@ -60,6 +61,7 @@ class Feed:
         granted: frozenset[Right],
         view: View,
         *,
+        lists: Lists,
         forget: Callable[[Feed], object],
         login_ended: Callable[[Session], None],
         clock: Clock = CLOCK,
@@ -68,7 +70,7 @@ class Feed:
         self.ring = Ring(latest=("run", "notice"))
         self.dropped: set[Session] = set()
         """Those that may watch no more."""
-        self._client, self._view, self._clock, self._run = client, view, clock, run
+        self._client, self._lists, self._view, self._clock, self._run = client, lists, view, clock, run
         self._forget, self._login_ended = forget, login_ended
         self._watchers: list[Session] = []
         self._leader: Session | None = None
@@ -101,7 +103,7 @@ class Feed:
             self._task = None
         if able and self._task is None:
             self._leader = able[0]
-            self._task = asyncio.create_task(self._work(self._leader.token))
+            self._task = asyncio.create_task(self._work(self._leader))
             self._task.add_done_callback(partial(self._worked, self._leader))
         if not self._watchers:
             self._forget(self)
@@ -124,12 +126,13 @@ class Feed:
         self.ring.wake()
         self._choose()
 
-    async def _work(self, token: str) -> None:
+    async def _work(self, leader: Session) -> None:
+        token = leader.token
         async with asyncio.TaskGroup() as group:
             for watch in self._seen.watches:
                 group.create_task(self._keep(watch, token))
             group.create_task(self._follow_chief(token))
-            group.create_task(self._keep_view(token))
+            group.create_task(self._keep_view(leader))
             group.create_task(self._keep_asking(token))
 
     async def _keep(self, watch: Watch, token: str) -> None:
@@ -175,13 +178,13 @@ class Feed:
                     self._health.failed("log", text)
             await asyncio.sleep(FIRST_PAUSE)
 
-    async def _keep_view(self, token: str) -> None:
+    async def _keep_view(self, leader: Session) -> None:
         unread: list[Unread] = []
         while True:
             unread.clear()
             self._dirty.clear()
             try:
-                view = await self._view(self._asker(token, unread))
+                view = await self._view(self._asker(leader, unread))
                 if not any(KubeError("", status=each.status).no_answer for each in of_the_server(unread)):
                     self._show(view)
                     self._health.healed("run")
@@ -202,9 +205,9 @@ class Feed:
         if json.dumps(shown, allow_nan=False, separators=(",", ":")) != self.ring.last("run"):
             self.ring.add("run", shown)
 
-    def _asker(self, token: str, unread: list[Unread]) -> Ask:
+    def _asker(self, leader: Session, unread: list[Unread]) -> Ask:
         """Answers from what is watched where that is asked for, and asks for nothing that a watcher may not see."""
-        asks = asker(self._client, token, unread)
+        asks = self._lists.asker(leader, unread)
 
         async def ask(wanted: Get) -> Any:
             known = self._seen.answer(wanted) if self._health.whole else None

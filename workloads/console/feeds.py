@@ -12,6 +12,7 @@ from ansible.module_utils.trainyard.why.snapshot import JOBSET_SYSTEM, LEASES, S
 
 from .api import Client
 from .feed import Feed
+from .lists import Lists
 from .reading import Ask
 from .rights import FRESH_SECONDS, JOBSETS, LONG_SECONDS, Right, Rights, of_watching
 from .sessions import Session, Sessions
@@ -55,9 +56,15 @@ class Feeds:
     """Feeds by run and rights."""
 
     def __init__(
-        self, client: Client, rights: Rights, sessions: Sessions, view: ViewOfRun, clock: Clock = CLOCK
+        self,
+        client: Client,
+        rights: Rights,
+        lists: Lists,
+        sessions: Sessions,
+        view: ViewOfRun,
+        clock: Clock = CLOCK,
     ) -> None:
-        self._client, self._rights, self._sessions = client, rights, sessions
+        self._client, self._rights, self._lists, self._sessions = client, rights, lists, sessions
         self._view, self._clock = view, clock
         self._feeds: dict[Key, Feed] = {}
 
@@ -93,6 +100,7 @@ class Feeds:
                 run,
                 granted,
                 partial(self._view, namespace, run),
+                lists=self._lists,
                 forget=partial(self._forget, key),
                 login_ended=self._sessions.end,
                 clock=self._clock,

@@ -12,6 +12,7 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.kube.api import KubeError
 
 from .api import LoginEnded
+from .bodies import form
 from .console import CONSOLE, Console
 from .sessions import Session
 
@@ -69,7 +70,10 @@ def own_origin(request: web.Request) -> bool:
 
 
 def session_of(console: Console, request: web.Request, *, use: bool = True) -> Session | None:
-    return console.sessions.find(request.cookies.get(COOKIE, ""), use=use)
+    session = console.sessions.find(request.cookies.get(COOKIE, ""), use=use)
+    if session:
+        console.connections.logged_in(request.protocol, session)
+    return session
 
 
 async def refuse_forged(request: web.Request, session: Session) -> None:
@@ -77,8 +81,7 @@ async def refuse_forged(request: web.Request, session: Session) -> None:
     :raises web.HTTPForbidden: a request that changes something and is not from a page of this session.
     """
     said = request.headers.get(CSRF_HEADER, "")
-    if not said and request.content_type == "application/x-www-form-urlencoded":
-        said = str((await request.post()).get(CSRF_FIELD, ""))
+    said = said or (await form(request)).get(CSRF_FIELD, "")
     if not own_origin(request) or not hmac.compare_digest(said.encode("utf-8", "replace"), session.csrf.encode()):
         raise web.HTTPForbidden(text="This did not come from a page of your login. Load the page anew.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +11,11 @@ from typing import Any
 from ansible.module_utils.trainyard.core.clock import CLOCK, Clock
 
 BYTES = 8 * 1024 * 1024
-LARGEST = 512 * 1024
+LARGEST = 1024 * 1024
+OF_LOGIN = 50
+"""Views of one login."""
+EXTRA = 500
+"""Bytes that one view takes besides its text and its key."""
 
 
 @dataclass(frozen=True)
@@ -22,34 +27,55 @@ class View:
 
 
 class Kept:
-    """Views by the login that saw them and the page; none is ever shown to another login."""
+    """Views by the login that saw them and the page; none is ever shown to another login.
+
+    They are kept as text, of which a byte is a byte: as objects they are several times as large.
+    """
 
     def __init__(self, clock: Clock = CLOCK) -> None:
         self._clock = clock
-        self._kept: OrderedDict[tuple[str, str], tuple[View, int]] = OrderedDict()
-        self._bytes = 0
+        self._kept: OrderedDict[tuple[str, str], tuple[bytes, float]] = OrderedDict()
+        self._of_login: dict[str, OrderedDict[str, None]] = {}
+        self.bytes = 0
+        """All that is kept, with its keys."""
 
-    def keep(self, session: str, page: str, view: Mapping[str, Any], size: int) -> None:
+    def keep(self, session: str, page: str, view: str) -> None:
         """
-        :param size: of the view as JSON, in bytes; one that is too large is not kept.
+        :param page: its name and what it was asked for; see `pages.key_of`.
+        :param view: JSON; one that is too large is not kept.
         """
         self._drop((session, page))
-        if size > LARGEST:
+        text = view.encode()
+        if len(text) > LARGEST:
             return
-        self._kept[session, page] = View(view, self._clock.time()), size
-        self._bytes += size
-        while self._bytes > BYTES:
+        self._kept[session, page] = text, self._clock.time()
+        mine = self._of_login.setdefault(session, OrderedDict())
+        mine[page] = None
+        self.bytes += _size(page, text)
+        if len(mine) > OF_LOGIN:
+            self._drop((session, next(iter(mine))))
+        while self.bytes > BYTES:
             self._drop(next(iter(self._kept)))
 
     def find(self, session: str, page: str) -> View | None:
-        found = self._kept.get((session, page))
-        return found[0] if found else None
+        text, at = self._kept.get((session, page), (b"", 0.0))
+        return View(json.loads(text), at) if text else None
 
     def forget(self, session: str) -> None:
         """Drop what a login has seen."""
-        for key in [key for key in self._kept if key[0] == session]:
-            self._drop(key)
+        for page in list(self._of_login.get(session, ())):
+            self._drop((session, page))
 
     def _drop(self, key: tuple[str, str]) -> None:
-        _, size = self._kept.pop(key, (None, 0))
-        self._bytes -= size
+        if key not in self._kept:
+            return
+        session, page = key
+        text, _ = self._kept.pop(key)
+        self.bytes -= _size(page, text)
+        del self._of_login[session][page]
+        if not self._of_login[session]:
+            del self._of_login[session]
+
+
+def _size(page: str, text: bytes) -> int:
+    return len(page) + len(text) + EXTRA

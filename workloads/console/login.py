@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import re
 
 from aiohttp import web
@@ -12,6 +11,8 @@ from ansible.module_utils.trainyard.core.untrusted import clean
 from ansible.module_utils.trainyard.kube.api import KubeError
 
 from .api import LoginEnded
+from .bodies import form
+from .connections import address_of
 from .console import CONSOLE, Console
 from .guard import COOKIE, SESSION, own_origin, safe_next, session_of
 from .rights import WHO
@@ -20,17 +21,15 @@ from .sessions import Session
 LOG = logging.getLogger("console")
 TOKEN = re.compile(r"[\x21-\x7e]{1,16384}")
 """What can stand in a header."""
-AT_ONCE = 20
-"""Logins that wait or are looked at: so many can fail before the first has slowed the others. Colleagues may have one
-address, that of a node, and log in at the same time."""
+LOGIN_BYTES = 20 * 1024
+"""Of the form: the longest token, and where to go after it."""
+WAIT_SECONDS = 30.0
+"""For a turn. Wrong tokens cannot keep one from coming; an API server that does not answer can."""
 WRONG = "The API server does not accept this token. It may be over, or was revoked."
 
 
 class Logins:
     """Handlers of /login and /logout."""
-
-    def __init__(self) -> None:
-        self._under_way = 0
 
     async def form(self, request: web.Request) -> web.Response:
         if session_of(request.app[CONSOLE], request):
@@ -39,34 +38,22 @@ class Logins:
         return request.app[CONSOLE].render("login", error="", next=after)
 
     async def log_in(self, request: web.Request) -> web.StreamResponse:
-        """A new session for who has a token; failures are slowed."""
-        console, address = request.app[CONSOLE], request.remote or ""
+        """A new session for who has a token; the answer to a wrong one is delayed."""
+        console, address = request.app[CONSOLE], address_of(request.remote or "")
         if not own_origin(request):
             raise web.HTTPForbidden(text="A login has to come from the console's own page.")
-        given = await request.post()
-        token, after = str(given.get("token", "")).strip(), safe_next(str(given.get("next", "/")))
-        wait = console.throttle.refused_for(address)
-        if wait or self._under_way >= AT_ONCE:
-            seconds = math.ceil(wait) or 2
-            page = console.render("login", status=429, error=f"Wait {seconds} s, then try again.", next=after)
-            page.headers["Retry-After"] = str(seconds)
-            return page
-        self._under_way += 1
-        try:
-            await asyncio.sleep(console.throttle.pause())
-            user = await _user(console, token) if TOKEN.fullmatch(token) else ""
-        finally:
-            self._under_way -= 1
+        given = await form(request, LOGIN_BYTES)
+        token, after = given.get("token", "").strip(), safe_next(given.get("next", "/"))
+        user = await admitted(console, address, token, request.protocol)
         if not user:
-            console.throttle.failed(address)
             LOG.warning("A login from %s has failed.", address)
             return console.render("login", status=401, error=WRONG, next=after)
-        console.throttle.succeeded(address)
         if before := session_of(console, request):
             console.sessions.end(before)
         session = console.sessions.begin(token, user)
         if session is None:
             raise web.HTTPServiceUnavailable(text="Too many people are logged in at this moment.")
+        console.connections.logged_in(request.protocol, session)
         LOG.info("%s has logged in from %s.", clean(user), address)
         session.at_end.append(lambda: console.kept.forget(session.key))
         answer = web.HTTPSeeOther(after)
@@ -79,6 +66,28 @@ class Logins:
         answer = web.HTTPSeeOther("/login")
         answer.del_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="Strict")
         raise answer
+
+
+async def admitted(console: Console, address: str, token: str, protocol: asyncio.Protocol) -> str:
+    """Who has a token; empty, and late, for one that is not accepted. A right token is never refused for wrong ones.
+
+    :param address: as `address_of` gives it.
+    :raises KubeError: the API server does not answer, or has too much to do.
+    """
+    user = ""
+    if TOKEN.fullmatch(token):
+        try:
+            with console.connections.logging_in(protocol):
+                async with asyncio.timeout(WAIT_SECONDS), console.throttle.turn(address) as right:
+                    if user := await _user(console, token):
+                        right()
+        except TimeoutError:
+            raise KubeError("Too many people log in at this moment. Try again.", status=503) from None
+    if user:
+        console.throttle.succeeded(address)
+    else:
+        await console.throttle.failed(address)
+    return user
 
 
 async def _user(console: Console, token: str) -> str:

@@ -6,7 +6,8 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
+from sys import getsizeof
 from typing import Any
 
 from aiohttp import web
@@ -24,6 +25,8 @@ from .pages import params_of
 from .rights import FRESH_SECONDS, Right
 from .sessions import Session
 from .streams import BEAT_SECONDS, REVIEW_SECONDS, STREAMS_KEY, event, opened, send
+from .turns import Turns
+from .writing import finished
 
 TAIL, LONGEST_TAIL = 500, 5_000
 TAIL_BYTES = 1024 * 1024
@@ -38,12 +41,37 @@ Texts = asyncio.Queue[str | None]
 """None: there will be no more."""
 
 
-async def tail(request: web.Request) -> web.StreamResponse:
+TAILS, TAILS_OF_USER = 8, 4
+"""Ends of logs that are read or sent at once: each takes some MiB."""
+WAIT_SECONDS = 30.0
+"""For a turn."""
+
+
+class Tails:
+    """The handler of the last lines."""
+
+    def __init__(self) -> None:
+        self._turns = Turns(TAILS, TAILS_OF_USER)
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """
+        :raises KubeError: status 429, there are too many.
+        """
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(WAIT_SECONDS):
+                    await stack.enter_async_context(self._turns.taken(request[SESSION].user))
+            except TimeoutError:
+                raise KubeError("Too many logs are read at this moment.", status=429) from None
+            return await finished(request, await tail(request))
+
+
+async def tail(request: web.Request) -> web.Response:
     """The last lines of a pod's log as text; where JSON is asked for, `{pod, text, cut}`, `cut` where there is more.
 
     Parameters: `tail`, number of lines; `previous=true` for the container's run before its last restart.
     """
-    params = params_of(request)
+    params = params_of(request, ("tail", "previous"))
     pod = await _pod_of_run(request, params)
     lines = _number(params.get("tail", ""), TAIL, LONGEST_TAIL)
     query = {"tailLines": str(lines)} | ({"previous": "true"} if params.get("previous") == "true" else {})
@@ -59,9 +87,9 @@ async def tail(request: web.Request) -> web.StreamResponse:
                 read += len(chunk)
                 for line in splitter.feed(chunk):
                     kept.append(_shown(line))
-                    size += len(kept[-1])
+                    size += getsizeof(kept[-1])
                     while size > TAIL_BYTES:
-                        size -= len(kept.popleft())
+                        size -= getsizeof(kept.popleft())
                         cut = True
                 if read > READ_BYTES:
                     cut = True
@@ -80,7 +108,7 @@ async def tail(request: web.Request) -> web.StreamResponse:
 
 async def follow(request: web.Request) -> web.StreamResponse:
     """The lines of a pod's log as events `log` {pod, text}, beginning with its last ones; `end` when it has ended."""
-    console, session, params = request.app[CONSOLE], request[SESSION], params_of(request)
+    console, session, params = request.app[CONSOLE], request[SESSION], params_of(request, ("tail",))
     right = Right("get", "", "pods/log", params["namespace"], params["pod"])
     with request.app[STREAMS_KEY].counted(session):
         pod = await _pod_of_run(request, params)

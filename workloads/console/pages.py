@@ -16,7 +16,7 @@ from .console import CONSOLE, Console
 from .guard import SESSION
 from .lines import VIEW_DEPTH
 from .may import known
-from .reading import asker, drive, of_the_server
+from .reading import drive, of_the_server
 from .rights import ACTIONS, of_action
 from .sessions import Session
 from .views.page import Page
@@ -30,18 +30,23 @@ LONG = {"continue": 2_000}
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def params_of(request: web.Request) -> dict[str, str]:
-    """Parameters of path and query.
+def params_of(request: web.Request, known: Sequence[str] = ()) -> dict[str, str]:
+    """Parameters of the path, and those of the query that are known; others are not looked at.
 
     :raises web.HTTPNotFound: one in the path cannot be a name.
     :raises web.HTTPBadRequest: one of the query is of no use anywhere.
     """
     if not all(NAME.fullmatch(value) for value in request.match_info.values()):
         raise web.HTTPNotFound(text="There is no such page.")
-    good = all(len(it) <= LONG.get(name, LONGEST) and VALUE.fullmatch(it) for name, it in request.query.items())
-    if len(request.query) > 10 or not good:
+    asked = {name: request.query[name] for name in known if name in request.query}
+    if not all(len(it) <= LONG.get(name, LONGEST) and VALUE.fullmatch(it) for name, it in asked.items()):
         raise web.HTTPBadRequest(text="These parameters cannot be.")
-    return {**request.query, **request.match_info}
+    return {**asked, **request.match_info}
+
+
+def key_of(page: Page, params: Mapping[str, str]) -> str:
+    """A page and what it is asked for, as its last view is found again."""
+    return json.dumps([page.name, sorted((name, value) for name, value in params.items() if value)])
 
 
 async def read(console: Console, session: Session, page: Page, params: Mapping[str, str]) -> dict[str, Any]:
@@ -51,15 +56,16 @@ async def read(console: Console, session: Session, page: Page, params: Mapping[s
     """
     unread: list[Unread] = []
     asked: list[str] = []
-    ask = asker(console.client, session.token, unread)
+    ask = console.lists.asker(session, unread)
 
     async def counted(wanted: Any) -> Any:
         asked.append(wanted.path)
         return await ask(wanted)
 
-    answers = await drive(page.read(params), counted)
-    raise_what_is_refused(asked, unread, params.get("namespace", ""))
-    view = page.build(answers, params, console.now())
+    async with console.turns.taken(session.user):
+        answers = await drive(page.read(params), counted)
+        raise_what_is_refused(asked, unread, params.get("namespace", ""))
+        view = page.build(answers, params, console.now())
     if page.name == "about":
         view |= await known(console, session)
     try:
@@ -86,13 +92,13 @@ def html(page: Page) -> Handler:
     """The handler of a page."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        console, session, params = request.app[CONSOLE], request[SESSION], params_of(request)
-        notice, kept = "", None
+        console, session, params = request.app[CONSOLE], request[SESSION], params_of(request, page.query)
+        notice, kept, key = "", None, key_of(page, params)
         try:
             view = await read(console, session, page, params)
-            console.kept.keep(session.key, request.path_qs, view, len(json.dumps(view)))
+            console.kept.keep(session.key, key, json.dumps(view))
         except KubeError as error:
-            kept = console.kept.find(session.key, request.path_qs)
+            kept = console.kept.find(session.key, key)
             if not error.no_answer or kept is None:
                 raise
             view = dict(kept.view)
@@ -119,7 +125,7 @@ def api(page: Page) -> Handler:
     """The handler of the same as JSON."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        view = await read(request.app[CONSOLE], request[SESSION], page, params_of(request))
+        view = await read(request.app[CONSOLE], request[SESSION], page, params_of(request, page.query))
         return web.json_response(view)
 
     return handle

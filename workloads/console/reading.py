@@ -6,10 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
-from ansible.module_utils.trainyard.kube.api import KubeError
 from ansible.module_utils.trainyard.kube.reads import Get, Reader, Unread
-
-from .api import Client
 
 Ask = Callable[[Get], Awaitable[Any]]
 """What there is at a path, or an `Unread`."""
@@ -36,21 +33,3 @@ def of_the_server(unread: Iterable[Unread]) -> list[Unread]:
     """Those that the API server answers itself: logs come from a node, which may be away, and usage from another
     server."""
     return [each for each in unread if not each.path.endswith("/log") and not each.path.startswith(USAGE)]
-
-
-def asker(client: Client, token: str, unread: list[Unread] | None = None) -> Ask:
-    """Asks the API server with a token.
-
-    :param unread: gets what could not be read.
-    """
-
-    async def ask(wanted: Get) -> Any:
-        try:
-            return await client.get(token, wanted.path, wanted.query, accept=wanted.accept, text=wanted.text)
-        except KubeError as error:
-            missing = Unread(wanted.path, error.status, error.message.rstrip("."))
-            if unread is not None:
-                unread.append(missing)
-            return missing
-
-    return ask

@@ -122,6 +122,15 @@ def of_action(action: str, namespace: str, run: str, kind: str = "JobSet") -> tu
     }[action]
 
 
+def of_list(path: str) -> tuple[Right, Right] | None:
+    """What a session needs to read a list that a watch keeps; None for a path of anything else."""
+    found = _API_PATH.fullmatch(path)
+    if not found or found["name"]:
+        return None
+    what = found["group"] or "", found["resource"], found["namespace"] or ""
+    return Right("list", *what), Right("watch", *what)
+
+
 _API_PATH = re.compile(
     r"/(?:api|apis/(?P<group>[^/]+))/v[0-9a-z]+(?:/namespaces/(?P<namespace>[^/]+)(?=/))?/(?P<resource>[^/]+)"
     r"(?:/(?P<name>[^/]+)(?:/(?P<sub>[^/]+))?)?"

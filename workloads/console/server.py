@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -20,6 +21,7 @@ from ansible.module_utils.trainyard.core.clock import CLOCK, Clock
 from .api import Client
 from .app import pages_app, tensorboard_app
 from .config import Config
+from .connections import listener, spare_memory
 from .console import Console
 from .reading import Ask, drive
 from .tensorboard import TensorBoards
@@ -30,6 +32,10 @@ RELOAD_SECONDS = 20.0
 SWEEP_SECONDS = 30.0
 IDLE_SECONDS = 75.0
 """For the next request of a connection, and for its first: each holds memory, and who has no login may open them."""
+LINGERING_SECONDS = 2.0
+"""For the rest of a body that nobody reads any more."""
+READ_BYTES = 16 * 1024
+"""Of a body that wait to be read; twice as many hold the client up."""
 END_SECONDS = 5.0
 """For browsers to take the rest of what they are sent when the console ends; event streams do not end by themselves."""
 
@@ -52,6 +58,7 @@ async def serving(
     config: Config, pages: Sequence[Page], *, clock: Clock = CLOCK, boards: TensorBoards | None = None
 ) -> AsyncIterator[Serving]:
     """Listen until the end of the block."""
+    spare_memory()
     certificate = Certificate(config.tls)
     run_page = next(page for page in pages if page.name == "run")
     async with AsyncExitStack() as stack:
@@ -70,20 +77,21 @@ async def serving(
                 shutdown_timeout=END_SECONDS,
                 handler_cancellation=True,
                 keepalive_timeout=IDLE_SECONDS,
+                lingering_time=LINGERING_SECONDS,
+                read_bufsize=READ_BYTES,
             )
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
-            site = web.TCPSite(runner, config.address, port, ssl_context=certificate.context)
-            await site.start()
-            ports.append(runner.addresses[0][1])
+            listening = stack.enter_context(listener(config.address, port))
+            stack.push_async_callback(_end, asyncio.create_task(_accept(console, runner, listening, certificate)))
+            ports.append(listening.getsockname()[1])
         tasks = [asyncio.create_task(certificate.keep_fresh()), asyncio.create_task(_sweep(console))]
         try:
             yield Serving(console, *ports)
         finally:
+            console.connections.close()
             for task in tasks:
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
+                await _end(task)
 
 
 class Runner(web.AppRunner):
@@ -146,11 +154,23 @@ class Certificate:
         return tuple(file.read_bytes() for file in self._files)
 
 
+async def _accept(console: Console, runner: web.AppRunner, on: socket.socket, certificate: Certificate) -> None:
+    assert runner.server is not None
+    await console.connections.accept(on, runner.server, certificate.context)
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
 async def _sweep(console: Console) -> None:
     """End logins whose time is over, also those of browsers that are gone."""
     while True:
         await asyncio.sleep(SWEEP_SECONDS)
         console.sessions.sweep()
+        console.connections.forget()
 
 
 async def _view_of_run(page: Page, clock: Clock, namespace: str, run: str, ask: Ask) -> Any:

@@ -17,16 +17,16 @@ from .guard import SESSION
 from .pages import params_of
 from .rights import FRESH_SECONDS, GOOD_SECONDS
 from .sessions import Session
+from .writing import WRITE_SECONDS
 
 BEAT_SECONDS = 10.0
 """A comment for a browser that nothing is sent to: so a connection that is dead is found."""
-WRITE_SECONDS = 30.0
-"""For a browser to take what it is sent."""
 REVIEW_SECONDS = GOOD_SECONDS - BEAT_SECONDS - FRESH_SECONDS
 """Between two looks at the rights of who watches: with a beat after it, and a review that is as old as may be, what is
 open ends a minute after its right."""
 RETRY_MILLISECONDS = 2_000
-STREAMS, STREAMS_OF_ONE = 300, 20
+STREAMS, OF_USER, OF_LOGIN = 300, 40, 20
+"""Open streams: in all, of one user, and of one login."""
 
 
 class Streams:
@@ -41,7 +41,8 @@ class Streams:
         :raises KubeError: status 429, there are too many.
         """
         mine = self._open.get(session, 0)
-        if mine >= STREAMS_OF_ONE or sum(self._open.values()) >= STREAMS:
+        user = sum(count for each, count in self._open.items() if each.user == session.user)
+        if mine >= OF_LOGIN or user >= OF_USER or sum(self._open.values()) >= STREAMS:
             raise KubeError("Too many pages are live at this moment.", status=429)
         self._open[session] = mine + 1
         try:
@@ -80,7 +81,7 @@ async def send(response: web.StreamResponse, data: bytes) -> None:
 
 async def of_run(request: web.Request) -> web.StreamResponse:
     """The events of a run, those first that the browser has missed."""
-    console, session, params = request.app[CONSOLE], request[SESSION], params_of(request)
+    console, session, params = request.app[CONSOLE], request[SESSION], params_of(request, ("after",))
     namespace, run = params["namespace"], params["run"]
     with request.app[STREAMS_KEY].counted(session):
         feed = await console.feeds.join(session, namespace, run)

@@ -22,6 +22,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from .api import LoginEnded
+from .bodies import body as body_of
 from .console import CONSOLE, Console
 from .guard import HOST, session_of
 from .opaque import PASSED, again, preflight, with_script
@@ -30,9 +31,8 @@ from .passes import Pass, Passes
 from .rights import of_tensorboard
 from .sessions import Session
 
-PORT = 6006
+PORT, BODY_BYTES = 6006, 1024 * 1024
 CONNECT_SECONDS, SILENCE_SECONDS = 5.0, 30.0
-BODY_BYTES = 1024 * 1024
 ASK_SECONDS, ASK_BYTES = 10.0, 2 * 1024 * 1024
 """For one answer that the console itself asks for."""
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -144,6 +144,7 @@ class TensorBoards:
                 raise web.HTTPSeeOther(f"/tensorboard/{namespace}/{claim}{rest}")
             raise web.HTTPForbidden(text="This view has ended. Load the page again.")
         request[PASSED] = True
+        console.connections.logged_in(request.protocol, given.session)  # Its page brings no cookie.
         if request.method == "OPTIONS":
             return preflight(request)
         if request.method == "POST" and request.headers.get("Origin") != "null":
@@ -181,7 +182,7 @@ class TensorBoards:
         if request.headers.get("Sec-Fetch-Dest", "document") in ("document", "iframe"):
             # A page gets a script put in.
             headers["Accept-Encoding"] = "identity"
-        body = await request.read() if request.method == "POST" else None
+        body = await body_of(request, BODY_BYTES) if request.method == "POST" else None
         own = f"/tensorboard/{given.namespace}/{given.claim}/"
         url = URL(f"{self._address(given.namespace, given.claim)}{own.rstrip('/')}{rest}", encoded=True)
         try:

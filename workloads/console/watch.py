@@ -11,6 +11,7 @@ from ansible.module_utils.trainyard.kube.api import KubeError, Object
 from ansible.module_utils.trainyard.kube.pod_log import Lines
 
 from .api import Client
+from .paged import slim, whole
 
 WATCH_SECONDS = 240
 """The server ends each watch after this time, and it is made anew."""
@@ -37,13 +38,18 @@ class Watch:
         self.synced = False
         self._changed = changed
         self._kept = kept
-        self._objects: dict[str, Object] = {}
+        self._objects: dict[tuple[str, str], Object] = {}
         self._kind: dict[str, str] = {}
         self._version = ""
 
     @property
     def items(self) -> list[Object]:
         return list(self._objects.values())
+
+    @property
+    def known(self) -> bool:
+        """Whether a list was taken from which a watch can go on."""
+        return bool(self._version)
 
     def as_list(self) -> Object:
         """As the API server lists it."""
@@ -56,8 +62,10 @@ class Watch:
         :raises LoginEnded, KubeError: the server refuses or does not answer.
         """
         if not self._version:
-            only_the_version = {} if self._kept else {"limit": "1"}
-            self._take(await client.get(token, self.path, {**self.query, **only_the_version}))
+            if self._kept:
+                self.begin(await whole(client, token, self.path, self.query))
+            else:
+                self.begin(await client.get(token, self.path, {**self.query, "limit": "1"}))
             heard()
         query = {**self.query, "watch": "1", "resourceVersion": self._version, "allowWatchBookmarks": "true"}
         query["timeoutSeconds"] = str(WATCH_SECONDS)
@@ -77,9 +85,10 @@ class Watch:
                 raise
             self._version = ""
 
-    def _take(self, listed: Any) -> None:
+    def begin(self, listed: Any) -> None:
+        """Take what a list has, which was cut already."""
         found = listed.get("items") or () if self._kept else ()
-        self._objects = {each["metadata"]["name"]: each for each in found}
+        self._objects = {_key(each): each for each in found}
         self._kind = {key: str(listed.get(key, "")) for key in ("apiVersion", "kind")}
         self._version = str((listed.get("metadata") or {}).get("resourceVersion") or "0")
         self.synced = True
@@ -100,9 +109,12 @@ class Watch:
         self._version = obj["metadata"]["resourceVersion"]
         if kind == "BOOKMARK":
             return
-        name = obj["metadata"]["name"]
         if kind == "DELETED":
-            self._objects.pop(name, None)
+            self._objects.pop(_key(obj), None)
         elif self._kept:
-            self._objects[name] = obj
+            self._objects[_key(obj)] = slim(obj)
         self._changed(kind, obj)
+
+
+def _key(obj: Object) -> tuple[str, str]:
+    return str(obj["metadata"].get("namespace", "")), obj["metadata"]["name"]

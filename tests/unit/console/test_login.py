@@ -83,18 +83,17 @@ def test_a_session_id_from_outside_is_never_taken(tmp_path: Path) -> None:
     run(scenario, tmp_path)
 
 
-def test_failed_logins_are_slowed(tmp_path: Path) -> None:
+def test_a_right_token_is_taken_whatever_others_of_its_address_have_tried(tmp_path: Path) -> None:
+    """By a port-forward everybody has the address of loopback."""
+
     async def scenario(stand: Stand) -> None:
         found = []
-        for token in ["wrong"] * 6 + ["viewer"]:
+        for token in ["wrong"] * 12 + ["viewer"]:
             async with stand.browser.post(
                 f"{stand.url}/login", data={"token": token}, headers=stand.origin, allow_redirects=False
             ) as got:
                 found.append(got.status)
-        assert found == [401] * 5 + [429] * 2
-        assert int(got.headers["Retry-After"]) >= 1
-        stand.clock.ahead += 70
-        await stand.log_in("viewer")
+        assert found == [401] * 12 + [303]
 
     run(scenario, tmp_path)
 

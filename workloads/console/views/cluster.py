@@ -187,7 +187,9 @@ def _path(params: Params, name: str = "") -> str:
 
 
 KINDS = Page("kinds", "/cluster", read_kinds, build_kinds)
-OBJECTS = Page("objects", "/cluster/{group}/{version}/{resource}", read_table, build_table)
+OBJECTS = Page(
+    "objects", "/cluster/{group}/{version}/{resource}", read_table, build_table, query=("namespace", "continue")
+)
 OBJECT = Page("object", f"{OBJECTS.path}/{{namespace}}/{{name}}", read_one, build_one)
 OF_CLUSTER = Page("object", f"{OBJECTS.path}/{{name}}", read_one, build_one)
 """An object that is in no namespace."""

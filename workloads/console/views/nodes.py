@@ -11,7 +11,7 @@ from ansible.module_utils.trainyard.kube.api import Object
 from ansible.module_utils.trainyard.kube.quantities import amount
 from ansible.module_utils.trainyard.kube.reads import Reader, Unread, listing, must, objects
 from ansible.module_utils.trainyard.training.gpu_nodes import row as gpu_row
-from ansible.module_utils.trainyard.training.gpus import has_gpus, holders
+from ansible.module_utils.trainyard.training.gpus import Holder, has_gpus, holders
 
 from .everyone import Everyone, everyone
 from .page import Page, Params
@@ -50,7 +50,11 @@ def build(answers: Answers, params: Params, now: datetime) -> dict[str, Any]:
     """The view: `nodes`, and `unread`, sentences on what is not known and why."""
     unread = [answers.usage.reason] if isinstance(answers.usage, Unread) else []
     unread += answers.everyone.unread
-    rows = [node(each, answers, now) for each in sorted(answers.nodes, key=_order)]
+    there, holding = _by_node(answers.everyone.pods), holders(answers.everyone.pods)
+    rows = [
+        node(each, answers, there.get(each["metadata"]["name"], []), holding, now)
+        for each in sorted(answers.nodes, key=_order)
+    ]
     offered = sum(each["gpus"]["offered"] for each in rows if each["gpus"])
     slots = [slot["state"] for each in rows if each["gpus"] for slot in each["gpus"]["slots"]]
     ready = sum(each["ready"] for each in rows)
@@ -62,13 +66,18 @@ def build(answers: Answers, params: Params, now: datetime) -> dict[str, Any]:
     return {"nodes": rows, "unread": unread, "summary": summary}
 
 
-def node(found: Object, answers: Answers, now: datetime) -> dict[str, Any]:
-    """One node."""
+def node(
+    found: Object, answers: Answers, mine: Sequence[Object], holding: Mapping[str, Sequence[Holder]], now: datetime
+) -> dict[str, Any]:
+    """One node.
+
+    :param mine: its pods that have not ended.
+    :param holding: node -> pods with GPUs.
+    """
     meta, status, spec = found["metadata"], found.get("status") or {}, found.get("spec") or {}
     info = status.get("nodeInfo") or {}
     conditions = {each["type"]: each for each in status.get("conditions") or []}
     ready = conditions.get("Ready", {})
-    mine = [each for each in answers.everyone.pods if _runs_on(each, meta["name"])]
     usage = {} if isinstance(answers.usage, Unread) else answers.usage.get(meta["name"], {})
     return {
         "name": meta["name"],
@@ -90,7 +99,7 @@ def node(found: Object, answers: Answers, now: datetime) -> dict[str, Any]:
         "cpu": _resource("cpu", status, mine, usage),
         "memory": _resource("memory", status, mine, usage),
         "pods": len(mine),
-        "gpus": gpus(found, answers.everyone),
+        "gpus": gpus(found, answers.everyone, holding),
     }
 
 
@@ -99,7 +108,7 @@ def state(ready: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
     return f"{said}, cordoned" if spec.get("unschedulable") else said
 
 
-def gpus(found: Object, everyone: Everyone) -> dict[str, Any] | None:
+def gpus(found: Object, everyone: Everyone, holding: Mapping[str, Sequence[Holder]]) -> dict[str, Any] | None:
     """The GPUs of a node, each of them as a slot: held by a pod, free, or unhealthy; None where it has none.
 
     The cluster knows how many a pod holds, and not which, so that the order of the slots says nothing. What seems to be
@@ -107,7 +116,7 @@ def gpus(found: Object, everyone: Everyone) -> dict[str, Any] | None:
     """
     if not has_gpus(found):
         return None
-    row = gpu_row(found, holders(everyone.pods).get(found["metadata"]["name"], []))
+    row = gpu_row(found, holding.get(found["metadata"]["name"], []))
     held = [
         {"state": "held", "text": each.pod + (", unhealthy" if place < each.unhealthy else "")}
         for each in row.holders
@@ -143,9 +152,13 @@ def _requests(pod: Object, name: str) -> list[object]:
     return [each[name] for each in requests if name in each]
 
 
-def _runs_on(pod: Object, name: str) -> bool:
-    ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-    return pod["spec"].get("nodeName") == name and not ended
+def _by_node(pods: Sequence[Object]) -> dict[str, list[Object]]:
+    """Node -> its pods that have not ended."""
+    found: dict[str, list[Object]] = {}
+    for pod in pods:
+        if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
+            found.setdefault(str(pod["spec"].get("nodeName") or ""), []).append(pod)
+    return found
 
 
 def _taint(taint: Mapping[str, str]) -> str:

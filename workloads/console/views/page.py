@@ -23,6 +23,7 @@ class Page:
     :param path: as aiohttp writes it; its JSON is at `/api/v1` and this path, that of `/` at `/api/v1/runs`.
     :param read: the reader of what it shows. It raises KubeError where that without which there is no page is not to
         be had, so that nobody takes an error for an empty list.
+    :param query: names of parameters that it knows; others are not looked at.
     :param build: what the reader returned, the parameters and the time -> the view. Pure.
     """
 
@@ -30,6 +31,7 @@ class Page:
     path: str
     read: Callable[[Params], Reader[Any]]
     build: Callable[[Any, Params, datetime], View]
+    query: tuple[str, ...] = ()
 
     @property
     def json_path(self) -> str:

@@ -174,4 +174,4 @@ def _about(event: Mapping[str, Any], detail: Detail) -> bool:
     return name in {run, *(f"{run}-{role}-0" for role in roles), *(each.name for each in detail.pods)}
 
 
-PAGE = Page("run", "/runs/{namespace}/{run}", read, build)
+PAGE = Page("run", "/runs/{namespace}/{run}", read, build, query=("log", "tail"))

@@ -131,4 +131,4 @@ def steps(step: int | None, total: int | None) -> str:
     return whole(step) + (f" of {whole(total)}" if total else "")
 
 
-PAGE = Page("runs", "/", read, build)
+PAGE = Page("runs", "/", read, build, query=("namespace",))
