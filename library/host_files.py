@@ -237,13 +237,13 @@ steps:
   elements: str
 """
 
+from functools import partial
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import fail, run_plan
-from ansible.module_utils.trainyard.host.apt_sources import Settled, settle
+from ansible.module_utils.trainyard.host.apt_sources import plan_once
 from ansible.module_utils.trainyard.host.config_files import Command, File, HostFiles
 from ansible.module_utils.trainyard.host.folders import Folder
 from ansible.module_utils.trainyard.host.validation import Tree
@@ -323,10 +323,8 @@ def main() -> None:
         supports_check_mode=True,
     )
     try:
-        files = [_file(given) for given in module.params["files"]]
-        settled = settle(files) if module.params["apt_sources_once"] else Settled(files, {})
         wanted = HostFiles(
-            files=settled.files,
+            files=[_file(given) for given in module.params["files"]],
             folders=[Folder(**{**given, "mode": int(given["mode"], 8)}) for given in module.params["folders"]],
             stale=module.params["stale"],
             set_aside=module.params["set_aside"],
@@ -338,20 +336,10 @@ def main() -> None:
         )
     except TrainyardError as error:
         fail(module, error)
-
-    def make_plan() -> Plan:
-        # The host's own entries first: between the two, apt has a source too few, and still works.
-        first, then = settled.plan(), wanted.plan()
-        states = ({**first.before, **(then.before or {})}, {**first.after, **(then.after or {})})
-        return Plan([*first.steps, *then.steps], *states)
-
     run_plan(
         module,
-        make_plan,
-        lambda: {
-            "changed_paths": sorted({*settled.rests, *wanted.changed_paths}),
-            "not_validated": wanted.not_validated,
-        },
+        partial(plan_once, wanted) if module.params["apt_sources_once"] else wanted.plan,
+        lambda: {"changed_paths": wanted.changed_paths, "not_validated": wanted.not_validated},
     )
 
 

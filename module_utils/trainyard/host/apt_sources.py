@@ -16,7 +16,7 @@ from ..core.plan import Plan, Step
 from . import apt_entries
 from .apt_entries import Entry, entries
 from .apt_index import source_files
-from .config_files import MARKER, File
+from .config_files import MARKER, File, HostFiles
 from .openpgp import fingerprints
 from .patterns import aside_of
 
@@ -80,6 +80,19 @@ def settle(files: Sequence[File], paths: Iterable[str] | None = None) -> Settled
             rest = apt_entries.without(path, text, gone, aside)
             rests[path] = rest if entries(path, rest) else ""
     return Settled(kept, rests)
+
+
+def plan_once(wanted: HostFiles) -> Plan:
+    """The plan of some wanted files, among them repositories that the host is to have once.
+
+    The host's own entries come first: between the two steps apt has a source too few, and still works.
+    """
+    settled = settle(wanted.files)
+    wanted.files = settled.files
+    first, then = settled.plan(), wanted.plan()
+    wanted.changed_paths = sorted({*settled.rests, *wanted.changed_paths})
+    states = ({**first.before, **(then.before or {})}, {**first.after, **(then.after or {})})
+    return Plan([*first.steps, *then.steps], *states)
 
 
 def _serves(wanted: Entry, same: Sequence[Entry]) -> bool:

@@ -6,8 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from ansible.module_utils.trainyard.host import apt_sources
 from ansible.module_utils.trainyard.host.apt_sources import FOLDER, settle
-from ansible.module_utils.trainyard.host.config_files import MARKER, File
+from ansible.module_utils.trainyard.host.config_files import MARKER, File, HostFiles
 
 from tests.unit.bundle.test_keys import make_key
 
@@ -131,6 +132,29 @@ def test_any_other_entry_is_set_aside(tmp_path: Path, keys: dict[str, Path], nam
     assert {each.name for each in host.parts.iterdir()} == {f"{path.name}.disabled", "trainyard-docker.sources"}
 
 
+def test_the_module_plans_both_and_writes_the_host_s_entry_first(
+    tmp_path: Path, keys: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = Host(tmp_path, docker_list=line(keys["other"]))
+    path, target = host.path("docker_list"), host.parts / "trainyard-docker.sources"
+    monkeypatch.setattr(apt_sources, "FOLDER", f"{host.parts}/")
+    monkeypatch.setattr(apt_sources, "source_files", lambda: [str(each) for each in host.parts.glob("*[!d]")])
+
+    def run() -> tuple[list[str], list[str]]:
+        wanted = HostFiles([File(str(target), ours(keys["vendor"]).content)], stale=[f"{host.parts}/trainyard-*"])
+        plan = apt_sources.plan_once(wanted)
+        plan.execute()
+        return plan.done, wanted.changed_paths
+
+    assert run() == ([f"Rename {path} to {path}.disabled", f"Write {target}"], [str(path), str(target)])
+    assert run() == ([], [])
+    # The owner's entry comes back with the right key: ours goes.
+    path.write_text(line(keys["vendor"]))
+    assert run() == ([f"Remove stale {target}"], [str(target)])
+    assert run() == ([], [])
+    assert host.releases() == [f"{DOCKER}/dists/bookworm"]
+
+
 def test_http_beside_https_is_one_repository(tmp_path: Path, keys: dict[str, Path]) -> None:
     host = Host(tmp_path, docker_list=line(keys["vendor"], uri=DOCKER.replace("https:", "http:")))
     assert host.run(ours(keys["vendor"]))[1]
@@ -164,37 +188,3 @@ def test_the_other_repositories_of_a_stanza_stay(tmp_path: Path, keys: dict[str,
     kept = host.path("many_sources").read_text()
     assert kept.count("Trusted: yes\n") == kept.count("# Mine.\n") == 2
     assert host.run(ours(keys["vendor"])) == ([], True)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "deb [signed-by={}] https://example.com/stable/deb/$(ARCH) /\n",
-        "deb [signed-by={}] https://example.com/stable/deb/amd64/ ./\n",
-        "deb [ signed-by={} ] https://Example.com:443/stable/deb/amd64 /\n",
-    ],
-)
-def test_a_flat_repository_is_known_in_any_spelling(tmp_path: Path, keys: dict[str, Path], text: str) -> None:
-    wanted = ours(keys["vendor"], "https://example.com/stable/deb/amd64", "/", "")
-    host = Host(tmp_path / "used", nvidia_list=text.format(keys["vendor"]))
-    assert host.run(wanted) == ([], False)
-    host = Host(tmp_path / "aside", nvidia_list=text.format(keys["other"]))
-    assert len(host.run(wanted)[0]) == 1
-    assert host.releases() == ["https://example.com/stable/deb/amd64"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "# deb [signed-by=/x] https://download.docker.com/linux/debian bookworm stable\n",
-        "Types: deb\nURIs: https://download.docker.com/linux/debian\nSuites: bookworm\nEnabled: no\n",
-        "deb [signed-by=/x] https://download.docker.com/linux/debian trixie stable\n",
-        "deb cdrom:[Debian GNU/Linux 12 _Bookworm_]/ bookworm main\n",
-        "not a source \x00 at all [\n deb [ bookworm\n",
-    ],
-)
-def test_what_is_no_entry_of_ours_is_left_alone(tmp_path: Path, keys: dict[str, Path], text: str) -> None:
-    for name in ("a_list", "a_sources"):
-        host = Host(tmp_path / name, **{name: text})
-        assert host.run(ours(keys["vendor"])) == ([], True)
-        assert host.path(name).read_text() == text
