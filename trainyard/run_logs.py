@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.core.untrusted import path_below
+from ansible.module_utils.trainyard.core.untrusted import open_below, path_below
 from ansible.module_utils.trainyard.kube.api import Api, KubeError, Object
 from ansible.module_utils.trainyard.kube.apply import retry
 from ansible.module_utils.trainyard.kube.patient import OUTAGE_SECONDS
@@ -79,7 +79,8 @@ def read(api: Api, place: Place, log_dir: str) -> Iterator[Line]:
         return
     for path in _newest_attempt(Path(log_dir), place.namespace, place.run):
         if _place(place.run, path) == place.place:
-            with path.open("rb") as file:
+            parts = path.relative_to(log_dir).parts
+            with open(open_below(log_dir, *parts), "rb") as file:
                 yield from _split(iter(partial(file.read, PIECE_BYTES), b""))
 
 
@@ -158,9 +159,11 @@ def _pods(api: Api, run: str, namespace: str | None = None) -> list[Object]:
 
 
 def _newest_attempt(log_dir: Path, namespace: str, run: str) -> list[Path]:
-    """Kept files of the last attempt, the youngest pod of a place last."""
-    attempts = sorted(path for path in Path(path_below(str(log_dir), f"{namespace}-{run}")).glob("*") if path.is_dir())
-    return sorted(attempts[-1].glob("*.log"), key=lambda path: path.stat().st_mtime) if attempts else []
+    """Kept files of the last attempt, the youngest pod of a place last; links are none."""
+    run_folder = Path(path_below(str(log_dir), f"{namespace}-{run}"))
+    attempts = sorted(path for path in run_folder.glob("*") if path.is_dir() and not path.is_symlink())
+    files = [path for path in attempts[-1].glob("*.log") if not path.is_symlink()] if attempts else []
+    return sorted(files, key=lambda path: path.stat().st_mtime)
 
 
 def _place(run: str, path: Path) -> str:

@@ -25,7 +25,19 @@ NAME = "ConfigMap kube-system/kubelet-config"
 UNIT = "kubelet.service"
 RESTART_SECONDS = 120.0
 WRITERS = ("kubeadm", "trainyard")
-"""Field managers whose text of the ConfigMap a node may follow; anybody else's is for a person first."""
+"""Field managers whose text of the ConfigMap a node may follow; anybody else's is for a person first.
+
+A client chooses its name itself, so the name alone opens nothing: `opens` looks at the text.
+"""
+CLOSED = {
+    "authentication": r"authentication:\n  anonymous:\n    enabled: false\b",
+    "authorization": r"authorization:\n  mode: Webhook\b",
+    "readOnlyPort": r"readOnlyPort: 0\s*\Z",
+    "staticPodPath": r"staticPodPath: /etc/kubernetes/manifests\s*\Z",
+    "staticPodURL": r'staticPodURL: ""\s*\Z',
+    "staticPodURLHeader": r"staticPodURLHeader: null\s*\Z",
+}
+"""Fields by which a kubelet may obey others than the API server -> their text as kubeadm 1.36 writes it."""
 
 AS_A_FLAG = 'containerRuntimeEndpoint: ""'
 SYSTEMD_RESOLVED = "resolvConf: /run/systemd/resolve/resolv.conf"
@@ -104,6 +116,9 @@ def make_plan(seen: KubeletSeen, cri_socket: str, host: adm.Host) -> tuple[Plan,
     differs = _fields(seen.text) != _fields(wanted)
     if (differs or seen.stale) and seen.writer and seen.writer not in WRITERS:
         return Plan(), [Finding(NAME, f"written by {seen.writer}", "written by kubeadm; this node does not follow it")]
+    if differs and (open_fields := opens(seen.wanted)):
+        why = f"its {' and '.join(open_fields)} would let others than the API server rule this node"
+        return Plan(), [Finding(NAME, why, "as kubeadm writes it; this node does not follow it")]
     restart = Step(f"Restart {UNIT}", partial(start, UNIT, "restart", [host.kubelet_config], RESTART_SECONDS))
     if differs:
         write = Step(f"Write {host.kubelet_config}", partial(files.write, host.kubelet_config, wanted, 0o600))
@@ -112,6 +127,12 @@ def make_plan(seen: KubeletSeen, cri_socket: str, host: adm.Host) -> tuple[Plan,
     if seen.stale:
         return Plan([restart], {UNIT: "older than its configuration"}, {UNIT: "restarted"}), []
     return Plan(), []
+
+
+def opens(text: str) -> list[str]:
+    """Fields of a configuration by which a kubelet would obey others than the API server; none for one of kubeadm."""
+    fields = _fields(text)
+    return sorted(name for name, closed in CLOSED.items() if name in fields and not re.match(closed, fields[name]))
 
 
 def _fields(text: str) -> dict[str, str]:

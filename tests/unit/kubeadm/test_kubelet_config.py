@@ -125,3 +125,26 @@ def test_a_configuration_newer_than_the_process(
     monkeypatch.setattr(units.time, "monotonic", lambda: 200.0)
     monkeypatch.setattr(units.time, "time", lambda: 1200.0)
     assert is_stale(str(path)) is stale
+
+
+OPEN = {
+    "authentication": "authentication:\n  anonymous:\n    enabled: true\n",
+    "authorization": "authorization:\n  mode: AlwaysAllow\n",
+    "readOnlyPort": "readOnlyPort: 10255\n",
+    "staticPodPath": "staticPodPath: /tmp/pods\n",
+    "staticPodURL": "staticPodURL: http://evil/pod.yaml\n",
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+@pytest.mark.parametrize("writer", ["kubeadm", "trainyard", ""])
+def test_a_field_manager_s_name_opens_no_kubelet(name: str, writer: str) -> None:
+    """Who may write the ConfigMap for a minute chooses the name of its manager, too."""
+    wanted = CLUSTER.replace("enabled: false", "enabled: true") if name == "authentication" else CLUSTER + OPEN[name]
+    plan, findings = make_plan(seen(wanted=wanted, writer=writer), SOCKET, Host())
+    assert not plan.steps and [each.subject for each in findings] == [NAME] and name in findings[0].before
+
+
+def test_the_words_of_kubeadm_open_nothing() -> None:
+    more = "authorization:\n  mode: Webhook\n  webhook:\n    cacheAuthorizedTTL: 0s\nreadOnlyPort: 0\n"
+    assert kubelet_config.opens(f"{CLUSTER}{more}staticPodPath: /etc/kubernetes/manifests\n") == []
