@@ -40,6 +40,7 @@ from trainyard.site.inventory_files import unexpected_files
 from trainyard.site.model import Option, Problem, Setting, Site
 from trainyard.site.rules import DEFAULTS_READ, EFS_VERB_RULES, RULES, check
 from trainyard.site.short_names import VERBS, after_command, of_call, stop_call, strange, train_call, words_taken, wrong
+from trainyard.site.tags import unknown_tags
 from trainyard.site.variables import OF_PLAYBOOKS, meant
 
 _LOCKED = re.compile(r"v?\{\{\s*lookup\(\s*['\"](?:[a-z_.]+\.)?locked_version['\"],\s*['\"](\w+)['\"]\s*\)\s*\}\}")
@@ -67,7 +68,7 @@ class ActionModule(ActionBase):
         result.update(changed=False, hosts=hosts)
         options = context.CLIARGS.get("extra_vars") or ()
         extra, words = of_call(options, self._read)
-        problems = list(meant(extra))
+        problems = [*unknown_tags(context.CLIARGS.get("tags") or ()), *meant(extra)]
         if arguments["verb"] in VERBS:
             problems += [*words_taken(words, site), *after_command(options)]
             site, wrong_calls, call = self._call(site, arguments["verb"], extra, task_vars)
