@@ -8,12 +8,14 @@ from pathlib import Path
 import tensorflow as tf
 
 from engine.workload import Model
+from lib import whole_file
 from lib.errors import unwritable
 from lib.metrics import os_error
 
 
 def export(model: Model, folder: Path, io_device: str) -> None:
-    """Write the model, with `serve` as the signature `serving_default`, in the place of what was there before.
+    """Write the model, with `serve` as the signature `serving_default`, in the place of what was there before. It is on
+    the disk when this returns.
 
     :param model: in this process's memory.
     :param folder: of the SavedModel.
@@ -25,8 +27,10 @@ def export(model: Model, folder: Path, io_device: str) -> None:
         shutil.rmtree(part, ignore_errors=True)
         options = tf.saved_model.SaveOptions(experimental_io_device=io_device)
         tf.saved_model.save(model, str(part), signatures=model.serve, options=options)
+        whole_file.sync_tree(part)
         shutil.rmtree(folder, ignore_errors=True)
         part.rename(folder)
+        whole_file.sync(folder.parent)
     except OSError as error:
         raise unwritable(folder, error) from error
     except (tf.errors.ResourceExhaustedError, tf.errors.PermissionDeniedError) as error:

@@ -1,8 +1,10 @@
 """The exported model, in a process that has none of our code."""
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from training.mnist_ps.config import Config
 from training.mnist_ps.main import workload
 
 tf = pytest.importorskip("tensorflow")
+from engine import sample  # noqa: E402
 from engine.export import export  # noqa: E402
 
 STRANGER = """
@@ -50,3 +53,25 @@ def test_a_stranger_can_use_the_model(tmp_path):
     expected = tf.nn.softmax(model.logits(tf.zeros([3, 784], tf.uint8))).numpy()
     assert answer == pytest.approx(expected, abs=1e-6)
     assert [each.name for each in tmp_path.iterdir() if "export" in each.name] == ["export"]
+
+
+def test_the_model_is_on_the_disk_before_it_takes_the_place_of_another(tmp_path, monkeypatch):
+    seen, fsync, rename = [], os.fsync, Path.rename
+
+    def synced(number):
+        seen.append(os.readlink(f"/proc/self/fd/{number}"))
+        fsync(number)
+
+    def renamed(path, target):
+        seen.append(f"{path} is {target}")
+        return rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "rename", renamed)
+    folder, part = tmp_path / "export", tmp_path / "export.part"
+    export(sample.Linear(4), folder, "/job:localhost")
+    *files, last, parent = seen
+    assert (last, parent) == (f"{part} is {folder}", str(tmp_path))
+    assert {Path(each).relative_to(part) for each in files} == {
+        each.relative_to(folder) for each in (*folder.rglob("*"), folder)
+    }

@@ -163,10 +163,10 @@ def test_a_full_volume_is_named_and_keeps_the_checkpoint_before(tmp_path, monkey
     checkpoint = small.checkpoint(tmp_path)
     checkpoint.save(10)
 
-    def full(**_):
+    def full(*_):
         tf.io.TFRecordWriter("/dev/full").write(b"x" * 1_000_000)
 
-    monkeypatch.setattr(checkpoint._manager, "save", full)
+    monkeypatch.setattr(checkpoint._checkpoint, "write", full)
     with pytest.raises(InputError, match=rf"{tmp_path} cannot be written \(No space left on device\)\. Make room"):
         checkpoint.save(20)
     assert Small().checkpoint(tmp_path).restore().endswith("ckpt-10")

@@ -170,14 +170,14 @@ def test_a_run_whose_best_is_lost_is_not_judged_by_its_last(chief, scores):
 
 
 def test_a_full_volume_is_named_and_the_checkpoint_before_stays(chief, monkeypatch):
-    save = tf.train.CheckpointManager.save
+    write = tf.train.Checkpoint.write
 
-    def full(manager, checkpoint_number, options):
-        if checkpoint_number == 8:
+    def full(checkpoint, path, options):
+        if path.endswith("ckpt-8"):
             tf.io.TFRecordWriter("/dev/full").write(b"x" * 1_000_000)
-        return save(manager, checkpoint_number=checkpoint_number, options=options)
+        return write(checkpoint, path, options)
 
-    monkeypatch.setattr(tf.train.CheckpointManager, "save", full)
+    monkeypatch.setattr(tf.train.Checkpoint, "write", full)
     with pytest.raises(VolumeError, match=r"run/checkpoints/000001 cannot be written \(No space left on device\)"):
         chief.live(train_steps=12, checkpoint_every=4)
     monkeypatch.undo()

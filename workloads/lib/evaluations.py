@@ -90,9 +90,11 @@ class Evaluations:
         return known
 
     def _copy(self, checkpoint: Path) -> None:
-        """The index comes last, so that what has one is whole."""
-        self._best.mkdir(exist_ok=True)
+        """The index comes last, so that what has one is whole. All of it is on the disk before the account names it."""
+        whole_file.make_folder(self._best)
         for file in (*sorted(checkpoint.parent.glob(f"{checkpoint.name}.data-*")), checkpoint.with_suffix(".index")):
             part = self._best / "part"
             shutil.copyfile(file, part)
+            whole_file.sync(part)
             os.replace(part, self._best / file.name)
+        whole_file.sync(self._best)

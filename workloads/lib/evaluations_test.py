@@ -1,5 +1,8 @@
 """What has been judged, the best of it, and how long it has been the best."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from lib.errors import InputError
@@ -67,3 +70,10 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, saved):
     (tmp_path / "best").write_text("")
     with pytest.raises(InputError, match="cannot be written"):
         Evaluations(tmp_path, 1).add(200, 0.5, saved(200))
+
+
+def test_the_best_is_on_the_disk_before_the_account_names_it(tmp_path, saved, monkeypatch):
+    checkpoint, seen = saved(200), []
+    monkeypatch.setattr(os, "fsync", lambda number: seen.append(Path(os.readlink(f"/proc/self/fd/{number}")).name))
+    Evaluations(tmp_path, 1).add(200, 0.5, checkpoint)
+    assert seen == [tmp_path.name, "part", "part", "best", "evaluations.part", tmp_path.name]
