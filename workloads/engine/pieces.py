@@ -11,8 +11,8 @@ MIN_PIECE_BYTES = 256 * 1024
 """A smaller piece costs more as a message of its own than it brings by being elsewhere; as in TensorFlow's guide
 (https://www.tensorflow.org/tutorials/distribute/parameter_server_training, "Variable sharding")."""
 
-# TensorFlow's name for the type that a partitioner makes; Keras uses it by the same name.
-_Sharded = tf.__internal__.distribute.ShardedVariable
+Sharded = tf.__internal__.distribute.ShardedVariable
+"""TensorFlow's name for the type that a partitioner makes; Keras uses it by the same name."""
 
 
 def partitioner(servers: int) -> tf.distribute.experimental.partitioners.Partitioner:
@@ -22,7 +22,7 @@ def partitioner(servers: int) -> tf.distribute.experimental.partitioners.Partiti
 
 def pieces(variables: Iterable[tf.Variable]) -> list[tf.Variable]:
     """The variables in order, each one that is in pieces replaced by these."""
-    return [piece for each in variables for piece in (each.variables if isinstance(each, _Sharded) else [each])]
+    return [piece for each in variables for piece in (each.variables if isinstance(each, Sharded) else [each])]
 
 
 def bytes_held(variables: Iterable[tf.Variable]) -> dict[str, int]:
@@ -37,4 +37,4 @@ def bytes_held(variables: Iterable[tf.Variable]) -> dict[str, int]:
 def joined(parts: Sequence[tf.Variable]) -> tf.Variable:
     """One variable of the parts, along the first dimension. A checkpoint holds it whole, so that it can be restored
     into another number of pieces."""
-    return parts[0] if len(parts) == 1 else _Sharded(parts)
+    return parts[0] if len(parts) == 1 else Sharded(parts)

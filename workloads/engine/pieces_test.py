@@ -21,6 +21,7 @@ def spread(servers: int, data_dir: Path, folder: Path) -> None:
     from engine.optimizer import Adam
     from engine.pieces import bytes_held, partitioner, pieces
     from engine.step import Counters, make_train_call
+    from engine.variables import copy, variables
     from lib.checkpoint import ChiefCheckpoint
 
     addresses = free_ports.addresses(servers + 2)
@@ -46,6 +47,11 @@ def spread(servers: int, data_dir: Path, folder: Path) -> None:
     kinds = {"parameters": model.parameters(), "first": adam.first_moments, "second": adam.second_moments}
     all_kinds = [each for kind in kinds.values() for each in kind]
     sums = [float(tf.reduce_sum(tf.abs(tf.convert_to_tensor(each)))) for each in all_kinds]
+    # The chief's copy, which is judged and exported, is whole.
+    whole = cnn.model()
+    copy(whole, model)
+    assert len(variables(whole)) == len(model.parameters())
+    assert [float(tf.reduce_sum(tf.abs(each))) for each in whole.parameters()] == sums[: len(model.parameters())]
     places = {name: [each.device for each in pieces(kind)] for name, kind in kinds.items()}
     held = {name: bytes_held(kind) for name, kind in kinds.items()}
     print(json.dumps({"places": places, "held": held, "sums": sums, "steps": first + 5}), flush=True)

@@ -12,6 +12,7 @@ from engine.export import export
 from engine.optimizer import Adam
 from engine.pieces import bytes_held
 from engine.step import Counters, make_train_call
+from engine.variables import copy, not_finite, require_tracked
 from engine.workload import Workload
 from lib.checkpoint import ChiefCheckpoint, read_model
 from lib.data_digest import digest
@@ -26,7 +27,8 @@ class State:
     :param lanes: number of calls that may be under way at once.
     :param folder: the run's, held by this chief.
     :param io_device: TensorFlow's name of the device that reads and writes files, which is this process's.
-    :raises InputError: the folder's checkpoints are of something else, or a file of the data cannot be read.
+    :raises InputError: the folder's checkpoints are of something else, a file of the data cannot be read, or the model
+        trains what no checkpoint would hold.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class State:
         self._folder, self._io_device = folder, io_device
         with strategy.scope():
             self._model = workload.model()
+            require_tracked(self._model)
             adam = Adam(self._model.parameters(), strategy, config.learning_rate, config.decay_steps)
             self.counters = Counters(lanes)
         # Of parameters and moments, by parameter server.
@@ -69,15 +72,15 @@ class State:
         """Write a checkpoint and return its path. No step may be under way, here and in `score`.
 
         :param step: number of steps that were applied, here and in `score`.
-        :raises DivergedError: a parameter is not finite.
+        :raises DivergedError: a variable of the model is not finite.
+        :raises InputError: the model has made variables since it was made.
         :raises VolumeError: the run's folder cannot be written, a full volume most likely.
         :raises StalledError: another chief has taken over.
         """
         self._fetch(step)
         # The last step's update is seen by no loss yet.
-        for parameter in self._copy.parameters():
-            if not tf.reduce_all(tf.math.is_finite(parameter)):
-                raise DivergedError(f"After step {step}, {parameter.name.split(':')[0]} is not finite.")
+        if name := not_finite(self._copy):
+            raise DivergedError(f"After step {step}, {name} is not finite.")
         path = self._checkpoint.save(step)
         self._folder.require_held()
         self._folder.prune()
@@ -121,6 +124,5 @@ class State:
 
     def _fetch(self, step: int) -> None:
         if self._copied != step:
-            for mine, trained in zip(self._copy.parameters(), self._model.parameters(), strict=True):
-                mine.assign(trained)
+            copy(self._copy, self._model)
             self._copied = step

@@ -20,8 +20,9 @@ ScoreOf = Callable[["np.ndarray", "np.ndarray"], "Score"]
 
 
 class Model(Protocol):
-    """A `tf.Module` of plain variables. The engine trains one whose large variables lie in pieces on all parameter
-    servers, and evaluates another, in one piece, on the chief."""
+    """A `tf.Module` of variables that its constructor makes. The engine trains one whose large variables lie in pieces
+    on all parameter servers, and evaluates another, in one piece, on the chief. Variables that `loss` changes itself,
+    such as the moving statistics of a normalisation, are saved, judged and exported with those that are trained."""
 
     def parameters(self) -> Sequence[tf.Variable]:
         """The variables to train."""
