@@ -17,6 +17,9 @@ NAME_LENGTH = 40
 OWN_MOUNTS = ("/tmp", "/data", "/logs", "/opt/trainyard/code", "/dev/shm")
 """Where pods have something of their own."""
 
+OF_ENGINE = ("parameter_server", "single")
+"""Topologies that the engine's workloads have. A program of others may have `single`, too, but no `train_steps`."""
+
 Check = tuple[Callable[[Any], bool], str]
 """Whether a value is good, and what a good one is."""
 
@@ -192,6 +195,18 @@ def data_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
         yield fault("data.folder", None, "an import needs a folder of its own on the claim")
 
 
+def _engine_faults(topology: str, flags: Mapping[str, Any], roles: Mapping[str, Any]) -> Iterator[Fault]:
+    """GPUs that a process of the engine would hold and never use."""
+    if topology in OF_ENGINE and "train_steps" in flags:
+        for name, role in roles.items():
+            if role.gpus > 1:
+                want = (
+                    "a process of the engine computes on one GPU; set gpus to 1, and more workers for more of them, or "
+                    "run a program of your own (workload: own)"
+                )
+                yield fault(f"{name}.gpus", role.gpus, want)
+
+
 def training_faults(known: Mapping[str, Any], flags: Mapping[str, Any], roles: Mapping[str, Any]) -> list[Fault]:
     """What is wrong with a training as a whole, whose roles are good.
 
@@ -209,6 +224,7 @@ def training_faults(known: Mapping[str, Any], flags: Mapping[str, Any], roles: M
         if role.kind.shares and not logs["claim"]:
             want = "it reads what others write, which needs storage that all nodes share (storage_backend)"
             found.append(fault(f"{name}.replicas", role.replicas, want))
+    found += _engine_faults(known["topology"], flags, roles)
     token, service = known.get("token"), "server" in roles
     if service and not (token and _ENV_NAME.fullmatch(token)):
         found.append(

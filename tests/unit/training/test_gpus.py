@@ -57,7 +57,7 @@ def holder(name: str, where: str, count: int = 1) -> dict:
     ],
 )
 def test_pods_that_have_a_place(worker: dict[str, Any], nodes: list[dict]) -> None:
-    assert list(gpu_faults(training(worker=worker), nodes)) == []
+    assert list(gpu_faults(training(topology="multi_worker", worker=worker), nodes)) == []
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_pods_that_have_a_place(worker: dict[str, Any], nodes: list[dict]) -> No
 def test_pods_that_would_wait_for_ever_or_end_at_their_start(
     worker: dict[str, Any], nodes: list[dict], said: str
 ) -> None:
-    (fault,) = gpu_faults(training(worker=worker), nodes)
+    (fault,) = gpu_faults(training(topology="multi_worker", worker=worker), nodes)
     assert said in fault
 
 

@@ -142,8 +142,27 @@ def test_numbers_may_be_written_as_text() -> None:
     assert training(train_steps="300", max_restarts="1").flags == {"train_steps": 300}
 
 
+@pytest.mark.parametrize(
+    ("changes", "faults"),
+    [
+        ({"worker": {"gpus": 4}}, ["worker.gpus is 4"]),
+        ({"worker": {"limits": {**LIMITS["limits"], "nvidia.com/gpu": 2}}}, ["worker.gpus is 2"]),
+        ({"gpus": 2}, ["chief.gpus is 2", "ps.gpus is 2", "worker.gpus is 2"]),
+        ({"topology": "single", "gpus": 2}, ["chief.gpus is 2"]),
+        ({"worker": {"gpus": 1}}, []),
+        ({"topology": "multi_worker", "worker": {"gpus": 8}}, []),
+        ({"topology": "single", "gpus": 8, "flags": {}}, []),
+        ({"topology": "service", "gpus": 8}, []),
+    ],
+)
+def test_the_engine_has_one_gpu_in_each_pod(changes: dict, faults: list[str]) -> None:
+    found = check(described(**changes))[1]
+    assert [f"{each.key} {each.shown}" for each in found] == faults
+    assert all("computes on one GPU; set gpus to 1" in each.want for each in found)
+
+
 def test_gpus_are_a_limit_and_requests_follow_the_limits() -> None:
-    worker = training(worker={"gpus": 2, "requests": {"cpu": "1"}}).roles["worker"]
+    worker = training(topology="multi_worker", worker={"gpus": 2, "requests": {"cpu": "1"}}).roles["worker"]
     assert worker.limits == {**LIMITS["limits"], "nvidia.com/gpu": "2"}
     assert worker.requests == {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "2"}
 

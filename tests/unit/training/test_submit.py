@@ -171,8 +171,8 @@ def node(name: str, gpus: int) -> dict[str, Any]:
 def test_more_gpus_than_any_node_has_are_refused_with_the_largest() -> None:
     server = ApiServer({**node("a", 2), **node("b", 4)})
     with pytest.raises(TrainyardError, match="a pod of worker asks for 8 GPUs, and b has the most, 4"):
-        run(server, worker={"gpus": 8}).plan()
-    assert run(server, worker={"gpus": 4}).plan().changed
+        run(server, topology="multi_worker", worker={"gpus": 8}).plan()
+    assert run(server, topology="multi_worker", worker={"gpus": 4}).plan().changed
     with pytest.raises(TrainyardError, match="no node has any"):
         run(ApiServer(), worker={"gpus": 1}).plan()
 

@@ -32,7 +32,8 @@ def mounts(role: str, **changes: object) -> dict:
 
 def test_pods_with_several_gpus_stay_off_nodes_that_share_them() -> None:
     assert "affinity" not in spec("worker", gpus=1)
-    required = spec("worker", gpus=2)["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    several = spec("worker", gpus=2, topology="multi_worker")["affinity"]["nodeAffinity"]
+    required = several["requiredDuringSchedulingIgnoredDuringExecution"]
     (rule,) = required["nodeSelectorTerms"][0]["matchExpressions"]
     assert (rule["key"], rule["operator"]) == ("nvidia.com/gpu.sharing-strategy", "NotIn")
     assert rule["values"] == ["time-slicing"]
