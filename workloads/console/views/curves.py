@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from ansible.module_utils.trainyard.core.untrusted import number
 
 Points = list[list[float]]
 """Pairs of step and value, steps rising."""
@@ -77,9 +78,11 @@ def of_board(scalars: object) -> Points:
     if not isinstance(scalars, list):
         return []
     rows = [row for row in scalars if isinstance(row, list) and len(row) == 3]
-    good = [row for row in rows if all(isinstance(each, int | float) and math.isfinite(each) for each in row)]
     found: Points = []
-    for _, step, value in good:
+    for row in rows:
+        time, step, value = (None if isinstance(each, str) else number(each) for each in row)
+        if time is None or step is None or value is None:
+            continue
         while found and found[-1][0] >= step:
             found.pop()
         found.append([step, value])

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from ansible.module_utils.trainyard.core.untrusted import at, whole
+
 from .words import ago, clock, duration
 
 
@@ -22,7 +24,7 @@ def events(found: Iterable[Mapping[str, Any]], now: datetime, limit: int = 50) -
             "reason": str(each.get("reason") or ""),
             "object": _object(each.get("involvedObject") or {}),
             "message": str(each.get("message") or "").strip(),
-            "count": int(each.get("count") or (each.get("series") or {}).get("count") or 1),
+            "count": whole(each.get("count")) or whole(at(each, "series", "count")) or 1,
         }
         for each in sorted(found, key=time, reverse=True)
     ]
@@ -31,7 +33,7 @@ def events(found: Iterable[Mapping[str, Any]], now: datetime, limit: int = 50) -
 
 def time(event: Mapping[str, Any]) -> str:
     """When it was seen last; in which field stands differs by who has written it."""
-    series = (event.get("series") or {}).get("lastObservedTime")
+    series = at(event, "series", "lastObservedTime")
     stamps = (series, event.get("lastTimestamp"), event.get("eventTime"), event["metadata"].get("creationTimestamp"))
     return str(next((each for each in stamps if each), ""))
 

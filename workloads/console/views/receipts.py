@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from ansible.module_utils.trainyard.core import untrusted
 from ansible.module_utils.trainyard.kube.api import Object
 from ansible.module_utils.trainyard.kube.reads import Get, Reader, listing, must, objects, path
 
@@ -71,7 +72,6 @@ def _entry(found: Object, now: datetime) -> dict[str, Any]:
     results = [str(each.get("result")) for each in _mappings(receipt, "checks")]
     written = receipt.get("written_at") or found["metadata"].get("creationTimestamp")
     verdict = str(receipt.get("verdict") or "unreadable")
-    seconds = receipt.get("wall_seconds")
     return {
         "name": name,
         "href": link("receipts", name),
@@ -79,7 +79,7 @@ def _entry(found: Object, now: datetime) -> dict[str, Any]:
         "tone": TONES.get(verdict, "bad"),
         "written": clock(written),
         "age": duration(ago(written, now)),
-        "seconds": duration(seconds) if isinstance(seconds, int | float) else "",
+        "seconds": "" if (seconds := _number(receipt.get("wall_seconds"))) is None else duration(seconds),
         "passed": results.count("pass"),
         "failed": [str(each.get("name")) for each in _mappings(receipt, "checks") if each.get("result") == "fail"],
         "unknown": results.count("unknown"),
@@ -101,7 +101,7 @@ def _training(each: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _number(value: object) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return None if isinstance(value, str) else untrusted.number(value)
 
 
 def _texts(found: Mapping[str, Any], *names: str) -> dict[str, str]:
