@@ -161,9 +161,11 @@ def _pods(api: Api, run: str, namespace: str | None = None) -> list[Object]:
 def _newest_attempt(log_dir: Path, namespace: str, run: str) -> list[Path]:
     """Kept files of the last attempt, the youngest pod of a place last; links are none."""
     run_folder = Path(path_below(str(log_dir), f"{namespace}-{run}"))
-    attempts = sorted(path for path in run_folder.glob("*") if path.is_dir() and not path.is_symlink())
-    files = [path for path in attempts[-1].glob("*.log") if not path.is_symlink()] if attempts else []
-    return sorted(files, key=lambda path: path.stat().st_mtime)
+    attempts = [path for path in run_folder.glob("*") if path.is_dir() and not path.is_symlink()]
+    files = [path for each in attempts for path in each.glob("*.log") if not path.is_symlink()]
+    # By the times of files, which the controller has written: an operator chooses the name of an attempt.
+    youngest = sorted(files, key=lambda path: path.stat().st_mtime)
+    return [path for path in youngest if path.parent == youngest[-1].parent]
 
 
 def _place(run: str, path: Path) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -14,6 +13,7 @@ from ansible.module_utils.trainyard.kube.placement import left
 from ansible.module_utils.trainyard.training.jobset import run_object
 from ansible.module_utils.trainyard.training.model import Training
 from ansible.module_utils.trainyard.training.objects import surroundings
+from ansible.module_utils.trainyard.training.submit import new_attempt
 from mishaps import Watched, container_of, until
 from stand import NAMESPACE, Stand
 from timed import BenchError
@@ -51,7 +51,7 @@ class Scene:
         :param around: what is done to that before the run is there.
         :param changes: to containers and pods, see `altered`.
         """
-        self.attempt = f"{int(time.time())}"
+        self.attempt = new_attempt()
         for obj in surroundings(self.run):
             self.api.apply(obj)
         around(self)

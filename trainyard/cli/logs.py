@@ -33,7 +33,7 @@ def command(inventory: tuple[str, ...], run: str, role: str, follow: bool, raw: 
             # The bytes are a program's own: they may do anything to a terminal.
             terminal.raw(line.text, newline=line.ended)
         else:
-            terminal.echo(readable(line.text, line.cut))
+            terminal.line(readable(line.text, line.cut))
 
 
 def _say(text: str) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,8 @@ from typing import Any
 import click
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.untrusted import clean
+
+from .terminal import drop_output
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ("completion", "console", "gpus", "logs", "reprovision", "token", "trainings", "verify", "why")
@@ -41,18 +43,25 @@ class Program(click.Group):
         command: click.Command = importlib.import_module(f"trainyard.cli.{name}").command
         return command
 
+    def _flushed(self, ctx: click.Context) -> Any:
+        """The command's result or its own status, also where the reader has left before the last line."""
+        try:
+            return super().invoke(ctx)
+        finally:
+            # Here and not at the end of Python, which would end with 120. Without an output there is nothing to do.
+            with contextlib.suppress(AttributeError):
+                try:
+                    sys.stdout.flush()
+                except BrokenPipeError:
+                    drop_output()
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command, and end by the table of exit codes whatever happens."""
         try:
-            try:
-                result = super().invoke(ctx)
-            finally:
-                # Here and not at the end of Python, which would complain about a closed pipe and end with 120.
-                sys.stdout.flush()
-            return result
+            return self._flushed(ctx)
         except BrokenPipeError:
-            # The reader, `head` for one, has enough.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            # Lines without an end, of a log that is followed, and the reader has enough.
+            drop_output()
             raise click.exceptions.Exit(0) from None
         except (KeyboardInterrupt, click.Abort):
             raise click.exceptions.Exit(EXIT_INTERRUPTED) from None

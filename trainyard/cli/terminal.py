@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 from ansible.module_utils.trainyard.core.untrusted import clean, plain
@@ -28,9 +30,21 @@ class Terminal(Console):
         if not self.is_terminal and "width" not in options:
             self.width = WIDE
 
-    def on_broken_pipe(self) -> NoReturn:
-        """Leave it to the program, as for every other output; Rich would end with 1."""
-        raise BrokenPipeError
+    def on_broken_pipe(self) -> None:
+        """Continue without an output, as for every other text; Rich would end with 1."""
+        drop_output()
+
+
+def drop_output() -> None:
+    """Send what is left of the output nowhere: the reader, `head` for one, has enough, and the status is still due."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _print(text: str, *, err: bool = False, newline: bool = True) -> None:
+    try:
+        click.echo(text, err=err, nl=newline)
+    except BrokenPipeError:
+        drop_output()
 
 
 def echo(text: object = "", *, err: bool = False, newline: bool = True) -> None:
@@ -38,11 +52,22 @@ def echo(text: object = "", *, err: bool = False, newline: bool = True) -> None:
 
     :param err: on standard error.
     """
-    click.echo(clean(str(text)), err=err, nl=newline)
+    _print(clean(str(text)), err=err, newline=newline)
+
+
+def line(text: str) -> None:
+    """Print one of lines that may never end.
+
+    :raises BrokenPipeError: the reader has enough.
+    """
+    click.echo(clean(text))
 
 
 def raw(text: str | bytes, *, newline: bool = True) -> None:
-    """Print a text as it is, for a reader who asks for that."""
+    """Print a text as it is, for a reader who asks for that.
+
+    :raises BrokenPipeError: the reader has enough.
+    """
     click.echo(text, nl=newline)
 
 
@@ -52,7 +77,7 @@ def show_json(document: Mapping[str, Any]) -> None:
     :param document: with a field `schema`, a number that changes when a field gets another meaning.
     """
     assert "schema" in document, "a document of a command names its schema"
-    click.echo(json.dumps(plain(document, _DEPTH), indent=2, allow_nan=False))
+    _print(json.dumps(plain(document, _DEPTH), indent=2, allow_nan=False))
 
 
 def cell(value: Cell) -> Text:

@@ -46,9 +46,9 @@ def _is_meant(path: Path) -> bool:
     return path.name.startswith("hosts") or path.suffix in _MEANT or os.access(path, os.X_OK)
 
 
-def check_files(site: Site) -> Iterator[Problem]:
+def problems_of(paths: Collection[str]) -> Iterator[Problem]:
     """A problem for each unexpected file."""
-    for path in site.unexpected_files:
+    for path in paths:
         yield Problem(
             "inventory file",
             path,
@@ -56,6 +56,11 @@ def check_files(site: Site) -> Iterator[Problem]:
             "Move it out of the inventory's folder, or rename it to *.yml. Where you did not write it, read the entry "
             "of CHANGELOG.md on logs outside of their folder first.",
         )
+
+
+def check_files(site: Site) -> Iterator[Problem]:
+    """The rule; the callback `inventory_files` refuses them before, where ansible.cfg enables it."""
+    yield from problems_of(site.unexpected_files)
 
 
 INVENTORY_FILE_RULES = (check_files,)

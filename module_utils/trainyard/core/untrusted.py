@@ -20,8 +20,11 @@ from .errors import TrainyardError
 TEXT_LIMIT = 4_096
 """Characters of a text that are kept unless a caller asks for more: about 50 lines of a terminal."""
 CUT = " … (cut)"
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-"""ANSI control sequences (ECMA-48): CSI, the strings OSC, DCS, SOS, PM and APC, and those of two characters."""
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+"""ANSI control sequences (ECMA-48): CSI, the strings OSC, DCS, SOS, PM and APC, and those of two characters.
+
+A string ends with its line at the latest: one that nothing ends would hide all lines after it.
+"""
 _CONTROLS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )

@@ -47,6 +47,7 @@ class KeptLogs:
         self._log_dir, self._run, self._attempt, self._limit = log_dir, run, attempt, limit
         self.folder = path_below(log_dir, run, attempt) if log_dir else ""
         self._roles: dict[str, str] = {}
+        self._there: dict[str, int] = {}
         self._total: int | None = None
 
     def keep(self, pod: str, role: str, text: str, *, more: bool = False) -> None:
@@ -65,7 +66,12 @@ class KeptLogs:
                 self._roles[file] = role
                 size = os.fstat(stream.fileno()).st_size
                 if not more and size >= len(data):
+                    # What follows this reading is there, too, unless the file's beginning was dropped.
+                    self._there[file] = size - len(data) if data and not self._is_cut(file) else 0
                     return
+                if more and (known := min(self._there.get(file, 0), len(data))):
+                    self._there[file] -= known
+                    data = data[known:]
                 if not more:
                     stream.truncate()
                 # Of a text that is too long for the run only its end is written.
@@ -107,25 +113,32 @@ class KeptLogs:
                 parts.append(f"--- {self._roles[file]}: {file.removesuffix('.log')}\n" + (shown or "(nothing)"))
         return "\n".join(parts)
 
+    def _is_cut(self, file: str) -> bool:
+        note = dropped_note(self._limit).encode()
+        with open(self._open(file, os.O_RDONLY), "rb") as stream:
+            return stream.read(len(note)) == note
+
     def _open(self, file: str, flags: int, attempt: str = "") -> int:
         return open_below(self._log_dir, self._run, attempt or self._attempt, file, flags=flags)
 
     def _make_room(self) -> None:
-        """Drop the oldest lines of the run: first those of earlier attempts, then half of the longest file."""
+        """Drop the oldest lines of the run: first those of other attempts, then half of the longest file."""
         if self._total is None:
-            self._total = sum(size for _, _, size in self._files())
+            self._total = sum(size for _, _, _, size in self._files())
         if self._total <= self._limit:
             return
+        # By the times of the files: an operator chooses the name of an attempt.
         files = sorted(self._files())
-        earlier = [each for each in files if each[0] < self._attempt]
-        for attempt, file, size in [*earlier, *sorted(files, key=lambda each: -each[2])]:
+        other = [each for each in files if each[1] != self._attempt]
+        mine = sorted((each for each in files if each[1] == self._attempt), key=lambda each: -each[3])
+        for _, attempt, file, size in [*other, *mine]:
             if self._total <= self._limit:
                 break
-            keep = 0 if attempt < self._attempt else min(size, self._limit) // 2
+            keep = min(size, self._limit) // 2 if attempt == self._attempt else 0
             self._total += self._cut(attempt, file, keep) - size
 
-    def _files(self) -> Iterator[tuple[str, str, int]]:
-        """Attempt, file and bytes of every kept log of the run."""
+    def _files(self) -> Iterator[tuple[float, str, str, int]]:
+        """Time of the last writing, attempt, file and bytes of every kept log of the run."""
         run = os.path.join(self._log_dir, self._run)
         for attempt in os.listdir(run):
             folder = os.path.join(run, attempt)
@@ -134,7 +147,8 @@ class KeptLogs:
             with os.scandir(folder) as entries:
                 for entry in entries:
                     if entry.name.endswith(".log") and entry.is_file(follow_symlinks=False):
-                        yield attempt, entry.name, entry.stat(follow_symlinks=False).st_size
+                        found = entry.stat(follow_symlinks=False)
+                        yield found.st_mtime, attempt, entry.name, found.st_size
 
     def _cut(self, attempt: str, file: str, keep: int) -> int:
         """Leave the last lines of a file, at most `keep` bytes, below a note; the file's new size."""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..core.clock import CLOCK, Clock
-from ..core.untrusted import clean, is_name, mapping
+from ..core.untrusted import at, clean, is_name, mapping
 from ..kube.api import Api, Object
 from ..kube.patient import PatientApi
 from .logs import SUCCESSES, is_ours
@@ -61,24 +61,27 @@ def read(record: Object | None) -> dict[str, Any]:
     """
     found = kept(record, RESULT_KEY)
     checked = {name: it for name, it in found.items() if _is_ours(name, it)} if isinstance(found, dict) else {}
+    run = str(at(record, "metadata", "name") or "").removesuffix(result_name(""))
+    if "files" in checked and not _is_place_of_files(checked["files"], run):
+        del checked["files"]
     return checked | ({"attempt": checked_attempt(checked["attempt"])} if "attempt" in checked else {})
 
 
 def _is_ours(name: str, value: Any) -> bool:
-    if name == "files":
-        return _is_place_of_files(value)
     if name == "logs":
         return isinstance(value, list) and all(isinstance(each, str) and clean(each) == each for each in value)
     return is_ours("step" if name in _COUNTS else name, value)
 
 
-def _is_place_of_files(value: Any) -> bool:
-    """Whether it is what `submitted` writes: a pod that deletes files is made from it."""
+def _is_place_of_files(value: Any, run: str) -> bool:
+    """Whether it is what `submitted` writes of this run: a pod that deletes files is made from it.
+
+    Of a claim that several runs share it is the run's folder, and all of a claim that is the run's own.
+    """
     place = mapping(value)
-    folder, image = place.get("folder"), place.get("image")
-    below = isinstance(folder, str) and (folder == "/logs" or is_name(folder.removeprefix("/logs/")))
-    shown = isinstance(image, str) and image == "".join(clean(image).split())
-    return is_name(place.get("claim")) and below and shown
+    claim, folder, image = place.get("claim"), place.get("folder"), place.get("image")
+    own = (claim, folder) == (f"{run}-logs", "/logs") or (is_name(claim) and folder == f"/logs/{run}")
+    return own and is_name(run) and isinstance(image, str) and image == "".join(clean(image).split())
 
 
 def kept(record: Object | None, key: str) -> Any:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from ..core.clock import CLOCK, Clock
+from ..core.untrusted import line as one_line
 from ..kube.api import Api, KubeError, Object
 from ..kube.patient import OUTAGE_SECONDS, PatientApi
 from . import state
@@ -217,7 +218,7 @@ class RunView:
                 and about.startswith(self._training.name)
                 and when >= state.created(self.live)
             ):
-                found.append((when, f"{about}: {event.get('message', '').strip()}"))
+                found.append((when, one_line(f"{about}: {event.get('message', '')}", 1_000)))
         return [text for _, text in sorted(found)[-5:]]
 
     def _changes(self) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
+from ..core.untrusted import at, moment
 from ..kube.kubelet_requests import KubeletHost, node_of, refusal
 from .access_reading import Access, ConsoleSeen
 from .reading import Unread
@@ -111,9 +112,10 @@ def certificate_ends(seen: Access, probes: Mapping[str, Mapping[str, object]]) -
     if isinstance(seen.console, ConsoleSeen) and seen.console.ends:
         ends[CONSOLE] = seen.console.ends
     for node, probe in sorted(probes.items()):
-        finding = probe.get("kubelet_certificate")
-        if isinstance(finding, Mapping) and finding.get("ends"):
-            ends[f"kubelet {node}"] = datetime.fromisoformat(str(finding["ends"]))
+        # A host reports it, and may report anything.
+        found = moment(at(probe, "kubelet_certificate", "ends"))
+        if found is not None:
+            ends[f"kubelet {node}"] = found
     return ends
 
 

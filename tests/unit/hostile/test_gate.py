@@ -104,3 +104,8 @@ def test_a_file_is_opened_below_its_folder_without_links(tmp_path: Path) -> None
         with pytest.raises(OSError, match=r"(?s).+"):
             untrusted.open_below(str(tmp_path / "in"), *parts, flags=flags)
     assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize("begin", ["\x1b]0;", "\x1bP", "\x1bX", "\x1b^", "\x1b_", "\x1b["])
+def test_an_escape_sequence_without_an_end_hides_no_other_line(begin: str) -> None:
+    assert untrusted.clean(f"one {begin}evil\ntwo\nthree").split("\n")[1:] == ["two", "three"]

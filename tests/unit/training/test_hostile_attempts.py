@@ -122,19 +122,21 @@ def test_a_record_has_no_other_attempt(tmp_path: Path, name: str) -> None:
 FILES = {"claim": "c", "folder": "/logs/mnist", "image": "mirror:5000/a@sha256:1"}
 
 
+OF_OTHERS = ("/", "/logs/..", "/logs/../data", "/logs/a/b", "/logs/other", "/logs", "", 1, None)
 BAD = {
-    "folder": ("/", "/logs/..", "/logs/../data", "/logs/a/b", "", 1, None),
+    "folder": OF_OTHERS,
     "claim": ("../c", "C", "", None, ["c"]),
     "image": ("a b", "a\nb", "\x1b[2J", None, 7),
 }
+GOOD = [{}, {"folder": "/logs", "claim": "mnist-logs"}]
 
 
-@pytest.mark.parametrize(
-    "changes", [{}, {"folder": "/logs"}, *({key: value} for key, values in BAD.items() for value in values)]
-)
-def test_files_of_a_record_are_those_that_we_write(changes: dict[str, Any]) -> None:
-    found = record.read({"data": {"result.json": json.dumps({"files": {**FILES, **changes}})}})
-    assert ("files" in found) == (changes in ({}, {"folder": "/logs"}))
+@pytest.mark.parametrize("changes", [*GOOD, *({key: value} for key, values in BAD.items() for value in values)])
+def test_files_of_a_record_are_those_that_we_write_of_this_run(changes: dict[str, Any]) -> None:
+    """With `-e delete=true` a pod empties that folder of that claim: another run's is refused."""
+    text = json.dumps({"files": {**FILES, **changes}})
+    found = record.read({"metadata": {"name": "mnist-result"}, "data": {"result.json": text}})
+    assert ("files" in found) == (changes in GOOD)
 
 
 @pytest.mark.parametrize("pod", ["a/../../b", "/etc/cron.d/x", "..", "a\0b", "a\nb"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,21 @@ def test_the_longest_name_of_a_pod_has_a_file(tmp_path: Path) -> None:
     logs = kept(tmp_path)
     logs.keep("a" * 253, "ps", "x\n")
     assert logs.text("a" * 253) == "x\n"
+
+
+def test_another_follower_adds_only_lines_that_are_not_there(tmp_path: Path) -> None:
+    text = "".join(f"line {number}\n" for number in range(300))
+    kept(tmp_path).keep(POD, "ps", text)
+    again, longer = kept(tmp_path), f"{text}new\n"
+    for first in range(0, len(longer), 700):
+        again.keep(POD, "ps", longer[first : first + 700], more=first > 0)
+    assert file_of(tmp_path).read_text() == longer
+
+
+def test_a_made_up_attempt_takes_no_room_of_a_later_one(tmp_path: Path) -> None:
+    made_up, real = kept(tmp_path, "unknown"), kept(tmp_path)
+    made_up.keep(POD, "ps", "forged\n" * 1_000)
+    os.utime(file_of(tmp_path, "unknown"), (1, 1))
+    real.keep(POD, "ps", "real\n" * 1_000)
+    assert file_of(tmp_path, "unknown").read_text() == dropped_note(10_000)
+    assert file_of(tmp_path).read_text() == "real\n" * 1_000

@@ -20,7 +20,7 @@ GOOD = {
 
 
 def record(result: Any) -> dict[str, Any]:
-    return {"data": {"result.json": json.dumps(result)}}
+    return {"metadata": {"name": "mnist-result"}, "data": {"result.json": json.dumps(result)}}
 
 
 def test_a_record_of_ours_is_read_whole() -> None:

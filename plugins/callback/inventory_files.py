@@ -1,0 +1,54 @@
+"""Refuses a playbook where the inventory's folder holds a file that no person has written as an inventory.
+
+Before the first task: Ansible templates variables such as `ansible_host` of an inventory for each task, also for that
+of the validation, so that a lookup in a foreign file would run before the validation could refuse it.
+"""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: inventory_files
+type: aggregate
+short_description: Refuse unexpected files of an inventory's folder
+description:
+  - Ends the run before its first task, with status 1, and names the files.
+  - The rule is that of C(trainyard.site.inventory_files).
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import ansible.module_utils
+from ansible import constants, context
+from ansible.plugins.callback import CallbackBase
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+if str(PROJECT / "module_utils") not in ansible.module_utils.__path__:
+    ansible.module_utils.__path__.append(str(PROJECT / "module_utils"))
+if str(PROJECT) not in sys.path:
+    sys.path.append(str(PROJECT))
+
+from trainyard.site.inventory_files import problems_of, unexpected_files
+
+
+class CallbackModule(CallbackBase):
+    """Looks at the folders that `-i` names."""
+
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "aggregate"
+    CALLBACK_NAME = "inventory_files"
+    CALLBACK_NEEDS_ENABLED = True
+
+    def v2_playbook_on_start(self, playbook: Any) -> None:
+        """End the run where there is such a file; of an exception Ansible would make a warning."""
+        found = unexpected_files(
+            context.CLIARGS.get("inventory") or (),
+            constants.INVENTORY_IGNORE_EXTS,
+            constants.INVENTORY_IGNORE_PATTERNS,
+        )
+        for problem in problems_of(found):
+            self._display.error(str(problem), wrap_text=False)
+        if found:
+            raise SystemExit(1)
