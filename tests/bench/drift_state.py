@@ -39,7 +39,7 @@ def state(stand: Stand) -> dict[str, str]:
     for host in hosts_of(stand.inventory):
         found[host] = stand.on_node(host, "sh", "-c", FILES)
     listed = json.loads(stand.on_node("cp1", "sh", "-c", f"{KUBECTL} get {KINDS} --all-namespaces --output=json"))
-    found["cluster"] = "\n".join(json.dumps(_lasting(each), sort_keys=True) for each in listed["items"])
+    found["cluster"] = "\n".join(json.dumps(lasting(each), sort_keys=True) for each in listed["items"])
     paths = sorted(path for path in stand.state.rglob("*") if path.is_file() and "reprovision" not in path.parts)
     told = [f"{path} {path.stat().st_mode:o} {path.stat().st_mtime_ns}" for path in paths if path.suffix not in MOVING]
     found["controller"] = "\n".join(told)
@@ -56,7 +56,7 @@ def changed(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, st
     return found
 
 
-def _lasting(obj: Mapping[str, Any]) -> dict[str, Any]:
+def lasting(obj: Mapping[str, Any]) -> dict[str, Any]:
     """An object without what its controllers write by themselves."""
     meta = {key: value for key, value in obj["metadata"].items() if key not in ("managedFields", "resourceVersion")}
     return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": meta}

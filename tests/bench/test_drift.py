@@ -105,8 +105,8 @@ def test_what_has_changed_is_shown_by_its_lines() -> None:
 def test_what_controllers_write_is_no_change() -> None:
     one = {"kind": "ConfigMap", "metadata": {"name": "a", "resourceVersion": "1", "managedFields": []}, "data": {}}
     two = {**one, "metadata": {"name": "a", "resourceVersion": "2"}, "status": {"phase": "x"}}
-    assert drift_state._lasting(one) == drift_state._lasting(two) != drift_state._lasting({**one, "data": {"a": "b"}})
-    assert json.dumps(drift_state._lasting(one))
+    assert drift_state.lasting(one) == drift_state.lasting(two) != drift_state.lasting({**one, "data": {"a": "b"}})
+    assert json.dumps(drift_state.lasting(one))
 
 
 @pytest.mark.parametrize("revision", harm.BAD, ids=lambda revision: revision.words)
