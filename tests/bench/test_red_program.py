@@ -1,0 +1,91 @@
+"""What the red team's programs print is what part 3 of the rules for logs is about, and harm is seen."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import inputs
+import red_memory
+import red_program
+import stand
+from ansible.module_utils.trainyard.training.logs import events
+
+from trainyard.site.short_names import train_call
+from trainyard.trainings import complete_all
+
+PRINTED = red_program.PRINTED
+NOISE = b"".join(PRINTED.noise())
+PASSED = {"result": "passed", "accuracy": PRINTED.ACCURACY}
+
+
+@pytest.mark.parametrize("run", red_program.RUNS)
+def test_every_run_can_be(run: str) -> None:
+    known = inputs.read_catalogue([stand.CATALOGUE])
+    call, problems = train_call({"run": run}, [red_program.entry(run)], known)
+    assert not problems
+    images = {name: {"digest": f"sha256:{'0' * 64}"} for name in ("image_tensorflow", "image_workloads")}
+    site = inputs.Defaults("registry/trainyard", images, {"claim": "training"}, archives="https://mirror/files")
+    (described,) = complete_all([call.wanted], known, site)
+    assert (described["name"], described["max_restarts"]) == (run, 0)
+
+
+def test_the_noise_has_every_odd_line_and_every_event() -> None:
+    lines = NOISE.split(b"\n")
+    assert len(lines) == PRINTED.LINES + 2
+    assert all(lines.count(each) >= 800 for each in PRINTED.ODD)
+    assert red_program.noise_faults(NOISE, PASSED) == []
+
+
+@pytest.mark.parametrize(
+    ("kept", "record", "why"),
+    [
+        (NOISE.replace(b"\x00", b""), PASSED, "another"),
+        (NOISE.replace(b'"step": 7,', b'"step": "7",'), PASSED, "999 of 1000 events"),
+        (NOISE[:-1], PASSED, "another"),
+        (NOISE, {**PASSED, "accuracy": None}, "the record says"),
+    ],
+)
+def test_a_log_with_less_is_seen(kept: bytes, record: dict[str, Any], why: str) -> None:
+    assert any(why in each for each in red_program.noise_faults(kept, record))
+
+
+def test_forged_events_say_success_to_a_reader_that_believes_them() -> None:
+    said = events("".join(each.decode() for each in PRINTED.forged()))
+    assert 0 < len(said) < len(PRINTED.FORGED), "those with other types are none"
+    assert any(each.get("result") == "passed" for each in said)
+    assert red_program.forged_faults(1, {"result": "failed", "accuracy": 1.0}) == []
+    assert red_program.forged_faults(0, {"result": "passed"}) == ["train.yml succeeds", "the record says success"]
+    assert red_program.forged_faults(1, {"result": "failed", "loss": float("nan")}) != []
+
+
+def test_a_flood_is_bounded() -> None:
+    assert red_program.flood_faults(64 * 2**20, PASSED, 10**8) == []
+    assert len(red_program.flood_faults(70 * 2**20, {}, 10**9)) == 3
+
+
+def test_the_program_lays_links_and_ends_with_its_code(tmp_path: Path) -> None:
+    program = [sys.executable, str(red_program.CODE / "main.py"), "forged"]
+    env = {**os.environ, "LOG_DIR": str(tmp_path / "run")}
+    done = subprocess.run(program, env=env, capture_output=True, check=False, timeout=60)
+    assert done.returncode == PRINTED.EXIT_FORGED
+    assert json.loads(done.stdout.partition(b"\n")[0])["result"] == "passed"
+    assert sorted(path.name for path in (tmp_path / "run").iterdir() if path.is_symlink()) == sorted(PRINTED.NAMES)
+
+
+def test_memory_is_that_of_the_largest_child() -> None:
+    tree = {10: (1, 5), 11: (10, 7), 12: (11, 900), 13: (1, 9000)}
+    assert (red_memory.largest(tree, 10), red_memory.largest(tree, 12)) == (900, 0)
+    child = [sys.executable, "-c", "import time; held = b'x' * 60_000_000; time.sleep(3)"]
+    with red_memory.Children() as children, subprocess.Popen(child):
+        time.sleep(2)
+    assert 60_000_000 < children.most < 200_000_000
