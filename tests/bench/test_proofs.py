@@ -61,7 +61,18 @@ def test_a_call_names_the_run_once_and_keeps_words_whole() -> None:
     "name",
     [
         *("bare", "catalogue", "commits", "compare", "drills", "evaluator", "gpu_image", "gpu_jobs", "notebook"),
-        *("drift", "kills", "red_operator", "red_program", "schedule", "shared", "why", "why_together", "wide"),
+        *(
+            "drift",
+            "kills",
+            "red_network",
+            "red_operator",
+            "red_program",
+            "schedule",
+            "shared",
+            "why",
+            "why_together",
+            "wide",
+        ),
     ],
 )
 def test_every_program_starts(name: str) -> None:

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""Hold connections to the servers of a lab without a credential, and see each answer a legitimate client.
+
+    .venv/bin/python tests/bench/red_network.py [--inventory inventories/lab --lab trainyard]
+
+A worker of the lab is the attacker, so that its address is not that of the client, this machine. Each of console,
+registry, apt server and API server gets 1,000 connections, and 300 stalled handshakes, headers and bodies.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import page
+import red
+import yaml
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from drift_shapes import hostvars
+from red_console import MOST_MEMORY, Visitor, console_memory, restarts
+from stand import Stand, add_options, standing
+from timed import BenchError
+
+KINDS = {"connect": 1000, "handshake": 300, "headers": 300, "body": 300}
+"""What is left unfinished -> connections at a time."""
+ATTACK_SECONDS, WARM_UP = 20.0, 5.0
+AIM_SECONDS = 2.0
+ATTACKER = "worker2"
+LOAD = Path(__file__).with_name("red_load.py")
+NAME = "mirror.trainyard.internal"
+HEAD = ["server", "connections", "at most open", "a client's longest wait", "aim"]
+
+
+@dataclass(frozen=True)
+class Server:
+    """What is attacked.
+
+    :param answers: asks as a legitimate client does; raises where it gets no right answer.
+    """
+
+    address: str
+    port: int
+    answers: Callable[[], object]
+
+
+def fetch(address: str, port: int, name: str, authority: Path, path: str) -> bytes:
+    """An answer of a server, whose certificate is checked for its name.
+
+    :raises BenchError: it is no 200.
+    """
+    trusted = ssl.create_default_context(cafile=str(authority))
+    asked = http.client.HTTPSConnection(name, port, timeout=20)
+    try:
+        plain = socket.create_connection((address, port), timeout=20)
+        asked.sock = trusted.wrap_socket(plain, server_hostname=name)
+        asked.request("GET", path)
+        answer = asked.getresponse()
+        body = answer.read()
+        if answer.status != 200:
+            raise BenchError(f"{name}:{port}{path} is answered with {answer.status}.")
+        return body
+    finally:
+        asked.close()
+
+
+def direct(address: str) -> bool:
+    """Whether an address is on a network of this very machine, so that nothing leaves it."""
+    said = subprocess.run(
+        ["ip", "-json", "route", "get", address], capture_output=True, text=True, check=True, timeout=10
+    ).stdout
+    return is_direct(json.loads(said))
+
+
+def is_direct(routes: list[dict[str, str]]) -> bool:
+    """The same by what `ip` says of the route."""
+    return bool(routes) and all("gateway" not in each and "via" not in each for each in routes)
+
+
+def page_of(visitor: Visitor) -> None:
+    """A page of the console for a user who has logged in."""
+    status, _, _ = visitor.ask("/api/v1/runs")
+    if status != 200:
+        raise BenchError(f"The console answers with {status}.")
+
+
+def servers(stand: Stand, visitor: Visitor) -> dict[str, Server]:
+    """The servers of a lab.
+
+    :raises BenchError: one of them is reached by a gateway.
+    """
+    hosts = hostvars(stand.inventory)
+    mirror, plane = (str(hosts[name]["ansible_host"]) for name in ("mirror1", "cp1"))
+    ca = stand.state / "mirror" / "ca.crt"
+    signed = stand.on_node("mirror1", "sh", "-c", "ls /srv/mirror/apt-*/dists/*/InRelease").split()[0]
+    index = f"/apt/dists/{signed.split('/')[-2]}/InRelease"
+    found = {
+        "console": Server(visitor.host, visitor.port, lambda: page_of(visitor)),
+        "registry": Server(mirror, 5000, lambda: fetch(mirror, 5000, NAME, ca, "/v2/")),
+        "apt server": Server(mirror, 443, lambda: fetch(mirror, 443, NAME, ca, index)),
+        "API server": Server(plane, 6443, lambda: stand.api.call("GET", "/readyz")),
+    }
+    for name, each in found.items():
+        if not direct(each.address):
+            raise BenchError(f"The {name} at {each.address} is reached by a gateway: nothing is attacked.")
+    return found
+
+
+def attack(stand: Stand, subnet: str, server: Server, kind: str) -> tuple[dict[str, int], float]:
+    """What the attacker says of his connections, and the longest wait of a client meanwhile, in seconds.
+
+    :raises BenchError: a client gets no answer, or the attack did not happen.
+    """
+    count = KINDS[kind]
+    words = [subnet, server.address, str(server.port), kind, str(count), str(ATTACK_SECONDS)]
+    command = ["podman", "exec", "-i", f"{stand.lab}-{ATTACKER}", "python3", "-", *words]
+    with LOAD.open("rb") as script, subprocess.Popen(command, stdin=script, stdout=-1, stderr=-1) as process:
+        try:
+            time.sleep(WARM_UP)
+            longest = 0.0
+            while process.poll() is None:
+                began = time.monotonic()
+                server.answers()
+                longest = max(longest, time.monotonic() - began)
+                time.sleep(0.5)
+            said, error = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    if process.returncode or not longest:
+        raise BenchError(f"The attacker ended with {process.returncode}: {error.decode(errors='replace')[-500:]}")
+    found: dict[str, int] = json.loads(said)
+    if found["tried"] < count or not found["opened"]:
+        raise BenchError(f"The attacker has tried {found} connections, and not {count}.")
+    return found, longest
+
+
+def network(inventory: Path) -> str:
+    """The lab's network, by its inventory."""
+    for file in (inventory / "group_vars" / "all").glob("*.yml"):
+        if subnet := (yaml.safe_load(file.read_text(encoding="utf-8")) or {}).get("lab_subnet"):
+            return str(subnet)
+    raise BenchError(f"{inventory} names no lab_subnet.")
+
+
+def measure(stand: Stand) -> list[str]:
+    """Attack one server after the other, and write the table; what is not as it should be."""
+    wrong: list[str] = []
+    visitor = Visitor(stand.program("console")[1].strip().splitlines()[-1], stand.state / "console" / "ca.crt")
+    if visitor.log_in(red.new_token(stand, "bob")) != 303:
+        raise BenchError("The viewer cannot log in.")
+    console, subnet = restarts(stand), network(stand.inventory)
+    for name, server in servers(stand, visitor).items():
+        for kind in KINDS:
+            try:
+                found, longest = attack(stand, subnet, server, kind)
+            except (BenchError, TrainyardError, OSError, http.client.HTTPException) as error:
+                wrong.append(f"{name}, {kind}: {type(error).__name__}: {error}")
+                continue
+            missed = longest > AIM_SECONDS
+            wrong += [f"{name}, {kind}: a client waits {longest:.1f} s"] if missed else []
+            aim = f"{AIM_SECONDS:.0f} s{', missed' if missed else ''}"
+            row = [f"{name}: {kind}", str(found["tried"]), str(found["most"]), f"{longest:.2f} s", aim]
+            page.write("red_network", HEAD, [row])
+        used = console_memory(stand)
+        wrong += [] if used < MOST_MEMORY else [f"after {name} the console has {used / 1e6:.0f} MB"]
+    return wrong + ([] if restarts(stand) == console else ["the console was restarted"])
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    add_options(parser)
+    try:
+        with standing(parser.parse_args(argv)) as stand:
+            wrong = measure(stand)
+    except (BenchError, TrainyardError, subprocess.SubprocessError) as error:
+        wrong = [str(error)]
+    print("\n".join(["red_network:", *wrong]) if wrong else "red_network: each has answered", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
