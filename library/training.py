@@ -31,6 +31,11 @@ options:
         description: SHA-256 of what the site says of it, kept on record so that a verdict can compare.
         type: str
         default: ''
+      program: {description: 'SHA-256 of its folder of code and its command, kept on record.', type: str, default: ''}
+      named:
+        description: Whether the site names the run. Else its folder does, and another program on record is refused.
+        type: bool
+        default: true
       topology:
         description: Which roles it has.
         type: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible.module_utils.trainyard.core.errors import TrainyardError
@@ -19,19 +19,17 @@ from .datasets import IMPORTER, completed, with_source
 from .images import TENSORBOARD, image_of, made, shows_files, tensorboard_of
 from .mappings import merged, no_mappings
 from .references import Defaults
+from .run_names import OWN, run_name, twice
 
 OF_ROLES = tuple(key for key in ROLE if key not in ("name", "replicas"))
 """Keys that hold for all roles where they stand at the top."""
-OF_RUN = ("run", *(key for key in TRAINING if key not in ("name", "description_hash", "roles", "flags")))
+_MADE = ("name", "named", "program", "description_hash", "roles", "flags")
+"""Keys of a complete description that no line of a site has."""
+OF_RUN = ("run", *(key for key in TRAINING if key not in _MADE))
 REQUIRE_GPU = "require_gpu"
 """Flag of a workload whose processes compute on the GPUs that their pods have."""
 INSTEAD = {"name": "run", "data_image": "data", "strategy": "topology", "ps_replicas": "ps"}
 """Keys that others use -> ours."""
-
-
-def run_name(wanted: Mapping[str, Any]) -> str:
-    """The name of a run: its own, or its workload's."""
-    return str(wanted.get("run") or str(wanted.get("workload", "")).replace("_", "-"))
 
 
 def strange_keys(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Fault]:
@@ -165,7 +163,8 @@ def complete_all(wanted: Sequence[Mapping[str, Any]], catalogue: Catalogue, site
         entry = entry_of(each, catalogue)
         if faults := strange_keys(each, entry):
             raise TrainyardError(f"{VARIABLE}: {run_name(each)}: {'; '.join(map(str, faults))}")
-        found.append({**complete(each, entry, site), "description_hash": description_hash(each, entry)})
+        told = {"description_hash": description_hash(each, entry), **_program(each, entry)}
+        found.append({**complete(each, entry, site), **told})
     for each in found:
         parse_training(each)
     for name in twice(wanted):
@@ -179,6 +178,13 @@ def description_hash(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> str
     return content_hash(_plain(complete(wanted, entry, Defaults(known=False))))
 
 
+def _program(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+    """By what a program of a user is known from another under the same name: its folder and its commands."""
+    codes = code_folders(wanted, entry) if wanted.get("workload") == OWN else []
+    program = content_hash([[code["path"], code["command"]] for code in codes])
+    return {"program": program, "named": bool(wanted.get("run"))} if codes else {}
+
+
 def _plain(value: Any) -> Any:
     """In words: `2` of a call and `"2"` of an inventory are one, and what is not given is not there."""
     if isinstance(value, Mapping):
@@ -186,12 +192,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def twice(wanted: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Names that more than one run has."""
-    names = [run_name(each) for each in wanted]
-    return (name for name in dict.fromkeys(names) if names.count(name) > 1)
 
 
 def _merged(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:

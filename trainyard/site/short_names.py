@@ -15,7 +15,8 @@ from ansible.parsing.splitter import parse_kv, split_args
 from ..catalogue import Catalogue
 from ..datasets import SOURCES
 from ..mappings import merged, no_mappings
-from ..trainings import INSTEAD, OF_ROLES, OF_RUN, entry_of, run_name, with_roles
+from ..run_names import NAMELESS, name_of_folder, naming_folder, run_name
+from ..trainings import INSTEAD, OF_ROLES, OF_RUN, entry_of, with_roles
 from ..typed import typed
 from .model import MAGIC, Problem, Site, quoted
 from .variables import fits
@@ -167,7 +168,10 @@ def train_call(
     :param given: short names whose types are right.
     :param listed: `workloads_trainings` of the site.
     """
-    name = run_name(given)
+    called = {**given, "code": {"folder": given["code"]}} if "code" in given else given
+    name, folder = run_name(called), naming_folder(called)
+    if folder and not name_of_folder(folder):
+        return None, [_problem("code", given["code"], NAMELESS, "Give the run a name: -e run=NAME.")]
     base: Mapping[str, Any] = next((each for each in listed if name and run_name(each) == name), {})
     workload = given.get("workload") or base.get("workload")
     if not workload:
@@ -188,7 +192,9 @@ def train_call(
             for each in faults
         ]
     above, problems = _above(given, entry)
-    wanted = merged(with_roles({**base, "workload": workload, "run": name}), above)
+    # A run that its folder names stays without a name of its own: another program may not have its files.
+    own = {} if folder else {"run": name}
+    wanted = merged(with_roles({**base, "workload": workload, **own}), above)
     wait = typed(given.get("wait", True), "bool")
     flags = {**(entry.get("flags") or {}), **(wanted.get("flags") or {}), **wanted}
     if wait and "wait" in given and str(flags.get("train_steps")) == "0":

@@ -18,7 +18,8 @@ from ansible.module_utils.trainyard.training.spec import check
 from ..images import asked_gpus
 from ..mappings import no_mappings
 from ..references import Defaults
-from ..trainings import code_folders, complete, entry_of, run_name, strange_keys
+from ..run_names import NAMELESS, name_of_folder, naming_folder, run_name
+from ..trainings import code_folders, complete, entry_of, strange_keys
 from .model import Problem, Setting, Site, problem
 
 FOREIGN_NAMESPACES = frozenset({"default", "calico-system", "calico-apiserver", "tigera-operator"})
@@ -117,6 +118,14 @@ def two_of_one_name(site: Site) -> Iterator[Problem]:
             )
 
 
+def folder_without_a_name(site: Site) -> Iterator[Problem]:
+    """A run without a name, whose folder of code gives it none."""
+    for training in trainings(site):
+        folder = naming_folder(training.wanted)
+        if folder and not name_of_folder(folder):
+            yield training.refuse("code", folder, NAMELESS, "Give the run a name: run.")
+
+
 def description(site: Site) -> Iterator[Problem]:
     """Keys that do not exist, and values that they cannot have."""
     for training in trainings(site):
@@ -165,6 +174,7 @@ def logs_folder(site: Site) -> Iterator[Problem]:
 TRAINING_RULES = (
     unknown_workload,
     two_of_one_name,
+    folder_without_a_name,
     description,
     code_folder,
     reserved_namespace,

@@ -58,6 +58,8 @@ TRAINING: dict[str, Any] = {
     "name": {"type": "str", "required": True},
     "workload": {"type": "str", "required": True},
     "description_hash": {"type": "str", "default": ""},
+    "program": {"type": "str", "default": ""},
+    "named": {"type": "bool", "default": True},
     "topology": {"type": "str", "choices": list(TOPOLOGIES), "default": "parameter_server"},
     "namespace": {"type": "str", "default": "trainings"},
     "roles": {"type": "list", "elements": "dict", "required": True, "options": ROLE},

@@ -126,6 +126,8 @@ class Training:
     :param workload: its entry of the catalogue.
     :param description_hash: of what a site says of it, with which a verdict compares what is on record; empty where
         nobody says.
+    :param program: SHA-256 of its folder of code and its command; empty where it brings no folder.
+    :param named: whether the site names it. Else its folder of code does, and another folder may have that name, too.
     :param roles: those that have pods, in the order of the topology.
     :param flags: passed to every role as `--key=value`, in the order of the mapping. A program without flags is told
         what it has to know by the environment alone.
@@ -151,6 +153,8 @@ class Training:
     flags: Mapping[str, Any]
     logs: Logs
     description_hash: str = ""
+    program: str = ""
+    named: bool = True
     data_image: str = ""
     data_claim: str = ""
     data_folder: str = ""

@@ -26,7 +26,7 @@ from .places import newest
 from .pods import RELEASE_SECONDS
 from .probe import probe_objects, repeat
 from .state import attempt_of, ended, grace, hash_of, live_object
-from .submit import refuse_another_workload, refuse_what_has_no_place, runners, submit
+from .submit import refuse_another_program, refuse_another_workload, refuse_what_has_no_place, runners, submit
 
 
 class Run:
@@ -54,12 +54,14 @@ class Run:
         :param may_end: end a run of another description that goes on; the new one goes on from its files.
         :param resume: `fresh` starts over where it has to be submitted, also one whose success is on record.
         :param wait: follow it to its end; else the plan ends with the submission.
-        :raises TrainyardError: the name is that of another workload's run, or a pod of it could never start.
+        :raises TrainyardError: the name is that of another workload's or program's run, or a pod of it could never
+            start.
         """
         training = self._training
         found = record.find(self._api, training.namespace, training.name)
         live = live_object(self._api, training.namespace, training.name)
         refuse_another_workload(training, live, found)
+        refuse_another_program(training, found, fresh=restart or resume == "fresh")
         result = {"name": training.name, **record.read(found)}
         done = hash_of(found) if record.succeeded(result) else None
         goes_on = live is not None and ended(live) is None

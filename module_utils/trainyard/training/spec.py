@@ -93,6 +93,8 @@ _PLAIN = (
         "name",
         "workload",
         "description_hash",
+        "program",
+        "named",
         "namespace",
         "topology",
         "image_pull_policy",

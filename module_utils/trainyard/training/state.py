@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.untrusted import number, whole
 from ..kube.api import Api, Object
-from .names import API_VERSIONS, ATTEMPT_ANNOTATION, HASH_ANNOTATION, WORKLOAD_ANNOTATION
+from .names import API_VERSIONS, ATTEMPT_ANNOTATION, HASH_ANNOTATION, PROGRAM_ANNOTATION, WORKLOAD_ANNOTATION
 from .roles import GRACE_SECONDS
 
 ATTEMPT = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}")
@@ -108,6 +108,11 @@ def checked_attempt(value: Any) -> str:
 def workload_of(obj: Mapping[str, Any] | None) -> str:
     """Entry of the catalogue that an object is of; empty where that is not known."""
     return _annotation(obj, WORKLOAD_ANNOTATION) or ""
+
+
+def program_of(obj: Mapping[str, Any] | None) -> str:
+    """Hash of the folder of code and the command that an object is of; empty where that is not known."""
+    return _annotation(obj, PROGRAM_ANNOTATION) or ""
 
 
 def _annotation(obj: Mapping[str, Any] | None, name: str) -> str | None:

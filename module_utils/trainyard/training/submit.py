@@ -22,7 +22,7 @@ from .names import API_VERSIONS, NAME_LABEL
 from .pod_logs import PodLogs, kept_logs
 from .pods import RELEASE_SECONDS
 from .probe import probe_objects
-from .state import attempt_of, ended, grace, live_object, workload_of
+from .state import attempt_of, ended, grace, live_object, program_of, workload_of
 
 CONTROLLER_SECONDS = 120.0
 """How long the JobSet controller's webhook may take to answer after its installation."""
@@ -53,6 +53,22 @@ def refuse_another_workload(training: Training, *there: Object | None) -> None:
                 remedy="Choose another name (run), or delete that one: playbooks/train_stop.yml "
                 f"-e run={training.name} -e confirm={training.name} -e delete=true.",
             )
+
+
+def refuse_another_program(training: Training, kept: Object | None, *, fresh: bool) -> None:
+    """A name that no site gave, but a folder, is for one program: another one would go on from its checkpoints.
+
+    :param kept: the record of the run.
+    :param fresh: whether the run starts over.
+    :raises TrainyardError: the record is of another program, or does not say of which.
+    """
+    if kept and training.program and not training.named and not fresh and program_of(kept) != training.program:
+        raise TrainyardError(
+            f"The run {training.name} is on record for another program than this one, with another folder of code or "
+            "another command.",
+            remedy=f"Name the run: run={training.name} goes on with the files that are there, and another name has its "
+            "own. Or start over with resume=fresh.",
+        )
 
 
 def refuse_what_has_no_place(api: Api, training: Training, *, planning: bool = False) -> None:

@@ -15,13 +15,13 @@ from plugins.filter.trainings import code_layouts
 from trainyard.catalogue import read_catalogue
 from trainyard.images import TENSORBOARD
 from trainyard.references import NO_DIGEST, Defaults
+from trainyard.run_names import run_name
 from trainyard.trainings import (
     code_folders,
     complete,
     complete_all,
     images,
     merged,
-    run_name,
     strange_keys,
 )
 

@@ -12,6 +12,7 @@ from trainyard.site.short_names import Call, stop_call, strange, train_call, wro
 CATALOGUE: dict[str, dict[str, Any]] = {
     "mnist_ps": {"description": "a", "kind": "training", "flags": {"train_steps": 200, "batch_size": 20}},
     "script": {"description": "b", "kind": "training", "topology": "multi_worker"},
+    "own": {"description": "d", "kind": "training", "topology": "multi_worker"},
     "alone": {"description": "c", "kind": "training", "topology": "single"},
 }
 LISTED = [
@@ -158,3 +159,27 @@ def test_a_stop_has_to_be_confirmed(given: dict[str, str], said: str) -> None:
 
 def test_a_confirmed_stop() -> None:
     assert list(stop_call({"run": "wide", "confirm": "wide"})) == []
+
+
+@pytest.mark.parametrize(
+    ("listed", "given", "wanted"),
+    [
+        ([], {"code": "./Mine_2"}, {}),
+        ([], {"code": "./mine", "run": "wide"}, {"run": "wide"}),
+        ([], {}, {"run": "own"}),
+        # What the inventory says of the run that the folder names is below the call, as for any other name.
+        ([{"run": "mine", "ps": 1}], {"code": "x/mine/"}, {"run": "mine", "ps": {"replicas": 1}}),
+        ([{"code": {"folder": "/y/mine"}, "ps": 1}], {"code": "x/mine"}, {"ps": {"replicas": 1}}),
+    ],
+)
+def test_a_folder_of_code_names_a_run_of_own(listed: list[dict], given: dict, wanted: dict) -> None:
+    listed = [{"workload": "own", **each} for each in listed]
+    call, problems = train_call({"workload": "own", **given}, listed, CATALOGUE)
+    code = {"code": {"folder": given["code"]}} if "code" in given else {}
+    assert call and call.wanted == {"workload": "own", **code, **wanted}, problems
+
+
+def test_a_folder_without_a_name_is_refused_and_another_workload_keeps_its_own() -> None:
+    said = refused(workload="own", code="/")
+    assert said.endswith("neither a letter of a to z nor a digit to name the run by. Give the run a name: -e run=NAME.")
+    assert called(workload="script", code="./mine").wanted["run"] == "script"

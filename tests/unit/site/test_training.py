@@ -21,7 +21,8 @@ CATALOGUE = {
         "flags": {"train_steps": 200, "batch_size": 20, "learning_rate": 0.001, "accuracy_bound": 0},
         "limits": LIMITS,
         "worker": {"replicas": 2},
-    }
+    },
+    "own": {"description": "own", "kind": "training", "topology": "multi_worker", "limits": LIMITS},
 }
 
 
@@ -149,3 +150,12 @@ def test_code_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(tmp_path)
     (problem,) = refusals({"code": {"folder": "./mine"}})
     assert f'.code is "./mine": The code folder {tmp_path}/mine does not exist. Name the folder' in problem
+
+
+def test_a_folder_of_code_whose_name_gives_the_run_none(tmp_path: Path) -> None:
+    (tmp_path / "\u8bad").mkdir()
+    (tmp_path / "\u8bad/main.py").write_text("pass", encoding="utf-8")
+    mine = {"workload": "own", "image": "r/mine:1", "command": "python", "code": {"folder": str(tmp_path / "\u8bad")}}
+    said = "; ".join(refusals(mine))
+    assert "its name has neither a letter of a to z nor a digit to name the run by. Give the run a name: run." in said
+    assert refusals({**mine, "run": "mine"}) == []
