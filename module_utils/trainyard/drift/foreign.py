@@ -18,6 +18,12 @@ RIGHTS = ("clusterrolebindings", "rolebindings", "clusterroles", "roles")
 REMEDY = "find who needs it; then remove it, or list it in control_plane_accepted_findings"
 ENDED = ("Succeeded", "Failed")
 JOB_ENDED = ("Complete", "Failed")
+KEEPERS: Mapping[str, Sequence[str]] = {
+    "Pod": ("ReplicaSet", "ReplicationController", "DaemonSet", "StatefulSet", "Job"),
+    "ReplicaSet": ("Deployment",),
+    "Job": ("CronJob",),
+}
+"""Kind -> the kinds whose controllers make objects of it. For other kinds, an owner is a claim without any meaning."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,7 @@ def door_findings(seen: World, rendered: Rendered, control_plane: Sequence[str])
         if _is_over(obj) or (obj["kind"] == "Pod" and is_static(obj, control_plane)):
             continue
         owner = _owner(obj, by_uid)
-        # What is kept by another object has its template from there, and its pods are looked at themselves.
+        # A ReplicaSet or a Job has its template from its owner, and its pods are looked at themselves.
         if owner is not obj and obj["kind"] != "Pod":
             continue
         doors = rendered.opens(obj, owner)
@@ -112,15 +118,16 @@ def _is_over(obj: Object) -> bool:
 
 
 def _owner(obj: Object, by_uid: Mapping[str, Object]) -> Object:
-    """The object at the top that keeps this one, and itself where none does that was read and is in its namespace.
+    """The object at the top that keeps this one; itself where none was read that is in its namespace and may do so.
 
-    The object says by itself who keeps it. So only an owner that exists counts, by its identifier.
+    The object says by itself who keeps it. So only an owner that exists counts, by its identifier, and only of a kind
+    whose controller makes such objects.
     """
     seen, passed = obj, {id(obj)}
     while True:
         keeper = next((each for each in items(seen["metadata"].get("ownerReferences")) if at(each, "controller")), None)
         above = by_uid.get(str(at(keeper, "uid")))
-        if above is None or id(above) in passed:
+        if above is None or id(above) in passed or above["kind"] not in KEEPERS.get(seen["kind"], ()):
             return seen
         if above["metadata"].get("namespace") != obj["metadata"].get("namespace"):
             return seen

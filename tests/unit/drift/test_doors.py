@@ -6,8 +6,9 @@ import copy
 from typing import Any
 
 import pytest
+from ansible.module_utils.trainyard.kube.api import describe
 
-from tests.unit.drift.clusters import AGENT, OWN, PRIVILEGED, PROXY, found
+from tests.unit.drift.clusters import AGENT, OWN, PRIVILEGED, PROXY, REPLICAS, found
 from tests.unit.drift.objects import keeper, obj, owned, pod, static
 
 CP1 = obj("Node", "cp1")
@@ -66,12 +67,38 @@ def test_a_door(one: dict[str, Any], subject: str, before: str) -> None:
         changed(OWN[1], spec={"type": "NodePort", "ports": [{"nodePort": 31234}]}),
         {**pod("m", namespace="web", hostPID=True), "status": {"phase": "Succeeded"}},
         obj("Service", "s", "web", spec={"type": "ClusterIP", "ports": [{"port": 80}]}),
-        owned(pod("p", hostNetwork=True), AGENT),
+        owned(pod("p", hostNetwork=True), REPLICAS),
         {**keeper("Job", "j", "web", **PRIVILEGED), "status": {"conditions": [{"type": "Complete", "status": "True"}]}},
     ],
 )
 def test_no_door(one: dict[str, Any]) -> None:
     assert found(one) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "before"),
+    [
+        (obj("Service", "s", "kube-system", spec={"type": "NodePort", "ports": [{"nodePort": 31000}]}),
+         "NodePort 31000"),
+        (obj("MutatingWebhookConfiguration", "spy", webhooks=[{"clientConfig": {"url": "https://a.example"}}]),
+         "calls https://a.example"),
+        (obj("ValidatingWebhookConfiguration", "spy", webhooks=[{"clientConfig": {"url": "https://a.example"}}]),
+         "calls https://a.example"),
+        (obj("MutatingAdmissionPolicy", "spy"), "changes objects"),
+        (obj("APIService", "v1.spy", spec=OUTSIDE), f"answered by {SPY}"),
+        (keeper("DaemonSet", "spy", hostNetwork=True), "shares its network"),
+        (keeper("ReplicaSet", "spy", hostNetwork=True), "shares its network"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("owner", [PROXY, OWN[0], OWN[4], OWN[5]], ids=lambda each: str(each["kind"]))
+def test_an_owner_hides_no_door(one: dict[str, Any], before: str, owner: dict[str, Any]) -> None:
+    owner = changed(owner)
+    owner["metadata"] |= {"namespace": one["metadata"].get("namespace"), "name": "other", "uid": "uid-other"}
+    assert dict(found(owned(changed(one), owner), owner))[describe(one)] == before
+
+
+def test_an_owner_is_one_that_makes_such_objects() -> None:
+    assert found(owned(pod("p", hostNetwork=True), AGENT)) == [("Pod kube-system/p", "shares its network")]
 
 
 def test_pods_of_one_owner_are_one_finding() -> None:
