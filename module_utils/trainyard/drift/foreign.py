@@ -110,11 +110,14 @@ def door_findings(seen: World, rendered: Rendered, control_plane: Sequence[str])
 
 
 def _is_over(obj: Object) -> bool:
-    """Whether nothing runs by this object any more: a pod or a Job that has ended."""
+    """Whether nothing runs by this object any more: a pod or a Job that has ended.
+
+    One that is deleted may run for years: its deletion waits for its grace period and for finalizers.
+    """
     status = mapping(obj.get("status"))
     conditions = {mapping(each).get("type") for each in items(status.get("conditions")) if at(each, "status") == "True"}
     ended = status.get("phase") in ENDED if obj["kind"] == "Pod" else bool(conditions & set(JOB_ENDED))
-    return obj["kind"] in ("Pod", "Job") and (ended or bool(obj["metadata"].get("deletionTimestamp")))
+    return obj["kind"] in ("Pod", "Job") and ended
 
 
 def _owner(obj: Object, by_uid: Mapping[str, Object]) -> Object:

@@ -97,6 +97,13 @@ def test_an_owner_hides_no_door(one: dict[str, Any], before: str, owner: dict[st
     assert dict(found(owned(changed(one), owner), owner))[describe(one)] == before
 
 
+@pytest.mark.parametrize("one", [pod("m", namespace="web", **PRIVILEGED), keeper("Job", "m", "web", **PRIVILEGED)])
+def test_a_deletion_that_waits_hides_no_door(one: dict[str, Any]) -> None:
+    one = changed(one)
+    one["metadata"] |= {"deletionTimestamp": "2058-08-04T12:00:00Z", "deletionGracePeriodSeconds": 10**9}
+    assert found(one) == [(describe(one), "privileged")]
+
+
 def test_an_owner_is_one_that_makes_such_objects() -> None:
     assert found(owned(pod("p", hostNetwork=True), AGENT)) == [("Pod kube-system/p", "shares its network")]
 
