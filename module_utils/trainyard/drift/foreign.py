@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.finding import Finding
-from ..core.untrusted import at, items, line, mapping
+from ..core.untrusted import at, items, mapping
 from ..kube.api import Object, describe
 from ..kube.reads import Reader, listing, must, objects
 from .holds import KINDS
 from .kubernetes import ROLES, is_static, makes
 from .rendered import Rendered
-from .rights import RBAC, Power, names_of, powers_of, referred, rules_of, subjects_of
+from .rights import RBAC, Power, names_of, powers_of, referred, rules_of, shown, subjects_of, words_of
 
 RIGHTS = ("clusterrolebindings", "rolebindings", "clusterroles", "roles")
 REMEDY = "find who needs it; then remove it, or list it in control_plane_accepted_findings"
@@ -73,8 +73,8 @@ def right_findings(seen: World, rendered: Rendered, system: Collection[str]) -> 
         powers = powers_of(rules.get(referred(binding), []), namespace, system)
         left = [each for each in powers if each.name not in allowed]
         if left:
-            role = line(mapping(binding.get("roleRef")).get("name"))
-            before = f"{role} for {', '.join(subjects)}: may {', '.join(names_of(left))}"
+            given = ", ".join(shown(words_of(each)) for each in subjects)
+            before = f"{shown(referred(binding)[-1])} for {given}: may {', '.join(names_of(left))}"
             yield Finding(named(binding), before, _foreign(left[0].why))
 
 
@@ -139,10 +139,8 @@ def _owner(obj: Object, by_uid: Mapping[str, Object]) -> Object:
 
 
 def named(obj: Object) -> str:
-    """The words for an object in findings. A name of RBAC may hold anything: one that cleaning would change is quoted,
-    so that it can neither deceive a reader nor fit an accepted name."""
-    text = describe(obj)
-    return text if line(text) == text else line(ascii(text))
+    """The words for an object in findings."""
+    return shown(describe(obj))
 
 
 def _foreign(why: str) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..kube.api import Object, describe
-from .rights import EVERYTHING, SYSTEM, referred, subjects_of
+from ..core.untrusted import at
+from ..kube.api import Object
+from .rights import EVERYTHING, SYSTEM, Key, key_of, referred, subjects_of
 
 KUBELETS = "reach kubelets"
 SECRETS = "read all Secrets"
@@ -31,50 +32,56 @@ COLLECTS = (
 )
 CONTROLLER = "system:controller:"
 
-ROLES: Mapping[str, Sequence[str]] = {
-    "ClusterRole cluster-admin": (EVERYTHING,),
-    "ClusterRole admin": (RIGHTS, *EDITS),
-    "ClusterRole edit": EDITS,
-    "ClusterRole system:kube-controller-manager": (SECRETS, TOKENS, WILDCARDS),
-    "ClusterRole system:kubelet-api-admin": (KUBELETS, WILDCARDS),
-    f"ClusterRole {CONTROLLER}certificate-controller": (CERTIFICATES,),
-    f"ClusterRole {CONTROLLER}clusterrole-aggregation-controller": ("escalate", RIGHTS),
-    f"ClusterRole {CONTROLLER}cronjob-controller": (PODS,),
-    f"ClusterRole {CONTROLLER}daemon-set-controller": (PODS,),
-    f"ClusterRole {CONTROLLER}deployment-controller": (PODS,),
-    f"ClusterRole {CONTROLLER}disruption-controller": (WILDCARDS,),
-    f"ClusterRole {CONTROLLER}generic-garbage-collector": COLLECTS,
-    f"ClusterRole {CONTROLLER}horizontal-pod-autoscaler": (WILDCARDS,),
-    f"ClusterRole {CONTROLLER}job-controller": (PODS,),
-    f"ClusterRole {CONTROLLER}namespace-controller": (KUBELETS, SECRETS, WILDCARDS),
-    f"ClusterRole {CONTROLLER}persistent-volume-binder": (PODS,),
-    f"ClusterRole {CONTROLLER}replicaset-controller": (PODS,),
-    f"ClusterRole {CONTROLLER}replication-controller": (PODS,),
-    f"ClusterRole {CONTROLLER}resourcequota-controller": (SECRETS, WILDCARDS),
-    f"ClusterRole {CONTROLLER}statefulset-controller": (PODS,),
-    f"Role {SYSTEM}/{CONTROLLER}bootstrap-signer": (SECRETS,),
-    f"Role {SYSTEM}/{CONTROLLER}token-cleaner": (SECRETS,),
+CLUSTER_ROLES: Mapping[str, Sequence[str]] = {
+    "cluster-admin": (EVERYTHING,),
+    "admin": (RIGHTS, *EDITS),
+    "edit": EDITS,
+    "system:kube-controller-manager": (SECRETS, TOKENS, WILDCARDS),
+    "system:kubelet-api-admin": (KUBELETS, WILDCARDS),
+    f"{CONTROLLER}certificate-controller": (CERTIFICATES,),
+    f"{CONTROLLER}clusterrole-aggregation-controller": ("escalate", RIGHTS),
+    f"{CONTROLLER}cronjob-controller": (PODS,),
+    f"{CONTROLLER}daemon-set-controller": (PODS,),
+    f"{CONTROLLER}deployment-controller": (PODS,),
+    f"{CONTROLLER}disruption-controller": (WILDCARDS,),
+    f"{CONTROLLER}generic-garbage-collector": COLLECTS,
+    f"{CONTROLLER}horizontal-pod-autoscaler": (WILDCARDS,),
+    f"{CONTROLLER}job-controller": (PODS,),
+    f"{CONTROLLER}namespace-controller": (KUBELETS, SECRETS, WILDCARDS),
+    f"{CONTROLLER}persistent-volume-binder": (PODS,),
+    f"{CONTROLLER}replicaset-controller": (PODS,),
+    f"{CONTROLLER}replication-controller": (PODS,),
+    f"{CONTROLLER}resourcequota-controller": (SECRETS, WILDCARDS),
+    f"{CONTROLLER}statefulset-controller": (PODS,),
+}
+SYSTEM_ROLES: Mapping[str, Sequence[str]] = {
+    f"{CONTROLLER}bootstrap-signer": (SECRETS,),
+    f"{CONTROLLER}token-cleaner": (SECRETS,),
+}
+ROLES: Mapping[Key, Sequence[str]] = {
+    **{("ClusterRole", "", name): powers for name, powers in CLUSTER_ROLES.items()},
+    **{("Role", SYSTEM, name): powers for name, powers in SYSTEM_ROLES.items()},
 }
 """Role -> the powers that it has (bootstrappolicy of the API server); the others have none."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A binding that gives powers, and is not of the form that those of the controllers have."""
+    """A ClusterRoleBinding that gives powers, and is not of the form that those of the controllers have.
+
+    :param role: name of the ClusterRole; `kind` and `subject` are those of its only subject.
+    """
 
     role: str
+    kind: str
     subject: str
 
 
 BINDINGS: Mapping[str, Bound] = {
-    "ClusterRoleBinding cluster-admin": Bound("ClusterRole cluster-admin", "Group system:masters"),
-    "ClusterRoleBinding system:kube-controller-manager": Bound(
-        "ClusterRole system:kube-controller-manager", "User system:kube-controller-manager"
-    ),
-    "ClusterRoleBinding kubeadm:cluster-admins": Bound("ClusterRole cluster-admin", "Group kubeadm:cluster-admins"),
-    "ClusterRoleBinding kubeadm:apiserver-kubelet-client": Bound(
-        "ClusterRole system:kubelet-api-admin", "User kube-apiserver-kubelet-client"
-    ),
+    "cluster-admin": Bound("cluster-admin", "Group", "system:masters"),
+    "system:kube-controller-manager": Bound("system:kube-controller-manager", "User", "system:kube-controller-manager"),
+    "kubeadm:cluster-admins": Bound("cluster-admin", "Group", "kubeadm:cluster-admins"),
+    "kubeadm:apiserver-kubelet-client": Bound("system:kubelet-api-admin", "User", "kube-apiserver-kubelet-client"),
 }
 
 STATIC_PODS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
@@ -85,18 +92,14 @@ MIRROR = "kubernetes.io/config.mirror"
 
 def makes(binding: Object) -> bool:
     """Whether Kubernetes or kubeadm makes this binding, with this role and for these subjects alone."""
-    role, subjects = referred(binding), subjects_of(binding)
-    known = BINDINGS.get(describe(binding))
+    cluster, name = binding.get("kind") == "ClusterRoleBinding", str(at(binding, "metadata", "name"))
+    given = referred(binding), subjects_of(binding)
+    known = BINDINGS.get(name) if cluster else None
     if known:
-        return role == known.role and subjects == [known.subject]
-    name = str(binding["metadata"]["name"])
-    kind = "Role" if binding.get("kind") == "RoleBinding" else "ClusterRole"
-    place = f"{SYSTEM}/" if kind == "Role" else ""
-    return (
-        name.startswith(CONTROLLER)
-        and role == f"{kind} {place}{name}"
-        and subjects == [f"ServiceAccount {SYSTEM}/{name.removeprefix(CONTROLLER)}"]
-    )
+        return given == (("ClusterRole", "", known.role), [(known.kind, "", known.subject)])
+    role = key_of("ClusterRole", name) if cluster else key_of("Role", name, SYSTEM)
+    account = ("ServiceAccount", SYSTEM, name.removeprefix(CONTROLLER))
+    return name.startswith(CONTROLLER) and given == (role, [account])
 
 
 def is_static(pod: Object, control_plane: Sequence[str]) -> bool:

@@ -16,9 +16,9 @@ from ..core.plan import Plan, Step
 from ..core.untrusted import items, mapping
 from ..kube.api import Object, describe
 from .holds import ANY_PORT, doors_of
-from .rights import referred, role_name, subjects_of
+from .rights import Key, key_of, referred, subjects_of, words_of
 
-SCHEMA = 1
+SCHEMA = 2
 SUFFIX = ".rendered.json"
 MODE = 0o600
 ROLES = ("Role", "ClusterRole")
@@ -46,13 +46,17 @@ class Rendered:
 
     def binds(self, binding: Object) -> bool:
         """Whether a run renders this binding, with this role and for these subjects alone."""
-        kept = mapping(self.objects.get(describe(binding)))
-        return bool(kept) and (kept.get("role"), kept.get("subjects")) == (referred(binding), subjects_of(binding))
+        return self.objects.get(describe(binding)) == _given(binding)
 
-    def rules(self, role: str) -> Sequence[Any] | None:
+    def rules(self, role: Key) -> Sequence[Any] | None:
         """The rules that a run renders for a role; None for a role that none renders."""
-        kept = self.objects.get(role)
+        kept = self.objects.get(words_of(role))
         return None if kept is None else items(kept.get("rules"))
+
+
+def _given(binding: Object) -> dict[str, Any]:
+    """What the record keeps of a binding: raw, and in lists, as JSON returns it."""
+    return {"role": [*referred(binding)], "subjects": [[*each] for each in subjects_of(binding)]}
 
 
 def _chosen(door: str) -> str:
@@ -77,10 +81,10 @@ def kept_of(objects: Iterable[Object]) -> dict[str, dict[str, Any]]:
     for obj in objects:
         kind, name = obj.get("kind"), describe(obj)
         if kind in BINDINGS:
-            found[name] = {"role": referred(obj), "subjects": subjects_of(obj)}
+            found[name] = _given(obj)
         elif kind in ROLES:
             meta = obj["metadata"]
-            found[role_name(kind, meta["name"], meta.get("namespace"))] = {"rules": obj.get("rules") or []}
+            found[words_of(key_of(kind, meta["name"], meta.get("namespace")))] = {"rules": obj.get("rules") or []}
         elif doors := doors_of(obj):
             found[name] = {"doors": doors}
     return dict(sorted(found.items()))

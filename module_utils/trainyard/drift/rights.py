@@ -115,33 +115,45 @@ POWERS = (
 EVERYTHING = POWERS[0].name
 
 
-def role_name(kind: Any, name: Any, namespace: Any = "") -> str:
-    """`Role kube-system/x` or `ClusterRole x`, as the tables and the record have it."""
-    place = f"{line(namespace)}/" if namespace and kind != "ClusterRole" else ""
-    return f"{line(kind)} {place}{line(name)}"
+Key = tuple[str, str, str]
+"""Kind, namespace and name as the API server has them. RBAC takes nearly any text as a name, so no key is ever cleaned:
+`eve` and `"eve "` are two."""
 
 
-def referred(binding: Object) -> str:
+def key_of(kind: Any, name: Any, namespace: Any = "") -> Key:
+    """The key of what RBAC names; a ClusterRole is in no namespace."""
+    kind, name, namespace = (each if isinstance(each, str) else "" for each in (kind, name, namespace))
+    return kind, "" if kind == "ClusterRole" else namespace, name
+
+
+def words_of(key: Key) -> str:
+    """`Role kube-system/x` or `ClusterRole x`, raw."""
+    kind, namespace, name = key
+    return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+
+
+def shown(text: str) -> str:
+    """A name of RBAC for a reader. One that cleaning would change is quoted, so that it can neither deceive him nor fit
+    an accepted name."""
+    return text if line(text) == text else line(ascii(text))
+
+
+def referred(binding: Object) -> Key:
     """The role that a binding refers to."""
     role = mapping(binding.get("roleRef"))
-    return role_name(role.get("kind"), role.get("name"), at(binding, "metadata", "namespace"))
+    return key_of(role.get("kind"), role.get("name"), at(binding, "metadata", "namespace"))
 
 
-def subjects_of(binding: Object) -> list[str]:
-    """Those that a binding gives its role, sorted: `User eve`, `ServiceAccount kube-system/robot`."""
-    return sorted(map(_subject, items(binding.get("subjects"))))
+def subjects_of(binding: Object) -> list[Key]:
+    """Those that a binding gives its role, sorted."""
+    found = [mapping(each) for each in items(binding.get("subjects"))]
+    return sorted(key_of(each.get("kind"), each.get("name"), each.get("namespace")) for each in found)
 
 
-def _subject(subject: Any) -> str:
-    namespace = at(subject, "namespace")
-    place = f"{line(namespace)}/" if namespace else ""
-    return f"{line(at(subject, 'kind'))} {place}{line(at(subject, 'name'))}"
-
-
-def rules_of(roles: Sequence[Object]) -> dict[str, list[Any]]:
+def rules_of(roles: Sequence[Object]) -> dict[Key, list[Any]]:
     """Role -> its rules. An aggregated one also has those of the roles that its labels choose: the controller copies
     them within a second."""
-    found: dict[str, list[Any]] = {}
+    found: dict[Key, list[Any]] = {}
     for role in roles:
         rules = list(items(role.get("rules")))
         for selector in items(at(role, "aggregationRule", "clusterRoleSelectors")):
@@ -150,7 +162,7 @@ def rules_of(roles: Sequence[Object]) -> dict[str, list[Any]]:
                 if wanted <= mapping(at(other, "metadata", "labels")).items():
                     rules += items(other.get("rules"))
         meta = mapping(role.get("metadata"))
-        found[role_name(role.get("kind"), meta.get("name"), meta.get("namespace"))] = rules
+        found[key_of(role.get("kind"), meta.get("name"), meta.get("namespace"))] = rules
     return found
 
 

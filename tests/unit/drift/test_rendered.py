@@ -22,7 +22,7 @@ def test_what_is_kept_is_what_may_open_a_door() -> None:
     kept = kept_of([role("r", "get /pods", namespace="web"), binding("b", "User eve", role="Role r", namespace="web")])
     assert kept == {
         "Role web/r": {"rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]},
-        "RoleBinding web/b": {"role": "Role web/r", "subjects": ["User eve"]},
+        "RoleBinding web/b": {"role": ["Role", "web", "r"], "subjects": [["User", "", "eve"]]},
     }
 
 
@@ -56,7 +56,16 @@ def test_a_part_that_opens_nothing_is_on_record(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", '{"schema": 9, "parts": {"a": {}}}', '{"schema": 1, "parts": 5}']
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '{"schema": 1, "parts": {"a": {}}}',
+        '{"schema": 9, "parts": {"a": {}}}',
+        '{"schema": 2, "parts": 5}',
+    ],
 )
 def test_what_is_no_record_is_none(tmp_path: Path, text: str) -> None:
     path = kubeconfig(tmp_path)

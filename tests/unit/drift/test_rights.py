@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from ansible.module_utils.trainyard.drift.cluster import cluster_findings
 from ansible.module_utils.trainyard.drift.foreign import REMEDY
+from ansible.module_utils.trainyard.drift.rights import shown
 
 from tests.unit.drift.clusters import PRIVILEGED, SITE, found, seen
 from tests.unit.drift.objects import binding, obj, pod, role
@@ -129,4 +130,35 @@ def test_a_role_that_a_run_renders_has_no_more_than_it_renders() -> None:
 
 def test_hostile_names_are_shown_as_what_they_are() -> None:
     (said,) = found(binding("eve\x1b[2K\r", "User a\nb\x1b[31m"))
-    assert said == (r"'ClusterRoleBinding eve\x1b[2K\r'", "cluster-admin for User a b: may do everything")
+    assert said == (r"'ClusterRoleBinding eve\x1b[2K\r'", r"cluster-admin for 'User a\nb\x1b[31m': may do everything")
+
+
+@pytest.mark.parametrize("name", ["own ", " own", "own\u200e", "own\x1b[0m", "own\n"])
+@pytest.mark.parametrize("last", [True, False])
+def test_a_role_of_a_similar_name_hides_none(name: str, last: bool) -> None:
+    both = [role("own", ALL), role(name)]
+    said = found(*(both if last else both[::-1]), binding("b", EVE, role="ClusterRole own"))
+    assert said == [("ClusterRoleBinding b", "own for User eve: may do everything")]
+
+
+@pytest.mark.parametrize(
+    ("name", "group"),
+    [
+        ("cluster-admin", "system:masters "),
+        ("cluster-admin", "system:masters\u200e"),
+        ("kubeadm:cluster-admins", " kubeadm:cluster-admins"),
+    ],
+)
+def test_a_subject_of_a_similar_name_is_another_one(name: str, group: str) -> None:
+    bound = binding(name, f"Group {group}")
+    assert found(bound) == [
+        (f"ClusterRoleBinding {name}", f"cluster-admin for {shown(f'Group {group}')}: may do everything")
+    ]
+
+
+def test_a_namespace_is_no_part_of_a_name() -> None:
+    own = binding("jobset", "ServiceAccount jobset-system/jobset", role="ClusterRole jobset")
+    own["subjects"][0] |= {"namespace": "", "name": "jobset-system/jobset"}
+    assert [subject for subject, _ in found(own)] == ["ClusterRoleBinding jobset"]
+    own["subjects"][0] |= {"namespace": "jobset-system", "name": "jobset "}
+    assert [subject for subject, _ in found(own)] == ["ClusterRoleBinding jobset"]
