@@ -17,9 +17,13 @@ SECRETS = "read all Secrets"
 TOKENS = "make tokens of ServiceAccounts"
 PODS = f"run pods in {SYSTEM}"
 CERTIFICATES = "approve or sign certificates"
+REACH = "reach into pods"
+WEAKEN = "weaken admission policies"
+VOLUMES = "make PersistentVolumes"
+NAMED = "read single Secrets of the system"
 WILDCARDS = "do what wildcards cover"
 RIGHTS = "write rights"
-EDITS = ("impersonate", SECRETS, TOKENS, PODS)
+EDITS = ("impersonate", SECRETS, TOKENS, PODS, REACH)
 COLLECTS = (
     RIGHTS,
     "write webhooks and admission policies",
@@ -28,9 +32,15 @@ COLLECTS = (
     KUBELETS,
     SECRETS,
     PODS,
+    WEAKEN,
+    REACH,
     WILDCARDS,
 )
 CONTROLLER = "system:controller:"
+CERTS = "kubeadm:kubeadm-certs"
+"""A Role and its binding, by which a control plane host that joins reads the shared certificates (kubeadm, copycerts).
+They are encrypted, and their Secret lasts for two hours."""
+JOINING = ("Group", "", "system:bootstrappers:kubeadm:default-node-token")
 
 CLUSTER_ROLES: Mapping[str, Sequence[str]] = {
     "cluster-admin": (EVERYTHING,),
@@ -47,8 +57,8 @@ CLUSTER_ROLES: Mapping[str, Sequence[str]] = {
     f"{CONTROLLER}generic-garbage-collector": COLLECTS,
     f"{CONTROLLER}horizontal-pod-autoscaler": (WILDCARDS,),
     f"{CONTROLLER}job-controller": (PODS,),
-    f"{CONTROLLER}namespace-controller": (KUBELETS, SECRETS, WILDCARDS),
-    f"{CONTROLLER}persistent-volume-binder": (PODS,),
+    f"{CONTROLLER}namespace-controller": (WEAKEN, KUBELETS, SECRETS, REACH, WILDCARDS),
+    f"{CONTROLLER}persistent-volume-binder": (PODS, VOLUMES),
     f"{CONTROLLER}replicaset-controller": (PODS,),
     f"{CONTROLLER}replication-controller": (PODS,),
     f"{CONTROLLER}resourcequota-controller": (SECRETS, WILDCARDS),
@@ -57,6 +67,7 @@ CLUSTER_ROLES: Mapping[str, Sequence[str]] = {
 SYSTEM_ROLES: Mapping[str, Sequence[str]] = {
     f"{CONTROLLER}bootstrap-signer": (SECRETS,),
     f"{CONTROLLER}token-cleaner": (SECRETS,),
+    CERTS: (NAMED,),
 }
 ROLES: Mapping[Key, Sequence[str]] = {
     **{("ClusterRole", "", name): powers for name, powers in CLUSTER_ROLES.items()},
@@ -98,6 +109,8 @@ def makes(binding: Object) -> bool:
     if known:
         return given == (("ClusterRole", "", known.role), [(known.kind, "", known.subject)])
     role = key_of("ClusterRole", name) if cluster else key_of("Role", name, SYSTEM)
+    if name == CERTS:
+        return not cluster and given == (role, [JOINING])
     account = ("ServiceAccount", SYSTEM, name.removeprefix(CONTROLLER))
     return name.startswith(CONTROLLER) and given == (role, [account])
 

@@ -31,6 +31,7 @@ RUNS_PODS = (
     "jobs",
     "jobsets",
 )
+ENTERS_PODS = ("pods/attach", "pods/exec", "pods/portforward", "pods/proxy", "services/proxy")
 SYSTEM = "kube-system"
 
 
@@ -42,7 +43,7 @@ class Power:
     :param verbs: that give it; a wildcard in a rule always fits. The same holds for `groups` and `resources`.
     :param why: a finding's reason, one clause.
     :param anywhere: whether it counts in each namespace; else only for all namespaces, or for one of the system.
-    :param by_name: whether it counts where the rule names single objects.
+    :param named: True where only a rule that names single objects counts, False where none such does; None for both.
     """
 
     name: str
@@ -51,7 +52,7 @@ class Power:
     resources: tuple[str, ...]
     why: str
     anywhere: bool = False
-    by_name: bool = True
+    named: bool | None = None
 
 
 POWERS = (
@@ -86,6 +87,17 @@ POWERS = (
         "it can read and change every object on its way to the API server",
     ),
     Power(
+        "weaken admission policies", ("update", "patch", "delete", "deletecollection"),
+        ("admissionregistration.k8s.io",),
+        (
+            "validatingadmissionpolicies",
+            "validatingadmissionpolicybindings",
+            "mutatingadmissionpolicies",
+            "mutatingadmissionpolicybindings",
+        ),
+        "it can switch off what protects the objects of others",
+    ),
+    Power(
         "register APIs", WRITE, ("apiregistration.k8s.io",), ("apiservices",),
         "it can have requests and their credentials sent to its own server",
     ),
@@ -98,7 +110,10 @@ POWERS = (
         "reach kubelets", ("get", *WRITE), ("",), ("nodes/proxy",),
         "it can run commands in each pod of a node, past admission",
     ),
-    Power("read all Secrets", READ, ("",), ("secrets",), "tokens and keys are among them", by_name=False),
+    Power("read all Secrets", READ, ("",), ("secrets",), "tokens and keys are among them", named=False),
+    Power(
+        "read single Secrets of the system", READ, ("",), ("secrets",), "one of them may hold a key of it", named=True
+    ),
     Power(
         "make tokens of ServiceAccounts", ("create",), ("",), ("serviceaccounts/token",),
         "it can act as each of the controllers",
@@ -107,6 +122,11 @@ POWERS = (
         f"run pods in {SYSTEM}", WRITE, ("", "apps", "batch", "jobset.x-k8s.io"), RUNS_PODS,
         "pods there may have every right on their node",
     ),
+    Power(
+        "reach into pods", ("get", *WRITE), ("",), ENTERS_PODS,
+        "it can run commands in pods of the system, or talk to them past network policies",
+    ),
+    Power("make PersistentVolumes", ("create",), ("",), ("persistentvolumes",), "one may be any folder of a node"),
     Power("do what wildcards cover", ANY, ANY, WILD, "a wildcard grows with each new kind"),
     Power("do what wildcards cover", ANY, WILD, ANY, "a wildcard grows with each new kind"),
     Power("do what wildcards cover", WILD, ANY, ANY, "a wildcard grows with each new verb"),
@@ -183,7 +203,7 @@ def names_of(powers: Sequence[Power]) -> list[str]:
 
 
 def _gives(rule: Any, power: Power) -> bool:
-    if not power.by_name and items(at(rule, "resourceNames")):
+    if power.named is not None and power.named != bool(items(at(rule, "resourceNames"))):
         return False
     # A rule for paths alone, such as /healthz, is about no object.
     return bool(items(at(rule, "resources"))) and all(

@@ -65,6 +65,17 @@ def test_a_finding_says_why_and_what_to_do() -> None:
         ("* example.org/things", "do what wildcards cover"),
         ("get */things", "do what wildcards cover"),
         ("create /*/token", "make tokens of ServiceAccounts"),
+        ("delete admissionregistration.k8s.io/validatingadmissionpolicies", "weaken admission policies"),
+        ("patch admissionregistration.k8s.io/validatingadmissionpolicybindings", "weaken admission policies"),
+        ("deletecollection admissionregistration.k8s.io/mutatingadmissionpolicies", "weaken admission policies"),
+        ("get /pods/exec", "reach into pods"),
+        ("create /pods/portforward", "reach into pods"),
+        ("get /pods/proxy", "reach into pods"),
+        ("update /services/proxy", "reach into pods"),
+        ("create /pods/exec", "run pods in kube-system, reach into pods"),
+        ("create /persistentvolumes", "make PersistentVolumes"),
+        ("get,list,watch,update /persistentvolumes", ""),
+        ("get,list admissionregistration.k8s.io/validatingadmissionpolicies", ""),
         ("get,list,watch /pods,configmaps,nodes", ""),
         ("delete /pods", ""),
     ],
@@ -82,7 +93,22 @@ def test_a_rule_gives(rule: str, expected: str) -> None:
 def test_single_secrets_are_not_all_of_them() -> None:
     own = role("own", "get /secrets")
     own["rules"][0]["resourceNames"] = ["mine"]
-    assert found(own, binding("b", EVE, role="ClusterRole own")) == []
+    single = "own for User eve: may read single Secrets of the system"
+    assert found(own, binding("b", EVE, role="ClusterRole own")) == [("ClusterRoleBinding b", single)]
+    inside = binding("b", EVE, role="ClusterRole own", namespace="kube-system")
+    assert found(own, inside) == [("RoleBinding kube-system/b", single)]
+    assert found(own, binding("b", EVE, role="ClusterRole own", namespace="web")) == []
+
+
+def test_what_kubeadm_gives_those_who_join_is_its_own() -> None:
+    joining, certs = "Group system:bootstrappers:kubeadm:default-node-token", "kubeadm:kubeadm-certs"
+    own = role(certs, "get /secrets", namespace="kube-system")
+    own["rules"][0]["resourceNames"] = ["kubeadm-certs"]
+    place = {"role": f"Role kube-system/{certs}", "namespace": "kube-system"}
+    assert found(own, binding(certs, joining, **place)) == []
+    assert found(own, binding(certs, EVE, **place)) and found(own, binding("b", joining, **place))
+    del own["rules"][0]["resourceNames"]
+    assert found(own, binding(certs, joining, **place))
 
 
 def test_rights_through_aggregated_roles() -> None:
