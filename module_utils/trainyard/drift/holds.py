@@ -17,6 +17,23 @@ ON_NODE = (
     ("hostIPC", "shares its memory"),
     ("hostNetwork", "shares its network"),
 )
+ORDINARY = (
+    "AUDIT_WRITE",
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "MKNOD",
+    "NET_BIND_SERVICE",
+    "NET_RAW",
+    "SETFCAP",
+    "SETGID",
+    "SETPCAP",
+    "SETUID",
+    "SYS_CHROOT",
+)
+"""Capabilities that containerd gives every container that drops none: to add one opens nothing."""
 CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 
 
@@ -40,7 +57,12 @@ def node_rights(spec: Any) -> list[str]:
         rights.insert(0, "privileged")
     if any(at(volume, "hostPath") is not None for volume in items(at(spec, "volumes"))):
         rights.append("mounts its folders")
-    return rights
+    added = {str(name) for each in containers for name in items(at(each, "securityContext", "capabilities", "add"))}
+    rights += [f"adds {line(name)}" for name in sorted(added.difference(ORDINARY))]
+    # In the network of the node, the API server itself sets each port of a container as one of the node.
+    shared = at(spec, "hostNetwork")
+    ports = {line(at(port, "hostPort")) for each in containers for port in items(at(each, "ports"))}
+    return rights + [f"port {port} of its node" for port in sorted(ports - {"", "0"}) if not shared]
 
 
 def _pod(pod: Object) -> list[str]:

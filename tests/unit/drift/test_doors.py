@@ -18,6 +18,11 @@ def changed(one: dict[str, Any], **parts: Any) -> dict[str, Any]:
     return {**copy.deepcopy(one), **parts}
 
 
+def adds(*capabilities: str) -> dict[str, Any]:
+    return {"containers": [{"name": "x", "securityContext": {"capabilities": {"add": list(capabilities)}}}]}
+
+
+PORTS = [{"name": "x", "ports": [{"containerPort": 443, "hostPort": 443}, {"containerPort": 80}]}]
 OUTSIDE = {"service": {"namespace": "web", "name": "spy"}}
 SPY = "Service web/spy"
 FORGED = owned(pod("x", namespace="web", **PRIVILEGED), PROXY)
@@ -37,6 +42,13 @@ NODES = pod("kube-scheduler-cp1", CP1, hostNetwork=True)
         (pod("m", namespace="web", hostPID=True), "Pod web/m", "sees its processes"),
         (pod("m", namespace="web", volumes=[{"hostPath": {"path": "/"}}]), "Pod web/m", "mounts its folders"),
         (pod("m", namespace="web", ephemeralContainers=PRIVILEGED["containers"]), "Pod web/m", "privileged"),
+        (pod("m", namespace="web", **adds("SYS_ADMIN", "NET_RAW", "ALL")), "Pod web/m", "adds ALL, adds SYS_ADMIN"),
+        (pod("m", namespace="web", initContainers=adds("all", "CAP_BPF")["containers"]), "Pod web/m",
+         "adds CAP_BPF, adds all"),
+        (keeper("Deployment", "m", "web", **adds("SYS_MODULE")), "Deployment web/m", "adds SYS_MODULE"),
+        (keeper("Deployment", "agent", hostNetwork=True, **adds("NET_ADMIN")), "Deployment kube-system/agent",
+         "adds NET_ADMIN"),
+        (pod("m", namespace="web", containers=PORTS), "Pod web/m", "port 443 of its node"),
         (keeper("DaemonSet", "miner", "web", **PRIVILEGED), "DaemonSet web/miner", "privileged"),
         (keeper("Deployment", "agent", hostNetwork=True, hostPID=True), "Deployment kube-system/agent",
          "sees its processes"),
@@ -68,6 +80,11 @@ def test_a_door(one: dict[str, Any], subject: str, before: str) -> None:
         {**pod("m", namespace="web", hostPID=True), "status": {"phase": "Succeeded"}},
         obj("Service", "s", "web", spec={"type": "ClusterIP", "ports": [{"port": 80}]}),
         owned(pod("p", hostNetwork=True), REPLICAS),
+        owned(pod("p", hostNetwork=True, containers=PORTS), REPLICAS),
+        pod("m", namespace="web", **adds("NET_BIND_SERVICE", "CHOWN")),
+        pod(
+            "m", namespace="web", containers=[{"ports": [{"containerPort": 80}, {"containerPort": 81, "hostPort": 0}]}]
+        ),
         {**keeper("Job", "j", "web", **PRIVILEGED), "status": {"conditions": [{"type": "Complete", "status": "True"}]}},
     ],
 )
