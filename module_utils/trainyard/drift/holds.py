@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from ..core.untrusted import at, items, line, mapping
@@ -34,6 +36,28 @@ ORDINARY = (
     "SYS_CHROOT",
 )
 """Capabilities that containerd gives every container that drops none: to add one opens nothing."""
+SYSTEM_FOLDERS = (
+    "/bin",
+    "/boot",
+    "/etc",
+    "/lib",
+    "/proc",
+    "/root",
+    "/run",
+    "/sbin",
+    "/sys",
+    "/usr/bin",
+    "/usr/lib",
+    "/usr/local/bin",
+    "/usr/local/sbin",
+    "/usr/sbin",
+    "/var/lib/containerd",
+    "/var/lib/etcd",
+    "/var/lib/kubelet",
+    "/var/run",
+    "/var/spool/cron",
+)
+"""Folders of a node whose files run as root there, or hold its keys."""
 CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 
 
@@ -75,6 +99,22 @@ def _template(owner: Object) -> list[str]:
 
 def _job_template(owner: Object) -> list[str]:
     return node_rights(at(owner, "spec", "jobTemplate", "spec", "template", "spec"))
+
+
+def _volume(volume: Object) -> list[str]:
+    """The folder behind a PersistentVolume, where it is one by which its node can be taken over.
+
+    Other folders are no door: each run makes volumes of its own, which are on no record.
+    """
+    spec = volume.get("spec")
+    paths = (at(spec, kind, "path") for kind in ("hostPath", "local"))
+    return [f"is {line(path)} of nodes" for path in paths if isinstance(path, str) and _is_system(path)]
+
+
+def _is_system(path: str) -> bool:
+    """Whether a folder is one of the system, or is in one or above one."""
+    found = PurePosixPath("/" + posixpath.normpath(path).lstrip("/"))
+    return any(found.is_relative_to(each) or PurePosixPath(each).is_relative_to(found) for each in SYSTEM_FOLDERS)
 
 
 def _webhooks(configuration: Object) -> list[str]:
@@ -125,6 +165,7 @@ KINDS: Mapping[str, Kind] = {
     "StatefulSet": Kind("apps/v1", "statefulsets", _template, NODE),
     "Job": Kind("batch/v1", "jobs", _template, NODE),
     "CronJob": Kind("batch/v1", "cronjobs", _job_template, NODE),
+    "PersistentVolume": Kind("v1", "persistentvolumes", _volume, "a pod that claims it can become root on its node"),
     "MutatingWebhookConfiguration": Kind(ADMISSION, "mutatingwebhookconfigurations", _webhooks, READS),
     "ValidatingWebhookConfiguration": Kind(ADMISSION, "validatingwebhookconfigurations", _webhooks, READS),
     "MutatingAdmissionPolicy": Kind(ADMISSION, "mutatingadmissionpolicies", _policy, "it may add rights to every pod"),

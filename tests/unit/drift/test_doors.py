@@ -129,3 +129,20 @@ def test_pods_of_one_owner_are_one_finding() -> None:
     miner = keeper("DaemonSet", "miner", "web", **PRIVILEGED)
     pods = [owned(pod(name, namespace="web", **PRIVILEGED), miner) for name in ("miner-1", "miner-2")]
     assert found(miner, *pods) == [("DaemonSet web/miner", "privileged")]
+
+
+def volume(path: str, kind: str = "hostPath") -> dict[str, Any]:
+    return obj("PersistentVolume", "trainings-mnist-data", spec={kind: {"path": path}})
+
+
+@pytest.mark.parametrize("kind", ["hostPath", "local"])
+@pytest.mark.parametrize("path", ["/", "//", "/etc", "/etc/", "//etc/kubernetes", "/var", "/var/./lib", "/root/.ssh"])
+def test_a_volume_of_a_system_folder_is_a_door(path: str, kind: str) -> None:
+    one = volume(path, kind)
+    one["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "trainyard", "trainyard.dev/run": "mnist"}
+    assert found(one) == [("PersistentVolume trainings-mnist-data", f"is {path} of nodes")]
+
+
+@pytest.mark.parametrize("path", ["/srv/data", "/var/lib/trainyard/logs", "/etcetera", "/mnt/etc", "/mnt/efs/runs"])
+def test_a_volume_of_data_is_none(path: str) -> None:
+    assert found(volume(path), volume(path, "local"), obj("PersistentVolume", "v", spec={"nfs": {"path": "/"}})) == []
