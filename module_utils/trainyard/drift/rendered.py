@@ -9,9 +9,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from ..core import files
+from ..core.errors import TrainyardError
+from ..core.lock import locked
 from ..core.plan import Plan, Step
 from ..core.untrusted import items, mapping
 from ..kube.api import Object, describe
@@ -20,6 +23,9 @@ from .rights import Key, key_of, referred, subjects_of, words_of
 
 SCHEMA = 2
 SUFFIX = ".rendered.json"
+LOCK = ".lock"
+SECONDS = 60.0
+"""For another run to write the record, which takes milliseconds."""
 MODE = 0o600
 ROLES = ("Role", "ClusterRole")
 BINDINGS = ("RoleBinding", "ClusterRoleBinding")
@@ -97,19 +103,31 @@ def plan_record(kubeconfig: str, part: str, objects: Sequence[Object], *, more: 
     :param more: keep what the part has on record, because this call renders not all of it.
     :raises TrainyardError: when executed, the file cannot be written.
     """
-    path = path_of(kubeconfig)
+    path, kept = path_of(kubeconfig), kept_of(objects)
     parts = _parts(path)
-    wanted = {**(parts.get(part, {}) if more else {}), **kept_of(objects)}
+    wanted = _wanted(parts, part, kept, more)
     if parts.get(part) == wanted:
         return Plan()
     subject = f"record of what {part} renders"
-    step = Step(f"Write the {subject}: {path}", partial(_write, path, part, wanted))
+    step = Step(f"Write the {subject}: {path}", partial(_write, path, part, kept, more))
     return Plan([step], {subject: sorted(parts[part]) if part in parts else "missing"}, {subject: sorted(wanted)})
 
 
-def _write(path: str, part: str, wanted: Mapping[str, Any]) -> None:
-    parts = {**_parts(path), part: wanted}
-    files.write(path, json.dumps({"schema": SCHEMA, "parts": dict(sorted(parts.items()))}, indent=1) + "\n", MODE)
+def _wanted(parts: Mapping[str, Any], part: str, kept: Mapping[str, Any], more: bool) -> dict[str, Any]:
+    return {**(parts.get(part, {}) if more else {}), **kept}
+
+
+def _write(path: str, part: str, kept: Mapping[str, Any], more: bool) -> None:
+    # Two runs may write at once. Each reads what the other has written, so neither loses a part.
+    try:
+        Path(path).parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        with locked(Path(f"{path}{LOCK}"), what="another run to write the record", timeout=SECONDS):
+            parts = _parts(path)
+            parts[part] = _wanted(parts, part, kept, more)
+            document = {"schema": SCHEMA, "parts": dict(sorted(parts.items()))}
+            files.write(path, json.dumps(document, indent=1) + "\n", MODE)
+    except OSError as error:
+        raise TrainyardError(f"{path}{LOCK} cannot be written: {error.strerror}.") from error
 
 
 def _parts(path: str) -> dict[str, dict[str, Any]]:

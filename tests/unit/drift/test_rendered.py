@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.drift import rendered
 from ansible.module_utils.trainyard.drift.rendered import kept_of, missing_parts, path_of, plan_record, read
 
 from tests.unit.drift.clusters import OWN
@@ -73,3 +78,30 @@ def test_what_is_no_record_is_none(tmp_path: Path, text: str) -> None:
     assert read(path).parts == frozenset()
     plan_record(path, "network", OWN).execute()
     assert json.loads(Path(path_of(path)).read_text(encoding="utf-8"))["parts"].keys() == {"network"}
+
+
+@pytest.mark.parametrize("more", [True, False])
+def test_runs_at_once_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: bool) -> None:
+    path, names, reads = kubeconfig(tmp_path), [f"run{each}" for each in range(4)], rendered._parts
+    parts = dict.fromkeys(names, "one") if more else {name: name for name in names}
+    plans = [plan_record(path, part, [binding(name, "User eve")], more=more) for name, part in parts.items()]
+
+    def slow(place: str) -> dict[str, dict[str, Any]]:
+        found = reads(place)
+        time.sleep(0.05)
+        return found
+
+    monkeypatch.setattr(rendered, "_parts", slow)
+    with ThreadPoolExecutor(len(plans)) as pool:
+        for each in [pool.submit(plan.execute) for plan in plans]:
+            each.result()
+    found = read(path)
+    assert found.parts == set(parts.values())
+    assert found.objects.keys() == {f"ClusterRoleBinding {name}" for name in names}
+
+
+def test_a_record_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(TrainyardError, match="cannot be written"):
+        plan_record(str(tmp_path / "file" / "kubeconfig"), "network", OWN).execute()
+    plan_record(str(tmp_path / "new" / "kubeconfig"), "network", OWN).execute()
