@@ -75,7 +75,9 @@ class ApiServer:
         if method == "PATCH":
             return self._patch(path, body, kind, dry)
         if method == "POST" and not path.endswith("/eviction"):
-            return self._create(f"{path}/{body['metadata']['name']}", body)
+            made = f"{path}/{body['metadata']['name']}"
+            # A rehearsal ends where the name is free; else it is answered as the creation would be.
+            return (201, json.dumps(body)) if dry and made not in self.objects else self._create(made, body)
         name = path.removesuffix("/eviction")
         if name not in self.objects:
             return 404, "{}"

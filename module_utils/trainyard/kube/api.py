@@ -124,14 +124,15 @@ class Api:
         answer = self.call("PATCH", path, query=query, body=obj, content_type=APPLY_PATCH, what=describe(obj))
         return document(answer, describe(obj))
 
-    def create(self, obj: Mapping[str, Any]) -> Object:
-        """Make an object that must not be there yet; the object as the server keeps it.
+    def create(self, obj: Mapping[str, Any], *, dry_run: bool = False) -> Object:
+        """Make an object that must not be there yet; the object as the server would keep or keeps it.
 
-        :raises KubeError: status 409 when there is one of that name.
+        :raises KubeError: status 409 when there is one of that name, which the server looks at last.
         """
+        query = {"fieldManager": FIELD_MANAGER, "dryRun": "All" if dry_run else None}
         meta = obj["metadata"]
         path = self.path(obj["apiVersion"], obj["kind"], meta.get("namespace", "default"))
-        answer = self.call("POST", path, query={"fieldManager": FIELD_MANAGER}, body=obj, what=describe(obj))
+        answer = self.call("POST", path, query=query, body=obj, what=describe(obj))
         return document(answer, describe(obj))
 
     def delete(

@@ -22,6 +22,7 @@ from .names import API_VERSIONS, NAME_LABEL
 from .pod_logs import PodLogs, kept_logs
 from .pods import RELEASE_SECONDS
 from .probe import probe_objects
+from .rehearsal import rehearse
 from .state import attempt_of, ended, grace, live_object, program_of, workload_of
 
 CONTROLLER_SECONDS = 120.0
@@ -167,11 +168,13 @@ def replacing(
     :param log_dir: empty where logs are not kept.
     :param left: what goes with the attempt before, besides.
     :param kinds: of objects that may run it.
+    :raises KubeError: the API server would refuse the new object; what runs it now is as it was.
     """
     api = PatientApi(api, clock)
     place = _Place(api, namespace, name, kinds)
     if live:
         meta = live["metadata"]
+        rehearse(api, make(new_attempt()))
         if log_dir:
             PodLogs(api, kept_logs(log_dir, namespace, name, attempt_of(live))).read_all(place.pods())
         if not ended(live):
