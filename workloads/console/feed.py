@@ -27,15 +27,14 @@ from .rights import Right, of_reading
 from .ring import Ring
 from .seen import Seen
 from .sessions import Session
-from .watch import Watch
+from .watch import FULL, Watch
 
 LOG = logging.getLogger("console")
 VIEW_PAUSE, VIEW_SECONDS = 8.0, 30.0
 """Seconds between two views of a run: at least, where it changes, because one takes some 25 requests; and at most."""
 PULSE_SECONDS = 5.0
 """Without a word of the API server for so long, it is asked whether it is there; a notice comes within 10 s."""
-AWAY = "The API server does not answer"
-GONE = "There is no such run any more"
+AWAY, GONE = "The API server does not answer", "There is no such run any more"
 
 View = Callable[[Ask], Awaitable[Any]]
 """Makes the view of the run."""
@@ -107,6 +106,7 @@ class Feed:
             self._task.add_done_callback(partial(self._worked, self._leader))
         if not self._watchers:
             self._forget(self)
+            self._seen.release()
 
     def _worked(self, leader: Session, task: asyncio.Task[None]) -> None:
         """Look at why the work ended, and go on with somebody else where that was the token's fault."""
@@ -146,7 +146,8 @@ class Feed:
                     watch.synced = True
                     await asyncio.sleep(VIEW_SECONDS)
                 else:
-                    await asyncio.sleep(self._health.failed(watch.path, AWAY, at_once=not watch.synced))
+                    text = error.message.rstrip(".") if error.status == FULL else AWAY
+                    await asyncio.sleep(self._health.failed(watch.path, text, at_once=not watch.synced))
 
     async def _follow_chief(self, token: str) -> None:
         """Follow the log of the pod that decides, and of the one that comes in its place."""

@@ -104,20 +104,29 @@ class Lists:
         if paged.ended and paged.bytes < LARGE_BYTES:
             return paged.listed, paged.bytes
         # Of several who want it at once, one reads it.
-        async with self._turns.setdefault(key, asyncio.Lock()):
-            if kept := await self._shared(session, key, rights):
-                return kept, 0
-            while not paged.ended:
-                await paged.read_on()
-            if (await self._rights.granted(session, rights, good=FRESH_SECONDS)).issuperset(rights):
-                self._keep(key, paged.listed, session)
-        self._turns.pop(key, None)
+        try:
+            async with self._turns.setdefault(key, asyncio.Lock()):
+                if kept := await self._shared(session, key, rights):
+                    return kept, 0
+                while not paged.ended:
+                    await paged.read_on()
+                if (await self._rights.granted(session, rights, good=FRESH_SECONDS)).issuperset(rights):
+                    self._keep(key, paged, session)
+        finally:
+            self._turns.pop(key, None)
         return paged.listed, paged.bytes
 
-    def _keep(self, key: Key, listed: Object, session: Session) -> None:
+    def _keep(self, key: Key, paged: Paged, session: Session) -> None:
+        """Keep a list where there is room for it."""
         if session.ended or len(self._large) >= MOST:
             return
-        large = self._large[key] = _Large(key, listed, session, self._clock.monotonic())
+        # What was read is what is kept.
+        paged.held.take(-paged.held.bytes)
+        try:
+            large = _Large(key, paged.listed, session, self._clock.monotonic())
+        except KubeError:
+            return
+        self._large[key] = large
         large.task = asyncio.create_task(self._follow(key, large))
         session.at_end.append(large.task.cancel)
 
@@ -131,6 +140,7 @@ class Lists:
         except (KubeError, LoginEnded):
             pass
         finally:
+            large.watch.release()
             if self._large.get(key) is large:
                 del self._large[key]
             if large.task and large.task.cancel in large.leader.at_end:

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from ansible.module_utils.trainyard.core.untrusted import items, mapping
 from ansible.module_utils.trainyard.kube.api import KubeError, Object
-from ansible.module_utils.trainyard.training.names import MANIFEST_KEY
 
 from .api import LARGER, Client, parsed
+from .held import Held, weight
+from .slim import slim
 
 LIMITS = (500, 100, 20, 4)
 """Objects of a page; of those that are too large for the limit of an answer, fewer."""
 MOST = 20_000
 """Objects of a list."""
-ANNOTATIONS = ("trainyard.dev/", "jobset.sigs.k8s.io/", "storageclass.kubernetes.io/")
-"""Beginnings of the annotations that a reader looks at."""
-_CONTAINER = ("name", "image", "resources", "restartPolicy")
-_POD = (
-    "nodeName", "nodeSelector", "affinity", "tolerations", "overhead", "resources", "schedulingGates", "schedulerName",
-    "priority", "priorityClassName", "restartPolicy", "terminationGracePeriodSeconds",
-)  # fmt: skip
-_STATUS = ("containerID", "imageID", "volumeMounts", "user", "resources")
-_NODE = ("images", "volumesInUse", "volumesAttached", "config")
 
 
 class Paged:
@@ -40,6 +30,7 @@ class Paged:
         self._more = self._version = ""
         self.ended = False
         self.bytes = 0
+        self.held = Held(path)
 
     @property
     def listed(self) -> Object:
@@ -49,7 +40,7 @@ class Paged:
     async def read_on(self) -> None:
         """Read one more page.
 
-        :raises LoginEnded, KubeError: as `Client.get`.
+        :raises LoginEnded, KubeError: as `Client.get`; status `FULL`, see `Held`.
         """
         query = {**self._query, "limit": str(self._limits[0])} | ({"continue": self._more} if self._more else {})
         status, text = await self._client.call(self._token, "GET", self._path, query=query)
@@ -58,7 +49,9 @@ class Paged:
             return
         listed = parsed(status, text, self._path)
         self.bytes += len(text)
-        self._items += [slim(each) for each in listed.get("items") or ()]
+        page = [slim(each) for each in listed.get("items") or ()]
+        self.held.take(weight(page))
+        self._items += page
         if len(self._items) > MOST:
             raise KubeError(f"{self._path}: there are more than {MOST} objects.", status=500)
         meta = listed.get("metadata") or {}
@@ -78,40 +71,3 @@ async def whole(client: Client, token: str, path: str, query: Mapping[str, str])
     while not paged.ended:
         await paged.read_on()
     return paged.listed
-
-
-def slim(obj: Object) -> Object:
-    """An object of a list without what no page shows: what only machines read, environments, images of nodes."""
-    found = {**obj, "metadata": _meta(mapping(obj.get("metadata")))}
-    spec, status = mapping(obj.get("spec")), mapping(obj.get("status"))
-    if "containers" in spec:
-        found["spec"] = _pod(spec)
-        found["status"] = {
-            key: [_without(each, _STATUS) for each in items(value)] if key.endswith("ontainerStatuses") else value
-            for key, value in status.items()
-        }
-    elif "nodeInfo" in status:
-        found["status"] = _without(status, _NODE)
-    elif MANIFEST_KEY in (data := mapping(obj.get("data"))):
-        found["data"] = _without(data, (MANIFEST_KEY,))
-    return found
-
-
-def _meta(meta: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in mapping(meta.get("annotations")).items() if key.startswith(ANNOTATIONS)}
-    rest = _without(meta, ("managedFields", "annotations", "generateName"))
-    return {**rest, "annotations": kept} if kept else rest
-
-
-def _pod(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """What a pod asks for and where it may run."""
-    found = {key: spec[key] for key in _POD if key in spec}
-    for kind in ("containers", "initContainers"):
-        if kind in spec:
-            found[kind] = [{key: each[key] for key in _CONTAINER if key in each} for each in items(spec[kind])]
-    claims = [each for each in items(spec.get("volumes")) if "persistentVolumeClaim" in mapping(each)]
-    return {**found, "volumes": claims} if claims else found
-
-
-def _without(found: Any, names: Sequence[str]) -> dict[str, Any]:
-    return {key: value for key, value in mapping(found).items() if key not in names}

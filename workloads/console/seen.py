@@ -42,6 +42,11 @@ class Seen:
         self.heard_out = ""
         """Pod, by its uid, whose log was read to its end."""
 
+    def release(self) -> None:
+        """Drop what the watches have: nobody looks at it any more."""
+        for watch in self.watches:
+            watch.release()
+
     def answer(self, wanted: Get) -> Object | None:
         """What the server would answer to a question for what is watched; None for any other."""
         for watch in (self._jobsets, self._jobs, self._pods):

@@ -11,7 +11,10 @@ from ansible.module_utils.trainyard.kube.api import KubeError, Object
 from ansible.module_utils.trainyard.kube.pod_log import Lines
 
 from .api import Client
-from .paged import slim, whole
+from .held import FULL as FULL
+from .held import Held, weight
+from .paged import whole
+from .slim import slim
 
 WATCH_SECONDS = 240
 """The server ends each watch after this time, and it is made anew."""
@@ -39,6 +42,8 @@ class Watch:
         self._changed = changed
         self._kept = kept
         self._objects: dict[tuple[str, str], Object] = {}
+        self._weights: dict[tuple[str, str], int] = {}
+        self._held = Held(path)
         self._kind: dict[str, str] = {}
         self._version = ""
 
@@ -59,7 +64,7 @@ class Watch:
         """Take in changes until the connection ends, which is no error; the next call goes on where this one ended.
 
         :param heard: called whenever something comes.
-        :raises LoginEnded, KubeError: the server refuses or does not answer.
+        :raises LoginEnded, KubeError: the server refuses or does not answer; status `FULL`, see `Held`.
         """
         if not self._version:
             if self._kept:
@@ -86,17 +91,35 @@ class Watch:
             self._version = ""
 
     def begin(self, listed: Any) -> None:
-        """Take what a list has, which was cut already."""
+        """Take what a list has, which was cut already.
+
+        :raises KubeError: status `FULL`, see `Held`.
+        """
         found = listed.get("items") or () if self._kept else ()
         self._objects = {_key(each): each for each in found}
+        self._weights = {key: weight(each) for key, each in self._objects.items()}
+        self._take(sum(self._weights.values()) - self._held.bytes)
         self._kind = {key: str(listed.get(key, "")) for key in ("apiVersion", "kind")}
         self._version = str((listed.get("metadata") or {}).get("resourceVersion") or "0")
         self.synced = True
         self._changed("LISTED", {})
 
+    def release(self) -> None:
+        """Drop all objects; the next call of `follow` lists them again."""
+        self._take(-self._held.bytes)
+        self._objects, self._weights = {}, {}
+        self._version, self.synced = "", False
+
+    def _take(self, more: int) -> None:
+        try:
+            self._held.take(more)
+        except KubeError:
+            self.release()
+            raise
+
     def _event(self, line: bytes, cut: bool) -> None:
         """
-        :raises KubeError: status 410, the list has to be made anew.
+        :raises KubeError: status 410, the list has to be made anew; status `FULL`, see `Held`.
         """
         if not line:
             return
@@ -111,8 +134,12 @@ class Watch:
             return
         if kind == "DELETED":
             self._objects.pop(_key(obj), None)
+            self._take(-self._weights.pop(_key(obj), 0))
         elif self._kept:
-            self._objects[_key(obj)] = slim(obj)
+            key, kept = _key(obj), slim(obj)
+            before, size = self._weights.get(key, 0), weight(kept)
+            self._objects[key], self._weights[key] = kept, size
+            self._take(size - before)
         self._changed(kind, obj)
 
 

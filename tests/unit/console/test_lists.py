@@ -11,7 +11,7 @@ from ansible.module_utils.trainyard.kube.reads import listing
 
 from console import api as calls
 from console import lists
-from console.paged import slim
+from console.slim import slim
 from tests.unit.console.consoles import Stand, run
 from tests.unit.console.fake import User
 from tests.unit.console.large import NODES, PODS, Large, node, pod
