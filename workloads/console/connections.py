@@ -178,7 +178,8 @@ class Connections:
         strangers = [each for each in self._open.values() if not each.login]
         mine = [each for each in strangers if each.address == address]
         if len(mine) >= OF_ADDRESS and not is_shared(address):
-            self._drop(mine[0])
+            # One whose token is being looked at goes only where all of them are.
+            self._drop(next((each for each in mine if not each.logs_in), mine[0]))
         elif len(strangers) >= BEFORE_LOGIN:
             oldest = next(each for each in strangers if not each.logs_in)
             if (left := oldest.begun + SURE_SECONDS - now) > 0:

@@ -11,7 +11,7 @@ import pytest
 
 from console import bodies, connections, writing
 from console.connections import address_of, is_shared
-from tests.unit.console.consoles import CHIEF, LOG, RUN, Stand, run
+from tests.unit.console.consoles import CHIEF, LIMIT, LOG, RUN, Stand, run
 from tests.unit.console.load import Flood
 from tests.unit.console.watching import until
 
@@ -58,6 +58,30 @@ def test_who_has_no_login_pushes_out_no_user(shared: bool, tmp_path: Path, monke
         await flood.end()
 
     run(scenario, tmp_path)
+
+
+def test_of_an_address_the_one_that_logs_in_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "OF_ADDRESS", 3)
+
+    async def scenario() -> None:
+        those = connections.Connections()
+        opened = [connections._Connection("192.0.2.7", asyncio.Protocol(), 0.0) for _ in range(3)]
+        for each in opened:
+            each.opening = asyncio.create_task(asyncio.sleep(LIMIT))
+            those._open[each.protocol] = each
+        with those.logging_in(opened[0].protocol):
+            assert those._make_room("192.0.2.7", 0.0) == 0.0
+            assert list(those._open.values()) == [opened[0], opened[2]]
+        those._open[opened[1].protocol] = opened[1]
+        opened[1].opening = asyncio.create_task(asyncio.sleep(LIMIT))
+        for each in opened:
+            each.logs_in = True
+        those._make_room("192.0.2.7", 0.0)
+        # An address has no more, whatever they do.
+        assert len(those) == 2 and opened[0] not in those._open.values()
+        those.close()
+
+    asyncio.run(scenario())
 
 
 def test_a_login_has_so_many_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
