@@ -62,7 +62,7 @@ def read(folder: Path, limit: int | None = LIMIT, *, own: bool = False) -> list[
     kept: dict[str, str] = {}
     for path, relative in _walk(folder, rules, None if own else kept):
         fault = _fault(folder, path, relative)
-        if not own and not rules.allows(relative) and (secret := secrets.in_name(relative.name)):
+        if not own and not rules.allows(relative) and (secret := secrets.in_name(path)):
             kept[str(relative)] = secret
             continue
         if fault:
