@@ -1,7 +1,9 @@
 """A place of the file system that root may write to: the way there follows no link that another user has made.
 
 A link is followed where its folder belongs to root or to the caller, as administrators move folders with links. Below a
-folder of another user, that user could lead root to any file of the host, so that a link there is refused.
+folder of another user, that user could lead root to any file of the host, so that a link there is refused. The same
+holds for a folder that others may write to. A caller that is not root follows its own links in its own folders all the
+same: a umask of 002 makes each of them writable by its group, and no other user can make a link of the caller.
 """
 
 from __future__ import annotations
@@ -51,13 +53,11 @@ def at(path: str, make: int | None = None) -> Iterator[tuple[int, str]]:
             links += 1
             if links > _LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-            if not _is_trusted(folders[-1], name):
-                raise LinkError(
-                    f"{name} on the way to {path} is a link in a folder of another user; it is not followed.",
-                    remedy="Remove the link, or give its folder to root.",
-                )
-            todo += [part for part in link.split("/")[::-1] if part not in ("", ".")]
-            if link.startswith("/"):
+            text, owner = link
+            if fault := _fault(os.fstat(folders[-1]), owner):
+                raise LinkError(f"{name} on the way to {path} is {fault[0]}.", remedy=fault[1])
+            todo += [part for part in text.split("/")[::-1] if part not in ("", ".")]
+            if text.startswith("/"):
                 for each in folders[1:]:
                     os.close(each)
                 del folders[1:]
@@ -101,14 +101,20 @@ def status(path: str) -> os.stat_result | None:
         raise TrainyardError(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def _link(folder: int, name: str) -> str | None:
-    """The text of a link; None for everything else, also for nothing."""
+def _link(folder: int, name: str) -> tuple[str, int] | None:
+    """The text and the owner of a link; None for everything else, also for nothing.
+
+    Both come from one descriptor, so that no other link can take the name between the two.
+    """
     try:
-        return os.readlink(name, dir_fd=folder)
-    except OSError as error:
-        if error.errno in (errno.EINVAL, errno.ENOENT):
-            return None
-        raise
+        descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    except FileNotFoundError:
+        return None
+    try:
+        found = os.fstat(descriptor)
+        return (os.readlink("", dir_fd=descriptor), found.st_uid) if stat.S_ISLNK(found.st_mode) else None
+    finally:
+        os.close(descriptor)
 
 
 def _enter(folder: int, name: str, make: int | None) -> int:
@@ -124,13 +130,19 @@ def _enter(folder: int, name: str, make: int | None) -> int:
     return os.open(name, flags, dir_fd=folder)
 
 
-def _is_trusted(folder: int, name: str) -> bool:
-    """Whether nobody but root and the caller can have made the link."""
-    ours = (0, os.geteuid())
-    found = os.fstat(folder)
-    if found.st_uid not in ours:
-        return False
-    if not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return True
+def _fault(folder: os.stat_result, owner: int) -> tuple[str, str] | None:
+    """Why another user may have made a link, and the remedy; None where only root and the caller can.
+
+    :param folder: of the link.
+    :param owner: number of the link's user.
+    """
+    caller = os.geteuid()
+    if folder.st_uid not in (0, caller):
+        return "a link in a folder of another user", "Remove the link, or set the folder's owner to root."
+    if not folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or (caller and folder.st_uid == owner == caller):
+        return None
     # In a folder like /tmp each user may remove its own names alone.
-    return bool(found.st_mode & stat.S_ISVTX) and os.lstat(name, dir_fd=folder).st_uid in ours
+    if folder.st_mode & stat.S_ISVTX:
+        return None if owner in (0, caller) else ("a link of another user", "Remove the link.")
+    others = "all users" if folder.st_mode & stat.S_IWOTH else "its group"
+    return f"a link in a folder that is writable by {others}", "Set the folder's mode to 0755."
