@@ -26,6 +26,10 @@ BLOCK = 1 << 20
 REPORT_SECONDS = 5.0
 PASSING = (408, 425, 429, 500, 502, 503, 504)
 """Statuses after which the same request may succeed (RFC 9110; 425 is RFC 8470, 429 RFC 6585)."""
+RESERVE = 1 << 30
+"""Bytes of the volume that stay free for its other users; a twentieth of a volume below 20 GiB."""
+LENGTH = re.compile(r"[0-9]{1,18}")
+"""Bytes of a body (RFC 9110, section 8.6), below the largest size of a file."""
 
 
 class Download:
@@ -50,7 +54,8 @@ class Download:
     def finish(self) -> Path:
         """Fetch what is missing and return the file.
 
-        :raises InputError: the server refuses, the hash is another one, or there is no room.
+        :raises InputError: the server refuses or gives a length that is none, the hash is another one, or there is no
+            room.
         :raises StalledError: the volume does not answer.
         :raises OSError: the server does not answer.
         """
@@ -99,13 +104,22 @@ class Download:
         """Append what the server gives from byte `have` on; all of it where the server knows no ranges."""
         request = urllib.request.Request(self._url, headers={"Range": f"bytes={have}-"} if have else {})  # noqa: S310 - http and https, looked at in the constructor
         with self._opener.open(request, timeout=SILENCE_SECONDS) as answer:
-            length = answer.headers.get("Content-Length")
-            left = int(length) if length else None
-            self._require_room(left)
+            # Chunks say their own end (RFC 9112, section 6.3).
+            left = None if answer.chunked else self._length(answer.headers.get("Content-Length"))
+            self._require_room(left or 0)
             if answer.status != 206:
                 have = 0
                 self._write(b"", "wb")
             self._copy(answer, have, left)
+
+    def _length(self, given: str | None) -> int | None:
+        """Bytes of a body; None where the server does not say."""
+        if given is not None and not LENGTH.fullmatch(given.strip()):
+            raise InputError(
+                f"{self._url} has the Content-Length {given[:40]!a}, which is no size of a file.",
+                "Set the address of another server.",
+            )
+        return int(given) if given is not None else None
 
     def _write(self, block: bytes, mode: str = "ab") -> None:
         """Opened for each block, of which there are few, so that every error of the volume shows here."""
@@ -118,7 +132,8 @@ class Download:
     def _copy(self, answer: Any, done: int, left: int | None) -> None:
         total = done + left if left is not None else None
         said = time.monotonic()
-        while block := answer.read(BLOCK):
+        while block := self._read(answer):
+            self._require_room(len(block), endless=total is None)
             self._write(block)
             done += len(block)
             if time.monotonic() - said >= REPORT_SECONDS:
@@ -127,11 +142,33 @@ class Download:
         if total is not None and done < total:
             raise ConnectionError(f"the connection ended after {done} of {total} bytes")
 
-    def _require_room(self, left: int | None) -> None:
-        free = shutil.disk_usage(self._work).free
-        if left is not None and left > free:
+    @staticmethod
+    def _read(answer: Any) -> bytes:
+        """About a block at most; empty at the end of the body."""
+        if not answer.chunked:
+            return bytes(answer.read(BLOCK))
+        # For a chunk of size -1, `read` takes all that comes into memory, and `read1` one buffer.
+        block = b""
+        while len(block) < BLOCK and (part := answer.read1(BLOCK - len(block))):
+            block += part
+        return block
+
+    def _require_room(self, more: int, *, endless: bool = False) -> None:
+        """
+        :param more: bytes that are to be written.
+        :param endless: the server does not say how many follow, so that what was fetched is deleted.
+        """
+        usage = shutil.disk_usage(self._work)
+        reserve = min(RESERVE, usage.total // 20)
+        room = max(0, usage.free - reserve)
+        if more > room:
+            if endless:
+                self.path.unlink(missing_ok=True)
             raise InputError(
-                f"{self._url} needs {left} bytes more, and {self._work} has {free}.", "Make room on its volume."
+                f"{self._url} needs {more} bytes more, and {self._work} has {room} beyond its reserve of {reserve}.",
+                "Make room on its volume, or import from a server that names the length."
+                if endless
+                else "Make room on its volume.",
             )
 
     def _hash(self) -> str:

@@ -198,7 +198,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(
 
 
 def test_no_room(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(download.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10}))
+    monkeypatch.setattr(download.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10, "total": 0}))
     code, events = call(server, tmp_path / "mnist")
     assert code == 2
     assert f"needs {len(server.content)} bytes more, and {tmp_path}/.import-mnist has 10" in events[-1]["message"]
