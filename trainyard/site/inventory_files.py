@@ -20,7 +20,7 @@ _MEANT = (".yml", ".yaml", ".json")
 
 
 def unexpected_files(sources: Collection[str], ignored: Collection[str], patterns: Collection[str] = ()) -> list[str]:
-    """Paths of the files that are not `hosts*`, YAML, JSON or executable, sorted.
+    """Paths of the files that are logs, or not `hosts*`, YAML, JSON or executable, sorted.
 
     :param sources: what `-i` names; only folders are looked at.
     :param ignored: ends of names that Ansible passes over (`inventory_ignore_extensions`).
@@ -43,6 +43,9 @@ def _files(folder: Path, skip: re.Pattern[str]) -> Iterator[Path]:
 
 
 def _is_meant(path: Path) -> bool:
+    if path.name.lower().endswith(".log"):
+        # The log of a run that is called hosts begins like an inventory.
+        return False
     return path.name.startswith("hosts") or path.suffix in _MEANT or os.access(path, os.X_OK)
 
 

@@ -16,7 +16,11 @@ EXTENSIONS = (".pyc", ".bak", "~", ".cfg")
 
 
 @pytest.mark.parametrize(
-    "name", ["mnist-chief-0-0-abcde.log", "README.md", "a", "deep/b.log", "hosts.d/x.txt", "x.ini"]
+    "name",
+    [
+        *("mnist-chief-0-0-abcde.log", "README.md", "a", "deep/b.log", "hosts.d/x.txt", "x.ini"),
+        *("hosts-chief-0-0-abcde.log", "hosts.log", "hosts-chief-0-0-abcde.LOG", "deep/hosts.Log"),
+    ],
 )
 def test_a_file_that_is_no_inventory_is_named(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
@@ -39,6 +43,13 @@ def test_a_program_that_prints_an_inventory_is_left_alone(tmp_path: Path) -> Non
     (tmp_path / "cloud").write_text("#!/bin/sh\n")
     (tmp_path / "cloud").chmod(0o755)
     assert unexpected_files([str(tmp_path)], EXTENSIONS) == []
+
+
+def test_a_log_that_may_be_executed_is_named(tmp_path: Path) -> None:
+    log = tmp_path / "hosts-chief-0-0-abcde.log"
+    log.write_text(HOSTILE)
+    log.chmod(0o755)
+    assert unexpected_files([str(tmp_path)], EXTENSIONS) == [str(log)]
 
 
 def test_the_site_is_refused(tmp_path: Path) -> None:
