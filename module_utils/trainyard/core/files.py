@@ -32,7 +32,7 @@ def write(path: str, text: str, mode: int, owner: int = -1, group: int = -1) -> 
     try:
         with places.at(path, make=0o755) as (folder, name):
             _replace(folder, name, data, mode, owner, group)
-            os.fsync(folder)
+            _sync_names(folder)
     except OSError as error:
         raise TrainyardError(f"{path} cannot be written: {error.strerror}.") from error
 
@@ -54,6 +54,16 @@ def read(path: str) -> tuple[str, os.stat_result] | None:
         if not stat.S_ISREG(found.st_mode):
             raise TrainyardError(f"{path} is no regular file.", remedy="Move it away.")
         return stream.read(), found
+
+
+def _sync_names(folder: int) -> None:
+    """Have a folder's names on the disk; one that the caller may not read is left to the kernel."""
+    with suppress(PermissionError):
+        descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _replace(folder: int, name: str, data: bytes, mode: int, owner: int, group: int) -> None:

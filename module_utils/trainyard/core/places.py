@@ -16,6 +16,8 @@ from contextlib import contextmanager, suppress
 
 from .errors import TrainyardError
 
+_WAY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+"""O_PATH: a folder of the way, such as a home of mode 0711, need not be readable for its user."""
 _LINKS = 40
 """Links on one way, as Linux has it (path_resolution(7))."""
 
@@ -35,7 +37,7 @@ def at(path: str, make: int | None = None) -> Iterator[tuple[int, str]]:
     todo, links = [part for part in os.path.abspath(path).split("/")[::-1] if part], 0
     if not todo:
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
-    folders = [os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
+    folders = [os.open("/", _WAY)]
     try:
         while True:
             name = todo.pop()
@@ -76,7 +78,7 @@ def make_folder(path: str, mode: int, owner: int = -1, group: int = -1) -> None:
     """
     try:
         with at(path, make=0o755) as (above, name):
-            descriptor = _enter(above, name, 0o700)
+            descriptor = _enter(above, name, 0o700, os.O_RDONLY)
             try:
                 os.fchown(descriptor, owner, group)
                 # After the owner, whose change takes the bits away that give a group.
@@ -117,8 +119,8 @@ def _link(folder: int, name: str) -> tuple[str, int] | None:
         os.close(descriptor)
 
 
-def _enter(folder: int, name: str, make: int | None) -> int:
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+def _enter(folder: int, name: str, make: int | None, how: int = os.O_PATH) -> int:
+    flags = how | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         return os.open(name, flags, dir_fd=folder)
     except FileNotFoundError:

@@ -85,3 +85,25 @@ def test_a_link_that_is_replaced_while_it_is_looked_at_is_refused(
     monkeypatch.setattr(places.os, "readlink", replaced)
     with pytest.raises(LinkError, match="writable by its group"), places.at(str(above / "link")):
         pass
+
+
+def test_a_folder_of_the_way_need_not_be_readable(tmp_path: Path) -> None:
+    """As /home/USER of mode 0711 is to a service's user."""
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    os.chown(inner, CALLER, CALLER)
+    tmp_path.chmod(0o711)
+    for above in tmp_path.parents:
+        if above.stat().st_mode & 0o077 == 0:
+            above.chmod(0o711)
+    child = os.fork()
+    if not child:
+        os.setgid(CALLER)
+        os.setuid(CALLER)
+        try:
+            files.write(str(inner / "file"), "text", 0o600)
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert (inner / "file").read_text() == "text" and (inner / "file").stat().st_uid == CALLER
