@@ -34,6 +34,8 @@ LOCK = "run.lock"
 TIMER = "trainyard-reprovision.timer"
 DEFAULT_TIMEOUT = 3600
 """Seconds; as of reprovision_timeout."""
+UNIT_TIMEOUT = 86_400
+"""Seconds for a schedule.json that was written before it held the timeout: the unit's own limit ends a run before."""
 
 MISSED_AFTER = 60.0
 """Seconds after the timer's own start, beside its delay, within which a run makes up for one that was missed."""
@@ -82,7 +84,7 @@ class Schedule:
             wanted = Wanted(given["repository"], given["revision"], signers, given["requirements"])
             folder, overlay = Path(given["folder"]), Path(given["overlay"])
             # One that an older playbook has written does not have it.
-            timeout = int(given.get("timeout", DEFAULT_TIMEOUT))
+            timeout = int(given.get("timeout", UNIT_TIMEOUT))
             return cls(folder, given["inventory"], overlay, given["mode"], given["delay"], wanted, timeout)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise TrainyardError(
