@@ -125,7 +125,7 @@ def test_code_of_a_folder_is_packed_pushed_and_named_by_its_digest(
     status, done, output = call(checkout, tmp_path, "train", **given, workloads_code_dir=tmp_path / "code")
     assert status == 0, output
     training = done["training"]
-    (layout,) = (tmp_path / "code" / "own").glob("[0-9a-f]*")
+    (layout,) = (tmp_path / "code" / "mine").glob("[0-9a-f]*")
     assert training["code"] == f"registry.site.lan/t/code@sha256:{layout.name}"
     pushed = json.loads((tmp_path / "touched" / "oci_push").read_text(encoding="utf-8"))
     (image,) = pushed["images"]

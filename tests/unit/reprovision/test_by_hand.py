@@ -103,7 +103,7 @@ def test_a_report_is_approved_without_the_password_of_the_vault(tmp_path: Path) 
     """The installed program itself, with an inventory of which a file and an address are encrypted."""
     python = tmp_path / "environment" / "bin" / "python"
     python.parent.mkdir(parents=True)
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n', encoding="utf-8")
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
     python.chmod(0o755)
     (tmp_path / "home").mkdir()
     (tmp_path / "git").mkdir()

@@ -29,7 +29,7 @@ PLAYBOOK = """
           {{ lookup('ansible.builtin.config', 'DEFAULT_CALLBACK_PLUGIN_PATH')[0] }}
           {{ lookup('ansible.builtin.config', 'DEFAULT_NO_TARGET_SYSLOG') }}
           {{ lookup('ansible.builtin.env', 'TRAINYARD_RUN_ID') }} {{ ansible_check_mode }} {{ site_hosts }}
-          {{ lookup('ansible.builtin.pipe', 'tr "\\0" " " < /proc/$PPID/cmdline') is search('w1') }}
+          {{ lookup('ansible.builtin.pipe', 'tr "\\0" " " < /proc/$PPID/cmdline') is search('w1.{1,6}w2') }}
       register: said
 
     - name: Refuse
