@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import ansible.module_utils
-from ansible import constants, context
+from ansible import context
 from ansible.parsing.splitter import parse_kv
 from ansible.plugins.action import ActionBase
 
@@ -36,7 +36,7 @@ from trainyard import lockfile
 from trainyard.brought import brought
 from trainyard.catalogue import read_catalogue
 from trainyard.site.collect import Resolver, collect_settings, read, read_lock
-from trainyard.site.inventory_files import unexpected_files
+from trainyard.site.inventory_files import unexpected_files_of_call
 from trainyard.site.model import Option, Problem, Setting, Site
 from trainyard.site.rules import DEFAULTS_READ, EFS_VERB_RULES, RULES, check
 from trainyard.site.short_names import VERBS, after_command, of_call, stop_call, strange, train_call, words_taken, wrong
@@ -150,11 +150,7 @@ class ActionModule(ActionBase):
             cuda=lockfile.cuda(entries or {}),
             catalogue=read_catalogue(dict.fromkeys(chain(*folders)), project / "workloads" / "catalogue"),
             is_root=os.geteuid() == 0,
-            unexpected_files=unexpected_files(
-                context.CLIARGS.get("inventory") or (),
-                constants.INVENTORY_IGNORE_EXTS,
-                constants.INVENTORY_IGNORE_PATTERNS,
-            ),
+            unexpected_files=unexpected_files_of_call(),
         )
         return site, len(hostvars)
 

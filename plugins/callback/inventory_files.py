@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import ansible.module_utils
-from ansible import constants, context
 from ansible.plugins.callback import CallbackBase
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -30,7 +29,7 @@ if str(PROJECT / "module_utils") not in ansible.module_utils.__path__:
 if str(PROJECT) not in sys.path:
     sys.path.append(str(PROJECT))
 
-from trainyard.site.inventory_files import problems_of, unexpected_files
+from trainyard.site.inventory_files import problems_of, unexpected_files_of_call
 
 
 class CallbackModule(CallbackBase):
@@ -43,11 +42,7 @@ class CallbackModule(CallbackBase):
 
     def v2_playbook_on_start(self, playbook: Any) -> None:
         """End the run where there is such a file; of an exception Ansible would make a warning."""
-        found = unexpected_files(
-            context.CLIARGS.get("inventory") or (),
-            constants.INVENTORY_IGNORE_EXTS,
-            constants.INVENTORY_IGNORE_PATTERNS,
-        )
+        found = unexpected_files_of_call()
         for problem in problems_of(found):
             self._display.error(str(problem), wrap_text=False)
         if found:

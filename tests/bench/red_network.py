@@ -9,7 +9,6 @@ registry, apt server and API server gets 1,000 connections, and 300 stalled hand
 
 from __future__ import annotations
 
-import argparse
 import http.client
 import json
 import socket
@@ -27,7 +26,8 @@ import yaml
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from drift_shapes import hostvars
 from red_console import MOST_MEMORY, Visitor, console_memory, restarts
-from stand import Stand, add_options, standing
+from red_part import run_part
+from stand import Stand
 from timed import BenchError
 
 KINDS = {"connect": 1000, "handshake": 300, "headers": 300, "body": 300}
@@ -175,15 +175,7 @@ def measure(stand: Stand) -> list[str]:
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    add_options(parser)
-    try:
-        with standing(parser.parse_args(argv)) as stand:
-            wrong = measure(stand)
-    except (BenchError, TrainyardError, subprocess.SubprocessError) as error:
-        wrong = [str(error)]
-    print("\n".join(["red_network:", *wrong]) if wrong else "red_network: each has answered", file=sys.stderr)
-    return 1 if wrong else 0
+    return run_part("red_network", __doc__, measure, "each has answered", argv)
 
 
 if __name__ == "__main__":

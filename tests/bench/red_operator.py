@@ -9,19 +9,17 @@ and the attack works.
 
 from __future__ import annotations
 
-import argparse
-import subprocess
 import sys
 from collections.abc import Callable
 
 import red
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.kube.api import Api
 from ansible.module_utils.trainyard.training import record
 from ansible.module_utils.trainyard.training.names import NAME_LABEL
 from red_attempts import OTHER, There, attempts
 from red_console import BOARDS, Visitor, console_faults, restarts
 from red_guards import OFF, open_volumes, refused, without
+from red_part import run_part
 from red_planted import (
     ABOVE,
     PATH,
@@ -36,7 +34,7 @@ from red_planted import (
     uproot,
     volume_is_there,
 )
-from stand import NAMESPACE, Stand, add_options, standing
+from stand import NAMESPACE, Stand
 from timed import BenchError
 
 USER = "alice"
@@ -135,15 +133,7 @@ def image_of_a_run(stand: Stand) -> str:
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    add_options(parser)
-    try:
-        with standing(parser.parse_args(argv)) as stand:
-            wrong = measure(stand)
-    except (BenchError, TrainyardError, OSError, subprocess.SubprocessError) as error:
-        wrong = [str(error)]
-    print("\n".join(["red_operator:", *wrong]) if wrong else "red_operator: nothing was harmed", file=sys.stderr)
-    return 1 if wrong else 0
+    return run_part("red_operator", __doc__, measure, "nothing was harmed", argv)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,8 @@ the readers are switched off, and the same logs mislead them.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import json
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,12 +19,12 @@ from typing import Any
 
 import inputs
 import red
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.training.kept_logs import RUN_BYTES
 from ansible.module_utils.trainyard.training.logs import SUCCESSES, events
 from red_console import Visitor, console_faults, restarts
 from red_memory import Children
-from stand import Stand, add_options, standing
+from red_part import run_part
+from stand import Stand
 from timed import BenchError
 
 CODE = Path(__file__).with_name("red_program_code")
@@ -176,15 +174,7 @@ def measure(stand: Stand) -> list[str]:
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    add_options(parser)
-    try:
-        with standing(parser.parse_args(argv)) as stand:
-            wrong = measure(stand)
-    except (BenchError, TrainyardError, subprocess.SubprocessError) as error:
-        wrong = [str(error)]
-    print("\n".join(["red_program:", *wrong]) if wrong else "red_program: nothing was misled", file=sys.stderr)
-    return 1 if wrong else 0
+    return run_part("red_program", __doc__, measure, "nothing was misled", argv)
 
 
 if __name__ == "__main__":

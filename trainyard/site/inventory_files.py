@@ -30,6 +30,14 @@ def unexpected_files(sources: Collection[str], ignored: Collection[str], pattern
     return sorted(str(path) for source in sources for path in _files(Path(source), skip) if not _is_meant(path))
 
 
+def unexpected_files_of_call() -> list[str]:
+    """The same for the inventory of the Ansible program that runs, by its settings."""
+    from ansible import constants, context
+
+    sources = context.CLIARGS.get("inventory") or ()
+    return unexpected_files(sources, constants.INVENTORY_IGNORE_EXTS, constants.INVENTORY_IGNORE_PATTERNS)
+
+
 def _files(folder: Path, skip: re.Pattern[str]) -> Iterator[Path]:
     if not folder.is_dir():
         return

@@ -32,7 +32,9 @@ def write(path: str, text: str, mode: int, owner: int = -1, group: int = -1) -> 
     try:
         with places.at(path, make=0o755) as (folder, name):
             _replace(folder, name, data, mode, owner, group)
-            _sync_names(folder)
+            # A folder that the caller may not read is left to the kernel.
+            with suppress(PermissionError):
+                sync(".", folder)
     except OSError as error:
         raise TrainyardError(f"{path} cannot be written: {error.strerror}.") from error
 
@@ -54,16 +56,6 @@ def read(path: str) -> tuple[str, os.stat_result] | None:
         if not stat.S_ISREG(found.st_mode):
             raise TrainyardError(f"{path} is no regular file.", remedy="Move it away.")
         return stream.read(), found
-
-
-def _sync_names(folder: int) -> None:
-    """Have a folder's names on the disk; one that the caller may not read is left to the kernel."""
-    with suppress(PermissionError):
-        descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _replace(folder: int, name: str, data: bytes, mode: int, owner: int, group: int) -> None:
@@ -109,9 +101,12 @@ def _hand_on(folder: int, name: str, descriptor: int) -> None:
             os.close(old)
 
 
-def sync(folder: str) -> None:
-    """Have a folder's names on the disk: a rename is not, before its folder is."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def sync(folder: str, above: int | None = None) -> None:
+    """Have a folder's names on the disk: a rename is not, before its folder is.
+
+    :param above: descriptor of the folder that the path begins in; None for the working folder.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=above)
     try:
         os.fsync(descriptor)
     finally:

@@ -7,7 +7,8 @@ import os
 from collections.abc import Iterator
 
 from ..core.errors import TrainyardError
-from ..core.untrusted import clean, open_below, path_below
+from ..core.untrusted import open_below, path_below
+from ..kube.pod_log import readable
 
 LAST_LINES = 12
 """Lines of each role's log that an error quotes."""
@@ -107,9 +108,7 @@ class KeptLogs:
         for file in sorted(self._roles):
             with contextlib.suppress(OSError), open(self._open(file, os.O_RDONLY), "rb") as stream:
                 stream.seek(max(0, os.fstat(stream.fileno()).st_size - _TAIL_BYTES))
-                lines = stream.read().decode("utf-8", "replace").rstrip().split("\n")[-LAST_LINES:]
-                # Of a line that overwrites itself, a progress bar, the last state counts.
-                shown = "\n".join(clean(line.rstrip("\r").rpartition("\r")[2]) for line in lines)
+                shown = "\n".join(map(readable, stream.read().rstrip().split(b"\n")[-LAST_LINES:]))
                 parts.append(f"--- {self._roles[file]}: {file.removesuffix('.log')}\n" + (shown or "(nothing)"))
         return "\n".join(parts)
 

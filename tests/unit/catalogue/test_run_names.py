@@ -32,7 +32,7 @@ def complete(**more: Any) -> dict[str, Any]:
     [
         ("./mine", "mine"),
         ("/home/a/Mine_Model.v2/", "mine-model-v2"),
-        ("~/work/../M\u00fcnchen", "munchen"),
+        ("~/programs/../M\u00fcnchen", "munchen"),
         ("2024-mnist", "own-2024-mnist"),
         ("--x--", "x"),
         (LONG, "a-program-with-a-name-of-more-t-1da2a4df"),

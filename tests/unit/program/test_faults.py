@@ -167,3 +167,12 @@ def test_a_table_shows_texts_as_they_are(capsys: pytest.CaptureFixture[str]) -> 
     trainings.show([row()], terminal.Terminal())
     out = capsys.readouterr().out
     assert "[/x] [bold]" in out and not set(out) & set("\x1b\x07\u202e\x9b")
+
+
+def test_a_sentence_is_printed_without_commands_to_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.echo(HOSTILE)
+    terminal.echo(HOSTILE, err=True)
+    terminal.line(HOSTILE)
+    printed = capsys.readouterr()
+    shown = "[/x] [bold]31m\n"
+    assert (printed.out, printed.err) == (shown * 2, shown)
