@@ -91,7 +91,7 @@ def main(ctx: click.Context, inventory: tuple[str, ...], debug: bool) -> None:
     Two things here change something: `token` makes a login, and `reprovision run --mode converge` changes a site,
     through the very playbooks.
 
-    Ends with 0 where nothing is wrong, 1 where something of the site is wrong, 2 where that cannot be told or the call
+    Ends with 0 where nothing is wrong, 1 where something of the site is wrong, 2 where that is unknown or the call
     is wrong, and 130 after Ctrl-C. `reprovision run` also has 3, 4 and 5.
     """
     ctx.obj = inventory

@@ -35,7 +35,7 @@ ANSWER_SECONDS = 8.0
 AT_ONCE, OF_USER = 40, 2
 """Actions under way: in all, and of one user. Those that wait for pods to end hold nothing but their place."""
 THREADS = 16
-"""For the calls of actions, none of which waits for more than the API server's answer."""
+"""For the calls of actions, which wait for no more than the API server's answer."""
 END_SECONDS = 20.0
 """That a console which is told to end gives to what is under way; its pod has some more, for connections end first."""
 

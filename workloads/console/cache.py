@@ -14,7 +14,7 @@ BYTES = 6 * 1024 * 1024
 """Of all answers that are kept, as they came: as objects they are several times as large."""
 
 EXTRA = 2_000
-"""Bytes that one takes besides: its key, with a token and a path."""
+"""Bytes that one takes in addition: its key, with a token and a path."""
 
 Made = tuple[Any, int]
 """A value, and about how many bytes it takes."""

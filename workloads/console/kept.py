@@ -15,7 +15,7 @@ LARGEST = 1024 * 1024
 OF_LOGIN = 50
 """Views of one login."""
 EXTRA = 500
-"""Bytes that one view takes besides its text and its key."""
+"""Bytes that one view takes beside its text and its key."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class View:
 class Kept:
     """Views by the login that saw them and the page; none is ever shown to another login.
 
-    They are kept as text, of which a byte is a byte: as objects they are several times as large.
+    They are kept as text, whose bytes are counted: as objects they are several times as large.
     """
 
     def __init__(self, clock: Clock = CLOCK) -> None:

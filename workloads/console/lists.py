@@ -131,7 +131,7 @@ class Lists:
         session.at_end.append(large.task.cancel)
 
     async def _follow(self, key: Key, large: _Large) -> None:
-        """Keep a list until nobody reads it, or the watch ends with an error: the next reader reads it again."""
+        """Keep a list until no reader is left, or the watch ends with an error: the next reader reads it again."""
         try:
             while self._clock.monotonic() - large.used < IDLE_SECONDS and large.watch.known:
                 with suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""Passes: for one login and the TensorBoard of one claim, the part of a path that nobody can guess.
+"""Passes: for one login and the TensorBoard of one claim, the part of a path that no visitor can guess.
 
 A TensorBoard runs in an opaque origin, whose requests bring no cookie: the browser takes them for requests of another
 site. The path is what they bring instead. It shows one claim, and does nothing else.

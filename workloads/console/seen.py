@@ -43,7 +43,7 @@ class Seen:
         """Pod, by its uid, whose log was read to its end."""
 
     def release(self) -> None:
-        """Drop what the watches have: nobody looks at it any more."""
+        """Drop what the watches have: no reader is left."""
         for watch in self.watches:
             watch.release()
 

@@ -33,7 +33,7 @@ SWEEP_SECONDS = 30.0
 IDLE_SECONDS = 75.0
 """For the next request of a connection, and for its first: each holds memory, and who has no login may open them."""
 LINGERING_SECONDS = 2.0
-"""For the rest of a body that nobody reads any more."""
+"""For the rest of a body that has no reader any more."""
 READ_BYTES = 16 * 1024
 """Of a body that wait to be read; twice as many hold the client up."""
 END_SECONDS = 5.0

@@ -132,7 +132,7 @@ class TensorBoards:
         console = request.app[CONSOLE]
         given = self._passes.find(key, namespace, claim, console.clock.monotonic())
         visit = _is_visit(request)
-        # A link that was passed on shows nothing: whoever opens a page needs the login that the pass was given to.
+        # A link that was passed on shows nothing: a visitor of a page needs the login that the pass was given to.
         # The page's own requests bring no cookie, and keep no login alive.
         shown = session_of(console, request) if visit else None
         if given and visit and shown is not given.session:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 
 class OfEach:
-    """A number of turns for each of many, of which only those are remembered that have or want one.
+    """A number of turns for each of many, and only those are remembered that have or want one.
 
     :param turns: of each.
     """

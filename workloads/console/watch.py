@@ -119,7 +119,7 @@ class Watch:
 
     def _event(self, line: bytes, cut: bool) -> None:
         """
-        :raises KubeError: status 410, the list has to be made anew; status `FULL`, see `Held`.
+        :raises KubeError: status 410, the list has to be read again; status `FULL`, see `Held`.
         """
         if not line:
             return

@@ -58,7 +58,7 @@ class ChiefCheckpoint:
     By default TensorFlow lets every device write its own part of a checkpoint, which needs a volume shared by chief and
     parameter servers. Here the values travel to the chief, and the chief does the input and output.
 
-    :param directory: where the checkpoints are written; nobody else writes there.
+    :param directory: where the checkpoints are written; no other program writes there.
     :param sources: folders with checkpoints to go on from, the newest first.
     :param io_device: TensorFlow's name of the chief's device.
     :param clock: seconds that never go back.

@@ -12,7 +12,7 @@ from ..core.untrusted import at, items, line, mapping
 from ..kube.api import Object
 
 ANY_PORT = "any port"
-"""Stands for the port that the API server chooses, where an object that is rendered names none."""
+"""In the place of the port that the API server chooses, where an object that is rendered names none."""
 REMOTE = ("NodePort", "LoadBalancer")
 ON_NODE = (
     ("hostPID", "sees its processes"),

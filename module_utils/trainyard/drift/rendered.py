@@ -1,6 +1,6 @@
 """The record of what runs render: "the site's" means an object in it, and never what an object says of itself.
 
-It is a file on the controller beside the kubeconfig. Whoever can write there has the kubeconfig, too.
+It is a file on the controller beside the kubeconfig. A user who can write there has the kubeconfig, too.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def fingerprints(pem: str) -> Iterator[str]:
 
 
 def base64_text(value: str) -> str:
-    """The text that a value in base64 stands for; empty where it is none."""
+    """The text of a value in base64; empty where it is none."""
     try:
         return base64.b64decode(value, validate=True).decode("ascii", "replace")
     except ValueError:

@@ -58,7 +58,7 @@ def check_tree(tree: Tree, new: Mapping[str, str | None], timeout: float) -> boo
 
     :param new: path -> its new text, None for a file that goes; the others are taken as they are.
     :return: whether it was; not where the program is not installed.
-    :raises TrainyardError: it is refused; the message names the file at fault, whoever has made that.
+    :raises TrainyardError: it is refused; the message names the file at fault.
     """
     if shutil.which(tree.argv[0]) is None:
         return False

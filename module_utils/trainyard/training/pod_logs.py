@@ -17,7 +17,7 @@ from .state import UNKNOWN_ATTEMPT
 TAIL = 1_000
 """Lines that are asked for at a time: a node finds the end of a log at once, and a time in it by reading all."""
 MOST_BYTES = 64 * 2**20
-"""Of a pod that goes on, in one reading: one that writes faster than it is read would hold the reader for ever."""
+"""Bytes of a running pod in one reading: one that writes faster than it is read would hold the reader for ever."""
 WRITE_BYTES = 4 * 2**20
 """That are collected before they are written."""
 FIRST_BYTES = 16 * 2**20
