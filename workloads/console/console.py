@@ -13,6 +13,7 @@ import jinja2
 from aiohttp import web
 from ansible.module_utils.trainyard.core.clock import CLOCK, Clock
 from ansible.module_utils.trainyard.core.untrusted import clean
+from markupsafe import Markup
 
 from .api import Client
 from .config import Config
@@ -60,6 +61,7 @@ class Console:
         return jinja2.Environment(
             loader=jinja2.FileSystemLoader(FOLDER / "templates"),
             autoescape=True,
+            finalize=_shown,
             trim_blocks=True,
             lstrip_blocks=True,
         )
@@ -104,6 +106,11 @@ class Console:
         return web.Response(
             body=text.encode("utf-8", "replace"), status=status, content_type="text/html", charset="utf-8"
         )
+
+
+def _shown(value: Any) -> Any:
+    """A value as a page shows it: text without controls; what the templates have made of it stays."""
+    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 CONSOLE = web.AppKey("console", Console)

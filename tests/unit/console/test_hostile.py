@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,25 @@ def test_a_forged_record_breaks_no_page(odd: dict[str, object], tmp_path: Path) 
         await stand.log_in("viewer")
         for path in ("/", "/runs/trainings/mnist"):
             assert (await stand.get(path))[0] == 200, path
+
+    run(scenario, tmp_path)
+
+
+def test_commands_to_a_terminal_reach_no_page(tmp_path: Path) -> None:
+    """Someone may read a page with curl; browsers turn text round."""
+    commands = f"\x1b]52;c;ZXZpbA==\x07\x1b[2J\x1b[31m\x00\r\u202e\u2028 end {MARKUP}"
+
+    async def scenario(stand: Stand) -> None:
+        live = stand.api.objects[LIVE]
+        live["metadata"]["annotations"] |= {f"trainyard.dev/{each}": commands for each in ("workload", "topology")}
+        record = stand.api.objects[RECORD]["data"]
+        odd = {"workload": commands, "roles": {commands: commands}, "note": commands}
+        record["result.json"] = json.dumps({**json.loads(record["result.json"]), **odd})
+        await stand.log_in("viewer")
+        for path in ("/", "/runs/trainings/mnist", "/cluster/core/v1/pods?namespace=trainings", "/receipts"):
+            _, text = await stand.get(path)
+            assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202e\u2028]", text), path
+        assert " end &lt;script" in (await stand.get("/"))[1]
 
     run(scenario, tmp_path)
 
