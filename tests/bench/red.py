@@ -25,7 +25,7 @@ from stand import NAMESPACE, Stand
 from timed import BenchError
 
 VERDICT_SECONDS = 900.0
-WRITTEN = ("logs", "tokens", "reprovision", "receipt.json", "known_hosts")
+WRITTEN = ("code", "logs", "tokens", "reprovision", "receipt.json", "known_hosts")
 """Parts of paths below the site's folder that its own programs write while they are used."""
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 OPEN_TEXT = """

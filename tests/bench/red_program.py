@@ -76,10 +76,18 @@ def noise_faults(kept: bytes, record: Mapping[str, Any]) -> list[str]:
     wanted = b"".join(PRINTED.noise())
     said = events(kept.decode("utf-8", "surrogateescape"))
     steps = [each["step"] for each in said if each["event"] == "step"]
-    lines = len(kept.split(b"\n")), len(wanted.split(b"\n"))
-    wrong = [] if kept == wanted else [f"the kept log is another: {lines[0]} of {lines[1]} lines"]
+    wrong = [] if kept == wanted else [difference(kept, wanted)]
     wrong += [] if steps == list(range(1, PRINTED.STEPS + 1)) else [f"{len(steps)} of {PRINTED.STEPS} events are found"]
     return wrong + result_faults(record)
+
+
+def difference(kept: bytes, wanted: bytes) -> str:
+    """The number of lines of a log that is another, and the first line that differs."""
+    mine, printed = kept.split(b"\n"), wanted.split(b"\n")
+    numbers = (number for number, pair in enumerate(zip(mine, printed, strict=False)) if pair[0] != pair[1])
+    first = next(numbers, min(len(mine), len(printed)))
+    got, was = mine[first : first + 1], printed[first : first + 1]
+    return f"the kept log has {len(mine)} of {len(printed)} lines; line {first} is {got!r:.200} and was {was!r:.200}"
 
 
 def result_faults(record: Mapping[str, Any]) -> list[str]:

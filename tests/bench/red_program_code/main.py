@@ -14,6 +14,8 @@ BEGAN = 1_700_000_000.0
 EXIT_FORGED = 3
 FLOOD_BYTES, FLOOD_RATE = 2**30, 20 * 2**20
 """Bytes that are printed, and bytes a second: a node cuts a log every ten seconds."""
+QUIET_SECONDS = 15
+"""Of work at a usual pace behind the flood: what a program prints at such a rate is only read until a node cuts it."""
 TARGETS = ("/etc/passwd", "/etc/shadow", "/logs", "/logs/mnist-ps", "/proc/self/environ", "/dev/zero", "../../..")
 NAMES = ("metrics.jsonl", "evaluations.json", "heartbeat", "export", "best", "attempts", "checkpoints")
 ODD = (
@@ -70,6 +72,9 @@ def flood() -> Iterator[bytes]:
     for sent in range(0, FLOOD_BYTES, len(block)):
         yield block
         time.sleep(max(0.0, began + sent / FLOOD_RATE - time.monotonic()))
+    for number in range(QUIET_SECONDS):
+        yield step(number + 1) + b"\n"
+        time.sleep(1)
     yield from (step(STEPS) + b"\n", *list(noise())[-1:])
 
 
@@ -86,6 +91,8 @@ if __name__ == "__main__":
     lay_links(os.environ["LOG_DIR"])
     for piece in {"noise": noise, "forged": forged, "flood": flood}[sys.argv[1]]():
         sys.stdout.buffer.write(piece)
+        if sys.argv[1] == "flood":
+            sys.stdout.buffer.flush()
     sys.stdout.buffer.flush()
     # So that the follower has a look at the end of what a node keeps.
     time.sleep(5)
