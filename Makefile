@@ -44,14 +44,16 @@ verify: env ## Verify the site; JSON on stdout, the program itself ends 0 pass, 
 check: $(VENV)/.test-installed ## Lint and unit tests, two to four minutes
 	$(IN_VENV) pytest -n auto --dist loadfile -m "not slow and not lab and not browser"
 
-# A real registry for the tests of pushing, and the judge of metrics; out of their packages, because installed these would become
-# services of this machine.
+# A real registry with the web server before it for the tests of pushing and pulling, and the judge of metrics; out of their packages,
+# because installed these would become services of this machine.
 $(VENV)/bin/docker-registry: PACKAGE := docker-registry
+$(VENV)/bin/nginx: PACKAGE := nginx
 $(VENV)/bin/promtool: PACKAGE := prometheus
-$(VENV)/bin/docker-registry $(VENV)/bin/promtool: | test-programs
+TEST_SERVERS := $(addprefix $(VENV)/bin/,docker-registry nginx promtool)
+$(TEST_SERVERS): | test-programs
 	folder=$$(mktemp -d); trap "rm -r '$$folder'" EXIT; cd "$$folder"; get="apt-get -qq -o APT::Sandbox::User=root"; \
 	$$get download $(PACKAGE) || { $$get update; $$get download $(PACKAGE); }; \
-	dpkg-deb --extract *.deb .; install usr/bin/$(@F) "$(CURDIR)/$@"
+	dpkg-deb --extract *.deb .; install usr/*bin/$(@F) "$(CURDIR)/$@"
 
 # Debian's browser, for tests of the console's pages and for their pictures.
 browser:
@@ -62,7 +64,7 @@ browser:
 test-programs: $(VENV)/.test-installed
 	$(IN_VENV) ansible localhost -m ansible.builtin.include_role -a "name=bundle tasks_from=install"
 
-test: $(VENV)/.test-installed test-programs $(VENV)/bin/docker-registry $(VENV)/bin/promtool ## The whole test suite
+test: $(VENV)/.test-installed test-programs $(TEST_SERVERS) ## The whole test suite
 	$(IN_VENV) pytest -m "not proof and not browser" --durations=20 --durations-min=10
 
 proof: $(VENV)/.test-installed test-programs browser ## What is too long for `make test`; PART=NAME for one part

@@ -50,7 +50,10 @@ TABLE = (
     ),
     Rule("registry_tls", REGISTRY, start.registry_tls, "`containerd_registry_ca`; `site.yml` lays it down."),
     Rule(
-        "registry_refused", REGISTRY, start.registry_refused, "`workloads_pull_username` and `workloads_pull_password`."
+        "registry_refused",
+        REGISTRY,
+        start.registry_refused,
+        "`workloads_pull_username` and `workloads_pull_password`; for code on the site's mirror, run `site.yml`.",
     ),
     Rule("dns_down", NETWORK, network.dns_down, "Look at `coredns` in `kube-system`."),
     Rule("policy_blocks", NETWORK, network.policy_blocks, "`site.yml` puts the run's own policy back."),

@@ -153,6 +153,7 @@ def stubs(folder: Path) -> Path:
         ("control_plane", "findings"),
         ("kubernetes", "preflight"),
         ("kubernetes", "endpoint"),
+        ("mirror", "require"),
         ("network", "ready"),
         ("dashboard", "deliver"),
         ("dashboard", "preflight"),

@@ -67,6 +67,10 @@ def test_a_file_system_of_aws_is_made_where_the_site_names_one(
     assert roles == ["base", *(["efs"] if made else []), "efs_mount", "storage"]
     places = [output.index(f"TASK [{role} : ") for role in roles]
     assert places == sorted(places)
+    # The mirror serves first; it requires the credential of code when nodes have it, and before anything runs.
+    assert output.count("TASK [mirror : Leave a file") == 2
+    asked = [output.index("TASK [containerd : "), output.rindex("TASK [mirror : "), output.index("TASK [workloads : ")]
+    assert asked == sorted(asked)
 
 
 def test_a_part_that_does_not_exist_is_refused(checkout: Path, tmp_path: Path) -> None:
