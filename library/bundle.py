@@ -31,7 +31,7 @@ options:
     type: str
     default: ""
   go_min:
-    description: Oldest Go that builds the locked versions.
+    description: Oldest Go that builds the locked versions; the pinned one must not be older.
     type: str
     default: "1.26"
   source:
@@ -140,8 +140,6 @@ from ansible.module_utils.trainyard.core.plan import Plan, Step
 from ansible.module_utils.trainyard.core.progress import Progress
 from ansible.module_utils.trainyard.core.runner import fail, run_plan
 
-GO_TOOLCHAIN = "roles/bundle/files/go/toolchain.txt"
-
 
 def main() -> None:
     module = AnsibleModule(
@@ -185,7 +183,7 @@ def _make(module: AnsibleModule) -> None:
 
     def find_go() -> None:
         if kinds & {"go_programs", "go_module_files"}:
-            context.go = machine.go_folder(params["go_min"], cache, context.project / GO_TOOLCHAIN)
+            context.go = machine.go_folder(params["go_min"], cache, context.project / machine.GO_TOOLCHAIN)
 
     def build() -> None:
         assembly.build_missing(Progress(params["progress_file"]), find_go)
@@ -226,7 +224,7 @@ def _make(module: AnsibleModule) -> None:
 
 def _inputs(artefacts: dict[str, lock.Artefact]) -> list[str]:
     references = [reference for artefact in artefacts.values() for reference in artefact.references()]
-    return sorted({GO_TOOLCHAIN} | {reference.path for reference in references if reference.kind == "project"})
+    return sorted({machine.GO_TOOLCHAIN} | {reference.path for reference in references if reference.kind == "project"})
 
 
 def _pin(module: AnsibleModule) -> None:

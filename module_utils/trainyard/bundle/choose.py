@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ..core.errors import TrainyardError
 from .lock import VENDOR, Artefact, tree_hash
+from .machine import GO_TOOLCHAIN, pinned_go
 from .store import Store
 from .vendor import http as fetch
 
@@ -132,8 +133,14 @@ def source_key(artefact: Artefact, project: Path, revision: int, inputs: Mapping
             for reference in artefact.references()
             if reference.kind == "project"
         },
+        **_toolchain(artefact, project),
     }
     return _hash(document)
+
+
+def _toolchain(artefact: Artefact, project: Path) -> dict[str, str]:
+    """The Go that compiles the programs of an entry; nothing for an entry without any."""
+    return {"toolchain": pinned_go(project / GO_TOOLCHAIN)} if artefact.kind == "go_programs" else {}
 
 
 def upstream_key(artefact: Artefact) -> str:

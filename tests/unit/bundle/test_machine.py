@@ -38,17 +38,17 @@ def test_modules_are_verified_before_they_are_compiled(tmp_path, monkeypatch) ->
     assert calls[1].startswith("build ")
 
 
-@pytest.mark.parametrize(("version", "there"), [("go1.26.8", ""), ("go1.27rc1", ""), ("go1.19.8", None)])
-def test_an_old_go_is_replaced(tmp_path, monkeypatch, version: str, there: str | None) -> None:
+@pytest.mark.parametrize(("version", "there"), [("go1.27.3", ""), ("go1.27.4", None), ("go1.27rc1", None)])
+def test_another_go_than_the_pinned_one_is_replaced(tmp_path, monkeypatch, version: str, there: str | None) -> None:
     """By a pinned one; here there is none to be had, which is said."""
     (tmp_path / "go").write_text(f"#!/bin/sh\necho {version}\n")
     (tmp_path / "go").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    (tmp_path / "toolchain.txt").write_text("no such thing\n")
+    (tmp_path / "toolchain.txt").write_text("# Go\ngo-bin==1.27.3 --hash=sha256:0\nno such thing\n")
     if there is not None:
         assert machine.go_folder("1.26", tmp_path / "cache", tmp_path / "toolchain.txt") == there
     else:
-        with pytest.raises(TrainyardError, match=r"Go is 1.19.8, the locked versions need 1.26, and no toolchain"):
+        with pytest.raises(TrainyardError, match=r"Go is 1.27.*, 1.27.3 is pinned, .*Install Go 1.27.3"):
             machine.go_folder("1.26", tmp_path / "cache", tmp_path / "toolchain.txt")
 
 

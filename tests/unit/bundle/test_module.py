@@ -148,7 +148,7 @@ def delivery(site: Site, **options: Any) -> dict[str, Any]:
 def test_made_on_a_builder_and_taken_by_the_controller(site) -> None:
     (site.folder / "archives").mkdir()
     asked = delivery(site, check=True)
-    assert (asked["recipes"], asked["inputs"]) == (["pause"], ["pause.c", bundle.GO_TOOLCHAIN])
+    assert (asked["recipes"], asked["inputs"]) == (["pause"], ["pause.c", bundle.machine.GO_TOOLCHAIN])
     made = site.run(source="source", artefacts=asked["recipes"], packed=str(site.folder / "archives"))
     assert made["steps"] == ["Make 1 artefacts: pause", "Pack pause"]
     taken = delivery(site)
