@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from taint import GATE, Function, Place, Reading, Resolve
+from taint import GATE, SOURCES, Function, Place, Reading, Resolve
 
 IMPORTED = {"ansible/module_utils/trainyard": "module_utils/trainyard", "console": "workloads/console"}
 """Names by which packages are imported -> their folders."""
@@ -41,37 +41,53 @@ def findings(files: dict[str, str]) -> list[Finding]:
     :param files: path -> text of a Python file.
     """
     trees = {path: ast.parse(text) for path, text in files.items()}
-    resolvers = {path: _resolver(path, tree, files) for path, tree in trees.items()}
-    known = [(path, each) for path, tree in trees.items() for each in functions(tree)]
+    inside = {path: list(functions(tree)) for path, tree in trees.items()}
+    resolvers = {
+        path: _resolver(path, tree, {each.name for each in inside[path]}, files) for path, tree in trees.items()
+    }
+    known = [(path, each) for path, own in inside.items() for each in own]
     returning: set[Place] = set()
     passed: set[tuple[Place, int | str]] = set()
-    uses = [{resolvers[path](call) for call in ast.walk(each) if isinstance(call, ast.Call)} for path, each in known]
     places = {(path, each.name) for path, each in known}
-    looks: list[tuple[str, Function, Reading]] = []
-    changed: set[Place] = set()
-    while True:
-        # Only what a change of the last round can have changed is looked at again.
-        looks = [
-            (path, each, _look(path, each, resolvers[path], places, returning, passed))
-            if not looks or (path, each.name) in changed or use & changed
-            else looks[number]
-            for number, ((path, each), use) in enumerate(zip(known, uses, strict=True))
-        ]
-        now = {(path, each.name) for path, each, look in looks if look.returns and not _returns_numbers(each)}
-        calls = {call for _, _, look in looks for call in look.passes if call[0][1] not in GATE}
-        if now <= returning and calls <= passed:
-            break
+    uses: list[set[Place | None]] = []
+    looks: dict[int, Reading] = {}
+    todo: list[int] = []
+    for number, (path, each) in enumerate(known):
+        inner = list(ast.walk(each))
+        uses.append({resolvers[path](node) for node in inner if isinstance(node, ast.Call)})
+        # Without a name of a source, a value from outside comes by a call alone, and that makes a change below.
+        if any(isinstance(node, ast.Constant) and node.value in SOURCES for node in inner):
+            todo.append(number)
+    while todo:
+        looks |= {
+            number: _look(*known[number], resolvers[known[number][0]], places, returning, passed) for number in todo
+        }
+        now = {
+            (known[number][0], known[number][1].name)
+            for number, look in looks.items()
+            if look.returns and not _returns_numbers(known[number][1])
+        }
+        calls = {call for look in looks.values() for call in look.passes if call[0][1] not in GATE}
         changed = {*(now - returning), *(place for place, _ in calls - passed)}
         returning |= now
         passed |= calls
+        # Only what a change of the last round can have changed is looked at again.
+        todo = [n for n, (path, each) in enumerate(known) if (path, each.name) in changed or uses[n] & changed]
     return sorted(
-        {Finding(path, line, each.name, sink) for path, each, look in looks for line, sink in look.found},
+        {
+            Finding(known[number][0], line, known[number][1].name, sink)
+            for number, look in looks.items()
+            for line, sink in look.found
+        },
         key=lambda found: (found.path, found.line, found.sink),
     )
 
 
-def _resolver(path: str, tree: ast.Module, files: dict[str, str]) -> Resolve:
-    """Which function of the project a call in a file is: its own, a method of its classes, or an imported one."""
+def _resolver(path: str, tree: ast.Module, own: set[str], files: dict[str, str]) -> Resolve:
+    """Which function of the project a call in a file is: its own, a method of its classes, or an imported one.
+
+    :param own: names of the file's functions.
+    """
     names: dict[str, Place] = {}
     modules: dict[str, str] = {}
     for node in ast.walk(tree):
@@ -84,7 +100,6 @@ def _resolver(path: str, tree: ast.Module, files: dict[str, str]) -> Resolve:
                 modules[local] = inner
             elif f"{base}.py" in files:
                 names[local] = (f"{base}.py", alias.name)
-    own = {each.name for each in functions(tree)}
 
     def resolve(call: ast.Call) -> Place | None:
         function = call.func
