@@ -6,6 +6,7 @@ import copy
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from ansible.module_utils.trainyard.training.jobset import run_object
@@ -19,8 +20,14 @@ ATTEMPT = "20261123T120000Z-1f2e"
 PLACES = (("chief", 0), ("ps", 0), ("worker", 0), ("worker", 1))
 
 
+@cache
+def _unchanged() -> str:
+    """The object of a run without changes, as JSON: to read it again is five times as fast as to make it."""
+    return json.dumps(run_object(training(), ATTEMPT))
+
+
 def live(age: float = 600, status: Object | None = None, **changes: Any) -> Object:
-    found = copy.deepcopy(run_object(training(**changes), ATTEMPT))
+    found = copy.deepcopy(run_object(training(**changes), ATTEMPT)) if changes else json.loads(_unchanged())
     found["metadata"] |= {"uid": "uid-mnist", "creationTimestamp": ago(age)}
     return {**found, "status": status or {}}
 
