@@ -71,8 +71,15 @@ def test_nodes_with_any_label(labels: dict[str, str], offered: str, asked: str) 
     documents(*RECORD),
     lines(*FIELDS),
     st.dictionaries(st.sampled_from(["trainyard.dev/attempt", "trainyard.dev/workload"]), TEXTS),
+    TEXTS,
 )
-def test_records_events_and_annotations(kept: dict[str, Any], log: str, notes: dict[str, str]) -> None:
+def test_records_events_annotations_and_why(kept: dict[str, Any], log: str, notes: dict[str, str], said: str) -> None:
+    """Each reader gets each example: to make one costs more than to read it."""
+    records_events_and_annotations(kept, log, notes)
+    why(log, kept, said)
+
+
+def records_events_and_annotations(kept: dict[str, Any], log: str, notes: dict[str, str]) -> None:
     result = json.dumps(kept).encode("utf-8", "replace").decode()
     held = {
         "metadata": {"name": "mnist-result", "namespace": "t", "annotations": notes},
@@ -93,9 +100,7 @@ def test_records_events_and_annotations(kept: dict[str, Any], log: str, notes: d
     )
 
 
-@EXAMPLES
-@given(lines(*FIELDS), documents(*RECORD), TEXTS)
-def test_why(log: str, kept: dict[str, Any], message: str) -> None:
+def why(log: str, kept: dict[str, Any], message: str) -> None:
     about = samples.pod("chief")
     seen = samples.look(log=log, record=samples.record(**{**kept, "result": str(kept.get("result", "x"))}),
                         events=[samples.event(about, "Failed", message)])  # fmt: skip
