@@ -3,6 +3,9 @@
 ansible-runner 2.4.3 turns host key checking off where the environment is silent, replaces the path of callbacks, keeps
 a cache of facts among its artefacts, and writes the whole environment beside them: each is said otherwise here, and its
 folder is a private one that goes with the run.
+
+It finds events by escape sequences in the output, which also shows texts of hosts. So each event carries a number that
+only this process and ansible-playbook know, and one without it is dropped.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import gzip
 import io
 import json
 import os
+import secrets
 import shlex
 import shutil
 import sys
@@ -24,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.trainyard.core.errors import TrainyardError
+from ansible.module_utils.trainyard.core.untrusted import text
 
 from . import stopping
 from .events import Event, Reader
@@ -38,8 +43,15 @@ MODES = {CHECK: ("--check", "--diff"), RUN: ("--diff",)}
 RUN_ID = "TRAINYARD_RUN_ID"
 """Tells a playbook that it belongs to the run that holds the lock."""
 
-LONGEST = "100000000"
-"""Characters of a result beyond which it comes empty; ansible-runner's own bound is 700000."""
+LONGEST = "8000000"
+"""Characters of a result beyond which it comes empty; ansible-runner's own bound is 700000, and a host's answer has at
+most 8 MiB (`plugins/callback/host_answers.py`)."""
+
+SHOWN = 2**20
+"""Characters of an event's output that are kept, as `plugins/callback/plain_output.py` has it for one text."""
+
+JOB = "JOB_ID"
+"""Of the environment: a number that ansible-runner's callback puts into each of its events."""
 
 PREFIX = "trainyard-run-"
 """Of a run's folder, where temporary files are."""
@@ -99,14 +111,15 @@ def play(
     """
     import ansible_runner
 
-    reader, output = Reader(), io.StringIO()
+    reader, output, job = Reader(), io.StringIO(), secrets.randbits(63)
     events: list[Event] = []
 
     def handle(event: Mapping[str, Any]) -> bool:
         raw(event)
         if event.get("stdout"):
-            output.write(masker.text(str(event["stdout"])) + "\n")
-        found = reader.read(event)
+            output.write(masker.text(text(event["stdout"], SHOWN)) + "\n")
+        # Without it, what a host has put into the output would count as an event of any host.
+        found = reader.read(event) if event.get("job_id") == job else None
         if found and len(events) < MEMORY_OF_EVENTS:
             events.append(masker.data(found))
         # No file for it: nothing that is not masked is written to disk.
@@ -122,7 +135,7 @@ def play(
                 playbook=str(root / playbook),
                 inventory=[str(Path(each).absolute()) for each in inventory],
                 cmdline=shlex.join([*MODES[mode], *_extra(folder, variables), *arguments]),
-                envvars={**_environment(root, run_id), **(environment or {})},
+                envvars={**_environment(root, run_id), **(environment or {}), JOB: str(job)},
                 settings={"suppress_output_file": True, "pexpect_timeout": 1},
                 timeout=int(timeout),
                 event_handler=handle,
