@@ -159,8 +159,10 @@ def _set_aside_what_follows(found: Found, results: Sequence[Event]) -> None:
             because |= {(event["host"], each.subject): each.because for each in changes(event) if each.because}
     for item in list(found.items):
         reasons = because.get((item.host, item.subject), ())
+        if not reasons:
+            continue
         others = [each for each in found.items if each.host == item.host and each is not item]
-        if reasons and all(any(_brings(each, path, item.role) for each in others) for path in reasons):
+        if all(any(_brings(each, path, item.role) for each in others) for path in reasons):
             found.items.remove(item)
             found.consequences.append(Consequence(item.host, item.role, item.task, f"{item.subject}: {item.after}"))
 

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import difflib
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-from .events import Event
+from ansible.module_utils.trainyard.core.untrusted import line
 
-SHORT = 80
-"""Characters of a value in a report."""
+from .differences import MISSING, difference, short
+from .events import Event
 
 HIDDEN = "differs, not shown"
 """In place of a value of a task with `no_log`."""
 
-MISSING = "missing"
-NAMES = {None: MISSING, "absent": MISSING, True: "yes", False: "no", "": "empty"}
+MOST = 200
+"""Changes of one result that are named; a role of the project writes some 20 files at once."""
+
+MOST_NAMES = 2_000
+"""Names of a list that are compared, each with each."""
+
+MALFORMED = (TypeError, AttributeError, LookupError, ValueError, RecursionError)
+"""What comes of a difference in another form than that of its module: a host chose it."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +48,27 @@ def changes(event: Event) -> list[Change]:
     result = event["result"]
     if event["hidden"]:
         return [Change(event["task"].rpartition("| ")[2], HIDDEN, HIDDEN)]
+    try:
+        found = [_checked(each) for each in islice(_changes(event, result), MOST)]
+    except MALFORMED:
+        found = []
+    return found or [Change(_about(event), after=short("; ".join(result.get("steps") or [])) or "changed")]
+
+
+def _changes(event: Event, result: Mapping[str, Any]) -> Iterator[Change]:
     diff = result.get("diff")
-    found: list[Change] = []
     if isinstance(diff, dict) and "prepared" in diff:
-        found = list(BY_MODULE.get(event["module"], _plan)(diff["before"] or {}, diff["after"] or {}, result))
+        yield from BY_MODULE.get(event["module"], _plan)(diff["before"] or {}, diff["after"] or {}, result)
     elif diff:
-        found = list(_files(diff, result))
-    return found or [Change(_about(event), after=_short("; ".join(result.get("steps") or [])) or "changed")]
+        yield from _files(diff, result)
+
+
+def _checked(change: Change) -> Change:
+    """A change whose words are texts, whatever the host has put in their place."""
+    because = tuple(str(each) for each in change.because[:MOST])
+    return Change(
+        line(str(change.subject)), short(str(change.before)), short(str(change.after)), change.follows, because
+    )
 
 
 def _about(event: Event) -> str:
@@ -58,7 +77,7 @@ def _about(event: Event) -> str:
     arguments = result.get("arguments", {})
     command = result.get("cmd")
     if command:
-        return _short(command if isinstance(command, str) else " ".join(str(word) for word in command))
+        return short(command if isinstance(command, str) else " ".join(str(word) for word in command))
     name = next((arguments[each] for each in ("dest", "path", "unit", "name") if arguments.get(each)), "")
     kind = arguments.get("kind", "")
     found = " ".join(filter(None, (kind, f"{arguments['namespace']}/{name}" if arguments.get("namespace") else name)))
@@ -68,6 +87,7 @@ def _about(event: Event) -> str:
 def _plan(before: Any, after: Any, result: Mapping[str, Any], name: Callable[[str], str] = str) -> Iterator[Change]:
     """A plan whose states are objects or files by name, or a list of names."""
     if isinstance(before, list) or isinstance(after, list):
+        before, after = list(before)[:MOST_NAMES], list(after)[:MOST_NAMES]
         for each in [each for each in before if each not in after]:
             yield Change(name(str(each)), "there", MISSING)
         for each in [each for each in after if each not in before]:
@@ -96,7 +116,7 @@ def _packages(before: Mapping[str, Any], after: Mapping[str, Any], result: Mappi
             held, wanted = ("held" if each.get("held") else "not held" for each in (old, new))
             yield Change(f"hold of {name}", held, wanted)
     yield from (
-        Change("unfinished packages", _short(step), "installed")
+        Change("unfinished packages", short(step), "installed")
         for step in result.get("steps") or []
         if step.startswith("Finish")
     )
@@ -114,7 +134,7 @@ def _unit(before: Mapping[str, Any], after: Mapping[str, Any], result: Mapping[s
         if step.startswith("Restart"):
             older = tuple(before.get("older_than") or ())
             told = f"older than {', '.join(older)}" if older else "before its files change"
-            yield Change(f"{name} restart", _short(told), "restarted", follows=not older, because=older)
+            yield Change(f"{name} restart", short(told), "restarted", follows=not older, because=older)
         elif step.startswith("Reload the units"):
             yield Change(f"{name} units", "not read by systemd", "read", follows=len(result["steps"]) > 1)
 
@@ -132,7 +152,7 @@ def _kubeadm(before: Mapping[str, Any], after: Mapping[str, Any], result: Mappin
         if step.startswith("Leave the kubelet's configuration"):
             yield Change("mode of /var/lib/kubelet/config.yaml", "readable by others", "its owner's alone")
         elif not step.startswith("Keep the configuration that is asked for"):
-            yield Change("membership of the cluster", MISSING, _short(step))
+            yield Change("membership of the cluster", MISSING, short(step))
             return
         else:
             yield Change("kubeadm configuration", "that of the cluster", "another one in the inventory")
@@ -168,54 +188,6 @@ def _files(diff: Any, result: Mapping[str, Any]) -> Iterator[Change]:
         if before != after:
             lines = (each.splitlines() if isinstance(each, str) else each for each in (before or None, after or None))
             yield Change(str(path or "file"), *difference(*lines))
-
-
-def difference(before: Any, after: Any) -> tuple[str, str]:
-    """The first place in which two values differ, on each side, and how many more there are."""
-    if isinstance(before, list) and isinstance(after, list):
-        gone, new = _lines(before, after)
-        return _first(gone), _first(new)
-    if isinstance(before, dict) and isinstance(after, dict):
-        places = list(_places(before, after, ""))
-        if places:
-            (path, old, new), more = places[0], f" (+{len(places) - 1} more)" if len(places) > 1 else ""
-            olds, news = difference(old, new) if isinstance(old, list) and isinstance(new, list) else (_s(old), _s(new))
-            # Of a file, its text is what everybody thinks of.
-            place = "" if path == "text" else f"{path}: "
-            return _short(f"{place}{olds}"), _short(f"{place}{news}{more}")
-    return _s(before), _s("there") if before in (None, "absent") and isinstance(after, (dict, list)) else _s(after)
-
-
-def _lines(before: list[Any], after: list[Any]) -> tuple[list[str], list[str]]:
-    olds, news = [_s(each) for each in before], [_s(each) for each in after]
-    shown = [line for line in difflib.ndiff(olds, news) if line[:1] in "+-"]
-    return [line[2:] for line in shown if line[0] == "-"], [line[2:] for line in shown if line[0] == "+"]
-
-
-def _first(lines: list[str]) -> str:
-    told = [line for line in lines if line.strip()] or lines
-    return _short(told[0].strip()) + (f" (+{len(lines) - 1} lines)" if len(lines) > 1 else "") if told else "-"
-
-
-def _places(before: Any, after: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    for key in dict.fromkeys([*before, *after]):
-        old, new = before.get(key), after.get(key)
-        below = f"{path}.{key}" if path else str(key)
-        if isinstance(old, dict) and isinstance(new, dict):
-            yield from _places(old, new, below)
-        elif old != new:
-            yield below, old, new
-
-
-def _s(value: Any) -> str:
-    if isinstance(value, (str, bool, type(None))):
-        return _short(NAMES.get(value, str(value)))
-    return _short(json.dumps(value) if isinstance(value, (dict, list)) else str(value))
-
-
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= SHORT else text[: SHORT - 1] + "…"
 
 
 BY_MODULE: Mapping[str, Callable[[Any, Any, Mapping[str, Any]], Iterator[Change]]] = {

@@ -10,7 +10,8 @@ from ansible.module_utils.trainyard.core.plan import Plan, Step
 from ansible.module_utils.trainyard.host.packages import Packages, Seen
 from ansible.module_utils.trainyard.host.units import Service, make_plan
 
-from trainyard.reprovision.subjects import SHORT, Change, changes, difference
+from trainyard.reprovision.differences import SHORT, difference
+from trainyard.reprovision.subjects import Change, changes
 
 
 def event(module: str, plan: Plan, **arguments: str) -> dict[str, Any]:
