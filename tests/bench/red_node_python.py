@@ -53,7 +53,7 @@ def changed(mode, answer, victim):
     """The answer of a module as a mode makes it."""
     text = texts(victim)
     if mode == "flood":
-        return {**answer, "stdout": "x\n" * (FLOOD // 4)}
+        return {**answer, "stdout": "x\n" * (FLOOD // 3)}
     if mode == "failed":
         return {"failed": True, "msg": text, "exception": text, "stderr": text}
     if mode == "slow":

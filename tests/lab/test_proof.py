@@ -46,6 +46,7 @@ PROGRAMS = {
     "notebook": [sys.executable, "tests/bench/notebook.py"],
     "power_cuts": [sys.executable, "tests/bench/kills.py", "--only", POWER_CUTS],
     "red_network": [sys.executable, "tests/bench/red_network.py"],
+    "red_node": [sys.executable, "tests/bench/red_node.py"],
     "red_operator": [sys.executable, "tests/bench/red_operator.py"],
     "red_program": [sys.executable, "tests/bench/red_program.py"],
     "schedule": [sys.executable, "tests/bench/schedule.py", "--only", "runs"],

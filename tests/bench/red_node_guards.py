@@ -1,0 +1,62 @@
+"""Guards against root of one worker, each off once: then the attack works."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from unittest import mock
+
+import inputs
+import red_node_attacks as attacks
+import red_node_python as hostile
+from red_node_attacks import ATTACKER, VICTIM
+from stand import Stand
+
+from trainyard.reprovision import runner
+from trainyard.reprovision.found import find
+from trainyard.reprovision.masking import Masker
+
+GUARDS = "plain_output,host_answers"
+SECONDS = 120
+ASK = """
+- hosts: ATTACKER:VICTIM
+  gather_facts: false
+  tasks:
+    - ansible.builtin.ping:
+"""
+
+
+def asked(stand: Stand, mode: str, guards: str) -> tuple[runner.Played, list[Mapping[str, Any]]]:
+    """Ask attacker and victim one thing; what the report's reader made of it, and what ansible-runner took for events.
+
+    :param guards: callbacks that are on.
+    """
+    playbook, seen = stand.folder / "ask.yml", []
+    playbook.write_text(ASK.replace("ATTACKER", ATTACKER).replace("VICTIM", VICTIM), encoding="utf-8")
+    attacks.mode(stand, mode)
+    try:
+        played = runner.play(
+            playbook, inventory=[str(stand.inventory)], mode=runner.CHECK, masker=Masker(), timeout=SECONDS,
+            environment={"ANSIBLE_CALLBACKS_ENABLED": guards or "run_lock"}, raw=seen.append, root=inputs.ROOT,
+        )  # fmt: skip
+    finally:
+        attacks.mode(stand, "honest")
+    return played, seen
+
+
+def forged(played: runner.Played) -> bool:
+    return any(item.host == VICTIM for item in find(played.events).items)
+
+
+def without_guards(stand: Stand) -> list[str]:
+    """Each guard off once; attacks that fail all the same, and those that work with the guards on."""
+    wrong = [] if not forged(asked(stand, "forged", GUARDS)[0]) else ["an event is forged with all guards"]
+    played, seen = asked(stand, "forged", "host_answers")
+    events = [each for each in seen if (each.get("event_data") or {}).get("task") == hostile.TASK]
+    wrong += [] if events else ["a forged event, without the cleaning of what is shown"]
+    wrong += ["an event without the number of its run counts"] if forged(played) else []
+    with mock.patch.object(runner.secrets, "randbits", return_value=hostile.JOB):
+        wrong += [] if forged(asked(stand, "forged", "host_answers")[0]) else ["the same, with a number that is known"]
+    played, _ = asked(stand, "flood", "plain_output")
+    failed = [each for each in played.events if each.get("host") == ATTACKER and "unreachable" in each["event"]]
+    return wrong + (["an answer of 20 MB is refused without its bound"] if failed else [])
