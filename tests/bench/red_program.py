@@ -73,7 +73,8 @@ def kept_log(stand: Stand, run: str) -> bytes:
 
 def noise_faults(kept: bytes, record: Mapping[str, Any]) -> list[str]:
     """What is amiss with the run that prints bars and bytes, and succeeds."""
-    wanted = b"".join(PRINTED.noise())
+    # containerd takes the carriage return before a line feed as a part of the line's end (readLine of its CRI logger).
+    wanted = b"".join(PRINTED.noise()).replace(b"\r\n", b"\n")
     said = events(kept.decode("utf-8", "surrogateescape"))
     steps = [each["step"] for each in said if each["event"] == "step"]
     wrong = [] if kept == wanted else [difference(kept, wanted)]
