@@ -21,6 +21,10 @@ from .store import Store
 from .vendor import http as fetch
 
 SOURCES = ("auto", "upstream", "source")
+UNNAMED_GO = "1.27.3"
+"""The Go that was pinned when its version became a part of keys; its programs keep the keys of before.
+
+Other keys would give a site in use images with other digests under the same versions, and its verdict refuses these."""
 UPSTREAM_REVISION = 1
 """Raised when fetching makes other files from the same origin."""
 
@@ -139,8 +143,11 @@ def source_key(artefact: Artefact, project: Path, revision: int, inputs: Mapping
 
 
 def _toolchain(artefact: Artefact, project: Path) -> dict[str, str]:
-    """The Go that compiles the programs of an entry; nothing for an entry without any."""
-    return {"toolchain": pinned_go(project / GO_TOOLCHAIN)} if artefact.kind == "go_programs" else {}
+    """The Go that compiles the programs of an entry; nothing for `UNNAMED_GO`, and for an entry without programs."""
+    if artefact.kind != "go_programs":
+        return {}
+    version = pinned_go(project / GO_TOOLCHAIN)
+    return {} if version == UNNAMED_GO else {"toolchain": version}
 
 
 def upstream_key(artefact: Artefact) -> str:

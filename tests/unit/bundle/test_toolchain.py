@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.bundle.choose import source_key
+from ansible.module_utils.trainyard.bundle.choose import UNNAMED_GO, source_key
 from ansible.module_utils.trainyard.bundle.lock import Artefact
 from ansible.module_utils.trainyard.bundle.machine import GO_TOOLCHAIN, pinned_go
 from ansible.module_utils.trainyard.core.errors import TrainyardError
@@ -21,9 +21,16 @@ def key(folder: Path, kind: str, version: str) -> str:
 
 
 def test_another_go_is_another_program(tmp_path: Path) -> None:
-    programs = {key(tmp_path, "go_programs", version) for version in ("1.27.3", "1.27.4", "1.28.0")}
+    programs = {key(tmp_path, "go_programs", version) for version in (UNNAMED_GO, "1.27.4", "1.28.0")}
     assert len(programs) == 3
-    assert len({key(tmp_path, "go_module_files", version) for version in ("1.27.3", "1.27.4")}) == 1
+    assert len({key(tmp_path, "go_module_files", version) for version in (UNNAMED_GO, "1.27.4")}) == 1
+
+
+def test_programs_of_the_first_pinned_go_keep_their_keys(tmp_path: Path) -> None:
+    """A site in use would else get images with other digests under the same versions."""
+    # sha256 of the same document without a toolchain, as it was made before.
+    before = "a1be16338efbce61cc49d15ec8b071d6e1264467034f60beed32443a5c65de6a"
+    assert key(tmp_path, "go_programs", UNNAMED_GO) == before
 
 
 def test_the_repository_pins_one(tmp_path: Path) -> None:
