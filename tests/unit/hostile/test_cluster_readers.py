@@ -101,12 +101,16 @@ def records_events_and_annotations(kept: dict[str, Any], log: str, notes: dict[s
 
 
 def why(log: str, kept: dict[str, Any], message: str) -> None:
-    about = samples.pod("chief")
-    seen = samples.look(log=log, record=samples.record(**{**kept, "result": str(kept.get("result", "x"))}),
+    message = f"quoted {message}"
+    about = samples.waiting("chief", reason="CreateContainerError", message=message)
+    seen = samples.look([about, *samples.PODS[1:]], log,
+                        record=samples.record(**{**kept, "result": str(kept.get("result", "x"))}),
                         events=[samples.event(about, "Failed", message)])  # fmt: skip
     answer = explain(seen)
     # As `trainyard why` prints it.
-    assert not set(terminal.cell(text(answer)).plain) & SHOWN
+    shown = terminal.cell(text(answer)).plain
+    assert "quoted" in shown
+    assert not set(shown) & SHOWN
     json.dumps(answer.as_json())
 
 
