@@ -42,7 +42,7 @@ verify: env ## Verify the site; JSON on stdout, the program itself ends 0 pass, 
 	@$(VENV)/bin/trainyard -i $(INVENTORY) verify
 
 check: $(VENV)/.test-installed ## Lint and unit tests, two to four minutes
-	$(IN_VENV) pytest -n auto --dist loadfile -m "not slow and not lab and not browser"
+	$(IN_VENV) pytest -n auto --dist loadfile -m "not slow and not lab and not browser and not proof"
 
 # A real registry with the web server before it for the tests of pushing and pulling, and the judge of metrics; out of their packages,
 # because installed these would become services of this machine.

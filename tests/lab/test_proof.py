@@ -29,6 +29,7 @@ PROGRAMS = {
     "browser": [sys.executable, "-m", "pytest", "-m", "browser", "tests/browser"],
     "catalogue": [sys.executable, "tests/bench/catalogue.py"],
     "console": [sys.executable, "tests/bench/console.py"],
+    "console_load": [sys.executable, "-m", "pytest", "-m", "proof", "tests/unit/console/test_load.py"],
     "cuts": [sys.executable, "tests/bench/drills.py", "--only", "node_back,net_cut,net_back"],
     "drift": [sys.executable, "tests/bench/drift.py"],
     "drift_machine": [sys.executable, "tests/bench/drift.py", "--shape", "machine"],

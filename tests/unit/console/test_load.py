@@ -22,7 +22,10 @@ LIMIT = 600.0
 LINES = [f"2026-11-21T12:00:00.{number:09d}Z {'x' * 250}" for number in range(5_000)]
 STALLS = {"silent": 300, "handshake": 400, "head": 300, "body": 300}
 OPERATORS = [f"operator{number}" for number in range(5)]
-MADE_UP = [pytest.param(1_000, marks=pytest.mark.slow), pytest.param(20_000, marks=pytest.mark.proof)]
+MADE_UP = [
+    pytest.param(1_000, marks=pytest.mark.slow),
+    pytest.param(20_000, marks=[pytest.mark.slow, pytest.mark.proof]),
+]
 
 
 def cluster() -> FakeApi:
