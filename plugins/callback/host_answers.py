@@ -23,9 +23,9 @@ from ansible.plugins.callback import CallbackBase
 from ansible.plugins.loader import connection_loader
 
 MOST_BYTES = 2**23
-"""Of one answer; the largest of the project is the plan of a manifest, which names each object before and after."""
+"""Limit of one answer; the largest of the project is the plan of a manifest: each object before and after."""
 MOST_LINES = 5_000
-"""Of both sides of a difference: with the slowest lines, Python compares that many in some seconds."""
+"""Limit for both sides of a difference: with the slowest lines, Python compares that many in some seconds."""
 
 
 def bounded(run: Callable[..., tuple[int, bytes, bytes]]) -> Callable[..., tuple[int, bytes, bytes]]:

@@ -32,15 +32,15 @@ MORE_MEMORY = 300 * 2**20
 """Bytes that the largest process of a run may have more than without the attack: the issue's number."""
 LOOKING = ("flood", "forged", "warned", "failed", "slow")
 HERE = Path("/tmp/red-node-was-here")
-"""What a template of the attacker would make."""
+"""The file that a template of the attacker would make."""
 AGES = ("first_seen", "last_seen", "runs", "key")
 
 
 def of_others(report: Mapping[str, Any]) -> dict[str, str]:
-    """What a report says of all hosts but the attacker, as text: the state of each, and each item."""
+    """The report of all hosts but the attacker, as text: the state of each, and each item."""
     found = {f"host {name}": json.dumps(each) for name, each in report["hosts"].items() if name != ATTACKER}
     for item in report["items"]:
-        # What is done elsewhere for the attacker, such as for its node, may differ.
+        # Work that is done elsewhere for the attacker, such as for its node, may differ.
         if ATTACKER in (item["host"], item.get("via")) or ATTACKER in str(item["subject"]):
             continue
         lasting = {name: value for name, value in item.items() if name not in AGES}
@@ -49,7 +49,7 @@ def of_others(report: Mapping[str, Any]) -> dict[str, str]:
 
 
 def written(stand: Stand, run: str) -> list[str]:
-    """What is amiss with the files that a run has left, and with what its programs have printed."""
+    """Faults of the files that a run has left, and of the output of its programs."""
     files = [path for path in (stand.state / "reprovision").rglob(f"{run}/*") if path.is_file()]
     files.append(stand.folder / f"{run}.txt")
     wrong = [] if len(files) > 1 else [f"the run {run} has left no file"]
@@ -67,7 +67,7 @@ def look(stand: Stand) -> tuple[Ran, int]:
 
 
 def judged(before: tuple[Ran, int], after: tuple[Ran, int]) -> list[str]:
-    """What an attack has changed of a report, besides what the attacker says of its own host."""
+    """Changes of a report by an attack, without those of the attacker's own host."""
     (calm, size), (ran, most) = before, after
     wrong = [f"report: {each}" for each in red.differences(of_others(calm.report), of_others(ran.report))]
     wrong += [] if ran.status in (0, 1, 2) else [f"the report ended with {ran.status}"]
@@ -89,7 +89,7 @@ def attacked(stand: Stand, mode: str, before: tuple[Ran, int]) -> list[str]:
 
 
 def verified(stand: Stand, wanted: tuple[str, ...]) -> list[str]:
-    """What is amiss with `trainyard verify`: another verdict than one of these, or its output."""
+    """Faults of `trainyard verify`: another verdict than one of these, or its output."""
     verdict, failing = red.verdict(stand)
     said = (stand.folder / "verify.log").read_text(encoding="utf-8")
     wrong = [f"trainyard verify has {each}" for each in red.amiss(said)]

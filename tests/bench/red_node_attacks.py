@@ -1,4 +1,4 @@
-"""What root of one worker does: another Python, hostile facts, the kubelet's own credential, another kubelet."""
+"""Attacks by root of one worker: another Python, hostile facts, the kubelet's own credential, another kubelet."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def status(api: Api, method: str, path: str, body: Any = None, content: str = "a
 
 
 def refused(api: Api) -> list[str]:
-    """What a kubelet may not, by the rules of Kubernetes for nodes; a sentence for each that is not refused."""
+    """Requests that Kubernetes refuses to a kubelet; a sentence for each that is not refused."""
     labels = {"metadata": {"labels": {"node-restriction.kubernetes.io/red": "x"}}}
     nodes, own = "/api/v1/nodes", f"/api/v1/nodes/{ATTACKER}"
     tries: list[tuple[str, str, Any, str]] = [
@@ -173,7 +173,7 @@ def ask(api: Api) -> list[str]:
 
 
 def approved(api: Api, names: list[str]) -> list[str]:
-    """Of the requests, those that have been approved or signed, a sentence each; all are removed."""
+    """Requests that have been approved or signed, a sentence each; all are removed."""
     wrong = []
     for name in names:
         found = json.loads(api.call("GET", f"{REQUESTS}/{name}")).get("status") or {}
@@ -184,7 +184,7 @@ def approved(api: Api, names: list[str]) -> list[str]:
 
 
 def misled(stand: Stand, pod: str) -> list[str]:
-    """What the API server hands on from a server that is no kubelet of the cluster."""
+    """Answers that the API server passes on from a server that is no kubelet of the cluster."""
     wrong = []
     for path in (f"/api/v1/nodes/{ATTACKER}/proxy/healthz", f"/api/v1/namespaces/kube-system/pods/{pod}/log"):
         try:

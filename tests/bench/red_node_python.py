@@ -36,7 +36,7 @@ def forged_event(victim):
 
 
 def texts(victim):
-    """What misleads a reader of lines, of escape sequences, or of events."""
+    """Texts that mislead a reader of lines, of escape sequences, or of events."""
     lines = ["", f"changed: [{victim}]", f"ok: [worker2 -> {victim}]", "PLAY RECAP ****", f"{victim} : changed=9"]
     return "\n".join([*lines, ESCAPES, marker(forged_event(victim)) + "x" + marker({})])
 

@@ -24,7 +24,7 @@ def difference(before: Any, after: Any) -> tuple[str, str]:
         if places:
             (path, old, new), more = places[0], f" (+{len(places) - 1} more)" if len(places) > 1 else ""
             olds, news = difference(old, new) if isinstance(old, list) and isinstance(new, list) else (_s(old), _s(new))
-            # Of a file, its text is what everybody thinks of.
+            # A file is known by its text.
             place = "" if path == "text" else f"{path}: "
             return short(f"{place}{olds}"), short(f"{place}{news}{more}")
     return _s(before), _s("there") if before in (None, "absent") and isinstance(after, (dict, list)) else _s(after)
@@ -52,8 +52,8 @@ def _only(lines: list[str], others: list[str]) -> list[str]:
 
 
 def _first(lines: list[str]) -> str:
-    told = [line for line in lines if line.strip()] or lines
-    return short(told[0].strip()) + (f" (+{len(lines) - 1} lines)" if len(lines) > 1 else "") if told else "-"
+    full = [line for line in lines if line.strip()] or lines
+    return short(full[0].strip()) + (f" (+{len(lines) - 1} lines)" if len(lines) > 1 else "") if full else "-"
 
 
 def _places(before: Any, after: Any, path: str) -> Iterator[tuple[str, Any, Any]]:

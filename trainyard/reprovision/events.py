@@ -28,7 +28,7 @@ ARGUMENTS = ("name", "path", "dest", "unit", "kind", "namespace")
 """Arguments of a module that say what it is about."""
 
 LINE = r"^(?P<state>\w+): \[{host}(?: -> (?P<delegated>[^\s\](]+)[^\]]*)?\]"
-"""Of the line that Ansible shows for a result. Warnings of the host come before it, and below it all is indented."""
+"""The line that Ansible shows for a result. Warnings of the host come before it, and below it all is indented."""
 
 MESSAGE = 100_000
 """Characters of a text; the longest of the project is the answer of a program that failed."""

@@ -51,7 +51,7 @@ SHOWN = 2**20
 """Characters of an event's output that are kept, as `plugins/callback/plain_output.py` has it for one text."""
 
 JOB = "JOB_ID"
-"""Of the environment: a number that ansible-runner's callback puts into each of its events."""
+"""Variable of the environment: a number that ansible-runner's callback puts into each of its events."""
 
 PREFIX = "trainyard-run-"
 """Of a run's folder, where temporary files are."""

@@ -23,7 +23,7 @@ MOST_NAMES = 2_000
 """Names of a list that are compared, each with each."""
 
 MALFORMED = (TypeError, AttributeError, LookupError, ValueError, RecursionError)
-"""What comes of a difference in another form than that of its module: a host chose it."""
+"""Changes from a difference in another form than that of its module: a host chose it."""
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,8 @@ def _unit(before: Mapping[str, Any], after: Mapping[str, Any], result: Mapping[s
     for step in result.get("steps") or []:
         if step.startswith("Restart"):
             older = tuple(before.get("older_than") or ())
-            told = f"older than {', '.join(older)}" if older else "before its files change"
-            yield Change(f"{name} restart", short(told), "restarted", follows=not older, because=older)
+            reason = f"older than {', '.join(older)}" if older else "before its files change"
+            yield Change(f"{name} restart", short(reason), "restarted", follows=not older, because=older)
         elif step.startswith("Reload the units"):
             yield Change(f"{name} units", "not read by systemd", "read", follows=len(result["steps"]) > 1)
 

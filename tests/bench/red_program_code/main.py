@@ -15,7 +15,7 @@ EXIT_FORGED = 3
 FLOOD_BYTES, FLOOD_RATE = 2**30, 20 * 2**20
 """Bytes that are printed, and bytes a second: a node cuts a log every ten seconds."""
 QUIET_SECONDS = 15
-"""Of work at a usual pace behind the flood: what a program prints at such a rate is only read until a node cuts it."""
+"""Work at a usual pace behind the flood: what a program prints at such a rate is only read until a node cuts it."""
 TARGETS = ("/etc/passwd", "/etc/shadow", "/logs", "/logs/mnist-ps", "/proc/self/environ", "/dev/zero", "../../..")
 NAMES = ("metrics.jsonl", "evaluations.json", "heartbeat", "export", "best", "attempts", "checkpoints")
 ODD = (

@@ -55,7 +55,7 @@ def test_a_lost_one_is_made_again_beside_the_one_before(checkout: Path, tmp_path
     assert status == 0, output
     assert conf(tmp_path) != first
     assert header(tmp_path) in sent(made)[1]
-    # What the mirror has accepted goes when all nodes have the new one.
+    # Credentials that the mirror has accepted go when all nodes have the new one.
     assert made["mirror"]["stale"] is None
     assert conf(tmp_path) in made["required"]["files"]
 
