@@ -27,6 +27,8 @@ from timed import BenchError
 VERDICT_SECONDS = 900.0
 WRITTEN = ("code", "logs", "tokens", "reprovision", "receipt.json", "known_hosts")
 """Parts of paths below the site's folder that its own programs write while they are used."""
+OTHER_LABS = "/etc/cni/net.d/trainyard"
+"""Networks of this machine, which come and go with the labs of a test beside."""
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 OPEN_TEXT = """
 import os, re, sys
@@ -86,7 +88,8 @@ def hashes(folder: Path, without: tuple[str, ...] = ()) -> dict[str, str]:
 
 def controller(stand: Stand) -> dict[str, str]:
     """Files of this machine that an attacker would like to write: the site's, the inventory's, /etc, the checkout."""
-    found = hashes(stand.state, WRITTEN) | hashes(stand.inventory) | hashes(Path("/etc"))
+    etc = {name: each for name, each in hashes(Path("/etc")).items() if not name.startswith(OTHER_LABS)}
+    found = hashes(stand.state, WRITTEN) | hashes(stand.inventory) | etc
     changed = subprocess.run(
         ["git", "-C", str(inputs.ROOT), "status", "--porcelain", "--untracked-files=all"],
         capture_output=True, text=True, check=True, timeout=60,

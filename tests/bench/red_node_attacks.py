@@ -133,7 +133,11 @@ def refused(api: Api) -> list[str]:
 
 def label(api: Api, wanted: bool) -> None:
     """Labels and an annotation that a node may give itself, with values that no program expects; or without them."""
-    labels = {"nvidia.com/gpu.memory": "abc", "nvidia.com/gpu.count": "-1", "nvidia.com/cuda.driver-version.full": "x"}
+    labels = {
+        "nvidia.com/gpu.memory": "abc",
+        "nvidia.com/gpu.count": "9" * 40,
+        "nvidia.com/cuda.driver-version.full": "x",
+    }
     meta = {"labels": labels, "annotations": {"red": hostile.texts(VICTIM)}}
     if not wanted:
         meta = {kind: dict.fromkeys(each) for kind, each in meta.items()}  # type: ignore[arg-type]
