@@ -40,7 +40,8 @@ def installed(folder: Path, mode: str, victim: str) -> Path:
     folder.mkdir()
     (folder / "mode").write_text(f"{mode} {victim}")
     text = Path(hostile.__file__).read_text(encoding="utf-8")
-    (folder / "python").write_text(f"#!{sys.executable}\n{text}")
+    (folder / "real").symlink_to(sys.executable)
+    (folder / "python").write_text(f"#!{folder / 'real'}\n{text}")
     (folder / "python").chmod(0o755)
     return folder / "python"
 
@@ -50,7 +51,9 @@ def played(folder: Path, guards: str, *modes: str) -> tuple[runner.Played, list[
     (folder / "ssh").write_text(SSH)
     (folder / "ssh").chmod(0o755)
     lines = [f"{name} ansible_python_interpreter={installed(folder / name, name, 'cp1')}" for name in modes]
-    listed = [f"cp1 ansible_python_interpreter={sys.executable}", *lines, "[all:vars]"]
+    # Neither the kernel nor an INI inventory takes a path with a space, which the folder of this project may have.
+    (folder / "honest").symlink_to(sys.executable)
+    listed = [f"cp1 ansible_python_interpreter={folder / 'honest'}", *lines, "[all:vars]"]
     listed += [f"ansible_ssh_executable={folder}/ssh", "ansible_ssh_args="]
     (folder / "hosts.ini").write_text("\n".join(listed) + "\n")
     (folder / "play.yml").write_text(PLAY)
