@@ -133,11 +133,8 @@ def refused(api: Api) -> list[str]:
 
 def label(api: Api, wanted: bool) -> None:
     """Labels and an annotation that a node may give itself, with values that no program expects; or without them."""
-    labels = {
-        "nvidia.com/gpu.memory": "abc",
-        "nvidia.com/gpu.count": "9" * 40,
-        "nvidia.com/cuda.driver-version.full": "x",
-    }
+    values = {"gpu.memory": "abc", "gpu.count": "9" * 40, "cuda.driver-version.full": "x"}
+    labels = {f"nvidia.com/{name}": value for name, value in values.items()}
     meta = {"labels": labels, "annotations": {"red": hostile.texts(VICTIM)}}
     if not wanted:
         meta = {kind: dict.fromkeys(each) for kind, each in meta.items()}  # type: ignore[arg-type]
