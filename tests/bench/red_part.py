@@ -15,7 +15,7 @@ from timed import BenchError
 def run_part(name: str, about: str | None, measure: Callable[[Stand], list[str]], well: str, argv: list[str]) -> int:
     """Run a part over a lab of its own, print what is wrong, and return its status.
 
-    :param about: the program's own text, of which the first line is its help.
+    :param about: the program's own text; its first line is the help.
     :param well: the sentence for a part that has found nothing wrong.
     """
     parser = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
