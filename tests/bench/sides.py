@@ -76,7 +76,8 @@ class Site:
             text = path.read_text(encoding="utf-8").replace("10.84.0.", SUBNET)
             path.write_text(re.sub(r"(?m)^lab_name: .*$", f"lab_name: {LAB}", text), encoding="utf-8")
         command = ["ansible", "localhost", "-i", str(self.inventory), "-c", "local", "-m", "include_role"]
-        command += ["-a", "name=bundle", "-e", f"ansible_python_interpreter={sys.executable}"]
+        # As JSON, because a path may have a space.
+        command += ["-a", "name=bundle", "-e", json.dumps({"ansible_python_interpreter": sys.executable})]
         self._timed(command, "bundle.log", BUNDLE_LIMIT)
 
     def down(self) -> None:
