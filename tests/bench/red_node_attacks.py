@@ -52,6 +52,7 @@ openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=system:node:{ATTACKE
 systemctl stop kubelet
 systemd-run --quiet --unit=red-kubelet --working-directory={FOLDER} \\
   openssl s_server -quiet -accept 10250 -key key.pem -cert crt.pem -www
+until openssl s_client -connect 127.0.0.1:10250 < /dev/null > /dev/null 2>&1; do sleep 0.1; done
 """
 
 
