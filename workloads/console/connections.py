@@ -28,7 +28,9 @@ HANDSHAKE_SECONDS = 5.0
 """For a client to agree on TLS, and to take leave at its end."""
 TLS_BYTES = 16 * 1024
 """For what one connection receives: the largest record of TLS. asyncio takes 256 KiB, whether anything comes or not."""
-BACKLOG = 128
+BACKLOG = 1024
+"""Connections that wait to be accepted. Where there is no room, the system drops the end of a client's handshake, and
+seconds later answers its request with a reset."""
 PAUSE_SECONDS = 0.5
 """Before the next connection is accepted, where the system has nothing left for one."""
 LOOK_SECONDS = 0.05
@@ -193,6 +195,11 @@ class Connections:
 
 
 async def _open(found: socket.socket, protocol: asyncio.Protocol, context: ssl.SSLContext) -> None:
+    """Agree on TLS with a client. The socket is asyncio's to close.
+
+    asyncio takes a socket out of its selector before it closes it. A socket that is closed before stays listed there:
+    the next connection gets the same number, and is never read.
+    """
     try:
         await asyncio.get_running_loop().connect_accepted_socket(
             lambda: protocol,
@@ -201,11 +208,14 @@ async def _open(found: socket.socket, protocol: asyncio.Protocol, context: ssl.S
             ssl_handshake_timeout=HANDSHAKE_SECONDS,
             ssl_shutdown_timeout=HANDSHAKE_SECONDS,
         )
-    except OSError:  # It has left, speaks no TLS, or was too slow.
-        found.close()
     except asyncio.CancelledError:
-        found.close()
+        # The handshake may have ended just now; then asyncio waits for the client to take leave.
+        transport: asyncio.Transport | None = getattr(protocol, "transport", None)
+        if transport:
+            transport.abort()
         raise
+    except OSError as error:  # It has left, speaks no TLS, or was too slow.
+        LOG.debug("A connection was not opened: %s", error)
 
 
 def listener(address: str | None, port: int) -> socket.socket:
