@@ -33,6 +33,10 @@ from .tensorboard import tensorboard_name
 
 STOP_SECONDS = 150.0
 """For pods to end, besides the grace in which they save."""
+LOOK_SECONDS = 0.25
+"""Between two readings of the logs: a pod is gone about a second after its last line."""
+REACHED = ("step", "checkpoint", "end")
+"""Events that name the step that a run has come to."""
 OWN = (
     ("v1", "Service"),
     ("v1", "PersistentVolumeClaim"),
@@ -122,7 +126,7 @@ class Stop:
 
         yield from pausing_until(
             left, lambda pods: not pods, what=f"the pods of the run {found.name} to end",
-            timeout=grace(live) + STOP_SECONDS,
+            timeout=grace(live) + STOP_SECONDS, interval=LOOK_SECONDS,
             show=lambda pods: ", ".join(map(describe, pods)), clock=self._clock,
         )  # fmt: skip
         said = logs.said(newest(seen.values()).get(deciding))
@@ -133,7 +137,8 @@ class Stop:
             "topology": annotations.get(TOPOLOGY_ANNOTATION, ""),
             "attempt": attempt_of(live),
         }
-        step = last(said, "step") or last(said, "end")
+        # A stopped run goes on from what it has saved, which lies beyond the last step that it has named.
+        step = next((each for each in reversed(said) if each["event"] in REACHED and "step" in each), {})
         reached = {"steps": step["step"]} if "step" in step else {}
         measured = last(said, "evaluate")
         learned = {"accuracy": measured["accuracy"]} if "accuracy" in measured else {}

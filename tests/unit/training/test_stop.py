@@ -17,6 +17,7 @@ from ansible.module_utils.trainyard.training.stop import Stop, cleaner
 
 from tests.unit.apiserver import ApiServer, plural
 from tests.unit.training.samples import training
+from tests.unit.training.scripted import Ticking
 
 SPACE = "/api/v1/namespaces/trainings"
 SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets"
@@ -90,6 +91,29 @@ def test_a_run_is_stopped_and_remembered_with_what_it_has_reached(tmp_path: Path
     assert Path(found["logs"][0]).read_text() == "".join(f"{line}\n" for line in EVENTS)
     assert server.objects[RECORD]["metadata"]["annotations"]["trainyard.dev/workload"] == "mnist_ps"
     assert stop(server) == []
+
+
+@pytest.mark.parametrize("said", [0.9, 1.0, 1.6, 7.3])
+def test_the_last_line_of_a_pod_counts_that_is_gone_soon_after(said: float) -> None:
+    """A pod saves when it is stopped, ends, and is gone half a second later."""
+    clock = Ticking()
+
+    class Saving(Cluster):
+        def __call__(self, method: str, path: str, query: Any, body: Any, kind: str) -> tuple[int, str]:
+            if clock.now >= said:
+                last = '2026-11-21T12:00:09.5Z {"event": "checkpoint", "step": 74}\n'
+                self.objects[f"{SPACE}/pods/mnist-chief/log"] = lambda _: LOG + last
+            pod = self.objects.get(f"{SPACE}/pods/mnist-chief")
+            if clock.now >= said + 0.5:
+                self.objects.pop(f"{SPACE}/pods/mnist-chief", None)
+            answer = super().__call__(method, path, query, body, kind)
+            if pod and clock.now < said + 0.5:
+                self.objects[f"{SPACE}/pods/mnist-chief"] = pod
+            return answer
+
+    server = Saving()
+    Stop(Api(server), "mnist", "", print, clock=clock).plan().execute()
+    assert server.result["steps"] == 74
 
 
 def test_what_a_stop_that_was_interrupted_has_left_is_made_good() -> None:
