@@ -93,6 +93,10 @@ planned:
   description: False when check mode could not ask the API server.
   type: bool
   returned: when it could not be asked
+unread:
+  description: Why check mode could not read the present state.
+  type: str
+  returned: when I(planned) is false
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -138,7 +142,8 @@ def main() -> None:
         except KubeError as error:
             module.warn(f"Not looked for what is not the site's: {error}")
             steps = [f"Not planned: {error}"] if module.check_mode else []
-            module.exit_json(changed=module.check_mode, planned=False, steps=steps, for_a_person=[])
+            about = {"planned": False, "unread": str(error), "steps": steps, "for_a_person": []}
+            module.exit_json(changed=module.check_mode, **about)
         found = without(cluster_findings(seen, site), accepted)
         # The first run of site.yml comes here before it has rendered everything.
         if missing and module.check_mode:

@@ -75,6 +75,10 @@ planned:
   description: False when check mode could not reach the API server.
   type: bool
   returned: always
+unread:
+  description: Why check mode could not read the present state.
+  type: str
+  returned: when I(planned) is false
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -115,7 +119,7 @@ def main() -> None:
                 raise
             module.warn(f"Not planned: {error}")
             result["planned"] = False
-            return Plan([Step(f"Not planned: {error.message}", lambda: None)])
+            return Plan([Step(f"Not planned: {error.message}", lambda: None)], unread=error.message)
 
     run_plan(module, make_plan, lambda: result)
 

@@ -70,6 +70,10 @@ planned:
   description: False when check mode could not reach the API server.
   type: bool
   returned: always
+unread:
+  description: Why check mode could not read the present state.
+  type: str
+  returned: when I(planned) is false
 """
 
 from typing import Any
@@ -105,7 +109,7 @@ def main() -> None:
             if not (module.check_mode and error.no_answer):
                 raise
             found["planned"] = False
-            return Plan([Step(f"Not planned: {error.message}", lambda: None)])
+            return Plan([Step(f"Not planned: {error.message}", lambda: None)], unread=error.message)
         return plan
 
     def make_result() -> dict[str, Any]:

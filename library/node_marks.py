@@ -63,6 +63,10 @@ planned:
   description: False when check mode could not ask the API server.
   type: bool
   returned: when it could not be asked
+unread:
+  description: Why check mode could not read the present state.
+  type: str
+  returned: when I(planned) is false
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -92,7 +96,7 @@ def main() -> None:
         except KubeError as error:
             if not (module.check_mode and error.no_answer):
                 raise
-            module.exit_json(changed=True, planned=False, steps=[f"Not planned: {error}"])
+            module.exit_json(changed=True, planned=False, unread=str(error), steps=[f"Not planned: {error}"])
             raise
 
     run_plan(module, make_plan)

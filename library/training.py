@@ -232,6 +232,10 @@ planned:
   description: False when check mode could not reach the API server.
   type: bool
   returned: always
+unread:
+  description: Why check mode could not read the present state.
+  type: str
+  returned: when I(planned) is false
 """
 
 from typing import Any

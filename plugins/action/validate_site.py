@@ -33,8 +33,8 @@ for folder in (PROJECT, PROJECT / "workloads"):
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from trainyard import lockfile
-from trainyard.brought import brought
 from trainyard.catalogue import read_catalogue
+from trainyard.provided import provided
 from trainyard.site.collect import Resolver, collect_settings, read, read_lock
 from trainyard.site.inventory_files import unexpected_files_of_call
 from trainyard.site.model import Option, Problem, Setting, Site
@@ -144,7 +144,7 @@ class ActionModule(ActionBase):
             defaults={name: resolver.value(first, defaults[name]) for name in DEFAULTS_READ if name in defaults},
             options=options,
             roles=roles,
-            namespaces=frozenset(chain(*brought("namespaces", self._loader, project / "roles"))),
+            namespaces=frozenset(chain(*provided("namespaces", self._loader, project / "roles"))),
             locked={name: found[1] for name, value in defaults.items() if (found := _LOCKED.fullmatch(str(value)))},
             versions=None if entries is None else versions,
             cuda=lockfile.cuda(entries or {}),

@@ -65,7 +65,7 @@ def pushed_over(stand: Stand) -> None:
 
 
 KUBECONFIG = "kubeconfig on the controller deleted or readable by others"
-KEPT = ["controller Keep the admin kubeconfig"]
+KEPT = ["controller values of copy, not shown"]
 
 OBJECTS = [
     Kind("NetworkPolicy deleted", ["cluster NetworkPolicy trainings/default-deny"],

@@ -78,7 +78,7 @@ def test_what_is_missing_false_or_not_repaired_is_said() -> None:
         ("base", "kernel_settings", "worker1 sysctl net.ipv4.ip_forward"),
         ("storage", "kube_apply", "cluster Namespace trainings"),
         ("containerd", "systemd_unit", "worker1 containerd.service enabled"),
-        ("control_plane", "copy", "controller Keep the admin kubeconfig"),
+        ("control_plane", "copy", "controller values of copy, not shown"),
         ("kubernetes", "systemd_unit", "cp1 kubelet.service masked"),
         ("control_plane", "cluster_findings", "cluster Service default/shop"),
         ("control_plane", "cluster_findings", "cluster ClusterRoleBinding mallory"),

@@ -12,6 +12,9 @@ from typing import Any
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.files import write
 
+from . import schema1
+
+SCHEMA = 2
 FOLDER = "approvals"
 _ID = re.compile(r"[0-9A-Za-z-]+")
 
@@ -91,7 +94,7 @@ def save(state_dir: Path, approval: Approval) -> None:
     """
     folder = state_dir / FOLDER
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    kept = {name: value for name, value in asdict(approval).items() if name != "fault"}
+    kept = {name: value for name, value in asdict(approval).items() if name != "fault"} | {"schema": SCHEMA}
     write(str(_path(state_dir, approval.report)), json.dumps(kept, indent=1) + "\n", 0o600)
 
 
@@ -101,6 +104,8 @@ def load(state_dir: Path) -> list[Approval]:
     for path in (state_dir / FOLDER).glob("*.json"):
         try:
             read = json.loads(path.read_text(encoding="utf-8"))
+            if read.pop("schema", schema1.OLD) == schema1.OLD:
+                read["keys"] = _keys(state_dir, read)
             found.append(Approval(**{**read, "keys": tuple(read["keys"])}))
         except OSError as error:
             # As when root wrote it by hand, and the schedule's own user runs.
@@ -108,6 +113,20 @@ def load(state_dir: Path) -> list[Approval]:
         except (ValueError, TypeError, KeyError):
             found.append(_unreadable(path, "it is none"))
     return sorted(found, key=lambda each: -each.approved)
+
+
+def _keys(state_dir: Path, approval: Mapping[str, Any]) -> list[str]:
+    """The keys of an approval of schema 1 in schema 2, by the report that was approved.
+
+    :raises ValueError: the report is gone, or was not that one.
+    """
+    name = str(approval["report"])
+    if not _ID.fullmatch(name):
+        raise ValueError(name)
+    keys = schema1.keys_of(json.loads((state_dir / "runs" / name / "report.json").read_text(encoding="utf-8")))
+    if not set(approval["keys"]) <= set(keys):
+        raise ValueError(name)
+    return sorted({keys[key] for key in approval["keys"]})
 
 
 def _unreadable(path: Path, fault: str) -> Approval:

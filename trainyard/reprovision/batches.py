@@ -31,6 +31,7 @@ class Plan:
     :param own: whether objects of the cluster, or files of the controller, are repaired after that.
     :param held: host -> why it is left as it is.
     :param refused: why nothing at all is changed; empty where something may be.
+    :param repeats: keys of the items that come back again and again.
     """
 
     items: tuple[Item, ...]
@@ -39,6 +40,7 @@ class Plan:
     own: bool = False
     held: Mapping[str, str] = field(default_factory=dict)
     refused: str = ""
+    repeats: tuple[str, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -68,6 +70,7 @@ def plan(
     :param some: whether the run was asked for some hosts, so that it repairs nothing else.
     """
     judged = tuple(_judged(item, converges, settings.max_repeats) for item in items)
+    repeats = tuple(new.key for new, old in zip(judged, items, strict=True) if new is not old)
     places = [name for name in (*hosts, *OWN) if any(item.place == name for item in judged)]
     held = {name: why for name in places if (why := _first(judged) or _held(name, judged, training))}
     held |= {name: ALONE for name in OWN if some and name in places and name not in held}
@@ -83,7 +86,7 @@ def plan(
         max_items=settings.max_items,
     )
     if refused and not approved and wanted:
-        return Plan(judged, held=held, refused=refused)
+        return Plan(judged, held=held, refused=refused, repeats=repeats)
     ready = [name for name in places if name not in held and name not in OWN]
     own = [name for name in OWN if any(item.place == name and item.kind in REPAIRED for item in judged)]
     canary = _canary(ready, workers, training, settings.canary)
@@ -92,7 +95,8 @@ def plan(
     size = limits.share(settings.batch, len(ready)) if ready else 1
     batches = _batches(rest, restarted, size)
     # They are changed by the same plays: one that may not be repaired holds back the others.
-    return Plan(judged, canary, batches, bool(own) and not any(name in held for name in OWN), held)
+    both = bool(own) and not any(name in held for name in OWN)
+    return Plan(judged, canary, batches, both, held, repeats=repeats)
 
 
 def _judged(item: Item, converges: Sequence[Collection[str]], repeats: int) -> Item:

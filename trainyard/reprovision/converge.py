@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from .batches import OWN, WAITS, Plan
-from .item import REPAIRED, RESTART, Item
+from .item import DONE, FAILED, LEFT, PROVEN, REPAIRED, RESTART, Item
 from .report import EXIT_CLEAN, EXIT_DRIFT, EXIT_FAILED, EXIT_HELD, EXIT_UNKNOWN, NO_VERDICT
 
 VERDICT_FAILS = "the verdict after the repair is fail"
@@ -67,11 +67,23 @@ class Outcome:
     limits: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Done:
+    """The outcome for an item, and the sentence about it."""
+
+    outcome: str
+    words: str
+
+
+STILL = _Done(FAILED, "failed: it still differs")
+PROVEN_WORDS = "repaired, proven"
+
+
 @dataclass
 class _Work:
     """What has happened so far."""
 
-    done: dict[str, str] = field(default_factory=dict)
+    done: dict[str, _Done] = field(default_factory=dict)
     tried: list[str] = field(default_factory=list)
     failed: str = ""
     stopped: str = ""
@@ -121,7 +133,7 @@ def _calm(plan: Plan, hands: Hands, work: _Work, hosts: Sequence[str]) -> Sequen
         work.lost = f"where trainings run cannot be told: {error.message}"
         return ()
     wait = [host for host in hosts if host in restarted and host in training]
-    work.done |= {item.key: WAITS for item in plan.items if item.place in wait and item.kind in REPAIRED}
+    work.done |= {item.key: _Done(LEFT, WAITS) for item in plan.items if item.place in wait and item.kind in REPAIRED}
     if plan.canary in wait:
         # Without the first one nothing is known about the others; the next run chooses another.
         work.stopped = f"{plan.canary} {WAITS}"
@@ -149,7 +161,8 @@ def _step(plan: Plan, hands: Hands, work: _Work, hosts: Sequence[str], *, own: b
     if said:
         named = "the cluster's own objects" if own else ", ".join(hosts)
         work.failed = f"{named}: {said}"
-    work.done |= {item.key: f"failed: {said}" if said else "repaired" for item in mine}
+    done = _Done(FAILED, f"failed: {said}") if said else _Done(DONE, "repaired")
+    work.done |= {item.key: done for item in mine}
 
 
 def _proved(plan: Plan, work: _Work, seen: Seen) -> Outcome:
@@ -158,21 +171,22 @@ def _proved(plan: Plan, work: _Work, seen: Seen) -> Outcome:
     places = {item.key: item.place for item in plan.items}
     done = dict(work.done)
     for key, what in work.done.items():
-        if what == "repaired" and key in there:
-            done[key] = "failed: it still differs"
-        elif what == "repaired" and not seen.doubts and places[key] not in seen.refused:
+        if what.outcome == DONE and key in there:
+            done[key] = STILL
+        elif what.outcome == DONE and not seen.doubts and places[key] not in seen.refused:
             # A report that could not look at everything proves nothing.
-            done[key] = "repaired, proven"
+            done[key] = _Done(PROVEN, PROVEN_WORDS)
     known = {item.key for item in plan.items}
     new = [item for item in seen.items if item.key not in known]
-    back = [key for key in done if done[key] == "failed: it still differs"]
+    back = [key for key in done if done[key] is STILL]
     notes = [work.failed] if work.failed else []
     notes += [f"{len(back)} items still differ after their repair"] if back else []
-    ill = sorted({places[key] for key, what in work.done.items() if what == "repaired"} & {*seen.refused})
+    ill = sorted({places[key] for key, what in work.done.items() if what.outcome == DONE} & {*seen.refused})
     notes += [f"a role refuses {host} after its repair" for host in ill]
     notes += [VERDICT_FAILS] if seen.verdict == "fail" else []
     notes += [*seen.doubts, *filter(None, (work.lost, work.stopped))]
-    left = [item for item in plan.items if not done.get(item.key, "").startswith("repaired")]
+    well = {key for key, each in done.items() if each.outcome in (DONE, PROVEN)}
+    left = [item for item in plan.items if item.key not in well]
     if work.failed or back or ill or seen.verdict == "fail":
         status = EXIT_FAILED
     elif seen.doubts or work.lost:
@@ -184,14 +198,16 @@ def _proved(plan: Plan, work: _Work, seen: Seen) -> Outcome:
     else:
         status = EXIT_CLEAN if seen.verdict == "pass" else EXIT_UNKNOWN
         notes += [] if seen.verdict == "pass" else [NO_VERDICT]
-    repaired = tuple(key for key in work.tried if done[key].startswith("repaired") or key in back)
+    repaired = tuple(key for key in work.tried if key in well or key in back)
     return Outcome(status, (*_told(plan, done), *new), repaired, seen.verdict, tuple(notes))
 
 
-def _told(plan: Plan, done: Mapping[str, str]) -> tuple[Item, ...]:
+def _told(plan: Plan, done: Mapping[str, _Done]) -> tuple[Item, ...]:
     """The items of a plan with what was done; what a hold kept from being repaired says why."""
     told = []
     for item in plan.items:
         why = plan.held.get(item.place, "") if item.kind in REPAIRED else ""
-        told.append(replace(item, done=done.get(item.key, "") or why or item.done))
+        held = _Done(LEFT, why) if why else _Done(item.outcome, item.done)
+        each = done.get(item.key, held)
+        told.append(replace(item, outcome=each.outcome, done=each.words))
     return tuple(told)

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from ansible.module_utils.trainyard.core.plan import MISSING
+
 SHORT = 80
 """Characters of a value in a report."""
 
-MISSING = "missing"
 NAMES = {None: MISSING, "absent": MISSING, True: "yes", False: "no", "": "empty"}
 
 

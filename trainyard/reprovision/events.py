@@ -23,7 +23,7 @@ host that did it for `host`, `hidden` says that `no_log` was asked for, `looped`
 loop."""
 
 RESULTS = ("runner_on_ok", "runner_item_on_ok", "runner_on_failed", "runner_item_on_failed", "runner_on_unreachable")
-KEPT = ("msg", "remedy", "steps", "diff", "planned", "verdict", "problems", "cmd", "rc", "warnings", "kind")
+KEPT = ("msg", "remedy", "steps", "diff", "planned", "unread", "verdict", "problems", "cmd", "rc", "warnings", "kind")
 ARGUMENTS = ("name", "path", "dest", "unit", "kind", "namespace")
 """Arguments of a module that say what it is about."""
 
@@ -138,6 +138,6 @@ def _checked(name: str, value: Any) -> Any:
         return [text(str(each), MESSAGE) for each in items(value)[:MOST_STEPS]]
     if name == "cmd" and isinstance(value, (list, tuple)):
         return [text(str(each)) for each in value[:MOST_WORDS]]
-    if name in ("msg", "remedy", "cmd", "verdict", "kind"):
+    if name in ("msg", "remedy", "cmd", "verdict", "kind", "unread"):
         return text(str(value), MESSAGE)
     return plain(value, DEEPEST)

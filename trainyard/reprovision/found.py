@@ -34,6 +34,8 @@ VERDICT = "verify"
 REFUSED = "a role refuses to go on"
 UNREACHABLE = "the host is not reached"
 CONNECTION = "connection"
+REFUSAL = "refusal"
+"""Subject of an item: a role has refused the host."""
 MEASURE = 400
 """Characters of a message in a report."""
 
@@ -103,8 +105,8 @@ def _changed(event: Event, found: Found) -> None:
     if not event["changed"] or event["module"] in OF_THE_RUN:
         return
     if result.get("planned") is False:
-        why = next(iter(result.get("steps") or []), "not planned").removeprefix("Not planned: ")
-        found.blind = list(dict.fromkeys([*found.blind, f"{event['role'] or event['task']}: {why}"]))
+        why = result.get("unread") or "not planned"
+        found.blind = list(dict.fromkeys([*found.blind, f"{event['role'] or event['module']}: {why}"]))
         return
     for change in changes(event):
         if change.follows:
@@ -197,8 +199,7 @@ def _refusal(event: Event) -> Item:
     if event["event"] == "runner_on_unreachable":
         # One key, whichever task happens to be the first.
         return Item(host, "", "Reach the host", "", CONNECTION, reason=_message(event, UNREACHABLE))
-    subject = event["task"].rpartition("| ")[2]
-    return Item(host, event["role"], event["task"], event["module"], subject, reason=_message(event, REFUSED))
+    return Item(host, event["role"], event["task"], event["module"], REFUSAL, reason=_message(event, REFUSED))
 
 
 def _message(event: Event, else_: str) -> str:

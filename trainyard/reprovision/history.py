@@ -8,7 +8,7 @@ from typing import Any
 
 from .item import Item
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,17 @@ CLUSTER = "cluster"
 CONTROLLER = "controller"
 """Host of an item that is a file of the controller."""
 
+DONE, PROVEN, FAILED, LEFT = "repaired", "proven", "failed", "left"
+"""The outcome of a converge for an item: repaired; repaired, and a later look does not find it; tried and not repaired;
+not tried, as its host is held back or waits."""
+
 KEY_LENGTH = 16
+
+
+def key_of(host: str, role: str, module: str, subject: str) -> str:
+    """Return the name by which reports know an item again: hexadecimal digits."""
+    text = json.dumps([host, role, module, subject])
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:KEY_LENGTH]
 
 
 @dataclass(frozen=True)
@@ -34,6 +44,7 @@ class Item:
     """One difference, or one refusal of a role.
 
     :param host: name in the inventory, or `cluster`, or `controller`.
+    :param task: name of the task that has found it, for people; two runs may name it otherwise.
     :param module: name without its collection.
     :param subject: what differs: a path, a unit, an object of the cluster, a sysctl.
     :param before: what is there, short and masked; `after` is what is wanted.
@@ -41,7 +52,7 @@ class Item:
     :param reason: why it is left to a person; empty where it may be repaired.
     :param first_seen: seconds since the epoch; `last_seen` is the same.
     :param runs: reports in a row that have it.
-    :param done: empty, `repaired`, `repaired, proven`, or `held back`, `waits`, `failed` with a reason.
+    :param outcome: empty, or one of DONE, PROVEN, FAILED and LEFT; `done` is the sentence about it.
     :param via: host of the inventory whose play has the task, where `host` is none of them.
     """
 
@@ -57,8 +68,14 @@ class Item:
     first_seen: float = 0.0
     last_seen: float = 0.0
     runs: int = 0
+    outcome: str = ""
     done: str = ""
     via: str = ""
+
+    @property
+    def repaired(self) -> bool:
+        """Whether a converge has repaired it."""
+        return self.outcome in (DONE, PROVEN)
 
     @property
     def place(self) -> str:
@@ -67,9 +84,8 @@ class Item:
 
     @property
     def key(self) -> str:
-        """The same for the same thing in every run, whatever its values are."""
-        text = json.dumps([self.host, self.role, self.task, self.module, self.subject])
-        return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:KEY_LENGTH]
+        """The same for the same thing in every run, whatever its values and the words of its task are."""
+        return key_of(self.host, self.role, self.module, self.subject)
 
     def as_json(self) -> dict[str, Any]:
         """Its fields, with `class` for `kind`, and its key."""

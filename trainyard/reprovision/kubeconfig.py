@@ -19,12 +19,13 @@ from .limits import comes_back
 from .masking import Masker
 from .runner import ROOT, RUN, Played
 from .settings import Site
+from .subjects import hidden_subject
 
 PLAYBOOK = "playbooks/_kubeconfig.yml"
 SECONDS = 180.0
 
 ITEM = Item(
-    CONTROLLER, "control_plane", "kubeconfig | Keep the admin kubeconfig", "copy", "Keep the admin kubeconfig",
+    CONTROLLER, "control_plane", "kubeconfig | Keep the admin kubeconfig", "copy", hidden_subject("copy"),
     kind=REPAIRABLE,
 )  # fmt: skip
 """As a report has it, where the role finds it."""

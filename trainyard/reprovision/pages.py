@@ -11,6 +11,9 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
+from .found import REFUSAL
+from .subjects import bare_subject, hidden_subject
+
 Report = Mapping[str, Any]
 
 COLUMNS = ("host", "since", "class", "what", "before", "after", "done")
@@ -60,8 +63,11 @@ def status_line(report: Report) -> str:
 
 
 def what(item: Report) -> str:
-    """`base: sysctl net.ipv4.ip_forward`."""
-    return f"{item['role']}: {item['subject']}" if item["role"] else str(item["subject"])
+    """`base: sysctl net.ipv4.ip_forward`; what names nothing by itself has the name of its task beside it."""
+    subject = str(item["subject"])
+    if subject in (REFUSAL, hidden_subject(item["module"]), bare_subject(item["module"])):
+        subject += f" ({item['task'].rpartition('| ')[2]})"
+    return f"{item['role']}: {subject}" if item["role"] else subject
 
 
 def cells(item: Report) -> tuple[str, ...]:

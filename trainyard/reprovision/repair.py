@@ -13,10 +13,10 @@ from ansible.module_utils.trainyard.kube.kubeconfig import connect as connect_to
 
 from . import approval, nodes, starting, stopping, windows
 from .batches import OWN, Plan, plan
-from .converge import Hands, Outcome, Seen, carry_out
+from .converge import PROVEN_WORDS, Hands, Outcome, Seen, carry_out
 from .found import LOCALHOST, REFUSED, find
 from .history import known
-from .item import PERSON, REPAIRED, Item
+from .item import PERSON, PROVEN, REPAIRED, Item
 from .repair_report import repaired
 from .report import EXIT_CLEAN, EXIT_DRIFT, EXIT_UNKNOWN, doubts, hosts_of, of_the_site
 from .run import Looked, Session
@@ -83,7 +83,7 @@ def _with_mended(session: Session, looked: Looked, document: dict[str, Any]) -> 
     mended = [item for item in aged if item.key not in there]
     if not mended:
         return document
-    told = [replace(item, done="repaired, proven").as_json() for item in mended]
+    told = [replace(item, outcome=PROVEN, done=PROVEN_WORDS).as_json() for item in mended]
     headline = f"the kubeconfig was repaired; {document['headline']}"
     return {
         **document,
@@ -144,7 +144,7 @@ class _Work:
         self._session, self._plan, self._connect = session, made, connect
         site = session.site
         # What is a person's because it keeps coming back stays one's while it is there.
-        self._again = [item.key for item in made.items if item.kind == PERSON and item.reason.startswith("repaired ")]
+        self._again = list(made.repeats)
         self._windows = [windows.parse(each) for each in site.settings.windows]
         self._tried: list[str] = []
         # They are left as they are, and may be down: what is the cluster's own is repaired without them.
@@ -160,7 +160,7 @@ class _Work:
         session = self._session
         if not self._plan.refused:
             session.report["repaired"] = list(dict.fromkeys([*outcome.repaired, *self._again]))
-        proven = {item.key for item in outcome.items if item.done == "repaired, proven"}
+        proven = {item.key for item in outcome.items if item.outcome == PROVEN}
         session.history = {key: entry for key, entry in session.history.items() if key not in proven}
         session.store.keep_history(session.history)
 

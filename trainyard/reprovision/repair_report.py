@@ -45,7 +45,7 @@ def _notes(session: Session, last: Looked | None) -> list[str]:
 
 def _headline(outcome: Outcome, told: Sequence[str]) -> str:
     """One line about a converge."""
-    well = sum(item.done.startswith("repaired") for item in outcome.items)
+    well = sum(item.repaired for item in outcome.items)
     left = len(outcome.items) - well
     parts = [f"{well} of {len(outcome.items)} items repaired"] if well else []
     if outcome.status == EXIT_HELD:

@@ -1,4 +1,4 @@
-"""The document about one run, schema 1: what was found, what became of it, and the exit status."""
+"""The document about one run, schema 2: what was found, what became of it, and the exit status."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from .found import CONNECTION, Found
 from .item import CONTROL_PLANE, FOREIGN, PERSON, REPAIRED, Item
 
-SCHEMA = 1
+SCHEMA = 2
 
 RUNNING = "running"
 COMPLETE = "complete"

@@ -10,6 +10,8 @@ from typing import Any, Literal, get_args
 
 from ansible.module_utils.trainyard.core.files import write
 
+from .item import DONE, PROVEN
+
 State = Literal["clean", "drift", "repaired", "person", "failed", "unknown"]
 STATES: tuple[State, ...] = get_args(State)
 WORDS: Mapping[State, str] = {
@@ -68,7 +70,7 @@ def state_of(report: Mapping[str, Any]) -> State | None:
     if status == 5:
         return "failed"
     if status == 0:
-        return "repaired" if any(str(item.get("done", "")).startswith("repaired") for item in items) else "clean"
+        return "repaired" if any(item.get("outcome") in (DONE, PROVEN) for item in items) else "clean"
     if status == 1:
         return "person" if any(item.get("class") not in ("repairable", "restart") for item in items) else "drift"
     if status == 3:

@@ -19,6 +19,7 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.files import sync
 
 from . import history as ages
+from . import schema1
 from .report import EXIT_UNKNOWN, INTERRUPTED, RUNNING, SCHEMA
 
 RUN = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}")
@@ -126,8 +127,15 @@ class Store:
 
     def report(self, name: str) -> dict[str, Any] | None:
         """The report of a run; None where it has none of this schema."""
+        found = self._document(name)
+        if found.get("schema") == schema1.OLD:
+            return schema1.report(found)
+        return found if found.get("schema") == SCHEMA else None
+
+    def _document(self, name: str) -> dict[str, Any]:
+        """The report of a run as it was written; empty where there is none that can be read."""
         found = self.read_json(f"runs/{name}/report.json") if RUN.fullmatch(name) else None
-        return found if isinstance(found, dict) and found.get("schema") == SCHEMA else None
+        return found if isinstance(found, dict) else {}
 
     def reports(self, limit: int | None = None) -> list[dict[str, Any]]:
         """The reports of past runs, the youngest first."""
@@ -142,7 +150,11 @@ class Store:
 
     def history(self) -> ages.History:
         """Ages of items, by their keys."""
-        return ages.from_json(self.read_json("history.json"))
+        found = self.read_json("history.json")
+        if isinstance(found, dict) and found.get("schema") == schema1.OLD:
+            # The oldest first: a younger report knows an item by the words of its own time.
+            found = schema1.history(found, map(self._document, reversed(self.names())))
+        return ages.from_json(found)
 
     def keep_history(self, history: ages.History) -> None:
         self.write_json("history.json", ages.as_json(history))

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ..core.errors import TrainyardError
-from ..core.plan import Plan, Step
+from ..core.plan import MISSING, Change, Plan, Step
 from .skopeo import NoRegistryError, digest_of_tag, skopeo
 
 QUESTIONS = 4
@@ -142,9 +142,14 @@ def make_plan(there: Registry, images: Sequence[Image], *, may_be_absent: bool) 
         if not may_be_absent:
             raise
     steps = [
-        Step(f"Push {image.reference}", partial(there.push, image))
+        Step(
+            f"Push {image.reference}",
+            partial(there.push, image),
+            [Change(f"image {image.reference}", digest or MISSING, image.digest)],
+        )
         for image, digest in zip(images, found, strict=True)
         if digest != image.digest
     ]
     names = [image.reference for image in images]
-    return Plan(steps, dict(zip(names, found, strict=True)), {image.reference: image.digest for image in images})
+    before, after = dict(zip(names, found, strict=True)), {image.reference: image.digest for image in images}
+    return Plan(steps, before, after, by_subject=False)

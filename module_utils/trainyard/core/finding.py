@@ -14,7 +14,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from .errors import TrainyardError
-from .plan import Plan, Step
+from .plan import Change, Plan, Step
 from .runner import run_plan
 from .untrusted import clean, line
 
@@ -89,10 +89,16 @@ def shown(plan: Plan, findings: Sequence[Finding]) -> Plan:
     if not findings:
         return plan
     return Plan(
-        [*plan.steps, *(Step(f"For a person: {each}", lambda: None) for each in findings)],
+        [*plan.steps, *(_shown_step(each) for each in findings)],
         {**(plan.before or {}), **{each.subject: each.before for each in findings}},
         {**(plan.after or {}), **{each.subject: each.after for each in findings}},
+        by_subject=plan.by_subject,
     )
+
+
+def _shown_step(finding: Finding) -> Step:
+    change = Change(finding.subject, finding.before, finding.after)
+    return Step(f"For a person: {finding}", lambda: None, [change])
 
 
 def run_with_findings(

@@ -2,13 +2,37 @@
 
 A module reads the observed state, compares it with the desired one and builds a `Plan`. In check mode the plan is
 returned as a diff; otherwise the same steps are executed. Both runs share every line up to the first write.
+
+A plan names its differences as data, for reports of drift: the key of a state, or the `Change` of a step. Sentences of
+steps are for people alone, and nothing reads them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
+
+MISSING = "missing"
+"""The value of something that does not exist."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference between the observed and the desired state, free of secrets.
+
+    :param subject: the object that differs: a path, a unit, `KIND NAMESPACE/NAME`, `sysctl NAME`. It is the same in
+        every run, so a report knows the difference again by it.
+    :param before: observed value as plain data; `after` is the desired one.
+    :param follows: the change is a consequence of another one, such as a restart after a file was written.
+    :param because: paths whose change is the reason.
+    """
+
+    subject: str
+    before: Any = ""
+    after: Any = ""
+    follows: bool = False
+    because: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -17,40 +41,61 @@ class Step:
 
     :param what: imperative sentence shown to the user, free of secrets.
     :param act: does the write; raises `TrainyardError` when it cannot.
+    :param changes: the differences that it ends, where they are not keys of the plan's states.
     """
 
     what: str
     act: Callable[[], object]
+    changes: Sequence[Change] = ()
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What has to be done to bring the observed state to the desired one.
+    """The writes that bring the observed state to the desired one.
 
     :param steps: the writes, in order; none means that nothing has to change.
     :param before: observed state as plain data (shown in the diff), free of secrets.
     :param after: desired state in the same shape as `before`.
-    :param done: what `execute` has done so far; after an error, what stays done.
+    :param done: sentences of the steps that `execute` has carried out; after an error, they stay done.
+    :param by_subject: each key of the states, or each name in a list, is the subject of a difference, beside those
+        that steps name. Otherwise the steps name them all.
+    :param unread: why the observed state could not be read, in check mode; empty where it was read.
     """
 
     steps: Sequence[Step] = field(default_factory=tuple)
     before: Any = None
     after: Any = None
     done: list[str] = field(default_factory=list, compare=False)
+    by_subject: bool = True
+    unread: str = ""
 
     @property
     def changed(self) -> bool:
         return bool(self.steps)
 
+    @property
+    def changes(self) -> list[Change]:
+        """The differences that steps name, in their order."""
+        return [change for step in self.steps for change in step.changes]
+
     def diff(self) -> dict[str, Any]:
-        """Ansible's diff: the two states, and the steps as the `prepared` text."""
-        return {
+        """Return Ansible's diff: the two states, the steps as the `prepared` text, and the named differences."""
+        found = {
             "before": self.before if self.before is not None else {},
             "after": self.after if self.changed and self.after is not None else self.before or {},
             "prepared": "".join(f"{step.what}\n" for step in self.steps),
         }
+        if not self.by_subject:
+            found["by_subject"] = False
+        if self.changes:
+            found["changes"] = [{**asdict(change), "because": list(change.because)} for change in self.changes]
+        return found
 
     def execute(self) -> None:
+        """Carry out the steps in order.
+
+        :raises TrainyardError: of the first step that cannot; `done` has those before it.
+        """
         for step in self.steps:
             step.act()
             self.done.append(step.what)

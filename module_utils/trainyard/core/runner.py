@@ -30,9 +30,9 @@ def run_plan(
         plan = make_plan()
         if not module.check_mode:
             plan.execute()
-        module.exit_json(
-            changed=plan.changed, diff=plan.diff(), steps=[step.what for step in plan.steps], **make_result()
-        )
+        about = {"unread": clean(plan.unread)} if plan.unread else {}
+        steps = [step.what for step in plan.steps]
+        module.exit_json(changed=plan.changed, diff=plan.diff(), steps=steps, **about, **make_result())
     except TrainyardError as error:
         fail(module, error, plan.done)
 

@@ -14,7 +14,7 @@ from typing import Any
 from ..core.command import run
 from ..core.errors import TrainyardError
 from ..core.files import digest_of, write
-from ..core.plan import Plan, Step
+from ..core.plan import Change, Plan, Step
 from .folders import Folder, number, plan_folders
 from .ownership import MARKER, is_foreign, kept_as, refusal
 from .patterns import aside_of, is_match, matches
@@ -135,7 +135,8 @@ class HostFiles:
         self.changed_paths = sorted(before)
         steps = self._copies(changed) + steps
         self._validate(changed, contents)
-        steps += [step for command in self.commands for step in self._command_steps(command, contents)]
+        written = bool(before)
+        steps += [step for command in self.commands for step in self._command_steps(command, contents, written)]
         return Plan(steps, before, after)
 
     def _copies(self, changed: Sequence[tuple[File, Found | None, str]]) -> list[Step]:
@@ -160,7 +161,12 @@ class HostFiles:
             if (paths or gone) and not check_tree(tree, contents, self.timeout):
                 self.not_validated += paths
 
-    def _command_steps(self, command: Command, contents: Mapping[str, str | None]) -> list[Step]:
+    def _command_steps(self, command: Command, contents: Mapping[str, str | None], written: bool) -> list[Step]:
+        """The step that runs a program on what it reads, where that is not what it last ran on.
+
+        :param written: this plan writes files, so that the run follows from them. Otherwise an interrupted run has
+            written them, and the missing run is a difference of its own.
+        """
         inputs: dict[str, str | None] = {}
         for path in matches(command.paths):
             found = read(path)
@@ -175,14 +181,16 @@ class HostFiles:
         if (recorded.text if recorded else digest_of({})) == digest:
             return []
         record = partial(write, stamp, digest, 0o644)
+        words = " ".join(command.argv)
+        change = Change(words, "not run", "run", follows=written)
         if command.by_package and shutil.which(command.argv[0]) is None:
-            return [Step(f"Leave `{' '.join(command.argv)}` to the installation of its package", record)]
+            return [Step(f"Leave `{words}` to the installation of its package", record, [change])]
 
         def act() -> None:
             run(command.argv, timeout=self.timeout)
             record()
 
-        return [Step(f"Run {' '.join(command.argv)}", act)]
+        return [Step(f"Run {words}", act, [change])]
 
 
 def _write(file: File, text: str, mode: int) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 
 from ..core.command import run
 from ..core.errors import CommandError, TrainyardError
-from ..core.plan import Plan, Step
+from ..core.plan import MISSING, Change, Plan, Step
 
 CTR = ("ctr", "--namespace=k8s.io", "images")
 """containerd's own client, in the namespace whose images the kubelet sees."""
@@ -101,11 +101,18 @@ def make_plan(wanted: Sequence[Image], seen: dict[str, Found], *, timeout: float
     steps = []
     for image in wanted:
         if image.reference in lacking:
-            steps.append(Step(f"Import {image.reference}", partial(_import, image, timeout)))
+            there = "another or incomplete" if image.reference in seen else MISSING
+            change = Change(f"image {image.reference}", there, "pinned")
+            steps.append(Step(f"Import {image.reference}", partial(_import, image, timeout), [change]))
         elif not seen[image.reference].pinned:
-            steps.append(Step(f"Pin {image.reference}", partial(_label, image.reference, "pinned")))
+            change = Change(f"image {image.reference}", "not pinned", "pinned")
+            steps.append(Step(f"Pin {image.reference}", partial(_label, image.reference, "pinned"), [change]))
     steps += [
-        Step(f"Leave {reference} to the kubelet's garbage collection", partial(_label, reference, ""))
+        Step(
+            f"Leave {reference} to the kubelet's garbage collection",
+            partial(_label, reference, ""),
+            [Change(f"image {reference}", "pinned", "not pinned")],
+        )
         for reference, found in seen.items()
         if found.pinned and reference not in references and reference.partition("@")[0] in repositories
     ]
@@ -113,7 +120,7 @@ def make_plan(wanted: Sequence[Image], seen: dict[str, Found], *, timeout: float
         reference: found.pinned for reference, found in seen.items() if reference.partition("@")[0] in repositories
     }
     after = {**dict.fromkeys(before, False), **dict.fromkeys(sorted(references), True)}
-    return Plan(steps, {"pinned": before}, {"pinned": after})
+    return Plan(steps, {"pinned": before}, {"pinned": after}, by_subject=False)
 
 
 def _import(image: Image, timeout: float) -> None:

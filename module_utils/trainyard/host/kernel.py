@@ -17,7 +17,7 @@ from typing import Any
 from ..core.command import run
 from ..core.errors import TrainyardError
 from ..core.files import write
-from ..core.plan import Plan, Step
+from ..core.plan import Change, Plan, Step
 from .facts import text_of
 
 COMMAND_TIMEOUT = 60.0
@@ -89,7 +89,7 @@ class Kernel:
         self._plan_sysctls(steps, before, after)
         if self.swap_off:
             self._plan_swap(steps, before, after)
-        return Plan(steps, before, after)
+        return Plan(steps, before, after, by_subject=False)
 
     def state_of(self, name: str) -> str:
         """`present`, `loadable` (a module for the running kernel), `absent`, or `unknown` (nothing tells)."""
@@ -128,7 +128,8 @@ class Kernel:
                 self.warnings.append(f"Nothing on this host tells whether the kernel has {name}; taken as present.")
             if state == "loadable":
                 module = FEATURES[name].module
-                steps.append(Step(f"Load the kernel module {module}", partial(_modprobe, module)))
+                change = Change(f"kernel module {name}", "not loaded", "loaded")
+                steps.append(Step(f"Load the kernel module {module}", partial(_modprobe, module), [change]))
                 before[name], after[name] = "not loaded", "loaded"
 
     def _plan_sysctls(self, steps: list[Step], before: dict[str, Any], after: dict[str, Any]) -> None:
@@ -143,7 +144,8 @@ class Kernel:
                     remedy="Correct base_sysctls, or add the feature that brings it to base_kernel_features.",
                 )
             if now != wanted:
-                steps.append(Step(f"Set {name} to {wanted}", partial(_set, name, path, wanted)))
+                change = Change(f"sysctl {name}", now or None, wanted)
+                steps.append(Step(f"Set {name} to {wanted}", partial(_set, name, path, wanted), [change]))
                 before[name], after[name] = now or None, wanted
 
     def _plan_swap(self, steps: list[Step], before: dict[str, Any], after: dict[str, Any]) -> None:
@@ -155,22 +157,27 @@ class Kernel:
         if devices and container:
             self.warnings.append(f"Swap on {', '.join(devices)} belongs to the machine that runs this container.")
         elif devices:
-            steps.append(Step("Turn swap off", lambda: run(["swapoff", "--all"], timeout=COMMAND_TIMEOUT * 5)))
+            off = lambda: run(["swapoff", "--all"], timeout=COMMAND_TIMEOUT * 5)  # noqa: E731
+            steps.append(Step("Turn swap off", off, [Change("swap", devices, [])]))
             before["swap"], after["swap"] = devices, []
         if not container:
             self._plan_swap_units(steps, before, after)
         if new != text:
-            steps.append(Step("Disable swap in /etc/fstab", lambda: write(str(fstab), new, 0o644)))
+            change = Change("fstab", text.splitlines(), new.splitlines())
+            steps.append(Step("Disable swap in /etc/fstab", lambda: write(str(fstab), new, 0o644), [change]))
             before["fstab"], after["fstab"] = text.splitlines(), new.splitlines()
 
     def _plan_swap_units(self, steps: list[Step], before: dict[str, Any], after: dict[str, Any]) -> None:
         """What turns swap on at boot without a line of fstab: units made for zram or a typed partition, a service."""
         units = self.base / "etc/systemd/system"
         if os.path.realpath(units / "swap.target") != os.path.realpath("/dev/null"):
-            steps.append(Step("Mask swap.target", partial(_systemctl, "mask", "swap.target")))
+            change = Change("swap.target", "not masked", "masked")
+            steps.append(Step("Mask swap.target", partial(_systemctl, "mask", "swap.target"), [change]))
             before["swap.target"], after["swap.target"] = "not masked", "masked"
         if ZRAM_SERVICE in [link.name for link in units.glob("*.wants/*")]:
-            steps.append(Step(f"Disable {ZRAM_SERVICE}", partial(_systemctl, "disable", "--now", ZRAM_SERVICE)))
+            disable = partial(_systemctl, "disable", "--now", ZRAM_SERVICE)
+            change = Change(ZRAM_SERVICE, "enabled", "disabled")
+            steps.append(Step(f"Disable {ZRAM_SERVICE}", disable, [change]))
             before[ZRAM_SERVICE], after[ZRAM_SERVICE] = "enabled", "disabled"
 
     def _text(self, path: str | Path) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ..core.command import run
 from ..core.errors import CommandError, TrainyardError
 from ..core.files import write
-from ..core.plan import Plan, Step
+from ..core.plan import Change, Plan, Step
 from .mount_look import Seen, entry_at
 from .mounts import UNITS, Mount, differs, read_ahead_path, retry_text, some, unit_text
 from .units import QUERY_TIMEOUT, STARTS_AT_BOOT
@@ -47,7 +48,14 @@ def make_plan(mount: Mount, seen: Seen) -> Plan:
     after: dict[str, Any] = {"unit": text, "mounted": True}
     if mount.read_ahead_kb:
         before["read_ahead_kb"], after["read_ahead_kb"] = seen.read_ahead_kb, mount.read_ahead_kb
-    return Plan(steps, before, after)
+    return _about(mount, steps, before, after)
+
+
+def _about(mount: Mount, steps: list[Step], before: dict[str, Any], after: dict[str, Any]) -> Plan:
+    """A plan whose one difference is the mount, with all that belongs to it."""
+    if steps:
+        steps[0] = replace(steps[0], changes=[Change(f"mount {mount.path}", before, after)])
+    return Plan(steps, before, after, by_subject=False)
 
 
 def _refuse_other(mount: Mount, seen: Seen, text: str) -> None:
@@ -104,7 +112,7 @@ def make_removal(mount: Mount, seen: Seen) -> Plan:
         _systemctl(mount, "Reload the units of systemd", "daemon-reload"),
     ]
     before = {"unit": seen.unit, "mounted": seen.entry is not None}
-    return Plan(steps, before, {"unit": "", "mounted": False})
+    return _about(mount, steps, before, {"unit": "", "mounted": False})
 
 
 def _refuse_use(mount: Mount, seen: Seen, what: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from ..core.command import run
 from ..core.errors import CommandError, TrainyardError
 from ..core.files import write
-from ..core.plan import Plan, Step
+from ..core.plan import MISSING, Change, Plan, Step
 from ..core.waiter import wait_until
 from .apt_index import STAMP, digest_of_sources, index_is_current, removals
 
@@ -80,25 +80,36 @@ class Packages:
         :raises TrainyardError: a package is to get another version on a host that is in use.
         """
         frozen = self._frozen(seen)
-        steps = [Step(f"For a person, and not done here: install {name}", lambda: None) for name in frozen]
+        steps = [
+            Step(f"For a person, and not done here: install {name}", lambda: None, [self._version(name, seen)])
+            for name in frozen
+        ]
         broken = sorted(name for name, package in seen.items() if package.status[1:2] in UNFINISHED)
         if broken or interrupted:
             torn = [name for name in broken if seen[name].status[1] == TORN]
             what = f"Finish the interrupted installation of {', '.join(broken) or 'packages'}"
-            steps.append(Step(what, partial(self.repair, torn)))
+            unfinished = Change("unfinished packages", ", ".join(broken) or "a journal of dpkg", "installed")
+            steps.append(Step(what, partial(self.repair, torn), [unfinished]))
         missing = [name for name in self.wanted if name in broken or not self._is_there(name, seen)]
         missing = [name for name in missing if name not in frozen]
         if missing:
             what = ", ".join(f"{name}={self.wanted[name]}" if self.wanted[name] else name for name in missing)
-            steps.append(Step(f"Install {what}", partial(self.install, missing)))
+            versions = [self._version(name, seen) for name in missing]
+            steps.append(Step(f"Install {what}", partial(self.install, missing), versions))
         unheld = [
             name for name in self.wanted if self.hold and (name in missing or not seen[name].status.startswith("h"))
         ]
         if unheld:
-            steps.append(
-                Step(f"Hold {', '.join(unheld)}", lambda: run(["apt-mark", "hold", *unheld], timeout=QUERY_TIMEOUT))
-            )
-        return Plan(steps, *self._states(seen, [*missing, *frozen], unheld))
+            hold = lambda: run(["apt-mark", "hold", *unheld], timeout=QUERY_TIMEOUT)  # noqa: E731
+            # A package that gets a version is one difference, with its hold.
+            alone = [name for name in unheld if name not in (*missing, *frozen)]
+            holds = [Change(f"hold of {name}", "not held", "held") for name in alone]
+            steps.append(Step(f"Hold {', '.join(unheld)}", hold, holds))
+        return Plan(steps, *self._states(seen, [*missing, *frozen], unheld), by_subject=False)
+
+    def _version(self, name: str, seen: Mapping[str, Seen]) -> Change:
+        there = seen[name].version if name in seen else ""
+        return Change(f"package {name}", there or MISSING, self.wanted[name] or "any")
 
     def _is_there(self, name: str, seen: Mapping[str, Seen]) -> bool:
         package = seen.get(name)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ..core.command import run
 from ..core.errors import CommandError, TrainyardError, WaitError
 from ..core.finding import Finding, shown
-from ..core.plan import Plan, Step
+from ..core.plan import Change, Plan, Step
 from ..core.waiter import wait_until
 from . import started_with
 
@@ -106,16 +106,19 @@ def make_plan(
     steps = []
     if seen.get("NeedDaemonReload") == "yes":
         steps.append(_systemctl(service, "Reload the units of systemd", "daemon-reload"))
+    reload = len(steps)
     enabled = seen.get("UnitFileState") in STARTS_AT_BOOT
     if not enabled:
-        steps.append(_systemctl(service, f"Enable {service.name}", "enable", service.name))
+        enabling = Change(f"{service.name} enabled", "disabled", "enabled")
+        steps.append(_systemctl(service, f"Enable {service.name}", "enable", service.name, change=enabling))
     # systemd will start it with the present files; no restart of ours.
     restarting = seen.get("SubState") in RESTARTING
     active = restarting or seen.get("ActiveState") in ("active", "reloading")
     reasons: list[str] = []
     read = [*service.newer_than, *seen.get("FragmentPath", "").split(), *seen.get("DropInPaths", "").split()]
     if not active:
-        steps.append(Step(f"Start {service.name}", lambda: _start(service, "start", read)))
+        running = Change(f"{service.name} running", "stopped", "running")
+        steps.append(Step(f"Start {service.name}", lambda: _start(service, "start", read), [running]))
     elif not restarting:
         # A timer has no process.
         began = seen.get("ExecMainStartTimestampMonotonic") or seen.get("ActiveEnterTimestampMonotonic")
@@ -123,12 +126,23 @@ def make_plan(
         reasons = (newer or partial(changed_paths, service.name, seen.get("InvocationID", "")))(read, started)
         if reasons or service.restart:
             why = f": {', '.join(reasons)} changed after it started" if reasons else ""
-            steps.append(Step(f"Restart {service.name}{why}", lambda: _start(service, "restart", read)))
+            restart = _restart(service, reasons)
+            steps.append(Step(f"Restart {service.name}{why}", lambda: _start(service, "restart", read), [restart]))
+    if reload:
+        unread = Change(f"{service.name} units", "not read by systemd", "read", follows=len(steps) > 1)
+        steps[0] = replace(steps[0], changes=[unread])
     return Plan(
         steps,
         {"active": active, "enabled": enabled, "older_than": reasons},
         {"active": True, "enabled": True, "older_than": []},
+        by_subject=False,
     )
+
+
+def _restart(service: Service, reasons: Sequence[str]) -> Change:
+    """The difference that a restart ends; without an older process it follows from files that this run writes."""
+    why = f"older than {', '.join(reasons)}" if reasons else "before its files change"
+    return Change(f"{service.name} restart", why, "restarted", follows=not reasons, because=tuple(reasons))
 
 
 def _stop_plan(service: Service, seen: Mapping[str, str]) -> Plan:
@@ -142,15 +156,24 @@ def _stop_plan(service: Service, seen: Mapping[str, str]) -> Plan:
     failed = seen.get("ActiveState") == "failed"
     steps = []
     if active:
-        steps.append(Step(f"Stop {service.name}", lambda: _stop(service)))
+        stop = Change(f"{service.name} running", "running", "stopped")
+        steps.append(Step(f"Stop {service.name}", lambda: _stop(service), [stop]))
     if failed:
-        steps.append(Step(f"Forget that {service.name} has failed", lambda: _forget(service)))
+        steps.append(
+            Step(
+                f"Forget that {service.name} has failed",
+                lambda: _forget(service),
+                [Change(f"{service.name} failed", "failed", "stopped")],
+            )
+        )
     if enabled:
-        steps.append(_systemctl(service, f"Disable {service.name}", "disable", service.name))
+        disable = Change(f"{service.name} enabled", "enabled", "disabled")
+        steps.append(_systemctl(service, f"Disable {service.name}", "disable", service.name, change=disable))
     return Plan(
         steps,
         {"active": active, "enabled": enabled, "failed": failed},
         {"active": False, "enabled": False, "failed": False},
+        by_subject=False,
     )
 
 
@@ -214,8 +237,9 @@ def wait_ready(service: Service) -> None:
         raise WaitError(f"{error.message}{_journal(service)}", remedy=service.ready_remedy, **error.facts) from error
 
 
-def _systemctl(service: Service, what: str, *words: str) -> Step:
-    return Step(what, lambda: run(["systemctl", *words], timeout=service.timeout))
+def _systemctl(service: Service, what: str, *words: str, change: Change | None = None) -> Step:
+    act = lambda: run(["systemctl", *words], timeout=service.timeout)  # noqa: E731
+    return Step(what, act, [change] if change else [])
 
 
 def _stop(service: Service) -> None:

@@ -97,7 +97,7 @@ def unreachable_plan(objects: Sequence[Mapping[str, Any]], why: str) -> Plan:
     """The plan of a check run that cannot see the cluster: everything might be applied, and the reason."""
     steps = [Step(f"Not planned: {why}", lambda: None)]
     steps += [Step(f"Apply {describe(obj)}", lambda: None) for obj in objects]
-    return Plan(steps, {}, {describe(obj): "not planned" for obj in objects})
+    return Plan(steps, {}, {describe(obj): "not planned" for obj in objects}, unread=why)
 
 
 def wait_for(api: Api, waits: Sequence[Wait], *, timeout: float) -> None:

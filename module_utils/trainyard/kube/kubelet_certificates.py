@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ..core.clock import CLOCK, Clock
-from ..core.plan import Plan, Step
+from ..core.plan import Change, Plan, Step
 from ..core.waiter import wait_until
 from .api import Api, KubeError, Object
 from .apply import retry
@@ -66,11 +66,17 @@ def plan_approvals(
         show=lambda now: _told(now.waiting),
         clock=clock,
     )
-    steps = [
-        Step(f"Approve the serving certificate of {node_of(each)}", partial(_approve, api, each)) for each in seen.good
-    ]
     names = [str(each["metadata"]["name"]) for each in seen.good]
-    return Plan(steps, dict.fromkeys(names, "pending"), dict.fromkeys(names, "approved")), seen
+    steps = [
+        Step(
+            f"Approve the serving certificate of {node_of(each)}",
+            partial(_approve, api, each),
+            [Change(f"certificate of {name}", "pending", "approved")],
+        )
+        for name, each in zip(names, seen.good, strict=True)
+    ]
+    before, after = dict.fromkeys(names, "pending"), dict.fromkeys(names, "approved")
+    return Plan(steps, before, after, by_subject=False), seen
 
 
 def wait_until_served(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ..core.errors import TrainyardError
 from ..core.new_clusters import as_made
-from ..core.plan import Plan, Step
+from ..core.plan import MISSING, Change, Plan, Step
 from . import program as adm
 from .api import api_get
 from .reset import reset_step
@@ -164,26 +164,30 @@ def make_plan(state: InitState, settings: InitSettings) -> Plan:
         wanted = adm.as_text(settings.config)
         if config_drift(host, settings.config) and host.stored(WANTED) != wanted:
             what = f"Keep the configuration that is asked for in {host.state}/{WANTED}"
-            steps.append(Step(what, lambda: host.store(WANTED, wanted)))
-        return Plan(steps, before=before, after={**before, "kubelet_config_open": False})
+            change = Change("kubeadm configuration", "that of the cluster", "another one in the inventory")
+            steps.append(Step(what, lambda: host.store(WANTED, wanted), [change]))
+        return Plan(steps, before=before, after={**before, "kubelet_config_open": False}, by_subject=False)
     if action == "reset":
         steps.append(reset_step(host, settings.cri_socket, settings.timeout))
     if action in ("init", "reset"):
+        member = Change(adm.MEMBERSHIP, MISSING, "kubeadm init")
         steps += [
             adm.marker_step(host, "init", adm.STARTED),
-            Step("Initialise the control plane (kubeadm init)", lambda: init(settings)),
+            Step("Initialise the control plane (kubeadm init)", lambda: init(settings), [member]),
         ]
     else:
+        member = Change(adm.MEMBERSHIP, "interrupted", "the missing phases of kubeadm init")
         steps += [
             Step(f"Repeat the phase of an interrupted init: {phase}", _phase(phase, settings))
             for phase in RESUME_PHASES
         ]
+        steps[0] = replace(steps[0], changes=[member])
     steps += [
         Step(
             "Keep the kubeadm configuration of this cluster",
             lambda: host.store("init.yaml", adm.as_text(settings.config)),
         ),
-        adm.protect_step(host),
+        adm.protect_step(host, follows=True),
         adm.marker_step(host, "init", adm.COMPLETE),
     ]
     after = {
@@ -196,7 +200,7 @@ def make_plan(state: InitState, settings: InitSettings) -> Plan:
         "kubelet_config": True,
         "kubelet_config_open": False,
     }
-    return Plan(steps, before=before, after=after)
+    return Plan(steps, before=before, after=after, by_subject=False)
 
 
 def init(settings: InitSettings) -> None:

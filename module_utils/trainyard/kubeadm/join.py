@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from ..core.command import run
 from ..core.errors import TrainyardError, WaitError
-from ..core.plan import Plan, Step
+from ..core.plan import MISSING, Change, Plan, Step
 from ..core.waiter import wait_until
 from . import program as adm
 from .api import api_get, node_is_ready
@@ -132,22 +132,25 @@ def make_plan(state: JoinState, settings: JoinSettings) -> Plan:
     registered = Step("Wait until the node is registered", lambda: wait_registered(settings))
     if action == "none":
         protect = [adm.protect_step(host)] if state.kubelet_config_open else []
-        return Plan(protect, before, {**before, "kubelet_config_open": False})
+        return Plan(protect, before, {**before, "kubelet_config_open": False}, by_subject=False)
     if action == "restart":
-        restart = Step("Restart the kubelet, so that it registers its node again", restart_kubelet)
-        return Plan([restart, registered], before, after)
+        again = Change(adm.MEMBERSHIP, MISSING, "registered by a restart of the kubelet")
+        restart = Step("Restart the kubelet, so that it registers its node again", restart_kubelet, [again])
+        return Plan([restart, registered], before, after, by_subject=False)
     steps = []
     if action == "reset":
         steps += [leave_step(host, settings.node_ip)] if state.etcd_member else []
         steps.append(reset_step(host, settings.cri_socket, settings.timeout))
     where = f" at {settings.endpoint}" if settings.endpoint else ""
-    join_step = Step(f"Join the cluster{where} (kubeadm join)", lambda: join(settings))
+    member = Change(adm.MEMBERSHIP, MISSING, "kubeadm join")
+    join_step = Step(f"Join the cluster{where} (kubeadm join)", lambda: join(settings), [member])
     if settings.control_plane:
         steps += [adm.marker_step(host, "join", adm.STARTED), join_step, adm.marker_step(host, "join", adm.COMPLETE)]
         after |= {"marker": adm.COMPLETE, "static_pods": list(adm.STATIC_PODS)}
     else:
         steps.append(join_step)
-    return Plan([*steps, registered, adm.protect_step(host)], before, after)
+    steps += [registered, adm.protect_step(host, follows=True)]
+    return Plan(steps, before, after, by_subject=False)
 
 
 def require_credentials(settings: JoinSettings) -> None:

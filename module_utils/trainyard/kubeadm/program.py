@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from ..core import files
 from ..core.command import run
 from ..core.errors import TrainyardError, WaitError
-from ..core.plan import Step
+from ..core.plan import Change, Step
 from ..core.waiter import wait_until
 from .api import SECRETS_DIR
 
@@ -169,13 +169,21 @@ def configuration(*documents: Mapping[str, Any]) -> Iterator[str]:
         yield stream.name
 
 
+MEMBERSHIP = "membership of the cluster"
+"""Subject of the difference of a host that is to become a node."""
+
+
 def marker_step(host: Host, verb: str, state: str) -> Step:
     return Step(f"Record that kubeadm {verb} on this host is {state}", lambda: host.set_marker(verb, state))
 
 
-def protect_step(host: Host) -> Step:
-    """kubeadm writes the kubelet's configuration readable by all, at init, join and upgrade."""
-    return Step("Leave the kubelet's configuration to its owner", host.protect_kubelet_config)
+def protect_step(host: Host, *, follows: bool = False) -> Step:
+    """The step that narrows the mode of the kubelet's configuration, which kubeadm writes readable by all.
+
+    :param follows: kubeadm writes the file in the same plan.
+    """
+    change = Change(f"mode of {host.kubelet_config}", "readable by others", "its owner's alone", follows=follows)
+    return Step("Leave the kubelet's configuration to its owner", host.protect_kubelet_config, [change])
 
 
 def wait_while(observe: Callable[[], State], pending: Callable[[State], bool], timeout: float) -> State:

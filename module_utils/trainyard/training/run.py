@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
-from ..core.plan import Plan, Step
+from ..core.plan import Change, Plan, Step
 from ..core.progress import Progress
 from ..core.waiter import wait_until
 from ..kube.api import Api, Object, describe
@@ -27,6 +27,16 @@ from .pods import RELEASE_SECONDS
 from .probe import probe_objects, repeat
 from .state import attempt_of, ended, grace, hash_of, live_object
 from .submit import refuse_another_program, refuse_another_workload, refuse_what_has_no_place, runners, submit
+
+
+def run_subject(name: str) -> str:
+    """The subject of a difference of a run: it has to run, or to run otherwise."""
+    return f"run of {name}"
+
+
+def _record_of(name: str, before: str) -> Change:
+    """A difference of the record of a run, which changes no run."""
+    return Change(f"record of run {name}", before, "as the inventory has it")
 
 
 class Run:
@@ -88,9 +98,12 @@ class Run:
             return self._kept(around, result)
         if choice == KEEP:
             return self._kept_running(around, result, attempt_of(live))
+        subject = run_subject(training.name)
         if choice == PROBE:
             probe = partial(self._probe, result)
-            step = Step(f"Repeat the isolation probe of the training {training.name}", probe)
+            # Its states are those of a run that has ended.
+            unproven = Change(subject, "without a proof of its isolation", "proven")
+            step = Step(f"Repeat the isolation probe of the training {training.name}", probe, [unproven])
         elif choice == ADOPT:
             adopt = partial(self._follow, attempt_of(live), submitted=False)
             step = Step(f"Wait for training {training.name}, which was submitted before", adopt)
@@ -105,11 +118,8 @@ class Run:
             steps.insert(0, Step(f"{what} as {training.data_folder}", bring))
         return Plan(
             [*around.steps, *steps],
-            {**around.before, "training": {"hash": hash_of(found), "ended": ended(live)}},
-            {
-                **around.after,
-                "training": {"hash": wanted, "ended": end},
-            },
+            {**around.before, subject: {"hash": hash_of(found), "ended": ended(live)}},
+            {**around.after, subject: {"hash": wanted, "ended": end}},
         )
 
     def _is_beyond_proof(self, result: dict[str, Any], live: Object | None) -> bool:
@@ -129,7 +139,8 @@ class Run:
             return around
         self.result = {**result, "description_hash": told}
         keep = partial(record.keep, self._api, self._training, self.result, self._clock)
-        step = Step(f"Record the description of the training {self._training.name}", keep)
+        changes = [_record_of(self._training.name, "another description")]
+        step = Step(f"Record the description of the training {self._training.name}", keep, changes)
         return Plan([*around.steps, step], around.before, around.after)
 
     def _kept_running(self, around: Plan, result: dict[str, Any], attempt: str) -> Plan:
@@ -141,6 +152,7 @@ class Run:
         step = Step(
             f"Record that the training {self._training.name} goes on",
             partial(record.keep, self._api, self._training, self.result),
+            [_record_of(self._training.name, "another attempt")],
         )
         return Plan([*around.steps, step], around.before, around.after)
 
@@ -155,7 +167,7 @@ class Run:
         objects = [*runners(training), result_record(training, {}), *probe_objects(training), *reversed(own)]
         there = [obj for obj in objects if self._find(obj)]
         steps = [Step(f"Delete {obj['kind']} {obj['metadata']['name']}", partial(self._delete, obj)) for obj in there]
-        return Plan(steps, {"training": training.name} if there else {}, {})
+        return Plan(steps, {run_subject(training.name): "there"} if there else {}, {})
 
     def _submit(self, live: Object | None, resume: str, *, wait: bool) -> None:
         log_dir = self._settings.log_dir

@@ -8,7 +8,7 @@ import secrets
 from functools import partial
 
 from ..core.errors import TrainyardError, WaitError
-from ..core.plan import Plan, Step
+from ..core.plan import MISSING, Change, Plan, Step
 from ..kube.api import Object
 from ..kube.apply import Wait, is_met, plan_objects, retry, wait_for
 from ..kube.pod_log import last_lines
@@ -19,7 +19,7 @@ from .names import NAME_LABEL
 from .objects import collector_binding, of_run, surroundings
 from .places import newest, pod_state, started
 from .pod_logs import PodLogs, kept_logs
-from .run import Run
+from .run import Run, run_subject
 from .state import attempt_of, hash_of, live_object
 from .submit import new_attempt, refuse_another_workload, refuse_what_has_no_place
 from .template import TOKEN_KEY, token_secret
@@ -56,17 +56,20 @@ class Service(Run):
         attempt = attempt_of(live) if same else new_attempt()
         # Its pod has an environment, which is nobody's to see.
         hidden = ("Secret", "Deployment")
-        around = plan_objects(self._api, [*surroundings(training), run_object(training, attempt)], hidden=hidden)
+        around = plan_objects(self._api, surroundings(training), hidden=hidden)
+        served = plan_objects(self._api, [run_object(training, attempt)], hidden=hidden)
         steps = list(around.steps)
-        # The pod would wait for it.
-        first = next((index for index, step in enumerate(steps) if "Deployment" in step.what), len(steps))
         if self._token() is None:
-            steps.insert(first, Step(f"Make a token for {training.name}", self._make_token))
+            token = Change(f"token of {training.name}", MISSING, "there")
+            steps.append(Step(f"Make a token for {training.name}", self._make_token, [token]))
+        # After its token, for which the pod would wait.
+        steps += served.steps
         if live and not same:
             keep_logs = partial(self._keep_logs, attempt_of(live))
             steps.insert(0, Step(f"Keep what {training.name} has said", keep_logs))
         if not self._token_is_kept():
-            steps.append(Step(f"Write the token of {training.name} to {self._token_file}", self._keep_token))
+            kept = Change(self._token_file, "without the token", "the token")
+            steps.append(Step(f"Write the token of {training.name} to {self._token_file}", self._keep_token, [kept]))
         told = {**record.submitted(training, attempt), "reach": self._reach()}
         # Before the wait: one that never answers is there, too.
         if known.get("attempt") == attempt and known.get("result") == record.RUNNING and not known.get("why"):
@@ -74,10 +77,12 @@ class Service(Run):
         else:
             self.result = told
             keep = partial(record.keep, self._api, training, told)
-            steps.append(Step(f"Record that {training.name} runs", keep))
+            noted = Change(f"record of run {training.name}", "another attempt", attempt, follows=bool(steps))
+            steps.append(Step(f"Record that {training.name} runs", keep, [noted]))
         if wait and (steps or not (live and is_met(live, "RolledOut"))):
-            steps.append(Step(f"Wait until {training.name} answers", partial(self._wait, attempt)))
-        return Plan(steps, around.before, around.after)
+            ready = Change(run_subject(training.name), "without an answer", "ready", follows=bool(steps))
+            steps.append(Step(f"Wait until {training.name} answers", partial(self._wait, attempt), [ready]))
+        return Plan(steps, {**around.before, **served.before}, {**around.after, **served.after})
 
     def remove_plan(self) -> Plan:
         """Steps that delete the service and what was made for it, its token too; its files stay."""

@@ -27,7 +27,7 @@ def record(playbook: Path) -> None:
     lines: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "stale.conf").write_text("# Managed by trainyard\n", encoding="utf-8")
-        Path(folder, "edited.conf").write_text("a=0\nb=2\n", encoding="utf-8")
+        Path(folder, "edited.conf").write_text("# Managed by trainyard\na=0\nb=2\n", encoding="utf-8")
 
         def keep(event: Mapping[str, Any]) -> None:
             data = {key: value for key, value in event["event_data"].items() if key not in NOTHING}

@@ -1,10 +1,13 @@
-"""The table of classes: one case for each row, and what none of them knows."""
+"""The classes that roles declare: one case for each row, and items without one."""
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from trainyard.reprovision.classes import TABLE, UNKNOWN, class_of
+import pytest
+from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+from trainyard.reprovision.classes import UNKNOWN, class_of, table
 from trainyard.reprovision.item import CLASSES, CONTROL_PLANE, FOREIGN, PERSON, REPAIRABLE, RESTART
 
 CONF = "/etc/containerd/conf.d/10-trainyard.toml"
@@ -49,7 +52,6 @@ CASES = [
     (REPAIRABLE, "efs_mount", "host_files", "/etc/udev/rules.d/99-nfs.rules", ""),
     (REPAIRABLE, "efs_mount", "mount_unit", "mount /mnt/shared", ""),
     (REPAIRABLE, "control_plane", "kubeadm_init", "mode of /var/lib/kubelet/config.yaml", ""),
-    (CONTROL_PLANE, "control_plane", "kubeadm_init", "kubeadm configuration", ""),
     (CONTROL_PLANE, "control_plane", "kubeadm_init", "membership of the cluster", "missing"),
     (PERSON, "kubernetes", "kubeadm_join", "membership of the cluster", "missing"),
     (REPAIRABLE, "kubernetes", "kubelet_certificates", "certificate of csr-1", "pending"),
@@ -122,8 +124,8 @@ def test_class(kind: str, role: str, module: str, subject: str, before: str) -> 
 
 def test_each_row_has_its_case() -> None:
     """A row that is never the first that fits is dead."""
-    chosen = [next(row for row in TABLE if row.fits(*case[1:])) for case in CASES]
-    assert [row for row in TABLE if row not in chosen] == []
+    chosen = [next(row for row in table() if row.fits(*case[1:])) for case in CASES]
+    assert [row for row in table() if row not in chosen] == []
 
 
 @pytest.mark.parametrize(
@@ -136,4 +138,32 @@ def test_what_no_row_knows_is_for_a_person(role: str, module: str, subject: str)
 
 
 def test_classes_are_those_of_items() -> None:
-    assert {row.kind for row in TABLE} <= set(CLASSES)
+    assert {row.kind for row in table()} <= set(CLASSES)
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["{class: mine}", "{class: person}", "{class: repairable, reason: x}", "{class: repairable, modul: x}",
+     "{class: repairable, subject: 5}", "{module: x}"],
+)  # fmt: skip
+def test_a_row_of_another_form_is_refused(tmp_path: Path, row: str) -> None:
+    path = tmp_path / "toys/meta/provides.yml"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"drift:\n  - {row}\n")
+    with pytest.raises(TrainyardError, match="declares a row of drift that is none"):
+        table(tmp_path)
+
+
+def test_a_row_for_everywhere_comes_first_and_others_are_of_their_role(tmp_path: Path) -> None:
+    for role, text in (
+        ("a", "drift:\n  - {class: repairable, module: m}\n"),
+        (
+            "b",
+            "drift:\n  - {class: restart, module: m, subject: x, everywhere: true}\n  - {class: restart, module: n}\n",
+        ),
+    ):
+        (tmp_path / role / "meta").mkdir(parents=True)
+        (tmp_path / role / "meta/provides.yml").write_text(text)
+    assert [(row.role, row.module, row.subject) for row in table(tmp_path)] == [
+        ("*", "m", "x"), ("a", "m", "*"), ("b", "n", "*"),
+    ]  # fmt: skip

@@ -14,15 +14,17 @@ from trainyard.reprovision import events as reading
 from trainyard.reprovision.differences import difference
 from trainyard.reprovision.events import Event, Reader
 from trainyard.reprovision.found import find
-from trainyard.reprovision.subjects import BY_MODULE, MOST, changes
+from trainyard.reprovision.subjects import MOST, changes
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
     max_leaves=8,
 )
-FIELDS = ("prepared", "before", "after", "before_header", "older_than", "enabled", "pinned", "text", "path")
+FIELDS = ("prepared", "before", "after", "before_header", "by_subject", "changes", "text", "path")
 DIFFS = st.dictionaries(st.sampled_from(FIELDS), ANYTHING, max_size=4) | st.lists(ANYTHING, max_size=2) | ANYTHING
+CHANGE = st.dictionaries(st.sampled_from(("subject", "before", "after", "follows", "because")), ANYTHING, max_size=5)
+PLANS = st.fixed_dictionaries({"prepared": st.just(""), "changes": st.lists(CHANGE | ANYTHING, max_size=3)})
 RESULTS = st.fixed_dictionaries(
     {"changed": st.just(True)},
     optional=dict.fromkeys((*reading.KEPT, "invocation", "results", "_ansible_item_label"), ANYTHING),
@@ -37,7 +39,9 @@ def read(result: Any, module: str = "host_files", shown: str = "changed: [w2]", 
 
 
 @settings(deadline=None)
-@given(result=RESULTS, diff=DIFFS, module=st.sampled_from([*BY_MODULE, "file"]))
+@given(
+    result=RESULTS, diff=DIFFS | PLANS, module=st.sampled_from(["host_files", "training", "cluster_findings", "file"])
+)
 def test_a_result_of_any_form_is_an_item_of_its_host(result: dict[str, Any], diff: Any, module: str) -> None:
     (event,) = [read({**result, "diff": diff, "planned": True}, module)]
     found = find([event])
@@ -79,6 +83,9 @@ def test_lines_in_another_order_differ() -> None:
 def test_a_plan_with_any_number_of_names_is_bounded() -> None:
     plan = {"prepared": "", "before": {}, "after": {f"/etc/{number}": "x" for number in range(100_000)}}
     assert len(changes(read({"changed": True, "diff": plan}))) == MOST
+    named = [{"subject": "x" * 10_000, "because": ["/a"] * 1_000}] * 1_000
+    found = changes(read({"changed": True, "diff": {"prepared": "", "changes": named, "by_subject": False}}))
+    assert len(found) == MOST and len(found[0].because) == MOST and len(found[0].subject) < 10_000
 
 
 def test_of_one_host_no_more_than_a_bound_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

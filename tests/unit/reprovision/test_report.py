@@ -65,7 +65,7 @@ def test_states_of_hosts(what: Found, states: dict[str, str]) -> None:
 def test_the_document() -> None:
     what = found(items=[PERSON, REPAIRABLE], consequences=[Consequence("w1", "base", "Set", "x")], problems=["no dns"])
     document = json.loads(json.dumps(report(what)))
-    assert (document["schema"], document["state"], document["seconds"]) == (1, "complete", 41.3)
+    assert (document["schema"], document["state"], document["seconds"]) == (2, "complete", 41.3)
     assert [from_json(each) for each in document["items"]] == [REPAIRABLE, PERSON]
     assert document["hosts"]["w1"] == {"state": "drift", "items": 1}
     assert document["consequences"] == [{"host": "w1", "role": "base", "task": "Set", "what": "x"}]

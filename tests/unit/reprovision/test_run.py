@@ -70,7 +70,7 @@ def test_a_host_that_is_refused_or_not_reached_does_not_end_the_report(store: St
     assert status == 2 and "not reached: worker3" in session.report["headline"]
     states = {name: host["state"] for name, host in session.report["hosts"].items()}
     assert states == {"worker1": "drift", "worker2": "failed", "worker3": "unreachable"}
-    assert ("worker2", "person", "Refuse a host") in shape(session.report)
+    assert ("worker2", "person", "refusal") in shape(session.report)
 
 
 def test_some_hosts_alone(store: Store) -> None:

@@ -11,9 +11,9 @@ from trainyard.reprovision import states
 from trainyard.reprovision.states import Notice, Told
 
 HOUR = 3600.0
-REPAIRED = {"class": "repairable", "done": "repaired, proven"}
-DRIFT = {"class": "repairable", "done": ""}
-PERSON = {"class": "person", "done": ""}
+REPAIRED = {"class": "repairable", "outcome": "proven"}
+DRIFT = {"class": "repairable", "outcome": ""}
+PERSON = {"class": "person", "outcome": ""}
 
 
 @pytest.mark.parametrize(

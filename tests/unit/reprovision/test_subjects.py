@@ -68,8 +68,8 @@ def test_findings_are_changes_beside_the_plans_own() -> None:
         ("ii", "1.2-1", [Change("hold of tool", "not held", "held")]),
         ("hi", "1.2-1", []),
         ("hU", "1.2-1", [
+            Change("unfinished packages", "tool", "installed"),
             Change("package tool", "1.2-1", "1.2-*"),
-            Change("unfinished packages", "Finish the interrupted installation of tool", "installed"),
         ]),
     ],
 )  # fmt: skip
@@ -82,39 +82,38 @@ def test_packages(status: str | None, version: str, expected: list[Change]) -> N
 DO = Step("Do it", lambda: None)
 
 
+def named(*changes: Change, by_subject: bool = False) -> Plan:
+    return Plan([Step("Do it", lambda: None, changes)], {"state": 1}, {"state": 2}, by_subject=by_subject)
+
+
 @pytest.mark.parametrize(
-    ("module", "plan", "expected"),
+    ("plan", "expected"),
     [
-        ("oci_push", Plan([DO], {"r/a:1": None, "r/b:1": "x"}, {"r/a:1": "d", "r/b:1": "x"}),
-         Change("image r/a:1", "missing", "d")),
-        ("containerd_images", Plan([DO], {"pinned": {"r/a:1": False}}, {"pinned": {"r/a:1": True}}),
-         Change("image r/a:1", "no", "yes")),
-        ("kubelet_certificates", Plan([DO], {"csr-1": "pending"}, {"csr-1": "approved"}),
-         Change("certificate of csr-1", "pending", "approved")),
-        ("kube_prune", Plan([DO], ["Role a/b", "Role a/c"], ["Role a/c"]), Change("Role a/b", "there", "missing")),
-        ("kube_apply", Plan([DO], {"Deployment a/b": "absent"}, {"Deployment a/b": {"kind": "Deployment"}}),
+        (named(Change("image r/a:1", None, "d")), Change("image r/a:1", "missing", "d")),
+        (named(Change("mount /x", {"unit": "a"}, {"unit": "b"})), Change("mount /x", "unit: a", "unit: b")),
+        (named(Change("swap", ["/dev/sda2"], [])), Change("swap", "/dev/sda2", "-")),
+        (named(Change("c restart", "older", "restarted", because=("/a",))),
+         Change("c restart", "older", "restarted", because=("/a",))),
+        (named(Change("program", "not run", "run", follows=True)), Change("program", "not run", "run", follows=True)),
+        (named(Change("state", "one", "two"), by_subject=True), Change("state", "one", "two")),
+        (Plan([DO], ["Role a/b", "Role a/c"], ["Role a/c"]), Change("Role a/b", "there", "missing")),
+        (Plan([DO], {"Deployment a/b": "absent"}, {"Deployment a/b": {"kind": "Deployment"}}),
          Change("Deployment a/b", "missing", "there")),
-        ("kube_apply",
-         Plan([DO], {"Deployment a/b": {"spec": {"replicas": 0}}}, {"Deployment a/b": {"spec": {"replicas": 1}}}),
+        (Plan([DO], {"Deployment a/b": {"spec": {"replicas": 0}}}, {"Deployment a/b": {"spec": {"replicas": 1}}}),
          Change("Deployment a/b", "spec.replicas: 0", "spec.replicas: 1")),
-        ("kubeadm_init", Plan([Step("Leave the kubelet's configuration to its owner", bool)], {}, {}),
-         Change("mode of /var/lib/kubelet/config.yaml", "readable by others", "its owner's alone")),
-        ("kubeadm_init", Plan([Step("Keep the configuration that is asked for in /x", bool)], {}, {}),
-         Change("kubeadm configuration", "that of the cluster", "another one in the inventory")),
-        ("kubeadm_join", Plan([Step("Join the cluster (kubeadm join)", bool)], {}, {}),
-         Change("membership of the cluster", "missing", "Join the cluster (kubeadm join)")),
-        ("training",
-         Plan([Step("Run training mnist: 1 chief", bool)], {"training": {"hash": "a"}}, {"training": {"hash": "b"}}),
-         Change("run of mnist", "hash: a", "hash: b")),
-        ("kernel_settings", Plan([DO], {"br_netfilter": "not loaded"}, {"br_netfilter": "loaded"}),
-         Change("kernel module br_netfilter", "not loaded", "loaded")),
-        ("kernel_settings", Plan([DO], {"swap": ["/dev/sda2"]}, {"swap": []}), Change("swap", "/dev/sda2", "-")),
-        ("host_files", Plan([Step("Run update-ca-certificates", bool)], {}, {}),
-         Change("update-ca-certificates", "not run", "run")),
     ],
 )  # fmt: skip
-def test_plans(module: str, plan: Plan, expected: Change) -> None:
-    assert changes(event(module, plan)) == [expected]
+def test_plans(plan: Plan, expected: Change) -> None:
+    assert changes(event("any", plan)) == [expected]
+
+
+def test_states_are_changes_before_those_of_steps() -> None:
+    plan = Plan([DO, Step("Run it", bool, [Change("it", "not run", "run", follows=True)])], {"/a": None}, {"/a": "x"})
+    assert [each.subject for each in changes(event("host_files", plan))] == ["/a", "it"]
+
+
+def test_a_result_that_names_nothing_is_about_its_module() -> None:
+    assert changes(event("lab", Plan([DO]))) == [Change("result of lab", after="changed")]
 
 
 def test_a_result_without_a_difference_is_about_its_arguments() -> None:

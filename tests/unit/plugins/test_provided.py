@@ -1,4 +1,4 @@
-"""What roles bring is known to those who check it, without a list of roles anywhere."""
+"""Facts that roles provide reach their readers without a list of roles anywhere."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from checkout import ROLES, Role, read_yaml, role_id
 
-from plugins.lookup import brought
-from trainyard import brought as collected
+from plugins.lookup import provided
+from trainyard import provided as collected
 
 
 def look(*kinds: str, **variables: object) -> list:
     loader = DataLoader()
-    return brought.LookupModule(loader=loader, templar=Templar(loader, variables=variables)).run(list(kinds), variables)
+    return provided.LookupModule(loader=loader, templar=Templar(loader, variables=variables)).run(
+        list(kinds), variables
+    )
 
 
 def test_a_new_role_is_collected(tmp_path, monkeypatch) -> None:
     (tmp_path / "toys/meta").mkdir(parents=True)
-    (tmp_path / "toys/meta/brings.yml").write_text(
+    (tmp_path / "toys/meta/provides.yml").write_text(
         "ports: {cluster: \"{{ {toys_port: 'toyd'} }}\"}\nnamespaces: [toys]\n"
     )
     monkeypatch.setattr(collected, "ROLES", tmp_path)
@@ -27,12 +29,12 @@ def test_a_new_role_is_collected(tmp_path, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("role", ROLES, ids=role_id)
-def test_a_role_brings_only_what_somebody_collects(role: Role) -> None:
-    kinds = set(read_yaml(role.path / "meta" / "brings.yml") or {})
-    assert kinds <= {"ports", "files", "kernel_features", "namespaces", "reset_paths", "reset_interfaces"}
+def test_a_role_provides_only_known_kinds(role: Role) -> None:
+    kinds = set(read_yaml(role.path / "meta" / "provides.yml") or {})
+    assert kinds <= {"ports", "files", "kernel_features", "namespaces", "reset_paths", "reset_interfaces", "drift"}
 
 
-def test_what_the_roles_bring_today() -> None:
+def test_facts_of_the_present_roles() -> None:
     groups = [dict(found) for found in look("ports")]
     assert {port for found in groups for port in found.get("cluster", {})} == {9099, 10248, 10249, 10250, 10256}
     assert {443: "nginx", 5000: "nginx"} in [found.get("mirror") for found in groups]

@@ -1,13 +1,13 @@
-"""What the roles bring to hosts and cluster."""
+"""Facts that the roles provide about themselves."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-name: brought
-short_description: What all roles bring to hosts and cluster
+name: provided
+short_description: Facts that all roles provide about themselves
 description:
-  - Returns for each role that brings something of the named kind what C(meta/brings.yml) says of it, so that a new role
-    is known to those who check ports, reset hosts or judge the cluster.
+  - Returns, for each role that has the named kind in its C(meta/provides.yml), the value there. So a new role is known
+    to the checks of ports, the reset of hosts and the verdict.
   - Kinds are C(ports) (group -> port -> program), C(files) (group -> files that the role writes as a whole),
     C(kernel_features), C(namespaces), C(reset_paths) and C(reset_interfaces).
 options:
@@ -19,12 +19,12 @@ options:
 EXAMPLES = r"""
 - name: Show the namespaces of the cluster's own parts
   ansible.builtin.debug:
-    msg: "{{ query('brought', 'namespaces') | flatten | unique }}"
+    msg: "{{ query('provided', 'namespaces') | flatten | unique }}"
 """
 
 RETURN = r"""
 _list:
-  description: What each role brings.
+  description: The value of each role.
   type: list
   elements: raw
 """
@@ -38,11 +38,11 @@ from ansible.plugins.lookup import LookupBase
 if str(ROOT := Path(__file__).resolve().parents[2]) not in sys.path:
     sys.path.append(str(ROOT))
 
-from trainyard.brought import brought
+from trainyard.provided import provided
 
 
 class LookupModule(LookupBase):
     """See DOCUMENTATION."""
 
     def run(self, terms, variables=None, **kwargs):
-        return [self._templar.template(found) for term in terms for found in brought(term, self._loader)]
+        return [self._templar.template(found) for term in terms for found in provided(term, self._loader)]
