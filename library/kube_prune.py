@@ -82,9 +82,10 @@ unread:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.core.plan import Plan, Step
+from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
 from ansible.module_utils.trainyard.kube.api import KubeError
+from ansible.module_utils.trainyard.kube.apply import unreachable_plan
 from ansible.module_utils.trainyard.kube.kubeconfig import connect
 from ansible.module_utils.trainyard.kube.prune import plan_prune
 
@@ -119,7 +120,7 @@ def main() -> None:
                 raise
             module.warn(f"Not planned: {error}")
             result["planned"] = False
-            return Plan([Step(f"Not planned: {error.message}", lambda: None)], unread=error.message)
+            return unreachable_plan([], error.message)
 
     run_plan(module, make_plan, lambda: result)
 

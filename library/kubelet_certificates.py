@@ -79,9 +79,10 @@ unread:
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.core.plan import Plan, Step
+from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
 from ansible.module_utils.trainyard.kube.api import KubeError
+from ansible.module_utils.trainyard.kube.apply import unreachable_plan
 from ansible.module_utils.trainyard.kube.kubeconfig import connect
 from ansible.module_utils.trainyard.kube.kubelet_certificates import Seen, plan_approvals, wait_until_served
 from ansible.module_utils.trainyard.kube.kubelet_requests import KubeletHost
@@ -109,7 +110,7 @@ def main() -> None:
             if not (module.check_mode and error.no_answer):
                 raise
             found["planned"] = False
-            return Plan([Step(f"Not planned: {error.message}", lambda: None)], unread=error.message)
+            return unreachable_plan([], error.message)
         return plan
 
     def make_result() -> dict[str, Any]:
