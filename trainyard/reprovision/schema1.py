@@ -6,10 +6,11 @@ subject, too. A site that was installed then keeps its ages, its repairs in a ro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ansible.module_utils.trainyard.core.untrusted import items, mapping
+from ansible.module_utils.trainyard.core.untrusted import at, items, mapping, number
 
 from .found import CONNECTION, REFUSAL
 from .item import DONE, FAILED, LEFT, PROVEN, key_of
@@ -47,16 +48,22 @@ def history(document: Mapping[str, Any], reports: Iterable[Mapping[str, Any]]) -
     for old, age in mapping(document.get("items")).items():
         new = keys.get(old)
         # Two that are one by now have the age of the older one.
-        if new and (new not in found or age["first_seen"] < found[new]["first_seen"]):
+        if new and (new not in found or _begin(age) < _begin(found[new])):
             found[new] = age
     return {"schema": NEW, "items": found}
+
+
+def _begin(age: Any) -> float:
+    """Seconds since the epoch; infinite where the age has none."""
+    begin = number(at(age, "first_seen"))
+    return math.inf if begin is None else begin
 
 
 def keys_of(document: Mapping[str, Any]) -> dict[str, str]:
     """Return the key of each item of a report of schema 1, and its key of schema 2."""
     return {
         str(item.get("key", "")): _renamed(item)["key"]
-        for item in map(mapping, items(document.get("items")))
+        for item in map(mapping, items(mapping(document).get("items")))
         if all(isinstance(item.get(name), str) for name in _FIELDS)
     }
 

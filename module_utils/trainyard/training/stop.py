@@ -137,7 +137,7 @@ class Stop:
             "topology": annotations.get(TOPOLOGY_ANNOTATION, ""),
             "attempt": attempt_of(live),
         }
-        # A stopped run goes on from what it has saved, which lies beyond the last step that it has named.
+        # A stopped run continues from what it has saved, beyond the last step that it has printed.
         step = next((each for each in reversed(said) if each["event"] in REACHED and "step" in each), {})
         reached = {"steps": step["step"]} if "step" in step else {}
         measured = last(said, "evaluate")

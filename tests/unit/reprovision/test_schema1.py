@@ -111,6 +111,23 @@ def test_an_approval_whose_report_is_gone_counts_for_nothing(store: Store, repor
     assert "cannot be read" in found.why_not(["a"], COMMIT, NOW, 12)
 
 
+@pytest.mark.parametrize("age", [None, 5, [], {}, {"first_seen": "x"}])
+def test_ages_of_any_form_end_nothing(store: Store, age: Any) -> None:
+    store.write_json("history.json", {"schema": 1, "items": dict.fromkeys((each["key"] for each in ITEMS), age)})
+    assert store.history() == {}
+
+
+@pytest.mark.parametrize("report", ["[]", "5", "null", '{"items": 5}'])
+def test_an_approval_of_a_report_of_any_form_counts_for_nothing(store: Store, report: str) -> None:
+    (store.runs / NAME / "report.json").write_text(report)
+    folder = store.folder / approval.FOLDER
+    folder.mkdir()
+    kept = {"report": NAME, "keys": ["a"], "commit": COMMIT, "approved": NOW, "by": "alice", "used": 0.0}
+    (folder / f"{NAME}.json").write_text(json.dumps(kept))
+    (found,) = approval.load(store.folder)
+    assert found.fault
+
+
 @pytest.mark.parametrize("items", [None, 5, [None], [{"key": "a"}], [{**SYSCTL, "subject": 5}]])
 def test_a_report_of_any_form_is_read(store: Store, items: Any) -> None:
     report = store.read_json(f"runs/{NAME}/report.json")

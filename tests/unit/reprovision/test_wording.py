@@ -33,7 +33,7 @@ def _other(key: str, value: Any) -> Any:
     return f"Otherwise | {len(value)}" if key in WORDS and isinstance(value, str) else reworded(value)
 
 
-def told(found: Found) -> dict[str, Any]:
+def shown(found: Found) -> dict[str, Any]:
     """A report without the sentences that it shows: names of tasks, and reasons of refusals."""
     return {
         "items": [{**each.as_json(), "task": "", "reason": bool(each.reason)} for each in found.items],
@@ -53,7 +53,7 @@ def test_other_words_give_the_same_report(name: str) -> None:
     stream = raws(name)
     other = read([reworded(each) for each in stream])
     assert json.dumps(stream) != json.dumps([reworded(each) for each in stream])
-    assert told(find(other)) == told(find(events(name)))
+    assert shown(find(other)) == shown(find(events(name)))
 
 
 def test_no_reader_of_results_looks_at_a_sentence() -> None:
