@@ -23,8 +23,11 @@ $(VENV)/.installed: requirements.txt
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
 	touch $@
 
-$(VENV)/bin/trainyard: trainyard/launcher.sh $(VENV)/.installed
-	install -m 755 $< $@
+# The code is read from the checkout: `src` is the package, `workloads` what the image of trainings has as PYTHONPATH.
+$(VENV)/bin/trainyard: Makefile $(VENV)/.installed
+	printf '%s\n' "$(CURDIR)/src" "$(CURDIR)/workloads" > "$$(echo $(VENV)/lib/python3*/site-packages)/trainyard.pth"
+	printf '#!/bin/sh\nexec "$$(dirname "$$(readlink -f "$$0")")/python" -I -m trainyard "$$@"\n' > $@
+	chmod 755 $@
 
 $(VENV)/.test-installed: $(VENV)/bin/trainyard requirements-test.txt
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-test.txt
@@ -71,7 +74,7 @@ proof: $(VENV)/.test-installed test-programs browser ## What is too long for `ma
 	$(IN_VENV) pytest -m proof $(if $(PART),-k "[$(PART)]") tests/lab/test_proof.py
 
 screenshots: $(VENV)/.test-installed browser ## Take the console's pictures anew; ADDRESS=, TOKEN_FILE=, AUTHORITY=
-	$(IN_VENV) python tests/browser/screenshots.py --address "$(ADDRESS)" --token-file "$(TOKEN_FILE)" --authority "$(AUTHORITY)"
+	PYTHONPATH="$(CURDIR)" $(IN_VENV) python tests/browser/screenshots.py --address "$(ADDRESS)" --token-file "$(TOKEN_FILE)" --authority "$(AUTHORITY)"
 
 machines: ## An emulated machine joins the lab as a worker; the part of `make proof`
 	$(MAKE) proof PART=machines

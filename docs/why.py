@@ -6,14 +6,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import ansible.module_utils
+from trainyard.why.table import ABSENT, TABLE
 
 ROOT = Path(__file__).resolve().parent.parent
-if str(ROOT / "module_utils") not in list(ansible.module_utils.__path__):
-    ansible.module_utils.__path__.append(str(ROOT / "module_utils"))
-
-from ansible.module_utils.trainyard.why.table import ABSENT, TABLE  # noqa: E402
-
 TARGET = ROOT / "docs" / "troubleshooting.md"
 HEAD = "| code | what it says | remedy |\n| --- | --- | --- |\n"
 PLACE = re.compile(re.escape(HEAD) + r"(?:\|.*\n)*")

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Thin module; the logic is in module_utils/trainyard/oci."""
+"""Thin module; the logic is in src/trainyard/oci."""
 
 from __future__ import annotations
 

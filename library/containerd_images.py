@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Thin module; the logic is in module_utils/trainyard/host/images.py, the sending in the action plugin of this name."""
+"""Thin module; the logic is in src/trainyard/host/images.py, the sending in the action plugin of this name."""
 
 from __future__ import annotations
 

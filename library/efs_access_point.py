@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Thin module; the logic is in module_utils/trainyard/aws/access_point.py and access_point_plan.py."""
+"""Thin module; the logic is in src/trainyard/aws/access_point.py and access_point_plan.py."""
 
 from __future__ import annotations
 

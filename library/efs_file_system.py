@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Thin module; the logic is in module_utils/trainyard/aws/file_system.py and file_system_plan.py."""
+"""Thin module; the logic is in src/trainyard/aws/file_system.py and file_system_plan.py."""
 
 from __future__ import annotations
 

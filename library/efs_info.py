@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Thin module; the logic is in module_utils/trainyard/aws/info.py."""
+"""Thin module; the logic is in src/trainyard/aws/info.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Thin module; the logic is in module_utils/trainyard/aws/mount_target.py and mount_target_plan.py."""
+"""Thin module; the logic is in src/trainyard/aws/mount_target.py and mount_target_plan.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Thin module; the logic is in module_utils/trainyard/aws/security_group.py and security_group_plan.py."""
+"""Thin module; the logic is in src/trainyard/aws/security_group.py and security_group_plan.py."""
 
 from __future__ import annotations
 

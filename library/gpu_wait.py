@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Thin module; the logic is in module_utils/trainyard/kube/gpu_offer.py."""
+"""Thin module; the logic is in src/trainyard/kube/gpu_offer.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Thin module; the logic is in module_utils/trainyard/host/facts.py."""
+"""Thin module; the logic is in src/trainyard/host/facts.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Thin module; the logic is in module_utils/trainyard/host/mounts.py, mount_look.py and mount_plan.py."""
+"""Thin module; the logic is in src/trainyard/host/mounts.py, mount_look.py and mount_plan.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Thin module; the logic is in module_utils/trainyard/controller/environment.py."""
+"""Thin module; the logic is in src/trainyard/controller/environment.py."""
 
 from __future__ import annotations
 

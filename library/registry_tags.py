@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Thin module; the logic is in module_utils/trainyard/bundle/index.py."""
+"""Thin module; the logic is in src/trainyard/bundle/index.py."""
 
 from __future__ import annotations
 

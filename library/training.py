@@ -248,13 +248,13 @@ from ansible.module_utils.trainyard.core.runner import fail, run_plan
 from ansible.module_utils.trainyard.kube.api import KubeError
 from ansible.module_utils.trainyard.kube.apply import unreachable_plan
 from ansible.module_utils.trainyard.kube.kubeconfig import connect
-from ansible.module_utils.trainyard.training.arguments import TRAINING
-from ansible.module_utils.trainyard.training.jobset import run_object
-from ansible.module_utils.trainyard.training.model import Login
-from ansible.module_utils.trainyard.training.objects import surroundings
-from ansible.module_utils.trainyard.training.run import Run, Settings
-from ansible.module_utils.trainyard.training.service import Service
-from ansible.module_utils.trainyard.training.spec import parse_training
+from ansible.module_utils.trainyard.trainings.arguments import TRAINING
+from ansible.module_utils.trainyard.trainings.jobset import run_object
+from ansible.module_utils.trainyard.trainings.model import Login
+from ansible.module_utils.trainyard.trainings.objects import surroundings
+from ansible.module_utils.trainyard.trainings.run import Run, Settings
+from ansible.module_utils.trainyard.trainings.service import Service
+from ansible.module_utils.trainyard.trainings.spec import parse_training
 from ansible.module_utils.trainyard.why.explain import explained
 
 LOGIN = ("pull_registry", "pull_username", "pull_password")

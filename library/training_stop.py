@@ -76,7 +76,7 @@ from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.progress import Progress
 from ansible.module_utils.trainyard.core.runner import run_plan
 from ansible.module_utils.trainyard.kube.kubeconfig import connect
-from ansible.module_utils.trainyard.training.stop import Stop
+from ansible.module_utils.trainyard.trainings.stop import Stop
 
 
 def main() -> None:

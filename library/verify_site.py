@@ -203,7 +203,7 @@ table:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.runner import run_plan
-from ansible.module_utils.trainyard.training.roles import TOPOLOGIES
+from ansible.module_utils.trainyard.trainings.roles import TOPOLOGIES
 from ansible.module_utils.trainyard.verify.site import Settings, Site
 
 TRAINING = {

@@ -1,15 +1,16 @@
-"""What every test gets: the project's module_utils under the import path that Ansible gives them at run time."""
+"""Fixtures and order of all tests."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import ansible.module_utils
 import pytest
+
+from tests import one_name
 
 ROOT = Path(__file__).resolve().parent.parent
 
-ansible.module_utils.__path__.append(str(ROOT / "module_utils"))
+one_name.install()
 
 BESIDE = ("test_linter_finds_nothing[", "test_scenario[")
 """Tests, by their names' beginnings, of which the first starts what they are about; it goes on while others run."""

@@ -7,27 +7,16 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import sys
 import time
 from pathlib import Path
 
-import ansible.module_utils
 from ansible import context
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-PROJECT = Path(__file__).resolve().parents[2]
-
-if str(PROJECT / "module_utils") not in ansible.module_utils.__path__:
-    # Ansible ships module_utils to hosts; code on the controller has to be shown where they are.
-    ansible.module_utils.__path__.append(str(PROJECT / "module_utils"))
-if str(PROJECT) not in sys.path:
-    sys.path.append(str(PROJECT))
-
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-
-from trainyard.locks import keeper, machine
-from trainyard.locks.holder import start_of
+from trainyard.core.errors import TrainyardError
+from trainyard.site_lock import keeper, machine
+from trainyard.site_lock.holder import start_of
 
 RUN_ID = "TRAINYARD_RUN_ID"
 """In the environment of a playbook that another run of ours has started: that run holds the locks for it."""
@@ -36,8 +25,7 @@ RUN_ID = "TRAINYARD_RUN_ID"
 class ActionModule(ActionBase):
     """Fails where another run has a lock; a second call in the same run finds that it has them already.
 
-    `site` is the folder of the site (trainyard.locks.machine), empty for its inventory, and `kubeconfig` the way to its
-    cluster.
+    `site` is the folder of the site (site_lock/machine.py), empty for its inventory; `kubeconfig` leads to its cluster.
     """
 
     _requires_connection = False

@@ -8,40 +8,30 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import ansible.module_utils
 from ansible import context
 from ansible.parsing.splitter import parse_kv
 from ansible.plugins.action import ActionBase
 
 PROJECT = Path(__file__).resolve().parents[2]
 
-if str(PROJECT / "module_utils") not in ansible.module_utils.__path__:
-    # Ansible ships module_utils to hosts; code on the controller has to be shown where they are.
-    ansible.module_utils.__path__.append(str(PROJECT / "module_utils"))
-for folder in (PROJECT, PROJECT / "workloads"):
-    # The rules, and the workloads' own table of what works together.
-    if str(folder) not in sys.path:
-        sys.path.append(str(folder))
 
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-
-from trainyard import lockfile
-from trainyard.catalogue import read_catalogue
-from trainyard.provided import provided
+from trainyard.core.errors import TrainyardError
+from trainyard.site import lockfile
 from trainyard.site.collect import Resolver, collect_settings, read, read_lock
 from trainyard.site.inventory_files import unexpected_files_of_call
 from trainyard.site.model import Option, Problem, Setting, Site
+from trainyard.site.provided import provided
 from trainyard.site.rules import DEFAULTS_READ, EFS_VERB_RULES, RULES, check
 from trainyard.site.short_names import VERBS, after_command, of_call, stop_call, strange, train_call, words_taken, wrong
 from trainyard.site.tags import unknown_tags
 from trainyard.site.variables import OF_PLAYBOOKS, meant
+from trainyard.trainings.catalogue import read_catalogue
 
 _LOCKED = re.compile(r"v?\{\{\s*lookup\(\s*['\"](?:[a-z_.]+\.)?locked_version['\"],\s*['\"](\w+)['\"]\s*\)\s*\}\}")
 """A default that is nothing but the locked version of an artefact."""

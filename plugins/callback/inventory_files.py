@@ -15,19 +15,9 @@ description:
   - The rule is that of C(trainyard.site.inventory_files).
 """
 
-import sys
-from pathlib import Path
 from typing import Any
 
-import ansible.module_utils
 from ansible.plugins.callback import CallbackBase
-
-PROJECT = Path(__file__).resolve().parents[2]
-
-if str(PROJECT / "module_utils") not in ansible.module_utils.__path__:
-    ansible.module_utils.__path__.append(str(PROJECT / "module_utils"))
-if str(PROJECT) not in sys.path:
-    sys.path.append(str(PROJECT))
 
 from trainyard.site.inventory_files import problems_of, unexpected_files_of_call
 

@@ -16,20 +16,13 @@ description:
 """
 
 import re
-from pathlib import Path
 from typing import Any
 
-import ansible.module_utils
 from ansible import constants
 from ansible.plugins.callback import CallbackBase
 from ansible.utils import color
 
-PROJECT = Path(__file__).resolve().parents[2]
-
-if str(PROJECT / "module_utils") not in ansible.module_utils.__path__:
-    ansible.module_utils.__path__.append(str(PROJECT / "module_utils"))
-
-from ansible.module_utils.trainyard.core.untrusted import CUT, clean
+from trainyard.core.untrusted import CUT, clean
 
 LONGEST = 2**20
 """Characters of one text, some 10,000 lines: a difference of a large manifest is shorter."""

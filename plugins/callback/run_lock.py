@@ -1,6 +1,6 @@
 """Says when a run has lost its lease, and gives its locks back as soon as it ends.
 
-Nothing depends on it: what keeps the locks (`trainyard.locks.keeper`) watches the run's process, and without this
+Nothing depends on it: what keeps the locks (`trainyard.site_lock.keeper`) watches the run's process, and without this
 notices a moment later that it has ended. Taking the locks is the task `run_lock`, because a callback cannot refuse.
 """
 
@@ -14,22 +14,13 @@ description:
   - Says once if the lease that the task C(run_lock) has taken was lost, and gives the locks back at the end of the run.
 """
 
-import sys
 from pathlib import Path
 from typing import Any
 
-import ansible.module_utils
 from ansible.plugins.callback import CallbackBase
 
-PROJECT = Path(__file__).resolve().parents[2]
-
-if str(PROJECT / "module_utils") not in ansible.module_utils.__path__:
-    ansible.module_utils.__path__.append(str(PROJECT / "module_utils"))
-if str(PROJECT) not in sys.path:
-    sys.path.append(str(PROJECT))
-
-from trainyard.locks import keeper
-from trainyard.locks.holder import parse, start_of
+from trainyard.site_lock import keeper
+from trainyard.site_lock.holder import parse, start_of
 
 
 class CallbackModule(CallbackBase):

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-import ansible.module_utils
-
-PROJECT = Path(__file__).resolve().parents[2]
-
-if str(PROJECT / "module_utils") not in ansible.module_utils.__path__:
-    # Ansible ships module_utils to hosts; code on the controller has to be shown where they are.
-    ansible.module_utils.__path__.append(str(PROJECT / "module_utils"))
-
-from ansible.module_utils.trainyard.core.untrusted import mapping
-from ansible.module_utils.trainyard.gpu import offer
+from trainyard.core.untrusted import mapping
+from trainyard.gpu import offer
 
 
 def gpu_hosts(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

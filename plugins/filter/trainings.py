@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-import ansible.module_utils
 from ansible.errors import AnsibleFilterError
 
-PROJECT = Path(__file__).resolve().parents[2]
-
-if str(PROJECT / "module_utils") not in ansible.module_utils.__path__:
-    # Ansible ships module_utils to hosts; code on the controller has to be shown where they are.
-    ansible.module_utils.__path__.append(str(PROJECT / "module_utils"))
-# The root package is not on Ansible's path.
-if str(PROJECT) not in sys.path:
-    sys.path.append(str(PROJECT))
-
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-
-from trainyard import trainings
-from trainyard.catalogue import read_catalogue
-from trainyard.references import PACKED, Defaults
+from trainyard.core.errors import TrainyardError
 from trainyard.site.short_names import train_call
+from trainyard.trainings import described as trainings
+from trainyard.trainings.catalogue import read_catalogue
+from trainyard.trainings.references import PACKED, Defaults
 
 Wanted = Sequence[Mapping[str, Any]]
 

@@ -34,18 +34,11 @@ _raw:
 
 from pathlib import Path
 
-import ansible.module_utils
 from ansible.errors import AnsibleLookupError
-
-PROJECT = Path(__file__).resolve().parents[2]
-
-if str(PROJECT / "module_utils") not in ansible.module_utils.__path__:
-    # Ansible ships module_utils to hosts; code on the controller has to be shown where they are.
-    ansible.module_utils.__path__.append(str(PROJECT / "module_utils"))
-
-from ansible.module_utils.trainyard.bundle import index
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.plugins.lookup import LookupBase
+
+from trainyard.bundle import index
+from trainyard.core.errors import TrainyardError
 
 
 class LookupModule(LookupBase):

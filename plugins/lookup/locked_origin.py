@@ -28,17 +28,11 @@ _list:
   elements: dict
 """
 
-import sys
-from pathlib import Path
 
 from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 
-# The root package is not on Ansible's path.
-if str(ROOT := Path(__file__).resolve().parents[2]) not in sys.path:
-    sys.path.append(str(ROOT))
-
-from trainyard import lockfile
+from trainyard.site import lockfile
 
 
 class LookupModule(LookupBase):

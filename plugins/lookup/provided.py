@@ -29,16 +29,10 @@ _list:
   elements: raw
 """
 
-import sys
-from pathlib import Path
 
 from ansible.plugins.lookup import LookupBase
 
-# The root package is not on Ansible's path.
-if str(ROOT := Path(__file__).resolve().parents[2]) not in sys.path:
-    sys.path.append(str(ROOT))
-
-from trainyard.provided import provided
+from trainyard.site.provided import provided
 
 
 class LookupModule(LookupBase):

@@ -8,16 +8,14 @@ import io
 import json
 import os
 import re
-from pathlib import Path
 from typing import Any
 
-import ansible.module_utils
 import boto3  # noqa: F401
 from ansible.module_utils.testing import patch_module_args
 
-UTILS = str(Path(__file__).resolve().parents[2] / "module_utils")
-if UTILS not in ansible.module_utils.__path__:
-    ansible.module_utils.__path__.append(UTILS)
+from tests import one_name
+
+one_name.install()
 
 NAMES = ("efs_file_system", "efs_security_group", "efs_mount_target", "efs_access_point")
 # Read before a process is forked: it takes longer than all that the modules do.

@@ -18,10 +18,11 @@ from typing import Any
 
 import page
 import report
-from ansible.module_utils.trainyard.kube.api import KubeError
-from ansible.module_utils.trainyard.training.logs import events, last
 from stand import Stand, add_options, standing
 from timed import BenchError
+
+from trainyard.kube.api import KubeError
+from trainyard.trainings.logs import events, last
 
 FOLDER = Path(__file__).with_name("bare")
 NODE = "worker1"

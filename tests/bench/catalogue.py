@@ -19,9 +19,10 @@ from typing import Any
 
 import page
 import report
-from ansible.module_utils.trainyard.kube.api import KubeError
 from stand import Stand, add_options, standing
 from timed import BenchError
+
+from trainyard.kube.api import KubeError
 
 HEAD = ["what", "median (range)", "times", "aim"]
 STEP_SECONDS = 120.0

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import page
-from ansible.module_utils.trainyard.kube.api import KubeError
 from console_cases import CASES
 from console_measures import AIMS, first_page, live, watched
 from console_memory import memory
@@ -21,6 +20,8 @@ from console_stand import Visit, visiting
 from playwright.sync_api import Error as BrowserError
 from stand import add_options, standing
 from timed import BenchError
+
+from trainyard.kube.api import KubeError
 
 HEAD = ["what", "median (range)", "times", "aim"]
 PARTS: dict[str, Callable[[Visit], Mapping[str, list[float]]]] = {

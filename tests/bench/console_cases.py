@@ -7,8 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import inputs
-from ansible.module_utils.trainyard.training.logs import events
-from ansible.module_utils.trainyard.training.names import ROLE_LABEL
 from console_canary import canary
 from console_changes import api_server_away, restart, revoked_while_watching, stop_and_continue
 from console_stand import (
@@ -33,6 +31,9 @@ from mishaps import until
 from playwright.sync_api import expect
 from stand import NAMESPACE
 from timed import BenchError
+
+from trainyard.trainings.logs import events
+from trainyard.trainings.names import ROLE_LABEL
 
 WAITING, TABS = "console-waits", 8
 NEVER: dict[str, Any] = {

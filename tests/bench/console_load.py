@@ -25,20 +25,12 @@ from pathlib import Path
 
 import aiohttp
 import page
-from inputs import ROOT
 from report import table
 
-sys.path[:0] = [str(ROOT), str(ROOT / "workloads")]
+from tests.unit.certificates import self_signed
+from tests.unit.console.consoles import LOG, RUN, Events, objects
+from tests.unit.console.fake import FakeApi, User, listening
 
-from tests.unit.certificates import self_signed  # noqa: E402
-from tests.unit.console.consoles import LOG, RUN, Events, objects  # noqa: E402
-from tests.unit.console.fake import FakeApi, User, listening  # noqa: E402
-
-START = """
-import ansible.module_utils, runpy
-ansible.module_utils.__path__.append({path!r})
-runpy.run_module('console', run_name='__main__')
-"""
 WARM_UP = 15.0
 STEP_SECONDS = 0.5
 HEAD = ("viewers", "tokens", "requests/s", "most in a second", "memory of the console", "age of a step, median (p95)")
@@ -56,10 +48,7 @@ async def console(folder: Path, api: str) -> AsyncIterator[tuple[int, int]]:
     port = free_port()
     settings = {"API": api, "API_CA": folder / "ca.crt", "TLS": folder, "PORT": port, "TENSORBOARD_PORT": free_port()}
     environment = {**os.environ, **{f"CONSOLE_{name}": str(value) for name, value in settings.items()}}
-    program = START.format(path=str(ROOT / "module_utils"))
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", program, cwd=ROOT / "workloads", env=environment
-    )
+    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "trainyard.console", env=environment)
     try:
         yield port, process.pid
     finally:

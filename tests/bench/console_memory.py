@@ -9,12 +9,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from ansible.module_utils.trainyard.kube.api import KubeError
 from console_measures import BOARD, CONSOLE, MADE, RESIDENT, WHOLE, rate
 from console_stand import Visit
 from memory import Sampler
 from stand import NAMESPACE, Stand
 from timed import BenchError
+
+from trainyard.kube.api import KubeError
 
 MANY = 20
 CACHES = Path("/proc/sys/vm/drop_caches")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,17 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils.trainyard.training.logs import events
-from inputs import ROOT
 from mishaps import until
+from playwright.sync_api import Browser, BrowserContext, Page
 from stand import NAMESPACE, Stand
 from timed import BenchError
 
-sys.path[:0] = [str(ROOT)]
-
-from playwright.sync_api import Browser, BrowserContext, Page  # noqa: E402
-
-from tests.browser.chromium import chromium  # noqa: E402
+from tests.browser.chromium import chromium
+from trainyard.trainings.logs import events
 
 WAIT_SECONDS, LIMIT = 60.0, 180.0
 """For a page to do what is expected of it; for the cluster."""

@@ -9,11 +9,12 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import inputs
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training.logs import events
 from mishaps import Pod, Watched, container_of, node_container, switch_off, until
 from stand import Stand
 from timed import BenchError
+
+from trainyard.kube.api import Api
+from trainyard.trainings.logs import events
 
 TABLE = "inet trainyard_drill"
 RULES = f"""\

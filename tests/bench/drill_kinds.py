@@ -8,8 +8,9 @@ from typing import Any
 
 import cuts
 import inputs
-from ansible.module_utils.trainyard.training.model import Training
 from mishaps import Pod, Watched, evict, kill, switch_off
+
+from trainyard.trainings.model import Training
 
 STEPS, LONG_STEPS = 6_000, 20_000
 """Of a run; the longer one is not done yet when a chief that was cut off is overtaken, a minute and a half later."""

@@ -19,14 +19,15 @@ from typing import Any
 import cuts
 import inputs
 import page
-from ansible.module_utils.trainyard.kube.api import Api, KubeError
-from ansible.module_utils.trainyard.training.jobset import run_object
-from ansible.module_utils.trainyard.training.model import Training
-from ansible.module_utils.trainyard.training.objects import surroundings
 from drill_kinds import DRILLS, HERE, Drill, description
 from mishaps import Watched, until
 from stand import SITE_LIMIT, Stand, add_options, standing
 from timed import BenchError
+
+from trainyard.kube.api import Api, KubeError
+from trainyard.trainings.jobset import run_object
+from trainyard.trainings.model import Training
+from trainyard.trainings.objects import surroundings
 
 BEGIN_AT = 1_200
 """Step at which the drill happens, after two checkpoints."""

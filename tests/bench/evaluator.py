@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import inputs
-from ansible.module_utils.trainyard.kube.api import KubeError
-from ansible.module_utils.trainyard.training.roles import EXIT_STOPPED, STOPPED
 from stand import Stand, add_options, standing
 from timed import BenchError
+
+from trainyard.kube.api import KubeError
+from trainyard.trainings.roles import EXIT_STOPPED, STOPPED
 
 STEPS, CHECKPOINT_EVERY = 600, 100
 BOUND = 0.9

@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import inputs
-from ansible.module_utils.trainyard.kube.kubeconfig import connect
-from ansible.module_utils.trainyard.training.follow import Follower, Settings
-from ansible.module_utils.trainyard.training.model import Training
-from ansible.module_utils.trainyard.training.spec import parse_training
 from served import Run, served
+
+from trainyard.kube.kubeconfig import connect
+from trainyard.trainings.follow import Follower, Settings
+from trainyard.trainings.model import Training
+from trainyard.trainings.spec import parse_training
 
 FIRST = "20261121T120000Z-0001"
 

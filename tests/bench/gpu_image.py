@@ -22,21 +22,18 @@ from pathlib import Path
 from typing import Any
 
 import inputs
-from ansible.module_utils.trainyard.bundle import lock
-from ansible.module_utils.trainyard.bundle.assemble import Assembly
-from ansible.module_utils.trainyard.bundle.build import image
-from ansible.module_utils.trainyard.bundle.context import Context
-from ansible.module_utils.trainyard.bundle.store import Store
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.training.logs import events, last
-from timed import BenchError, timed
-
-sys.path.append(str(inputs.ROOT / "workloads"))
-
 from compat_columns import PARTS
+from timed import BenchError, timed
 
 from lib import compat, compat_table
 from lib.errors import InputError
+from trainyard.bundle import lock
+from trainyard.bundle.assemble import Assembly
+from trainyard.bundle.build import image
+from trainyard.bundle.context import Context
+from trainyard.bundle.store import Store
+from trainyard.core.errors import TrainyardError
+from trainyard.trainings.logs import events, last
 
 ARTEFACT = "image_tensorflow_gpu"
 LABEL = "dev.trainyard.cuda"

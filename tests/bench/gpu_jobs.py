@@ -20,10 +20,11 @@ from typing import Any
 
 import page
 import report
-from ansible.module_utils.trainyard.kube.api import Api, KubeError
 from inputs import SHARED
 from stand import NAMESPACE, Stand, add_options, standing
 from timed import BenchError
+
+from trainyard.kube.api import Api, KubeError
 
 GPUS = {"lab_gpus": 2}
 """Of each worker."""

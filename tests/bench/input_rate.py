@@ -11,8 +11,9 @@ from pathlib import Path
 
 import page
 import report
-from ansible.module_utils.trainyard.training.logs import events
 from timed import BenchError
+
+from trainyard.trainings.logs import events
 
 PROGRAM = Path(__file__).with_name("input_rate")
 HEAD = ["256 MiB in", "written, median (range)", "read, median (range)", "times"]

@@ -17,26 +17,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import ansible.module_utils
 import yaml
 
+from trainyard.bundle import lock
+from trainyard.bundle.assemble import Assembly
+from trainyard.bundle.context import Context
+from trainyard.bundle.store import Store
+from trainyard.trainings.catalogue import read_catalogue
+from trainyard.trainings.described import complete, entry_of
+from trainyard.trainings.jobset import run_object
+from trainyard.trainings.model import Training
+from trainyard.trainings.objects import surroundings
+from trainyard.trainings.references import Defaults
+from trainyard.trainings.spec import parse_training
+
 ROOT = Path(__file__).resolve().parents[2]
-ansible.module_utils.__path__.append(str(ROOT / "module_utils"))
+# Programs of this folder share helpers with the tests.
 sys.path.append(str(ROOT))
-
-from ansible.module_utils.trainyard.bundle import lock  # noqa: E402  (found only after the line above)
-from ansible.module_utils.trainyard.bundle.assemble import Assembly  # noqa: E402
-from ansible.module_utils.trainyard.bundle.context import Context  # noqa: E402
-from ansible.module_utils.trainyard.bundle.store import Store  # noqa: E402
-from ansible.module_utils.trainyard.training.jobset import run_object  # noqa: E402
-from ansible.module_utils.trainyard.training.model import Training  # noqa: E402
-from ansible.module_utils.trainyard.training.objects import surroundings  # noqa: E402
-from ansible.module_utils.trainyard.training.spec import parse_training  # noqa: E402
-
-from trainyard.catalogue import read_catalogue  # noqa: E402
-from trainyard.references import Defaults  # noqa: E402
-from trainyard.trainings import complete, entry_of  # noqa: E402
-
 CACHE = "/var/cache/trainyard"
 REGISTRY = "mirror.trainyard.internal:5000/trainyard"
 SHARED = "/srv/trainyard/shared/training"

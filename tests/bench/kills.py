@@ -21,12 +21,13 @@ from typing import Any
 
 import page
 import secret
-from ansible.module_utils.trainyard.kube.api import KubeError
 from hindrances import drift
 from kill_kinds import MISHAPS, Mishap
 from schedule_site import CONTROLLER, FOLDER, WORKER
 from schedule_stand import UNIT, Ended, Scheduled, scheduled
 from timed import BenchError
+
+from trainyard.kube.api import KubeError
 
 DRIFTS = 5
 """Items of `hindrances.drift`."""

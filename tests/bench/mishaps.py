@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible.module_utils.trainyard.kube.api import Api, KubeError
-from ansible.module_utils.trainyard.training.logs import events
-from ansible.module_utils.trainyard.training.model import Training
-from ansible.module_utils.trainyard.training.names import INDEX_LABEL, NAME_LABEL, ROLE_LABEL
 from timed import BenchError
+
+from trainyard.kube.api import Api, KubeError
+from trainyard.trainings.logs import events
+from trainyard.trainings.model import Training
+from trainyard.trainings.names import INDEX_LABEL, NAME_LABEL, ROLE_LABEL
 
 Pod = Mapping[str, Any]
 

@@ -22,12 +22,13 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import inputs
-from ansible.module_utils.trainyard.kube.api import KubeError
 from mishaps import until
 from playwright.sync_api import Error as BrowserError
 from playwright.sync_api import expect, sync_playwright
 from stand import NAMESPACE, Stand, add_options, standing
 from timed import BenchError
+
+from trainyard.kube.api import KubeError
 
 RUN = "notebook"
 PORT = 8888

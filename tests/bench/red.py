@@ -16,13 +16,14 @@ from unittest import mock
 
 import inputs
 import yaml
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.kube.kubeconfig import connect
-from ansible.module_utils.trainyard.training import kept_logs, state
 from drift_state import KINDS, KUBECTL, lasting
 from stand import NAMESPACE, Stand
 from timed import BenchError
+
+from trainyard.core.errors import TrainyardError
+from trainyard.kube.api import Api
+from trainyard.kube.kubeconfig import connect
+from trainyard.trainings import kept_logs, state
 
 VERDICT_SECONDS = 900.0
 WRITTEN = ("code", "logs", "tokens", "reprovision", "receipt.json", "known_hosts")
@@ -33,10 +34,7 @@ CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 OPEN_TEXT = """
 import os, re, sys
 os.environ["ANSIBLE_CONFIG"] = sys.argv[1] + "/ansible.cfg"
-import ansible.module_utils
-ansible.module_utils.__path__.append(sys.argv[1] + "/module_utils")
-sys.path.insert(0, sys.argv[1])
-from ansible.module_utils.trainyard.core import untrusted
+from trainyard.core import untrusted
 untrusted._CONTROLS = untrusted._ESCAPES = re.compile("(?!)")
 from trainyard.cli.main import main
 main(sys.argv[2:], prog_name="trainyard")

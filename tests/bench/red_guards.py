@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-from ansible.module_utils.trainyard.kube.api import Api, KubeError
-from ansible.module_utils.trainyard.training.stop import Stop
 from mishaps import until
 from red_attempts import POLICY, RIGHTS, Attempt
 from stand import Stand
 from timed import BenchError
+
+from trainyard.kube.api import Api, KubeError
+from trainyard.trainings.stop import Stop
 
 GUARD_SECONDS = 60.0
 """For the API server to know that a guard is off, or on again."""

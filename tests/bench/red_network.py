@@ -23,12 +23,13 @@ from pathlib import Path
 import page
 import red
 import yaml
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 from drift_shapes import hostvars
 from red_console import MOST_MEMORY, Visitor, console_memory, restarts
 from red_part import run_part
 from stand import Stand
 from timed import BenchError
+
+from trainyard.core.errors import TrainyardError
 
 KINDS = {"connect": 1000, "handshake": 300, "headers": 300, "body": 300}
 """What is left unfinished -> connections at a time."""

@@ -13,11 +13,12 @@ from typing import Any
 
 import red_node_python as hostile
 import yaml
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.kube.api import Api, KubeError
-from ansible.module_utils.trainyard.kube.kubeconfig import connect
 from drift_lab import answering
 from stand import Stand
+
+from trainyard.core.errors import TrainyardError
+from trainyard.kube.api import Api, KubeError
+from trainyard.kube.kubeconfig import connect
 
 ATTACKER, VICTIM = "worker2", "cp1"
 FOLDER = "/opt/red-node"
@@ -91,12 +92,11 @@ def as_node(stand: Stand) -> Api:
     pem = base64.b64encode(stand.bytes_of(ATTACKER, "cat", CREDENTIAL)).decode()
     known = yaml.safe_load((stand.state / "kubeconfig").read_text(encoding="utf-8"))
     # The file has certificate and key, and a reader of either takes its part.
-    user = {"client-certificate-data": pem, "client-key-data": pem}
     document = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "site", "cluster": known["clusters"][0]["cluster"]}],
-        "users": [{"name": "node", "user": user}],
+        "users": [{"name": "node", "user": {"client-certificate-data": pem, "client-key-data": pem}}],
         "contexts": [{"name": "node", "context": {"cluster": "site", "user": "node"}}],
         "current-context": "node",
     }

@@ -13,9 +13,6 @@ import sys
 from collections.abc import Callable
 
 import red
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training import record
-from ansible.module_utils.trainyard.training.names import NAME_LABEL
 from red_attempts import OTHER, There, attempts
 from red_console import BOARDS, Visitor, console_faults, restarts
 from red_guards import OFF, open_volumes, refused, without
@@ -36,6 +33,10 @@ from red_planted import (
 )
 from stand import NAMESPACE, Stand
 from timed import BenchError
+
+from trainyard.kube.api import Api
+from trainyard.trainings import record
+from trainyard.trainings.names import NAME_LABEL
 
 USER = "alice"
 """An operator of `trainings` alone, by inventories/lab."""

@@ -7,9 +7,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 from stand import Stand, add_options, standing
 from timed import BenchError
+
+from trainyard.core.errors import TrainyardError
 
 
 def run_part(name: str, about: str | None, measure: Callable[[Stand], list[str]], well: str, argv: list[str]) -> int:

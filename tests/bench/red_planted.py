@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training.stop import Stop
 from mishaps import until
 from red_attempts import CLAIM, OTHER, There, job, pod
 from red_console import MARKUP
 from stand import NAMESPACE, Stand
+
+from trainyard.kube.api import Api
+from trainyard.trainings.stop import Stop
 
 PATH, ABOVE, RECORD = "red-path", "red-above", "red-record"
 RUNS = (PATH, ABOVE, RECORD)
@@ -133,7 +134,7 @@ def stop(stand: Stand, run: str, *, delete: bool = False) -> list[str]:
 
 def stop_elsewhere(api: Api, run: str, logs: Path, *, delete: bool = False) -> None:
     """The same by the module's own class in this process, whose guards a caller has opened."""
-    from ansible.module_utils.trainyard.training.found import at
+    from trainyard.trainings.found import at
 
     Stop(api, at(api, NAMESPACE, run), str(logs), print).plan(delete=delete).execute()
 

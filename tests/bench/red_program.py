@@ -19,13 +19,14 @@ from typing import Any
 
 import inputs
 import red
-from ansible.module_utils.trainyard.training.kept_logs import RUN_BYTES
-from ansible.module_utils.trainyard.training.logs import SUCCESSES, events
 from red_console import Visitor, console_faults, restarts
 from red_memory import Children
 from red_part import run_part
 from stand import Stand
 from timed import BenchError
+
+from trainyard.trainings.kept_logs import RUN_BYTES
+from trainyard.trainings.logs import SUCCESSES, events
 
 CODE = Path(__file__).with_name("red_program_code")
 NOISE, FORGED, FLOOD = RUNS = ("red-noise", "red-forged", "red-flood")

@@ -19,13 +19,14 @@ from typing import Any
 
 import memory
 import page
-from ansible.module_utils.trainyard.kube.api import KubeError
 from mishaps import until
 from schedule_judge import REFUSED_SECONDS, files_kept, growth, refused, wrong
 from schedule_site import CONTROLLER, WORKER
 from schedule_stand import Scheduled, scheduled
 from sides import running_pods
 from timed import BenchError
+
+from trainyard.kube.api import KubeError
 
 RUNS, STARTS, ROUNDS = 30, 8, 10
 FLAT = 0.05

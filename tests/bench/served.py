@@ -12,9 +12,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from ansible.module_utils.trainyard.training.jobset import run_object
-from ansible.module_utils.trainyard.training.model import Training
-from ansible.module_utils.trainyard.training.names import INDEX_LABEL
+from trainyard.trainings.jobset import run_object
+from trainyard.trainings.model import Training
+from trainyard.trainings.names import INDEX_LABEL
 
 LINES_BEFORE = 5_000
 """Of every pod, from before somebody follows: an hour of a worker, a quarter of an hour of a chief."""

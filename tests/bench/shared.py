@@ -22,7 +22,6 @@ import cuts
 import input_rate
 import inputs
 import page
-from ansible.module_utils.trainyard.kube.api import KubeError
 from drills import mark, workers
 from evaluator import AS_GOOD
 from mishaps import Watched, node_container, switch_off, until
@@ -44,6 +43,8 @@ from shared_runs import (
 )
 from stand import SITE_LIMIT, Stand, add_options, standing
 from timed import BenchError
+
+from trainyard.kube.api import KubeError
 
 DATASETS = str(Path(inputs.SHARED).with_name("datasets"))
 LIMIT = 600.0

@@ -17,12 +17,13 @@ from types import MappingProxyType
 from typing import Any
 
 import inputs
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.kube.kubeconfig import connect
-from ansible.module_utils.trainyard.training import record
-from ansible.module_utils.trainyard.training.names import NAME_LABEL, ROLE_LABEL
 from sides import LAB, Site
 from timed import BenchError, timed
+
+from trainyard.kube.api import Api
+from trainyard.kube.kubeconfig import connect
+from trainyard.trainings import record
+from trainyard.trainings.names import NAME_LABEL, ROLE_LABEL
 
 NAMESPACE = "trainings"
 CATALOGUE = inputs.ROOT / "molecule" / "trainings" / "catalogue"

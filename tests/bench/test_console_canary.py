@@ -9,11 +9,8 @@ import textwrap
 import time
 from pathlib import Path
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import console_canary
+import pytest
 from console_canary import PIECE, files_with, needles, processes, texts_with
 
 HEAD = "eyJhbGciOiJSUzI1NiIsImtpZCI6InBIOHMifQ.eyJpc3MiOiJrdWJlcm5ldGVzIiwic3ViIjoidXNlci1hbGljZSJ9"

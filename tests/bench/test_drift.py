@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 from typing import Any
-
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 import drift
 import drift_state
 import harm
 import inputs
+import pytest
 from drift_kinds import PROVEN, Kind, strange
 from drift_lab import Ran
 

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import subprocess
-import sys
-from pathlib import Path
 from typing import Any
-
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 import cuts
 import drill_kinds
 import drills
 import mishaps
-from ansible.module_utils.trainyard.kube.api import Api
+import pytest
 from drills import longest_pause, lost
 from timed import BenchError
 
 from tests.unit.apiserver import ApiServer
+from trainyard.kube.api import Api
 
 STEPS = [
     {"event": "step", "step": step, "time": time}

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import gpu_image
+import pytest
 from timed import BenchError
 
 LOCKED = {"version": "2.21.0", "arguments": {"CUDA": "12.5"}}

@@ -10,12 +10,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import hindrances
 import kill_kinds
+import pytest
 from kills import amiss
 from page import PAGE, markers
 from schedule_stand import Ended

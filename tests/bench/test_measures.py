@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import bare
 import catalogue
 import page
+import pytest
 import stand
 import wide
 from memory import Peak

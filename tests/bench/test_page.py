@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import page
+import pytest
 
 HEAD = ["what", "value"]
 EMPTY = "# A\n\n<!-- generated x -->\n<!-- /generated x -->\n\nkept | too\n"

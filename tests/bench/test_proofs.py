@@ -8,22 +8,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import bare
 import catalogue
 import evaluator
 import gpu_jobs
 import inputs
+import pytest
 import shared_runs
 import stand
 import wide
 from timed import BenchError
 
 from trainyard.site.short_names import train_call
-from trainyard.trainings import complete_all
+from trainyard.trainings.described import complete_all
 
 IMAGES = {name: {"digest": f"sha256:{'0' * 64}"} for name in ("image_tensorflow", "image_workloads", "image_mnist")}
 ENTRIES = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,9 +15,6 @@ from typing import Any
 from unittest import mock
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import red_load
 import red_network
 from timed import BenchError

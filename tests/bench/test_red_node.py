@@ -11,9 +11,6 @@ from typing import Any
 from unittest import mock
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import red_node
 import red_node_attacks as attacks
 import red_node_guards

@@ -5,31 +5,27 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
-import yaml
 
-sys.path.insert(0, str(Path(__file__).parent))
 # The console is the package of that name in workloads, and not the program here.
-sys.path.insert(0, str(Path(__file__).parents[2] / "workloads"))
-
 import red
 import red_console
 import red_guards
 import red_planted
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training import found, record
-from ansible.module_utils.trainyard.training.state import attempt_of
+import yaml
 from red_attempts import POLICY, RIGHTS, There, attempts
 
 from tests.conftest import ROOT
 from tests.unit.apiserver import ApiServer
 from tests.unit.console import consoles
 from tests.unit.training.test_hostile_attempts import Stopping, stop
+from trainyard.kube.api import Api
+from trainyard.trainings import found, record
+from trainyard.trainings.state import attempt_of
 
 THERE = There(f"mirror.example.org:5000/trainyard/tensorflow@sha256:{'1' * 64}", "red-record-result")
 TRIES = attempts(THERE)

@@ -9,18 +9,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import inputs
+import pytest
 import red_memory
 import red_program
 import stand
-from ansible.module_utils.trainyard.training.logs import events
 
 from trainyard.site.short_names import train_call
-from trainyard.trainings import complete_all
+from trainyard.trainings.described import complete_all
+from trainyard.trainings.logs import events
 
 PRINTED = red_program.PRINTED
 NOISE = b"".join(PRINTED.noise())

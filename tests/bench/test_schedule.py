@@ -10,15 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import schedule_judge
 import schedule_probe
 import schedule_site
 import schedule_stand
 import secret
+import yaml
 from inputs import ROOT
 from schedule_stand import Ended
 from timed import BenchError

@@ -13,9 +13,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import secret
 from timed import BenchError
 

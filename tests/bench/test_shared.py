@@ -7,11 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import input_rate
+import pytest
 import shared_runs
 from timed import BenchError
 

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import why
 import why_injections as do
 import why_lab
 import why_seen
 import why_together
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training.jobset import run_object
-from ansible.module_utils.trainyard.why.table import TABLE
 from why_faults import FAULTS, description
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.why.cluster import NODES, node
 from tests.unit.why.samples import event, look, over, pod, said, steps, unplaced, waiting
+from trainyard.kube.api import Api
+from trainyard.trainings.jobset import run_object
+from trainyard.why.table import TABLE
 
 IMAGES = {name: {"digest": f"sha256:{'0' * 64}"} for name in ("image_tensorflow", "image_workloads", "image_mnist")}
 ASKED = {

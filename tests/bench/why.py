@@ -23,15 +23,16 @@ from types import MappingProxyType
 
 import inputs
 import page
-from ansible.module_utils.trainyard.kube.api import KubeError
-from ansible.module_utils.trainyard.kube.reads import Unread, read
-from ansible.module_utils.trainyard.why.judge import judge
-from ansible.module_utils.trainyard.why.snapshot import Snapshot, snapshot
 from mishaps import until
 from stand import Stand, add_options, standing
 from timed import BenchError
 from why_faults import FAULTS, Fault, description
 from why_lab import Scene
+
+from trainyard.kube.api import KubeError
+from trainyard.kube.reads import Unread, read
+from trainyard.why.judge import judge
+from trainyard.why.snapshot import Snapshot, snapshot
 
 NAME_SECONDS = 15.0
 """From when a fault can be seen to when it is named."""

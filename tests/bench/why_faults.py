@@ -8,11 +8,12 @@ from typing import Any
 
 import inputs
 import why_injections as do
-from ansible.module_utils.trainyard.training.model import Training
-from ansible.module_utils.trainyard.why.snapshot import Snapshot
 from why_injections import DNS, FULL, JOBSET
 from why_lab import WORKER, Scene, asking, on
 from why_seen import has_begun, is_lost, is_made, is_over, is_refused, is_silent, is_unplaced, is_without_image
+
+from trainyard.trainings.model import Training
+from trainyard.why.snapshot import Snapshot
 
 LONG: Mapping[str, Any] = {"train_steps": 200_000, "checkpoint_every": 0, "report_every": 20}
 NOTHING: Callable[[Scene], None] = lambda _: None  # noqa: E731

@@ -5,11 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible.module_utils.trainyard.kube.quantities import amount
-from ansible.module_utils.trainyard.training.names import NAME_LABEL
-from ansible.module_utils.trainyard.training.objects import logs_volume
-from ansible.module_utils.trainyard.training.template import logs_claim
-from ansible.module_utils.trainyard.training.tensorboard import tensorboard_name
 from mishaps import until
 from stand import NAMESPACE
 from timed import BenchError
@@ -20,6 +15,12 @@ from why_lab import (
     Scene,
     gone,
 )
+
+from trainyard.kube.quantities import amount
+from trainyard.trainings.names import NAME_LABEL
+from trainyard.trainings.objects import logs_volume
+from trainyard.trainings.template import logs_claim
+from trainyard.trainings.tensorboard import tensorboard_name
 
 JOBSET = ("jobset-system", "jobset-controller-manager")
 DNS = ("kube-system", "coredns")

@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from ansible.module_utils.trainyard.kube.api import Api, KubeError
-from ansible.module_utils.trainyard.kube.placement import left
-from ansible.module_utils.trainyard.training.jobset import run_object
-from ansible.module_utils.trainyard.training.model import Training
-from ansible.module_utils.trainyard.training.objects import surroundings
-from ansible.module_utils.trainyard.training.submit import new_attempt
 from mishaps import Watched, container_of, until
 from stand import NAMESPACE, Stand
 from timed import BenchError
+
+from trainyard.kube.api import Api, KubeError
+from trainyard.kube.placement import left
+from trainyard.trainings.jobset import run_object
+from trainyard.trainings.model import Training
+from trainyard.trainings.objects import surroundings
+from trainyard.trainings.submit import new_attempt
 
 Object = dict[str, Any]
 MERGE = "application/merge-patch+json"

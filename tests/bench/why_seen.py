@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ansible.module_utils.trainyard.kube.placement import unplaced
-from ansible.module_utils.trainyard.kube.reads import Unread
-from ansible.module_utils.trainyard.training.logs import events, last
-from ansible.module_utils.trainyard.why.snapshot import Snapshot
-from ansible.module_utils.trainyard.why.view import View, containers, terminated
+from trainyard.kube.placement import unplaced
+from trainyard.kube.reads import Unread
+from trainyard.trainings.logs import events, last
+from trainyard.why.snapshot import Snapshot
+from trainyard.why.view import View, containers, terminated
 
 Object = dict[str, Any]
 

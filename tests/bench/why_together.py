@@ -17,14 +17,15 @@ from dataclasses import replace
 from typing import Any
 
 import inputs
-from ansible.module_utils.trainyard.kube.api import KubeError
-from ansible.module_utils.trainyard.training.model import Training
-from ansible.module_utils.trainyard.why.judge import judge
 from stand import Stand, add_options, standing
 from timed import BenchError
 from why import find, inject
 from why_faults import FAULTS, description
 from why_lab import WORKER, Scene
+
+from trainyard.kube.api import KubeError
+from trainyard.trainings.model import Training
+from trainyard.why.judge import judge
 
 SIX = ("too_large", "image", "quota", "kubelet", "ps_stopped", "memory")
 SMALL: Mapping[str, Any] = {"cpu": "50m", "memory": "256Mi"}

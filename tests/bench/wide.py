@@ -16,12 +16,13 @@ from datetime import datetime
 from typing import Any
 
 import page
-from ansible.module_utils.trainyard.kube.api import KubeError
-from ansible.module_utils.trainyard.training.logs import events
-from ansible.module_utils.trainyard.training.state import created, live_object
 from memory import Sampler
 from stand import NAMESPACE, Stand, add_options, standing
 from timed import BenchError
+
+from trainyard.kube.api import KubeError
+from trainyard.trainings.logs import events
+from trainyard.trainings.state import created, live_object
 
 RUN = "wide"
 PS, WORKERS, STEPS = 8, 16, 200

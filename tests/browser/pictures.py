@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-CONSOLE = ROOT / "workloads" / "console"
+CONSOLE = ROOT / "src" / "trainyard" / "console"
 PICTURES = ROOT / "docs" / "pictures"
 DIGEST = PICTURES / "pages.sha256"
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "console.md")

@@ -17,16 +17,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from playwright.sync_api import Error as BrowserError
+from playwright.sync_api import Page
+
+from tests.browser.chromium import chromium, missing
+from tests.browser.pictures import DIGEST, HEIGHT, LARGEST, PICTURES, WIDTH, digest, wanted
+from tests.browser.png import with_palette
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from playwright.sync_api import Error as BrowserError  # noqa: E402
-from playwright.sync_api import Page  # noqa: E402
-
-from tests.browser.chromium import chromium, missing  # noqa: E402
-from tests.browser.pictures import DIGEST, HEIGHT, LARGEST, PICTURES, WIDTH, digest, wanted  # noqa: E402
-from tests.browser.png import with_palette  # noqa: E402
-
 WAIT_SECONDS, HALF_SECONDS, SETTLE_MS = 60, 600, 800
 
 

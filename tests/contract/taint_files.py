@@ -10,9 +10,9 @@ from pathlib import Path
 
 from taint import GATE, SOURCES, Function, Place, Reading, Resolve
 
-IMPORTED = {"ansible/module_utils/trainyard": "module_utils/trainyard", "console": "workloads/console"}
+IMPORTED = {"ansible/module_utils/trainyard": "src/trainyard", "trainyard": "src/trainyard"}
 """Names by which packages are imported -> their folders."""
-FOLDERS = (*IMPORTED.values(), "trainyard", "library", "plugins", "workloads/data_import")
+FOLDERS = ("src/trainyard", "library", "plugins", "workloads/data_import")
 
 
 @dataclass(frozen=True)

@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible.module_utils.trainyard.bundle.lock import load, tree_files
-from ansible.module_utils.trainyard.training.jobset import run_object
-from ansible.module_utils.trainyard.training.objects import surroundings
-from ansible.module_utils.trainyard.training.spec import parse_training
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from checkout import ROOT, read_yaml
 
 from plugins.filter.trainings import complete_trainings, training_images, training_runs
-from trainyard.catalogue import read_catalogue
-from trainyard.images import TENSORBOARD
-from trainyard.references import Defaults
+from trainyard.bundle.lock import load, tree_files
 from trainyard.site.model import Setting, Site
 from trainyard.site.rules import check
-from trainyard.trainings import complete_all
+from trainyard.trainings.catalogue import read_catalogue
+from trainyard.trainings.described import complete_all
+from trainyard.trainings.images import TENSORBOARD
+from trainyard.trainings.jobset import run_object
+from trainyard.trainings.objects import surroundings
+from trainyard.trainings.references import Defaults
+from trainyard.trainings.spec import parse_training
 
 OWN = {
     "description": "A stranger's script",

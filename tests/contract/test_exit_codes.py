@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.training.follow import REMEDIES
-from ansible.module_utils.trainyard.training.jobset import failure_policy
-from ansible.module_utils.trainyard.training.roles import EXIT_STOPPED
 
 from lib.errors import ExitCode
 from tests.unit.training.samples import training
+from trainyard.trainings.follow import REMEDIES
+from trainyard.trainings.jobset import failure_policy
+from trainyard.trainings.roles import EXIT_STOPPED
 
 ENDS = {ExitCode.BAD_INPUT, ExitCode.BOUND_NOT_REACHED, ExitCode.DIVERGED, ExitCode.VOLUME}
 """Another attempt would end the same way."""

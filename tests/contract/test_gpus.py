@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.training.spec import parse_training
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from checkout import ROOT, read_yaml
 
-from trainyard.catalogue import read_catalogue
-from trainyard.references import Defaults
 from trainyard.site.short_names import train_call
-from trainyard.trainings import complete_all
+from trainyard.trainings.catalogue import read_catalogue
+from trainyard.trainings.described import complete_all
+from trainyard.trainings.references import Defaults
+from trainyard.trainings.spec import parse_training
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,7 @@ LIMITS = (
     ("roles/*/defaults/*.yml", 150),
     ("roles/*/templates/**/*.*", 150),
     ("library/*.py", 300),
-    ("module_utils/trainyard/**/*.py", 400),
-    ("trainyard/**/*.py", 400),
+    ("src/trainyard/**/*.py", 400),
     ("plugins/**/*.py", 400),
     ("playbooks/*.yml", 60),
     ("tests/**/*.py", 200),
@@ -38,13 +37,12 @@ TOP = {
     "docs",
     "inventories",
     "library",
-    "module_utils",
     "molecule",
     "playbooks",
     "plugins",
     "roles",
+    "src",
     "tests",
-    "trainyard",
     "workloads",
 }
 COLLECTION = re.compile(r"\b(community\.[a-z_]+|kubernetes\.core|containers\.podman|ansible\.posix)\.[a-z]")
@@ -62,7 +60,7 @@ def _files(pattern: str) -> list[Path]:
 
 def _ignored(path: Path) -> bool:
     parts = path.relative_to(ROOT).parts
-    return parts[:2] == ("tests", "typing") or any(part.startswith(".") or part == "__pycache__" for part in parts[:-1])
+    return any(part.startswith(".") or part == "__pycache__" for part in parts[:-1])
 
 
 @pytest.mark.parametrize(("pattern", "limit"), LIMITS)
@@ -93,7 +91,7 @@ def test_yaml_files_have_one_suffix_and_snake_case_names() -> None:
                 assert re.fullmatch(r"[a-z0-9_.]+", path.name), path
 
 
-def test_module_utils_is_not_below_library() -> None:
+def test_no_folder_is_below_library() -> None:
     """Ansible's loader looks two levels below a module path and would take the utilities for modules."""
     assert not [path for path in (ROOT / "library").iterdir() if path.is_dir() and path.name != "__pycache__"]
 

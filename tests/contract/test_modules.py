@@ -14,9 +14,9 @@ import pytest
 import yaml
 from checkout import ROOT
 
-RUN = f"""import runpy, sys
-import ansible.module_utils
-ansible.module_utils.__path__.append({str(ROOT / "module_utils")!r})
+RUN = """import runpy, sys
+from tests import one_name
+one_name.install()
 from ansible.module_utils.testing import patch_module_args
 import json
 with patch_module_args(json.load(sys.stdin)["ANSIBLE_MODULE_ARGS"]):

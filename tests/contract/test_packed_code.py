@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.oci import folder
+
+from trainyard.oci import folder
 
 
 @pytest.fixture(scope="module")

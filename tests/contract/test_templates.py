@@ -144,7 +144,7 @@ def test_defaults_and_constants_are_used() -> None:
     # One reading of the text, not one for each name.
     used = set(re.findall(r"\b\w+\b(?!:)", text))
     for role in ROLES:
-        # What the program reads is an entry point of its own: the tests of trainyard/reprovision compare the names.
+        # What the program reads is an entry point of its own: the tests of src/trainyard/reprovision compare the names.
         program = role.entry_points.get("run", {})
         for name in {*role.defaults, *role.variables} - program.keys():
             assert name in used, f"{name} of {role.name} is never used"

@@ -35,7 +35,7 @@ EVALUATED = 0.8
 def test_there_are_uses() -> None:
     assert len(USES) > 150
     of_program = {name for role in ROLES for name in role.entry_points.get("run", {})}
-    # What only the program `trainyard` reads is converted by trainyard/typed.py.
+    # What only the program `trainyard` reads is converted by src/trainyard/site/typed.py.
     assert not TYPED.keys() - of_program - {name for use in USES for name in use.names}
 
 

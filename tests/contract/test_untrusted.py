@@ -9,15 +9,15 @@ from checkout import ROOT
 from taint_files import findings, product_files
 
 INVENTORY = {
-    "module_utils/trainyard/oci/": "the folder of code and the values of images, which the inventory and the call name",
-    "module_utils/trainyard/training/spec.py": "the description of a training from the inventory, with its key `data`",
-    "trainyard/site/": "the inventory itself",
+    "src/trainyard/oci/": "the folder of code and the values of images, which the inventory and the call name",
+    "src/trainyard/trainings/spec.py": "the description of a training from the inventory, with its key `data`",
+    "src/trainyard/site/": "the inventory itself",
 }
 """Where `data` and its like are keys of the inventory, whose writer owns the site."""
-TERMINAL = "trainyard/cli/terminal.py"
+TERMINAL = "src/trainyard/cli/terminal.py"
 OTHERS = {
-    "trainyard/locks/keeper.py": "prints JSON to the program that has started it",
-    "trainyard/reprovision/scheduled.py": "runs before the revision, whose terminal it would be, is chosen",
+    "src/trainyard/site_lock/keeper.py": "prints JSON to the program that has started it",
+    "src/trainyard/reprovision/scheduled.py": "runs before the revision, whose terminal it would be, is chosen",
 }
 PRINTERS = {"echo", "secho", "print", "add_row", "from_markup"}
 """Calls that put a text on a terminal, or that take it for Rich's markup."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib.util
 import re
 
-from ansible.module_utils.trainyard.why.table import ABSENT, TABLE
 from checkout import ROOT
+
+from trainyard.why.table import ABSENT, TABLE
 
 
 def test_the_table_of_codes_is_current() -> None:

@@ -8,9 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.bundle.build import c_library
-from ansible.module_utils.trainyard.bundle.context import Context
-from ansible.module_utils.trainyard.bundle.lock import load
+
+from trainyard.bundle.build import c_library
+from trainyard.bundle.context import Context
+from trainyard.bundle.lock import load
 
 PROJECT = Path(__file__).parents[2]
 

@@ -20,7 +20,7 @@ METADATA = [
     ipaddress.ip_network(each)
     for each in ("169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128", "100.100.100.200/32", "168.63.129.16/32")
 ]
-"""As in module_utils/trainyard/training/closed.py, whose policy keeps pods and Services out as well."""
+"""As in src/trainyard/trainings/closed.py, whose policy keeps pods and Services out as well."""
 
 
 def opener() -> urllib.request.OpenerDirector:

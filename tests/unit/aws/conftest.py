@@ -12,10 +12,10 @@ import boto3
 import botocore.session
 import pytest
 from ansible.module_utils.testing import patch_module_args
-from ansible.module_utils.trainyard.aws import client
 
 from tests.aws.proxy import Proxy
 from tests.aws.server import aws
+from trainyard.aws import client
 
 REGION = "eu-central-1"
 

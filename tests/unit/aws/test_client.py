@@ -6,9 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.aws import client
 
 from tests.unit.aws.conftest import CREDENTIALS, Site
+from trainyard.aws import client
 
 # A server is asked, and asked again.
 pytestmark = pytest.mark.slow

@@ -5,23 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.aws import (
-    access_point,
-    file_system,
-    mount_target,
-    policy,
-    security_group,
-    states,
-    tags,
-)
-from ansible.module_utils.trainyard.aws.access_point import AccessPoint, token_of
-from ansible.module_utils.trainyard.aws.client import Patience
-from ansible.module_utils.trainyard.aws.errors import AwsError
-from ansible.module_utils.trainyard.aws.file_system import FileSystem
-from ansible.module_utils.trainyard.aws.mount_target import MountTarget
-from ansible.module_utils.trainyard.aws.security_group import Rule, SecurityGroup, Wanted
-from ansible.module_utils.trainyard.core.clock import Clock
-from ansible.module_utils.trainyard.core.errors import TrainyardError, WaitError
+
+from trainyard.aws import access_point, file_system, mount_target, policy, security_group, states, tags
+from trainyard.aws.access_point import AccessPoint, token_of
+from trainyard.aws.client import Patience
+from trainyard.aws.errors import AwsError
+from trainyard.aws.file_system import FileSystem
+from trainyard.aws.mount_target import MountTarget
+from trainyard.aws.security_group import Rule, SecurityGroup, Wanted
+from trainyard.core.clock import Clock
+from trainyard.core.errors import TrainyardError, WaitError
 
 THERE = FileSystem("generalPurpose", "bursting", None, True, "arn:aws:kms:eu-central-1:1:key/abc", tags={"a": "1"})
 

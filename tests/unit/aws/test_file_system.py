@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.aws.policy import REQUIRE_TLS
 
 from tests.unit.aws.conftest import Site
+from trainyard.aws.policy import REQUIRE_TLS
 
 # A server is asked, and asked again.
 pytestmark = pytest.mark.slow

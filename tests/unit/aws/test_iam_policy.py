@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.aws.client import action_of
 
 from tests.unit.aws.conftest import Site
+from trainyard.aws.client import action_of
 
 pytestmark = pytest.mark.slow
 

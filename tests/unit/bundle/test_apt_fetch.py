@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.bundle import apt
-from ansible.module_utils.trainyard.bundle.origin import Apt
-from ansible.module_utils.trainyard.bundle.vendor.apt import Archive
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from tests.unit.bundle.vendors import Signer, Vendor, flipped, make_signer, sha256, stop_agent
+from trainyard.bundle import apt
+from trainyard.bundle.origin import Apt
+from trainyard.bundle.vendor.apt import Archive
+from trainyard.core.errors import TrainyardError
 
 DEB = b"a package, which nobody here unpacks" * 10
 ROOTS = {"flat": "/deb/", "dists": "/debian/"}

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible.module_utils.trainyard.bundle import assemble, delivery, lock
-from ansible.module_utils.trainyard.bundle.assemble import Assembly
-from ansible.module_utils.trainyard.bundle.context import Context
-from ansible.module_utils.trainyard.bundle.store import Store
-from ansible.module_utils.trainyard.core.errors import TrainyardError, WaitError
-from ansible.module_utils.trainyard.core.lock import locked
-from ansible.module_utils.trainyard.core.progress import Progress
+
+from trainyard.bundle import assemble, delivery, lock
+from trainyard.bundle.assemble import Assembly
+from trainyard.bundle.context import Context
+from trainyard.bundle.store import Store
+from trainyard.core.errors import TrainyardError, WaitError
+from trainyard.core.lock import locked
+from trainyard.core.progress import Progress
 
 C = {"kind": "c_program", "version": "1", "program": "a"}
 ENTRIES = {

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.bundle.build import deb, files
-from ansible.module_utils.trainyard.bundle.build.kinds import BUILDERS
-from ansible.module_utils.trainyard.bundle.context import Context
-from ansible.module_utils.trainyard.bundle.lock import REQUIRED, VENDOR, Artefact
-from ansible.module_utils.trainyard.bundle.store import sha256
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from tests.unit.bundle.vendors import vendor_server
+from trainyard.bundle.build import deb, files
+from trainyard.bundle.build.kinds import BUILDERS
+from trainyard.bundle.context import Context
+from trainyard.bundle.lock import REQUIRED, VENDOR, Artefact
+from trainyard.bundle.store import sha256
+from trainyard.core.errors import TrainyardError
 
 PROJECT = Path(__file__).parents[3]
 

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.bundle.build import c_library
-from ansible.module_utils.trainyard.bundle.context import Context
-from ansible.module_utils.trainyard.bundle.lock import Artefact
-from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+from trainyard.bundle.build import c_library
+from trainyard.bundle.context import Context
+from trainyard.bundle.lock import Artefact
+from trainyard.core.errors import TrainyardError
 
 RECIPE = {
     "header": "artefact:header/tool.h",

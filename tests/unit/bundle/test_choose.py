@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.bundle import lock
-from ansible.module_utils.trainyard.bundle.assemble import Assembly
-from ansible.module_utils.trainyard.bundle.choose import Chooser, upstream_key
-from ansible.module_utils.trainyard.bundle.context import Context
-from ansible.module_utils.trainyard.bundle.store import Store
-from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+from trainyard.bundle import lock
+from trainyard.bundle.assemble import Assembly
+from trainyard.bundle.choose import Chooser, upstream_key
+from trainyard.bundle.context import Context
+from trainyard.bundle.store import Store
+from trainyard.core.errors import TrainyardError
 
 LOCK = f"""schema: 1
 artefacts:

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible.module_utils.trainyard.bundle import lock
-from ansible.module_utils.trainyard.bundle.assemble import Assembly
-from ansible.module_utils.trainyard.bundle.context import Context
-from ansible.module_utils.trainyard.bundle.store import Store
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.core.progress import Progress
-from ansible.module_utils.trainyard.oci import folder
+
+from trainyard.bundle import lock
+from trainyard.bundle.assemble import Assembly
+from trainyard.bundle.context import Context
+from trainyard.bundle.store import Store
+from trainyard.core.errors import TrainyardError
+from trainyard.core.progress import Progress
+from trainyard.oci import folder
 
 LOCK = {
     "schema": 1,

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.bundle.build import deb
-from ansible.module_utils.trainyard.bundle.context import Context
-from ansible.module_utils.trainyard.bundle.lock import Artefact
-from ansible.module_utils.trainyard.core.errors import CommandError
 
 from tests.unit.bundle.vendors import Signer, flipped, make_signer, sha256, stop_agent
+from trainyard.bundle.build import deb
+from trainyard.bundle.context import Context
+from trainyard.bundle.lock import Artefact
+from trainyard.core.errors import CommandError
 
 pytestmark = pytest.mark.skipif(
     not all(map(shutil.which, ("apt-get", "dpkg-deb", "gpg"))), reason="apt, dpkg or gpg are not installed"

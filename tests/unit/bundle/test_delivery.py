@@ -9,9 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.bundle import delivery
-from ansible.module_utils.trainyard.bundle.store import Store
-from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+from trainyard.bundle import delivery
+from trainyard.bundle.store import Store
+from trainyard.core.errors import TrainyardError
 
 KEY, OTHER = "a" * 64, "b" * 64
 CONTENT = bytes(range(256)) * 5000

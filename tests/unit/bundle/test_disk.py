@@ -8,11 +8,11 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.bundle.build import disk
-from ansible.module_utils.trainyard.bundle.lock import Artefact
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from tests.unit.bundle.test_builders import artefact, context, needs, output
+from trainyard.bundle.build import disk
+from trainyard.bundle.lock import Artefact
+from trainyard.core.errors import TrainyardError
 
 __all__ = ["context"]
 

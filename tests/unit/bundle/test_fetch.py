@@ -11,12 +11,12 @@ import threading
 import time
 
 import pytest
-from ansible.module_utils.trainyard.bundle.origin import Download
-from ansible.module_utils.trainyard.bundle.vendor import http as fetch
-from ansible.module_utils.trainyard.bundle.vendor.upstream import download
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from tests.unit.bundle.vendors import Vendor, flipped, sha256
+from trainyard.bundle.origin import Download
+from trainyard.bundle.vendor import http as fetch
+from trainyard.bundle.vendor.upstream import download
+from trainyard.core.errors import TrainyardError
 
 CONTENT = bytes(range(256)) * 64
 

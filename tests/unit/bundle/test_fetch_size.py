@@ -7,9 +7,9 @@ import http.server
 import threading
 
 import pytest
-from ansible.module_utils.trainyard.bundle.vendor import http as fetch
 
 from tests.unit.bundle.vendors import Vendor, sha256
+from trainyard.bundle.vendor import http as fetch
 
 CONTENT = bytes(range(256)) * 64
 

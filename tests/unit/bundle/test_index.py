@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.bundle import index
-from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+from trainyard.bundle import index
+from trainyard.core.errors import TrainyardError
 
 LOCK = """
 schema: 1

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.bundle.vendor import keys
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from tests.unit.bundle.vendors import Vendor
+from trainyard.bundle.vendor import keys
+from trainyard.core.errors import TrainyardError
 
 
 def serve(vendor: Vendor, file: Path) -> str:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible.module_utils.trainyard.bundle import lock
-from ansible.module_utils.trainyard.bundle.choose import Chooser
-from ansible.module_utils.trainyard.bundle.store import Store
-from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+from trainyard.bundle import lock
+from trainyard.bundle.choose import Chooser
+from trainyard.bundle.store import Store
+from trainyard.core.errors import TrainyardError
 
 C = {"kind": "c_program", "version": "1", "source": "project:a.c", "program": "a"}
 IMAGE = {"kind": "image", "version": "1", "reference": "example.org/a:1", "containerfile": "project:image"}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from ansible.module_utils.trainyard.bundle import machine
-from ansible.module_utils.trainyard.bundle.build import go
-from ansible.module_utils.trainyard.bundle.context import Context
-from ansible.module_utils.trainyard.bundle.lock import Artefact
-from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+from trainyard.bundle import machine
+from trainyard.bundle.build import go
+from trainyard.bundle.context import Context
+from trainyard.bundle.lock import Artefact
+from trainyard.core.errors import TrainyardError
 
 
 @pytest.mark.parametrize(("required", "refused"), [("v1.2.3", False), ("v1.2.30", True), ("v1.2", True)])

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
-from ansible.module_utils.trainyard.bundle import oci
-from ansible.module_utils.trainyard.bundle.origin import Image
-from ansible.module_utils.trainyard.bundle.vendor import images
 
 from library import oci_push
 from tests.unit.bundle.vendors import flipped, sha256
 from tests.unit.registries import PROGRAMS, running
+from trainyard.bundle import oci
+from trainyard.bundle.origin import Image
+from trainyard.bundle.vendor import images
 
 pytestmark = PROGRAMS
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.bundle.origin import Apt, Download, Downloads, Image, parse
-from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+from trainyard.bundle.origin import Apt, Download, Downloads, Image, parse
+from trainyard.core.errors import TrainyardError
 
 HASH = "a" * 64
 KEY = "DE15B14486CD377B9E876E1A234654DA9A296436"

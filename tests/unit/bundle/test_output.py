@@ -10,10 +10,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from ansible.module_utils.trainyard.bundle.build import output
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from tests.unit.bundle.test_builders import PROJECT, artefact, context, needs
+from trainyard.bundle.build import output
+from trainyard.core.errors import TrainyardError
 
 __all__ = ["context"]
 

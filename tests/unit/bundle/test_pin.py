@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.bundle import lock, pin
-from ansible.module_utils.trainyard.bundle.vendor.upstream import Upstream
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from tests.unit.bundle.vendors import sha256
+from trainyard.bundle import lock, pin
+from trainyard.bundle.vendor.upstream import Upstream
+from trainyard.core.errors import TrainyardError
 
 LOCK = """schema: 1
 artefacts:

@@ -6,12 +6,12 @@ import json
 import shutil
 
 import pytest
-from ansible.module_utils.trainyard.bundle.origin import Image
-from ansible.module_utils.trainyard.bundle.skopeo import NoRegistryError
-from ansible.module_utils.trainyard.bundle.vendor import images
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from tests.unit.bundle.vendors import Vendor, flipped, sha256
+from trainyard.bundle.origin import Image
+from trainyard.bundle.skopeo import NoRegistryError
+from trainyard.bundle.vendor import images
+from trainyard.core.errors import TrainyardError
 
 pytestmark = pytest.mark.skipif(not shutil.which("skopeo"), reason="not installed: skopeo")
 

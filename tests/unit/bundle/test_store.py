@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible.module_utils.trainyard.bundle import lock, store, sweep
-from ansible.module_utils.trainyard.bundle.context import Context
-from ansible.module_utils.trainyard.bundle.store import Store
-from ansible.module_utils.trainyard.core.errors import WaitError
+
+from trainyard.bundle import lock, store, sweep
+from trainyard.bundle.context import Context
+from trainyard.bundle.store import Store
+from trainyard.core.errors import WaitError
 
 KEY, OTHER = "a" * 64, "b" * 64
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.bundle.choose import UNNAMED_GO, source_key
-from ansible.module_utils.trainyard.bundle.lock import Artefact
-from ansible.module_utils.trainyard.bundle.machine import GO_TOOLCHAIN, pinned_go
-from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+from trainyard.bundle.choose import UNNAMED_GO, source_key
+from trainyard.bundle.lock import Artefact
+from trainyard.bundle.machine import GO_TOOLCHAIN, pinned_go
+from trainyard.core.errors import TrainyardError
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible.module_utils.trainyard.bundle import lock
-from ansible.module_utils.trainyard.bundle.assemble import Assembly
-from ansible.module_utils.trainyard.bundle.context import Context
-from ansible.module_utils.trainyard.bundle.store import Store
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.core.progress import Progress
 
 from tests.unit.bundle import test_apt_fetch as apt
 from tests.unit.bundle import test_registry_fetch as registry
 from tests.unit.bundle.vendors import Signer, Vendor, flipped, make_signer, stop_agent
+from trainyard.bundle import lock
+from trainyard.bundle.assemble import Assembly
+from trainyard.bundle.context import Context
+from trainyard.bundle.store import Store
+from trainyard.core.errors import TrainyardError
+from trainyard.core.progress import Progress
 
 pytestmark = pytest.mark.skipif(
     not all(shutil.which(program) for program in ("aptly", "dpkg-deb", "skopeo")),

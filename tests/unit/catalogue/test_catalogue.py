@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
-from trainyard.catalogue import read_catalogue
+from trainyard.core.errors import TrainyardError
+from trainyard.trainings.catalogue import read_catalogue
 
 GOOD = "description: One\nkind: training\n"
 

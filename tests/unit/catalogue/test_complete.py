@@ -6,24 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.host.images import Found, Image, make_plan
-from ansible.module_utils.trainyard.training.model import Training
-from ansible.module_utils.trainyard.training.spec import parse_training
 
 from plugins.filter.trainings import code_layouts
-from trainyard.catalogue import read_catalogue
-from trainyard.images import TENSORBOARD
-from trainyard.references import NO_DIGEST, Defaults
-from trainyard.run_names import run_name
-from trainyard.trainings import (
-    code_folders,
-    complete,
-    complete_all,
-    images,
-    merged,
-    strange_keys,
-)
+from trainyard.core.errors import TrainyardError
+from trainyard.host.images import Found, Image, make_plan
+from trainyard.trainings.catalogue import read_catalogue
+from trainyard.trainings.described import code_folders, complete, complete_all, images, merged, strange_keys
+from trainyard.trainings.images import TENSORBOARD
+from trainyard.trainings.model import Training
+from trainyard.trainings.references import NO_DIGEST, Defaults
+from trainyard.trainings.run_names import run_name
+from trainyard.trainings.spec import parse_training
 
 ENTRY: dict[str, Any] = {
     "description": "A training",

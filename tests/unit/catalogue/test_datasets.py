@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.training.model import Import, Training
-from ansible.module_utils.trainyard.training.spec import parse_training
 
-from trainyard.references import Defaults
-from trainyard.trainings import complete, images
+from trainyard.core.errors import TrainyardError
+from trainyard.trainings.described import complete, images
+from trainyard.trainings.model import Import, Training
+from trainyard.trainings.references import Defaults
+from trainyard.trainings.spec import parse_training
 
 BUNDLE = {"image_runtime": {"digest": "sha256:1"}, "image_set": {"digest": "sha256:2"}}
 DATA = {"image": {"repository": "set", "artefact": "image_set"}}

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.training.spec import parse_training
 
 from tests.unit.catalogue.test_complete import BUNDLE, ENTRY, SITE
-from trainyard.catalogue import read_catalogue
-from trainyard.references import Defaults
-from trainyard.trainings import complete, complete_all, description_hash, images, strange_keys
+from trainyard.core.errors import TrainyardError
+from trainyard.trainings.catalogue import read_catalogue
+from trainyard.trainings.described import complete, complete_all, description_hash, images, strange_keys
+from trainyard.trainings.references import Defaults
+from trainyard.trainings.spec import parse_training
 
 
 def test_a_description_has_a_hash_whatever_images_are_made() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.training.spec import parse_training
 
 from tests.unit.catalogue.test_complete import BUNDLE, ENTRY
-from trainyard.references import Defaults
-from trainyard.trainings import complete, images
+from trainyard.trainings.described import complete, images
+from trainyard.trainings.references import Defaults
+from trainyard.trainings.spec import parse_training
 
 GPU_ENTRY = {
     **ENTRY,

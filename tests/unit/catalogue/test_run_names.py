@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.training.spec import check
 
 from plugins.filter.trainings import training_runs
-from trainyard.catalogue import read_catalogue
-from trainyard.references import Defaults
-from trainyard.run_names import name_of_folder, run_name
-from trainyard.trainings import complete_all, description_hash, strange_keys
+from trainyard.trainings.catalogue import read_catalogue
+from trainyard.trainings.described import complete_all, description_hash, strange_keys
+from trainyard.trainings.references import Defaults
+from trainyard.trainings.run_names import name_of_folder, run_name
+from trainyard.trainings.spec import check
 
 LONG = "a_program_with_a_name_of_more_than_forty_letters"
 CATALOGUE = read_catalogue([])

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from tests.unit.catalogue.test_complete import BUNDLE, SITE, described
-from trainyard.references import Defaults
+from trainyard.core.errors import TrainyardError
+from trainyard.trainings.references import Defaults
 
 BOARD = {"image_tensorboard": {"digest": "sha256:b"}}
 

@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from ansible.module_utils.trainyard.core.clock import Clock
-from ansible.module_utils.trainyard.training.jobset import run_object
-from ansible.module_utils.trainyard.training.objects import result_record
-from ansible.module_utils.trainyard.training.record import submitted
 
-from console.config import Config
-from console.console import Console
-from console.server import serving
-from console.tensorboard import TensorBoards
-from console.views.pages import PAGES
 from tests.unit.certificates import self_signed
 from tests.unit.console.fake import FakeApi, User, listening
 from tests.unit.training.samples import training
+from trainyard.console.config import Config
+from trainyard.console.console import Console
+from trainyard.console.server import serving
+from trainyard.console.tensorboard import TensorBoards
+from trainyard.console.views.pages import PAGES
+from trainyard.core.clock import Clock
+from trainyard.trainings.jobset import run_object
+from trainyard.trainings.objects import result_record
+from trainyard.trainings.record import submitted
 
 SPACE = "/api/v1/namespaces/trainings"
 SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets"

@@ -18,17 +18,14 @@ from typing import Any
 
 import aiohttp
 
-from console.connections import spare_memory
-from tests.conftest import ROOT
 from tests.unit.certificates import self_signed
 from tests.unit.console.fake import FakeApi, listening
+from trainyard.console.connections import spare_memory
 
 PROGRAM = """
-import asyncio, dataclasses, os, sys
-import ansible.module_utils
-ansible.module_utils.__path__.append(sys.argv[1])
-from console import __main__ as program
-from console.config import from_environment
+import asyncio, dataclasses, os
+from trainyard.console import __main__ as program
+from trainyard.console.config import from_environment
 asyncio.run(program.serve(dataclasses.replace(from_environment(os.environ), address="127.0.0.1")))
 """
 BODY = 20_000
@@ -99,9 +96,7 @@ async def console(folder: Path, api: FakeApi) -> AsyncIterator[Process]:
         settings: dict[str, Any] = {"API": url, "API_CA": folder / "ca.crt", "TLS": folder}
         settings |= {"PORT": ports[0], "TENSORBOARD_PORT": ports[1]}
         environment = {**os.environ, **{f"CONSOLE_{name}": str(value) for name, value in settings.items()}}
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", PROGRAM, str(ROOT / "module_utils"), cwd=ROOT / "workloads", env=environment
-        )
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", PROGRAM, env=environment)
         try:
             await _answers(ports[0])
             yield Process(f"https://127.0.0.1:{ports[0]}", ports[0], process.pid, trusted)

@@ -6,9 +6,9 @@ import json
 import re
 from pathlib import Path
 
-from console import actions, server
 from tests.conftest import ROOT
 from tests.unit.console.consoles import LIVE, LOG, RECORD, RUN, Stand, run
+from trainyard.console import actions, server
 
 STEP = '2026-11-21T12:00:01.000000000Z {"event": "step", "step": 40}'
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from console.tensorboard import TensorBoards
 from tests.unit.console.consoles import CHIEF, LIVE, RECORD, RUN, Stand, run
+from trainyard.console.tensorboard import TensorBoards
 
 FIRST = "20261121T120000Z-0001"
 

@@ -7,11 +7,11 @@ import ssl
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import KubeError
 
-from console import api as calls
-from console import server
 from tests.unit.console.consoles import LOG, SPACE, Stand, run
+from trainyard.console import api as calls
+from trainyard.console import server
+from trainyard.kube.api import KubeError
 
 MAP = f"{SPACE}/configmaps/large"
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from console import bodies, connections, writing
-from console.connections import address_of, is_shared
 from tests.unit.console.consoles import CHIEF, LIMIT, LOG, RUN, Stand, run
 from tests.unit.console.load import Flood
 from tests.unit.console.watching import until
+from trainyard.console import bodies, connections, writing
+from trainyard.console.connections import address_of, is_shared
 
 HEAD = "POST /login HTTP/1.1\r\nHost: localhost\r\nOrigin: https://localhost\r\nContent-Type: {}\r\n{}\r\n\r\n"
 FORM = "application/x-www-form-urlencoded"

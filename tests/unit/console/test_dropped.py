@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from console import connections
 from tests.unit.certificates import self_signed
 from tests.unit.console.consoles import LIMIT
 from tests.unit.console.watching import until
+from trainyard.console import connections
 
 
 class Protocol(asyncio.Protocol):

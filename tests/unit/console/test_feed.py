@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from console import feed as feeds
 from tests.unit.console.consoles import CHIEF, LIVE, LOG, RUN, Events, Stand, run
 from tests.unit.console.watching import step, until, watching
+from trainyard.console import feed as feeds
 
 
 def test_steps_come_as_they_are_said_and_a_browser_that_was_away_gets_what_it_missed(tmp_path: Path) -> None:

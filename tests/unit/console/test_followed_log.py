@@ -12,12 +12,12 @@ from typing import Any
 import aiohttp
 import pytest
 
-from console import api as calls
-from console import logs, streams
-from console.sessions import Session
 from tests.unit.console.consoles import CHIEF, LOG, RUN, Events, Stand, run
 from tests.unit.console.fake import User
 from tests.unit.console.watching import until, watching
+from trainyard.console import api as calls
+from trainyard.console import logs, streams
+from trainyard.console.sessions import Session
 
 CHUNK = b"2026-11-21T12:00:00.%09dZ " + b"x" * 60_000 + b"\n"
 

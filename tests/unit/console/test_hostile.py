@@ -8,11 +8,11 @@ import re
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.untrusted import CUT, clean, plain
-from ansible.module_utils.trainyard.kube.pod_log import Lines, readable
 
-from console.lines import LINE_BYTES
 from tests.unit.console.consoles import CHIEF, LIVE, LOG, RECORD, RUN, SPACE, Events, Stand, run
+from trainyard.console.lines import LINE_BYTES
+from trainyard.core.untrusted import CUT, clean, plain
+from trainyard.kube.pod_log import Lines, readable
 
 STAMP = "2026-11-21T12:00:00.000000001Z"
 POD = "mnist-chief-0-0-abcde"

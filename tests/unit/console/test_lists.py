@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.kube.reads import listing
 
-from console import api as calls
-from console import lists
-from console.slim import slim
 from tests.unit.console.consoles import Stand, run
 from tests.unit.console.fake import User
 from tests.unit.console.large import NODES, PODS, Large, node, pod
 from tests.unit.console.watching import until
+from trainyard.console import api as calls
+from trainyard.console import lists
+from trainyard.console.slim import slim
+from trainyard.kube.reads import listing
 
 USERS = {"one": User("alice"), "two": User("ann"), "few": User("bob", namespaces=("trainings",))}
 ALL = listing("v1", "pods")

@@ -11,22 +11,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import KubeError
-from ansible.module_utils.trainyard.kube.reads import listing
-from ansible.module_utils.trainyard.training import told
-from ansible.module_utils.trainyard.training.jobset import run_object
-from ansible.module_utils.trainyard.training.places import decider
-from ansible.module_utils.trainyard.training.state import attempt_of, grace, hash_of, wanted_pods, workload_of
 
-from console import held
-from console.held import FULL, Held, weight
-from console.paged import Paged
-from console.slim import slim
-from console.watch import Watch
 from tests.unit.console.consoles import Stand, run
 from tests.unit.console.large import PODS, pod
 from tests.unit.console.test_lists import cluster, names
 from tests.unit.training.samples import training
+from trainyard.console import held
+from trainyard.console.held import FULL, Held, weight
+from trainyard.console.paged import Paged
+from trainyard.console.slim import slim
+from trainyard.console.watch import Watch
+from trainyard.kube.api import KubeError
+from trainyard.kube.reads import listing
+from trainyard.trainings import told
+from trainyard.trainings.jobset import run_object
+from trainyard.trainings.places import decider
+from trainyard.trainings.state import attempt_of, grace, hash_of, wanted_pods, workload_of
 
 JOBS, MB = "/apis/batch/v1/jobs", 1_000_000
 Make = Callable[[str], dict[str, Any]]

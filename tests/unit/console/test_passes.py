@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from console.opaque import SCRIPT, with_script
-from console.passes import OF_SESSION, PASS_SECONDS, Passes
-from console.sessions import Sessions
 from tests.unit.console.consoles import RUN, SPACE, USERS, Stand, objects, run
 from tests.unit.console.fake import FakeApi
 from tests.unit.console.test_attempts import good
 from tests.unit.console.test_tensorboard import BOARD, FRAME, board, enter
+from trainyard.console.opaque import SCRIPT, with_script
+from trainyard.console.passes import OF_SESSION, PASS_SECONDS, Passes
+from trainyard.console.sessions import Sessions
 
 REPLICAS = "/apis/apps/v1/namespaces/trainings/replicasets/tensorboard-training-5d"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from console.config import Config
-from console.console import Console
+from trainyard.console.config import Config
+from trainyard.console.console import Console
 
 PORTS = {
     ("console_origin", "site:30444"): "https://site:30443",

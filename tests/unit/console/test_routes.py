@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import KubeError
 
-from console.app import pages_app
-from console.tensorboard import TensorBoards
-from console.views.pages import PAGES
 from tests.unit.console.consoles import CHIEF, LOG, RUN, SPACE, Stand, objects, run
 from tests.unit.console.fake import FakeApi, User
+from trainyard.console.app import pages_app
+from trainyard.console.tensorboard import TensorBoards
+from trainyard.console.views.pages import PAGES
+from trainyard.kube.api import KubeError
 
 USERS = {
     "": None,

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from console import api as calls
-from console import feed as feeds
 from tests.unit.console.consoles import CHIEF, LIVE, LOG, RECORD, USERS, Events, Stand, objects, run
 from tests.unit.console.fake import FakeApi
 from tests.unit.console.watching import step, until, watching
+from trainyard.console import api as calls
+from trainyard.console import feed as feeds
 
 
 class SlowNode(FakeApi):

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from console import throttle
-from console.api import LoginEnded
-from console.connections import Connections
-from console.login import admitted
-from console.throttle import Throttle
 from tests.unit.console.consoles import Time
+from trainyard.console import throttle
+from trainyard.console.api import LoginEnded
+from trainyard.console.connections import Connections
+from trainyard.console.login import admitted
+from trainyard.console.throttle import Throttle
 
 LOOPBACK, OFFICE = "127.0.0.1", "192.0.2.7"
 HOUR = 3_600

@@ -7,17 +7,17 @@ import json
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import KubeError
-from ansible.module_utils.trainyard.training.roles import GRACE_SECONDS
 
-from console import kept, streams
-from console.kept import Kept
-from console.sessions import Session
-from console.streams import Streams
-from console.turns import OfEach, Turns
 from tests.unit.console.consoles import RUN, SETS, Stand, objects, run
 from tests.unit.console.fake import FakeApi, User
 from tests.unit.console.watching import until
+from trainyard.console import kept, streams
+from trainyard.console.kept import Kept
+from trainyard.console.sessions import Session
+from trainyard.console.streams import Streams
+from trainyard.console.turns import OfEach, Turns
+from trainyard.kube.api import KubeError
+from trainyard.trainings.roles import GRACE_SECONDS
 
 OPERATORS = [f"operator{number}" for number in range(5)]
 

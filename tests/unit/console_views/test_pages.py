@@ -6,14 +6,14 @@ import re
 from datetime import UTC, datetime
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import KubeError
 
-from console.views import about, cluster, nodes, receipts, run, runs
-from console.views.pages import PAGES
 from tests.browser.lines import evaluate
 from tests.browser.scene import scene
 from tests.browser.world import CONSOLE, HOSTILE, SPACE
 from tests.unit.console_views.views import html, view
+from trainyard.console.views import about, cluster, nodes, receipts, run, runs
+from trainyard.console.views.pages import PAGES
+from trainyard.kube.api import KubeError
 
 NOW = datetime(2026, 11, 22, 12, 0, 0, tzinfo=UTC)
 WORLD = scene(NOW)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from console.views import curves, events, words, yaml_text
+from trainyard.console.views import curves, events, words, yaml_text
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import jinja2
-from ansible.module_utils.trainyard.kube.reads import Get, Unread
 
-from console.views.page import Page, Params
 from tests.browser.answers import answer
 from tests.browser.world import World
 from tests.conftest import ROOT
+from trainyard.console.views.page import Page, Params
+from trainyard.kube.reads import Get, Unread
 
 USER = {"name": "system:serviceaccount:trainyard-console:user-alice", "csrf": "csrf"}
 
@@ -49,7 +49,7 @@ def view(world: World, page: Page, refused: Mapping[str, int] | None = None, **p
 def html(page: Page, made: Mapping[str, Any], *actions: str) -> str:
     """The page itself, with the settings of the console's templates."""
     templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(ROOT / "workloads" / "console" / "templates"),
+        loader=jinja2.FileSystemLoader(ROOT / "src" / "trainyard" / "console" / "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.controller.credentials import Credentials, can_encrypt, make_plan
-from ansible.module_utils.trainyard.core.errors import CommandError
+
+from trainyard.controller.credentials import Credentials, can_encrypt, make_plan
+from trainyard.core.errors import CommandError
 
 SECRET = "canary-5d1f"
 

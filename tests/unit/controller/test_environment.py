@@ -11,8 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.controller.environment import Environment, make_plan, version
-from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+from trainyard.controller.environment import Environment, make_plan, version
+from trainyard.core.errors import TrainyardError
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 

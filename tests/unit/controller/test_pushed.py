@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.controller import repository as controller
-from ansible.module_utils.trainyard.controller.repository import LAST_GOOD, Pushed, make_plan
-from ansible.module_utils.trainyard.core.errors import TrainyardError, WaitError
 
+from trainyard.controller import repository as controller
+from trainyard.controller.repository import LAST_GOOD, Pushed, make_plan
+from trainyard.core.errors import TrainyardError, WaitError
 from trainyard.reprovision import repository
 
 

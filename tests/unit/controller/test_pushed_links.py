@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.controller.repository import LOCK, Pushed, make_plan
-from ansible.module_utils.trainyard.core.errors import TrainyardError
+
+from trainyard.controller.repository import LOCK, Pushed, make_plan
+from trainyard.core.errors import TrainyardError
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be led to files of others")
 

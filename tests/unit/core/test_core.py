@@ -12,12 +12,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.command import FIRST_LINES, LAST_LINES, run
-from ansible.module_utils.trainyard.core.errors import CommandError, TrainyardError, WaitError
-from ansible.module_utils.trainyard.core.plan import Plan, Step
-from ansible.module_utils.trainyard.core.progress import Progress
-from ansible.module_utils.trainyard.core.runner import run_plan
-from ansible.module_utils.trainyard.core.waiter import wait_until
+
+from trainyard.core.command import FIRST_LINES, LAST_LINES, run
+from trainyard.core.errors import CommandError, TrainyardError, WaitError
+from trainyard.core.plan import Plan, Step
+from trainyard.core.progress import Progress
+from trainyard.core.runner import run_plan
+from trainyard.core.waiter import wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -141,9 +142,7 @@ def test_what_becomes_of_a_program_when_its_caller_is_killed(outlives: bool, tmp
     """The caller is a process of its own that starts `sleep`, which writes its number first."""
     path = tmp_path / "pid"
     script = f"""
-import ansible.module_utils
-ansible.module_utils.__path__.append({str(ROOT / "module_utils")!r})
-from ansible.module_utils.trainyard.core.command import run
+from trainyard.core.command import run
 run(["sh", "-c", "echo $$ > {path}.new; mv {path}.new {path}; exec sleep 60"], timeout=60, outlives={outlives})
 """
     with subprocess.Popen([sys.executable, "-c", script]) as caller:

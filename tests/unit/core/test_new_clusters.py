@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.new_clusters import as_made, lines_as_made
+
+from trainyard.core.new_clusters import as_made, lines_as_made
 
 FLAG = {"name": "kubelet-certificate-authority", "value": "/etc/kubernetes/pki/ca.crt"}
 OTHER = {"name": "profiling", "value": "false"}

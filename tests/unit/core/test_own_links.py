@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core import files, places
-from ansible.module_utils.trainyard.core.places import LinkError
+
+from trainyard.core import files, places
+from trainyard.core.places import LinkError
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of others")
 

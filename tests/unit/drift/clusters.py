@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ansible.module_utils.trainyard.drift.cluster import Site, Snapshot, cluster_findings
-from ansible.module_utils.trainyard.drift.foreign import World
-from ansible.module_utils.trainyard.drift.rendered import Rendered, kept_of
-
 from tests.unit.drift.objects import binding, keeper, node, obj, owned, pod, role, static
+from trainyard.drift.cluster import Site, Snapshot, cluster_findings
+from trainyard.drift.foreign import World
+from trainyard.drift.rendered import Rendered, kept_of
 
 DOCUMENTS: list[dict[str, Any]] = [
     {"kind": "InitConfiguration", "apiVersion": "kubeadm.k8s.io/v1beta4"},

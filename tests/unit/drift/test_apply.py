@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
-from ansible.module_utils.trainyard.drift.rendered import path_of, read
-from ansible.module_utils.trainyard.kube.api import Api
 
 from library import kube_apply
 from tests.unit.apiserver import ApiServer
+from trainyard.drift.rendered import path_of, read
+from trainyard.kube.api import Api
 
 SERVICE = {
     "apiVersion": "v1",

@@ -9,15 +9,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.core.finding import Finding, accepted_of, without
-from ansible.module_utils.trainyard.drift.cluster import Snapshot, cluster_findings, snapshot
-from ansible.module_utils.trainyard.drift.holds import KINDS
-from ansible.module_utils.trainyard.kube.api import Api, KubeError, describe
-from ansible.module_utils.trainyard.kube.reads import read
 
 from tests.unit.drift.clusters import HEALTHY, SITE
 from tests.unit.drift.objects import node
+from trainyard.core.errors import TrainyardError
+from trainyard.core.finding import Finding, accepted_of, without
+from trainyard.drift.cluster import Snapshot, cluster_findings, snapshot
+from trainyard.drift.holds import KINDS
+from trainyard.kube.api import Api, KubeError, describe
+from trainyard.kube.reads import read
 
 CORDONED = node("worker1", unschedulable=True)
 DRAINED = node("worker1", unschedulable=True)

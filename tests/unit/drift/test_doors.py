@@ -6,10 +6,10 @@ import copy
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import describe
 
 from tests.unit.drift.clusters import AGENT, OWN, PRIVILEGED, PROXY, REPLICAS, found
 from tests.unit.drift.objects import keeper, obj, owned, pod, static
+from trainyard.kube.api import describe
 
 CP1 = obj("Node", "cp1")
 

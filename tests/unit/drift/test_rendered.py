@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.drift import rendered
-from ansible.module_utils.trainyard.drift.rendered import kept_of, missing_parts, path_of, plan_record, read
 
 from tests.unit.drift.clusters import OWN
 from tests.unit.drift.objects import binding, obj, role
+from trainyard.core.errors import TrainyardError
+from trainyard.drift import rendered
+from trainyard.drift.rendered import kept_of, missing_parts, path_of, plan_record, read
 
 
 def kubeconfig(tmp_path: Path) -> str:

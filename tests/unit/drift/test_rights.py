@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.drift.cluster import cluster_findings
-from ansible.module_utils.trainyard.drift.foreign import REMEDY
-from ansible.module_utils.trainyard.drift.rights import shown
 
 from tests.unit.drift.clusters import PRIVILEGED, SITE, found, seen
 from tests.unit.drift.objects import binding, obj, pod, role
+from trainyard.drift.cluster import cluster_findings
+from trainyard.drift.foreign import REMEDY
+from trainyard.drift.rights import shown
 
 EVE = "User eve"
 ALL = "* */*"

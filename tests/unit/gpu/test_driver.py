@@ -8,9 +8,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import CommandError
-from ansible.module_utils.trainyard.gpu import driver, metrics, nvml
-from ansible.module_utils.trainyard.gpu.model import Gpu, Inventory, same_bus
+
+from trainyard.core.errors import CommandError
+from trainyard.gpu import driver, metrics, nvml
+from trainyard.gpu.model import Gpu, Inventory, same_bus
 
 OPEN = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build  (builder)\nGCC version:\n"
 PROPRIETARY = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 19:39:15 UTC 2024\nGCC version:\n"

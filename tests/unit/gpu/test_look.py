@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.gpu import driver, nvml, smi
-from ansible.module_utils.trainyard.gpu.look import look
-from ansible.module_utils.trainyard.gpu.model import Inventory
 
 from tests.unit.gpu_hosts import LIBRARIES, Host
+from trainyard.gpu import driver, nvml, smi
+from trainyard.gpu.look import look
+from trainyard.gpu.model import Inventory
 
 pytestmark = [
     pytest.mark.slow,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.gpu.offer import expected, fault, units
+
+from trainyard.gpu.offer import expected, fault, units
 
 WHOLE: dict[str, Any] = {"mig": None, "mig_devices": 0}
 SEVEN = {"mig": "enabled", "mig_devices": 7}

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.gpu import smi
+
+from trainyard.core.errors import TrainyardError
+from trainyard.gpu import smi
 
 RECORDS = Path(__file__).parent / "records"
 NAMES = sorted(path.stem for path in RECORDS.glob("*.xml"))

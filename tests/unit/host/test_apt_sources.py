@@ -6,11 +6,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.host import apt_sources
-from ansible.module_utils.trainyard.host.apt_sources import FOLDER, settle
-from ansible.module_utils.trainyard.host.config_files import MARKER, File, HostFiles
 
 from tests.unit.bundle.test_keys import make_key
+from trainyard.host import apt_sources
+from trainyard.host.apt_sources import FOLDER, settle
+from trainyard.host.config_files import MARKER, File, HostFiles
 
 DOCKER = "https://download.docker.com/linux/debian"
 DEBIAN = "deb http://deb.debian.org/debian bookworm main\n"

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import jinja2
 import pytest
 import yaml
-from ansible.module_utils.trainyard.host import clock_state, facts
 
 from tests.unit.host.test_facts import make_root
+from trainyard.host import clock_state, facts
 
 VARIABLES = Path(__file__).parents[3] / "roles/base/vars/main.yml"
 

@@ -6,10 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core import files as core_files
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.host.config_files import Command, File, HostFiles
-from ansible.module_utils.trainyard.host.ownership import MARKER
+
+from trainyard.core import files as core_files
+from trainyard.core.errors import TrainyardError
+from trainyard.host.config_files import Command, File, HostFiles
+from trainyard.host.ownership import MARKER
 
 BLOCK = "# BEGIN trainyard\n10.0.0.2 mirror\n# END trainyard\n"
 

@@ -8,8 +8,9 @@ import pwd
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.host.config_files import Command, File, HostFiles
+
+from trainyard.core.errors import TrainyardError
+from trainyard.host.config_files import Command, File, HostFiles
 
 
 def settle(wanted: HostFiles) -> list[str]:

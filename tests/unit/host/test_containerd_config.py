@@ -6,9 +6,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import CommandError
-from ansible.module_utils.trainyard.host import containerd_config
-from ansible.module_utils.trainyard.host.containerd_config import containerd_findings
+
+from trainyard.core.errors import CommandError
+from trainyard.host import containerd_config
+from trainyard.host.containerd_config import containerd_findings
 
 OURS = """\
 # Managed by trainyard

@@ -7,16 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.host.facts import (
-    Host,
-    Needs,
-    observe,
-    problems,
-    refuse,
-    space_findings,
-    space_problems,
-)
+
+from trainyard.core.errors import TrainyardError
+from trainyard.host.facts import Host, Needs, observe, problems, refuse, space_findings, space_problems
 
 GOOD = Host("debian-13", "6.18", 4096, 2.0, {"/var/lib": 20000}, "", True, True, True, True)
 NEEDS = Needs(1700, 2.0, {"/var/lib": 5120}, ["debian-12", "debian-13"])

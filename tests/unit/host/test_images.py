@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.host import images
-from ansible.module_utils.trainyard.host.images import Found, Image, make_plan, missing, parse
+
+from trainyard.core.errors import TrainyardError
+from trainyard.host import images
+from trainyard.host.images import Found, Image, make_plan, missing, parse
 
 NEW = f"sha256:{'a' * 64}"
 OLD = f"sha256:{'b' * 64}"

@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.host.kernel import Kernel, sysctl_path, without_swap
+
+from trainyard.core.errors import TrainyardError
+from trainyard.host.kernel import Kernel, sysctl_path, without_swap
 
 MODULES = f"lib/modules/{os.uname().release}"
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core import places
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.core.places import LinkError
-from ansible.module_utils.trainyard.host.config_files import File, HostFiles
-from ansible.module_utils.trainyard.host.folders import Folder
+
+from trainyard.core import places
+from trainyard.core.errors import TrainyardError
+from trainyard.core.places import LinkError
+from trainyard.host.config_files import File, HostFiles
+from trainyard.host.folders import Folder
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be led to files of others")
 

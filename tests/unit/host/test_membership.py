@@ -8,8 +8,9 @@ import os
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.host.membership import Cluster, look, problems
-from ansible.module_utils.trainyard.host.ownership import MARKER
+
+from trainyard.host.membership import Cluster, look, problems
+from trainyard.host.ownership import MARKER
 
 
 def pem(der: bytes) -> str:

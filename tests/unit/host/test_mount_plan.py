@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 import service_probe
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.host import mount_look
-from ansible.module_utils.trainyard.host.mount_look import Seen, observe, probe
-from ansible.module_utils.trainyard.host.mount_plan import make_plan, make_removal
-from ansible.module_utils.trainyard.host.mounts import Entry, Mount, retry_text, unit_text
+
+from trainyard.core.errors import TrainyardError
+from trainyard.host import mount_look
+from trainyard.host.mount_look import Seen, observe, probe
+from trainyard.host.mount_plan import make_plan, make_removal
+from trainyard.host.mounts import Entry, Mount, retry_text, unit_text
 
 MOUNT = Mount("/srv/files", "10.1.0.5:/export", "nfs4", ["nfsvers=4.1", "hard", "_netdev"], read_ahead_kb=15360)
 UNIT, RETRY = unit_text(MOUNT), retry_text(MOUNT)

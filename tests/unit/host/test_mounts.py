@@ -8,7 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.host.mounts import (
+
+from trainyard.host.mounts import (
     Entry,
     Mount,
     differs,

@@ -6,8 +6,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.gpu import driver
-from ansible.module_utils.trainyard.host.nvidia import (
+
+from trainyard.gpu import driver
+from trainyard.host.nvidia import (
     ARCHITECTURES,
     ENROLLED,
     KEYS,

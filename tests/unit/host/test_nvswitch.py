@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import CommandError
-from ansible.module_utils.trainyard.host import nvswitch
-from ansible.module_utils.trainyard.host.nvswitch import Fabric, observe, problems
 
 from tests.unit.host.test_nvidia import device
+from trainyard.core.errors import CommandError
+from trainyard.host import nvswitch
+from trainyard.host.nvswitch import Fabric, observe, problems
 
 SWITCH = {"vendor": "0x10de", "device": "0x22a3", "kind": "0x068000"}
 GPU = {"vendor": "0x10de", "device": "0x2330", "kind": "0x030200"}

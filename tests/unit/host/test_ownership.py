@@ -8,10 +8,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import CommandError, TrainyardError
-from ansible.module_utils.trainyard.host import ownership
-from ansible.module_utils.trainyard.host.config_files import File, HostFiles
-from ansible.module_utils.trainyard.host.ownership import MARKER, foreign_files
+
+from trainyard.core.errors import CommandError, TrainyardError
+from trainyard.host import ownership
+from trainyard.host.config_files import File, HostFiles
+from trainyard.host.ownership import MARKER, foreign_files
 
 FOREIGN = '{"data-root": "/data/docker", "registry-mirrors": ["https://mine.example"]}\n'
 LINES = [

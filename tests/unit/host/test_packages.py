@@ -6,10 +6,11 @@ import subprocess
 from collections.abc import Callable, Sequence
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import CommandError, TrainyardError, WaitError
-from ansible.module_utils.trainyard.host import packages
-from ansible.module_utils.trainyard.host.apt_index import removals
-from ansible.module_utils.trainyard.host.packages import Packages, Seen
+
+from trainyard.core.errors import CommandError, TrainyardError, WaitError
+from trainyard.host import packages
+from trainyard.host.apt_index import removals
+from trainyard.host.packages import Packages, Seen
 
 INSTALLED = {"curl": Seen("ii", "8.14-1"), "containerd.io": Seen("hi", "2.3.4-1"), "runc": Seen("rc", "1.1")}
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.host.ports import problems
+
+from trainyard.host.ports import problems
 
 OURS = os.path.basename(os.readlink("/proc/self/exe"))
 HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"

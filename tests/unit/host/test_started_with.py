@@ -9,9 +9,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from ansible.module_utils.trainyard.host import started_with, units
-from ansible.module_utils.trainyard.host.units import Service, make_plan
-from ansible.module_utils.trainyard.kubeadm import kubelet_config
+
+from trainyard.host import started_with, units
+from trainyard.host.units import Service, make_plan
+from trainyard.kubeadm import kubelet_config
 
 TWO_HOURS = 7200.0
 

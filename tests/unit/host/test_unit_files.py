@@ -7,8 +7,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from ansible.module_utils.trainyard.host import unit_files
-from ansible.module_utils.trainyard.host.unit_files import flag_findings, judged, unit_findings, variable
+
+from trainyard.host import unit_files
+from trainyard.host.unit_files import flag_findings, judged, unit_findings, variable
 
 UNIT = b"[Service]\nExecStart=/usr/bin/kubelet\n"
 PATH = "/usr/lib/systemd/system/kubelet.service"

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError, WaitError
-from ansible.module_utils.trainyard.host import units
-from ansible.module_utils.trainyard.host.units import Service, make_plan, newer_paths, wait_ready
+
+from trainyard.core.errors import TrainyardError, WaitError
+from trainyard.host import units
+from trainyard.host.units import Service, make_plan, newer_paths, wait_ready
 
 RUNNING = {
     "LoadState": "loaded",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.host.config_files import File, HostFiles
-from ansible.module_utils.trainyard.host.ownership import MARKER
-from ansible.module_utils.trainyard.host.validation import Tree
+
+from trainyard.core.errors import TrainyardError
+from trainyard.host.config_files import File, HostFiles
+from trainyard.host.ownership import MARKER
+from trainyard.host.validation import Tree
 
 READER = r"""#!/usr/bin/env python3
 # As containerd 2.3.4 judges versions: a drop-in file may not have a higher one than its main file.

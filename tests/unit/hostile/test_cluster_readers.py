@@ -9,20 +9,6 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.kube.kubelet_requests import KubeletHost, node_of, pending, refusal
-from ansible.module_utils.trainyard.kube.placement import bars, left, requests
-from ansible.module_utils.trainyard.training import record
-from ansible.module_utils.trainyard.training.again import another
-from ansible.module_utils.trainyard.training.found import Found
-from ansible.module_utils.trainyard.training.gpu_nodes import rows
-from ansible.module_utils.trainyard.training.gpus import gpu_faults
-from ansible.module_utils.trainyard.training.logs import events, outcome, progress_line, summary
-from ansible.module_utils.trainyard.training.model import Success
-from ansible.module_utils.trainyard.training.run_detail import attempts
-from ansible.module_utils.trainyard.training.runs import row
-from ansible.module_utils.trainyard.why.judge import explain
-from ansible.module_utils.trainyard.why.text import text
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -31,6 +17,20 @@ from tests.unit.hostile.values import EXAMPLES, JSON, LABELS, SHOWN, TEXTS, docu
 from tests.unit.training.samples import training
 from tests.unit.why import samples
 from trainyard.cli import gpus, terminal, trainings
+from trainyard.core.errors import TrainyardError
+from trainyard.kube.kubelet_requests import KubeletHost, node_of, pending, refusal
+from trainyard.kube.placement import bars, left, requests
+from trainyard.trainings import record
+from trainyard.trainings.again import another
+from trainyard.trainings.found import Found
+from trainyard.trainings.gpu_nodes import rows
+from trainyard.trainings.gpus import gpu_faults
+from trainyard.trainings.logs import events, outcome, progress_line, summary
+from trainyard.trainings.model import Success
+from trainyard.trainings.run_detail import attempts
+from trainyard.trainings.runs import row
+from trainyard.why.judge import explain
+from trainyard.why.text import text
 
 NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 FIELDS = ("time", "step", "steps_total", "loss", "accuracy", "steps_per_second", "seconds", "result", "compute",

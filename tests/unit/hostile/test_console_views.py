@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.views import curves, events, receipts, words
 from tests.unit.hostile.values import EXAMPLES, JSON, TEXTS, documents
+from trainyard.console.views import curves, events, receipts, words
 
 NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 RECEIPT = ("verdict", "checks", "warnings", "nodes", "trainings", "versions", "measured", "written_at", "wall_seconds")

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core import untrusted
-from ansible.module_utils.trainyard.core.untrusted import UntrustedError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.hostile.values import EXAMPLES, JSON, SHOWN, TEXTS
+from trainyard.core import untrusted
+from trainyard.core.untrusted import UntrustedError
 
 
 @EXAMPLES

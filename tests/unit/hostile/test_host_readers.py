@@ -8,18 +8,18 @@ from typing import Any
 from unittest import mock
 from xml.sax.saxutils import escape
 
-from ansible.module_utils.trainyard.bundle import index
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.gpu import smi
-from ansible.module_utils.trainyard.gpu.driver import xids
-from ansible.module_utils.trainyard.gpu.metrics import render
-from ansible.module_utils.trainyard.host.apt_index import removals
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plugins.filter.gpus import gpu_fault, gpu_hosts, gpu_units, mig_fault
 from plugins.filter.kubelets import kubelet_hosts
 from tests.unit.hostile.values import EXAMPLES, JSON, TEXTS, documents
+from trainyard.bundle import index
+from trainyard.core.errors import TrainyardError
+from trainyard.gpu import smi
+from trainyard.gpu.driver import xids
+from trainyard.gpu.metrics import render
+from trainyard.host.apt_index import removals
 
 ELEMENTS = ("uuid", "product_name", "minor_number", "serial", "fb_memory_usage/total", "fb_memory_usage/used",
             "temperature/gpu_temp", "gpu_power_readings/power_draw", "utilization/gpu_util", "mig_mode/current_mig",

@@ -12,10 +12,9 @@ from threading import Thread
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.kube.kubeconfig import connect
-
 from tests.unit.apiserver import ApiServer
+from trainyard.kube.api import Api
+from trainyard.kube.kubeconfig import connect
 
 BEGIN = int(datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()) * 10**9
 KUBECONFIG = """\

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError, WaitError
-from ansible.module_utils.trainyard.kube.api import Api, KubeError, documents
-from ansible.module_utils.trainyard.kube.apply import Wait, is_met, plan_objects, retry, unreachable_plan, wait_for
 
 from tests.unit.apiserver import ApiServer
+from trainyard.core.errors import TrainyardError, WaitError
+from trainyard.kube.api import Api, KubeError, documents
+from trainyard.kube.apply import Wait, is_met, plan_objects, retry, unreachable_plan, wait_for
 
 
 def config_map(name: str = "one", **data: str) -> dict:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError, WaitError
-from ansible.module_utils.trainyard.kube import drain
-from ansible.module_utils.trainyard.kube.api import Api, KubeError
 
 from tests.unit.apiserver import ApiServer
+from trainyard.core.errors import TrainyardError, WaitError
+from trainyard.kube import drain
+from trainyard.kube.api import Api, KubeError
 
 NODE, PODS = "/api/v1/nodes/w1", "/api/v1/namespaces/a/pods"
 

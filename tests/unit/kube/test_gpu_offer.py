@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.clock import Clock
-from ansible.module_utils.trainyard.core.errors import WaitError
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.kube.gpu_offer import SETTLE, Offer, observe, wait_for_gpus
 
 from tests.unit.apiserver import ApiServer
+from trainyard.core.clock import Clock
+from trainyard.core.errors import WaitError
+from trainyard.kube.api import Api
+from trainyard.kube.gpu_offer import SETTLE, Offer, observe, wait_for_gpus
 
 PODS, REVISIONS = "/api/v1/namespaces/kube-system/pods", "/apis/apps/v1/namespaces/kube-system/controllerrevisions"
 SETS = "/apis/apps/v1/namespaces/kube-system/daemonsets"

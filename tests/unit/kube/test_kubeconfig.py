@@ -8,10 +8,10 @@ import json
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import KubeError
-from ansible.module_utils.trainyard.kube.kubeconfig import connect
 
 from tests.unit.certificates import pair_file, self_signed, tls_server
+from trainyard.kube.api import KubeError
+from trainyard.kube.kubeconfig import connect
 
 
 def test_a_missing_kubeconfig_is_a_server_that_cannot_be_asked() -> None:

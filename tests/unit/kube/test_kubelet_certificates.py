@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.clock import Clock
-from ansible.module_utils.trainyard.core.errors import WaitError
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.kube.kubelet_certificates import look, plan_approvals, wait_until_served
-from ansible.module_utils.trainyard.kube.kubelet_requests import KubeletHost
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.kube.requests_of_kubelets import pem, request
+from trainyard.core.clock import Clock
+from trainyard.core.errors import WaitError
+from trainyard.kube.api import Api
+from trainyard.kube.kubelet_certificates import look, plan_approvals, wait_until_served
+from trainyard.kube.kubelet_requests import KubeletHost
 
 HOSTS = {"worker1": KubeletHost.of(["worker1"], ["10.1.0.21"])}
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"

@@ -6,11 +6,11 @@ import base64
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.kube.kubelet_requests import KubeletHost, node_of, pending, refusal
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from tests.unit.kube.requests_of_kubelets import pem, request, two_lists
+from trainyard.kube.kubelet_requests import KubeletHost, node_of, pending, refusal
 
 HOSTS = {
     "worker1": KubeletHost.of(["worker1"], ["10.1.0.21"]),

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from ansible.module_utils.trainyard.kube import looking
-from ansible.module_utils.trainyard.kube.api import Api, KubeError
-from ansible.module_utils.trainyard.kube.reads import Get, read
 
-from tests.conftest import ROOT
 from tests.unit.certificates import pair_file, self_signed, tls_server
+from trainyard.kube import looking
+from trainyard.kube.api import Api, KubeError
+from trainyard.kube.reads import Get, read
 
 SERVER, CLIENT = self_signed(), self_signed(name="alice")
 
@@ -135,9 +134,7 @@ def test_what_is_not_understood_is_left_to_the_official_client(
 def test_why_does_not_import_the_official_client() -> None:
     """It takes half of the time in which `trainyard why` has to answer."""
     code = (
-        "import sys, ansible.module_utils\n"
-        f"sys.path.insert(0, {str(ROOT)!r})\n"
-        f"ansible.module_utils.__path__.append({str(ROOT / 'module_utils')!r})\n"
+        "import sys\n"
         "import trainyard.cli.why\n"
         "print(sorted({'kubernetes', 'cryptography', 'requests'} & sys.modules.keys()))"
     )

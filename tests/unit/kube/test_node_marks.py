@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.kube.node_marks import CONTROL_PLANE, HOSTNAME, LABELS, plan_marks
 
 from tests.unit.apiserver import ApiServer
+from trainyard.kube.api import Api
+from trainyard.kube.node_marks import CONTROL_PLANE, HOSTNAME, LABELS, plan_marks
 
 WITHOUT = {f"taint {CONTROL_PLANE}:NoSchedule of node cp1": "missing"}
 TAINT = {"key": CONTROL_PLANE, "effect": "NoSchedule"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.kube.node_ports import taken_ports
 
 from tests.unit.apiserver import ApiServer
+from trainyard.kube.api import Api
+from trainyard.kube.node_ports import taken_ports
 
 OWNER = "trainyard-console/console"
 WANTED = {"dashboard_node_port": 30443, "dashboard_tensorboard_node_port": 30444}

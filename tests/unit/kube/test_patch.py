@@ -6,8 +6,9 @@ import copy
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.kube.patch import patched
+
+from trainyard.core.errors import TrainyardError
+from trainyard.kube.patch import patched
 
 ENV = [{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}]
 POD = {"containers": [{"name": "node", "env": ENV}, {"name": "other"}], "tolerations": [{"operator": "Exists"}]}

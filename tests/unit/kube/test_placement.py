@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.kube.placement import bars, lacking, left, requests, unplaced
-from ansible.module_utils.trainyard.kube.quantities import amount, shown
+
+from trainyard.kube.placement import bars, lacking, left, requests, unplaced
+from trainyard.kube.quantities import amount, shown
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import tracemalloc
 
 import pytest
-from ansible.module_utils.trainyard.core.untrusted import CUT
-from ansible.module_utils.trainyard.kube.pod_log import (
+
+from trainyard.core.untrusted import CUT
+from trainyard.kube.pod_log import (
     LINE_BYTES,
     TEXT_BYTES,
     Lines,

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.kube.prune import plan_prune
-from ansible.module_utils.trainyard.kube.secret import secret_of_files
 
 from tests.unit.apiserver import ApiServer
+from trainyard.core.errors import TrainyardError
+from trainyard.kube.api import Api
+from trainyard.kube.prune import plan_prune
+from trainyard.kube.secret import secret_of_files
 
 SPACE = "trainyard-console"
 LABEL = "trainyard.dev/console-user"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import Api, KubeError
-from ansible.module_utils.trainyard.kube.reads import Get, Reader, Unread, listing, log, must, objects, path, read
 
 from tests.unit.apiserver import ApiServer
+from trainyard.kube.api import Api, KubeError
+from trainyard.kube.reads import Get, Reader, Unread, listing, log, must, objects, path, read
 
 POD = {"metadata": {"name": "p", "namespace": "a", "labels": {"x": "1"}}}
 PODS = {"/api/v1/namespaces/a/pods/p": POD, "/api/v1/namespaces/a/pods/q": {"metadata": {"name": "q"}}}

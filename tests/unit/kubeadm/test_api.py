@@ -8,9 +8,9 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from ansible.module_utils.trainyard.kubeadm import api as kubeadm_api
 
 from tests.unit.certificates import pair_file, self_signed, tls_server
+from trainyard.kubeadm import api as kubeadm_api
 
 NODES = {
     "ready": '{"status": {"conditions": [{"type": "Other", "status": "False"}, {"type": "Ready", "status": "True"}]}}',

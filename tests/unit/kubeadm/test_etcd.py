@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.kubeadm import etcd
-from ansible.module_utils.trainyard.kubeadm.program import Host
 
 from tests.unit.certificates import pair_file, self_signed, tls_server
+from trainyard.core.errors import TrainyardError
+from trainyard.kubeadm import etcd
+from trainyard.kubeadm.program import Host
 
 OWN = "https://192.0.2.2:2380"
 OTHER = {"ID": "1", "name": "cp1", "peerURLs": ["https://192.0.2.1:2380"]}

@@ -7,16 +7,16 @@ import os
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import CommandError
-from ansible.module_utils.trainyard.kubeadm import static_pods
-from ansible.module_utils.trainyard.kubeadm.etcd import member_findings
-from ansible.module_utils.trainyard.kubeadm.expiry import certificate_of, dates_of, ending
-from ansible.module_utils.trainyard.kubeadm.modes import plan_modes, wanted_modes
-from ansible.module_utils.trainyard.kubeadm.program import STATIC_PODS, Host
-from ansible.module_utils.trainyard.kubeadm.static_pods import changed_lines, changed_pods, unknown_pods
 from cryptography import x509
 
 from tests.unit.certificates import self_signed
+from trainyard.core.errors import CommandError
+from trainyard.kubeadm import static_pods
+from trainyard.kubeadm.etcd import member_findings
+from trainyard.kubeadm.expiry import certificate_of, dates_of, ending
+from trainyard.kubeadm.modes import plan_modes, wanted_modes
+from trainyard.kubeadm.program import STATIC_PODS, Host
+from trainyard.kubeadm.static_pods import changed_lines, changed_pods, unknown_pods
 
 DAY = 86400.0
 NOW = 1_800_000_000.0

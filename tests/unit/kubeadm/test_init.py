@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.kubeadm.init import (
+
+from trainyard.core.errors import TrainyardError
+from trainyard.kubeadm.init import (
     KUBEADM_FILES,
     RESUME_PHASES,
     WANTED,
@@ -14,7 +15,7 @@ from ansible.module_utils.trainyard.kubeadm.init import (
     decide,
     make_plan,
 )
-from ansible.module_utils.trainyard.kubeadm.program import COMPLETE, STARTED, Host, as_text
+from trainyard.kubeadm.program import COMPLETE, STARTED, Host, as_text
 
 ALL = KUBEADM_FILES
 CERTIFICATES = ("pki/ca.crt", "admin.conf")

@@ -6,17 +6,11 @@ import json
 from dataclasses import replace
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.kubeadm import join as kubeadm_join
-from ansible.module_utils.trainyard.kubeadm.join import (
-    JoinSettings,
-    JoinState,
-    decide,
-    join_configuration,
-    make_plan,
-    require_credentials,
-)
-from ansible.module_utils.trainyard.kubeadm.program import COMPLETE, STARTED, STATIC_PODS
+
+from trainyard.core.errors import TrainyardError
+from trainyard.kubeadm import join as kubeadm_join
+from trainyard.kubeadm.join import JoinSettings, JoinState, decide, join_configuration, make_plan, require_credentials
+from trainyard.kubeadm.program import COMPLETE, STARTED, STATIC_PODS
 
 CA = "-----BEGIN CERTIFICATE-----\nours\n-----END CERTIFICATE-----"
 OTHER_CA = CA.replace("ours", "theirs")

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.host import units
-from ansible.module_utils.trainyard.kubeadm import kubelet_config
-from ansible.module_utils.trainyard.kubeadm.kubelet_config import NAME, KubeletSeen, is_stale, make_plan, writer_of
-from ansible.module_utils.trainyard.kubeadm.program import Host
+
+from trainyard.host import units
+from trainyard.kubeadm import kubelet_config
+from trainyard.kubeadm.kubelet_config import NAME, KubeletSeen, is_stale, make_plan, writer_of
+from trainyard.kubeadm.program import Host
 
 SOCKET = "unix:///run/containerd/containerd.sock"
 CLUSTER = """\

@@ -7,8 +7,9 @@ import stat
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import CommandError, TrainyardError, WaitError
-from ansible.module_utils.trainyard.kubeadm import program as kubeadm
+
+from trainyard.core.errors import CommandError, TrainyardError, WaitError
+from trainyard.kubeadm import program as kubeadm
 
 
 def program(directory: Path, name: str, script: str) -> None:

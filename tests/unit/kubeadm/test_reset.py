@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.kubeadm import reset
-from ansible.module_utils.trainyard.kubeadm.program import Host
+
+from trainyard.core.errors import TrainyardError
+from trainyard.kubeadm import reset
+from trainyard.kubeadm.program import Host
 
 
 @pytest.fixture

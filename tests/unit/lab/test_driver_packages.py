@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import CommandError
-from ansible.module_utils.trainyard.host import packages
-from ansible.module_utils.trainyard.host.packages import Packages
+
+from trainyard.core.errors import CommandError
+from trainyard.host import packages
+from trainyard.host.packages import Packages
 
 ROOT = Path(__file__).resolve().parents[3]
 WANTED = ("nvidia-kernel-open-dkms=570.172.08*", "nvidia-driver-cuda=570.172.08*")

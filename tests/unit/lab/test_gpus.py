@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.lab import gpus, model
+
+from trainyard.core.errors import TrainyardError
+from trainyard.lab import gpus, model
 
 PARAMETERS = {
     "name": "lab",

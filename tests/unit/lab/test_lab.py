@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.lab import host, keys, model, network, nodes
+
+from trainyard.core.errors import TrainyardError
+from trainyard.lab import host, keys, model, network, nodes
 
 PARAMETERS = {
     "name": "lab",

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import CommandError, TrainyardError
-from ansible.module_utils.trainyard.lab import keys, machines, model, network, taps
 
 from tests.unit.lab.test_lab import PARAMETERS
+from trainyard.core.errors import CommandError, TrainyardError
+from trainyard.lab import keys, machines, model, network, taps
 
 KINDS = {"one": "machine", "two": "container"}
 

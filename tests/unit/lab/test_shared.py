@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.lab import model, nodes
+
+from trainyard.core.errors import TrainyardError
+from trainyard.lab import model, nodes
 
 LAB = model.parse(
     {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.lab import host, keys, model
 
 from tests.unit.lab.test_lab import PARAMETERS
+from trainyard.core.errors import TrainyardError
+from trainyard.lab import host, keys, model
 
 
 @pytest.fixture

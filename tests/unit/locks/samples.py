@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ansible.module_utils.trainyard.core.clock import Clock
-from ansible.module_utils.trainyard.kube.api import Api
-
-from trainyard.locks.holder import Holder
+from trainyard.core.clock import Clock
+from trainyard.kube.api import Api
+from trainyard.site_lock.holder import Holder
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/trainyard-run"
 MINE = Holder(verb="site", run_id="run-1", since=1000.0, user="alice", host="desk", pid=11, boot="b1", place="1:2")

@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.core.waiter import wait_until
-from ansible.module_utils.trainyard.kube.api import KubeError
 
 from tests.unit.locks.samples import OTHER, Leases, Ticking
-from trainyard.locks import keeper, lease, machine
-from trainyard.locks.holder import Busy
-from trainyard.locks.keeper import Keeper, Wanted
+from trainyard.core.errors import TrainyardError
+from trainyard.core.waiter import wait_until
+from trainyard.kube.api import KubeError
+from trainyard.site_lock import keeper, lease, machine
+from trainyard.site_lock.holder import Busy
+from trainyard.site_lock.keeper import Keeper, Wanted
 
 SITE = "/srv/mine"
 WANTED = Wanted(SITE, "site", "run-1", os.getpid(), kubeconfig="/etc/kubeconfig", revision="3f2a91c")
@@ -176,7 +176,7 @@ def test_a_real_keeper_is_told_to_end(tmp_path: Path, run: subprocess.Popen[byte
 def test_a_keeper_that_does_not_start_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, said: str
 ) -> None:
-    monkeypatch.setattr(keeper, "PROGRAM", program)
+    monkeypatch.setattr(keeper, "PROGRAM", ("-c", program))
     with pytest.raises(TrainyardError) as caught:
         keeper.start(Wanted(str(tmp_path), "site", "run-1", os.getpid()), seconds=1 if "sleep" in program else 60)
     assert caught.value.message == f"The process that keeps the locks has not started: {said}."

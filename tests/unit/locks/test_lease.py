@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import KubeError
 
 from tests.unit.locks.samples import DEAD_HERE, MINE, OTHER, Leases, Ticking
-from trainyard.locks import lease
-from trainyard.locks.holder import Busy, Holder
-from trainyard.locks.lease import Lease, Lost
+from trainyard.kube.api import KubeError
+from trainyard.site_lock import lease
+from trainyard.site_lock.holder import Busy, Holder
+from trainyard.site_lock.lease import Lease, Lost
 
 
 def held(by: Holder, at: float) -> Leases:

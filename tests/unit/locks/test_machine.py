@@ -11,20 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from tests.unit.locks.samples import Ticking
-from trainyard.locks import holder, machine
-from trainyard.locks.holder import Busy
+from trainyard.core.errors import TrainyardError
+from trainyard.site_lock import holder, machine
+from trainyard.site_lock.holder import Busy
 
 ROOT = Path(__file__).parents[3]
-HOLD = f"""
+HOLD = """
 import sys
 from pathlib import Path
-sys.path.insert(0, {str(ROOT)!r})
-import ansible.module_utils
-ansible.module_utils.__path__.append({str(ROOT / "module_utils")!r})
-from trainyard.locks import machine
+from trainyard.site_lock import machine
 try:
     held = machine.acquire("/srv/mine", "reprovision", "run-2", where=Path(sys.argv[1]))
 except machine.Busy:

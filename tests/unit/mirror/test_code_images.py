@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import pytest
 import yaml
-from ansible.module_utils.trainyard.bundle import oci
-from ansible.module_utils.trainyard.oci import folder, layout
 
 from tests.unit.mirror.front import NGINX, ROLE, SECRET, Front, mirror
 from tests.unit.registries import PROGRAMS
+from trainyard.bundle import oci
+from trainyard.oci import folder, layout
 
 pytestmark = [PROGRAMS, pytest.mark.skipif(NGINX is None, reason="not installed: nginx")]
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import service_probe
-from ansible.module_utils.trainyard.net.certificate import certificate_end
-from ansible.module_utils.trainyard.net.https import ServiceError
 
 from tests.unit.certificates import pair_file, self_signed, tls_server
+from trainyard.net.certificate import certificate_end
+from trainyard.net.https import ServiceError
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from ansible.module_utils.trainyard.net import dns as dns_probe
-from ansible.module_utils.trainyard.net.dns import DnsError
+
+from trainyard.net import dns as dns_probe
+from trainyard.net.dns import DnsError
 
 NAME = "kubernetes.default.svc.cluster.local"
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 import service_probe
-from ansible.module_utils.trainyard.net import dns as dns_probe
-from ansible.module_utils.trainyard.net import https as verify_service
-from ansible.module_utils.trainyard.net.https import ServiceError
 
 from tests.unit.certificates import pair_file, self_signed
+from trainyard.net import dns as dns_probe
+from trainyard.net import https as verify_service
+from trainyard.net.https import ServiceError
 
 NAME = "kubernetes.default.svc.cluster.local"
 PARAMS = {"dns_server": "10.96.0.10", "dns_port": 53, "port": 443, "path": "/readyz", "ca_path": "", "timeout": 1.0}

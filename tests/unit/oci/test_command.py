@@ -6,10 +6,11 @@ import shlex
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.oci import folder
-from ansible.module_utils.trainyard.oci.command import MOUNT, check
-from ansible.module_utils.trainyard.training.template import CODE
+
+from trainyard.core.errors import TrainyardError
+from trainyard.oci import folder
+from trainyard.oci.command import MOUNT, check
+from trainyard.trainings.template import CODE
 
 
 def look(code: Path, command: str) -> None:

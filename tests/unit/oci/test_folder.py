@@ -10,8 +10,9 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.oci import folder
+
+from trainyard.core.errors import TrainyardError
+from trainyard.oci import folder
 
 NOBODY = 65534
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.oci import ignore
+
+from trainyard.core.errors import TrainyardError
+from trainyard.oci import ignore
 
 
 def rules(folder: Path, *lines: str) -> ignore.Rules:

@@ -11,11 +11,11 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.bundle import oci
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.oci import folder, layout
 
 from tests.unit.registries import PROGRAMS, running
+from trainyard.bundle import oci
+from trainyard.core.errors import TrainyardError
+from trainyard.oci import folder, layout
 
 DIGEST = "sha256:bb27e5cc27df4246b1dd0fe6807ae0f189cb56dac77d00dcebd87b53617673a9"
 """Of the image of `code` with `LONG` and a link: what any Python on any machine has to make of it."""

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
-from ansible.module_utils.trainyard.oci import folder, layout, shelf
 
 from library import code_image
+from trainyard.oci import folder, layout, shelf
 
 Run = Callable[..., dict[str, Any]]
 

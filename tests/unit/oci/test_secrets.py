@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.oci import folder, secrets
+
+from trainyard.core.errors import TrainyardError
+from trainyard.oci import folder, secrets
 
 BODY = base64.b64encode(b"no key at all, only bytes " * 4).decode()
 KEY = f"-----BEGIN RSA {'PRIVATE'} KEY-----\n{BODY}\n"

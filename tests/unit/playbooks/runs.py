@@ -120,8 +120,7 @@ def copy(folder: Path) -> Path:
         shutil.copy(ROOT / name, folder)
     for name in ("playbooks", "plugins"):
         shutil.copytree(ROOT / name, folder / name)
-    for name in ("module_utils", "trainyard"):
-        (folder / name).symlink_to(ROOT / name)
+    (folder / "src").symlink_to(ROOT / "src")
     (folder / "library").mkdir()
     return folder
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.host.packages import Packages
 
 from tests.unit.playbooks.gpu_fakes import OTHER_DRIVERS, STAYS
 from tests.unit.playbooks.gpu_runs import checkout, run
+from trainyard.host.packages import Packages
 
 __all__ = ["checkout"]
 

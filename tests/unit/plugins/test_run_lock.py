@@ -13,8 +13,8 @@ from types import SimpleNamespace
 import pytest
 
 from plugins.callback.run_lock import CallbackModule
-from trainyard.locks import machine
-from trainyard.locks.holder import here
+from trainyard.site_lock import machine
+from trainyard.site_lock.holder import here
 
 # Each start of Ansible takes seconds.
 pytestmark = pytest.mark.slow

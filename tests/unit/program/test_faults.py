@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.kube import answer
-from ansible.module_utils.trainyard.training import runs as runs_of_cluster
 from click.testing import CliRunner, Result
 
 from tests.unit.certificates import pair_file, self_signed, tls_server
 from trainyard.cli import console, gpus, logs, terminal, token, trainings, why
 from trainyard.cli.main import EXIT_CANNOT_TELL, EXIT_INTERRUPTED, main
-from trainyard.inventory import Places
+from trainyard.kube import answer
+from trainyard.site.inventory import Places
+from trainyard.trainings import runs as runs_of_cluster
 
 SERVER, EXPIRED = self_signed(), self_signed(days=(-9, -1))
 CALLS = [

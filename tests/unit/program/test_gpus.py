@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training.gpu_nodes import Row, gpus, row
-from ansible.module_utils.trainyard.training.gpus import Holder, held
 from rich.console import Console
 
 from tests.unit.apiserver import ApiServer
 from trainyard.cli.gpus import show
 from trainyard.cli.terminal import Terminal
+from trainyard.kube.api import Api
+from trainyard.trainings.gpu_nodes import Row, gpus, row
+from trainyard.trainings.gpus import Holder, held
 
 LABELS = {
     "trainyard.dev/gpu": "ready",

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.kube.api import Api, KubeError
 from click.testing import CliRunner
 
 from tests.unit import apiserver
 from tests.unit.apiserver import ApiServer
 from trainyard.cli import console, token
-from trainyard.inventory import Places
-from trainyard.logins import make, reach
+from trainyard.cli.logins import make, reach
+from trainyard.core.errors import TrainyardError
+from trainyard.kube.api import Api, KubeError
+from trainyard.site.inventory import Places
 
 NOW = datetime(2026, 11, 23, 12, 0, 0, tzinfo=UTC)
 SPACE = "/api/v1/namespaces/trainyard-console"

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.kube.api import Api
 
 from tests.unit.program.test_logins import NOW, SPACE, Console, cluster
-from trainyard.logins import ENDS, make
+from trainyard.cli.logins import ENDS, make
+from trainyard.core.errors import TrainyardError
+from trainyard.kube.api import Api
 
 
 class Cut(Console):

@@ -11,21 +11,11 @@ import pytest
 
 
 def call(*arguments: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    here = Path(__file__).resolve().parents[3]
-    launcher = (here / "trainyard" / "launcher.sh").read_text()
-    # As installed: beside the environment's Python, two folders below the checkout.
-    folder = cwd / "a checkout" / ".venv" / "bin"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, target in {"trainyard": here / "trainyard", "ansible.cfg": here / "ansible.cfg"}.items():
-        link = folder.parents[1] / name
-        if not link.exists():
-            link.symlink_to(target)
-    program = folder / "trainyard"
-    program.write_text(launcher)
-    program.chmod(0o755)
-    if not (folder / "python").exists():
-        (folder / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-        (folder / "python").chmod(0o755)
+    # As `make env` has installed it, called by a link from elsewhere.
+    program = cwd / "a folder" / "trainyard"
+    program.parent.mkdir(exist_ok=True)
+    if not program.exists():
+        program.symlink_to(Path(sys.executable).with_name("trainyard"))
     environment = {**os.environ, **env}
     return subprocess.run([program, *arguments], cwd=cwd, env=environment, text=True, capture_output=True, check=False)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from ansible.module_utils.trainyard.kube.pod_log import Lines
 from click.testing import CliRunner
 
-from trainyard import run_logs
 from trainyard.cli import logs
+from trainyard.kube.pod_log import Lines
+from trainyard.trainings import run_logs
 
 SAID = b"\x1b]52;c;ZXZpbA==\x07\x1b[31mred\n\r1/2\r2/2\n\xff\x00 caf\xc3\xa9\xe2\x80\xa8x\nlast words"
 

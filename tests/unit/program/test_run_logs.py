@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.kube.api import Api, KubeError
-from ansible.module_utils.trainyard.kube.pod_log import Line
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.program.test_runs import PODS, jobset, kept, pod
-from trainyard.run_logs import Place, find, follow, read
+from trainyard.core.errors import TrainyardError
+from trainyard.kube.api import Api, KubeError
+from trainyard.kube.pod_log import Line
+from trainyard.trainings.run_logs import Place, find, follow, read
 
 PATH = "/api/v1/namespaces/trainings/pods/"
 JOBSET = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets/wide"

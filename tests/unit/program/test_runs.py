@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import Api, KubeError
-from ansible.module_utils.trainyard.training.found import Found
-from ansible.module_utils.trainyard.training.runs import Row, newest, row, runs
 from rich.console import Console
 
 from tests.unit.apiserver import ApiServer
 from trainyard.cli.trainings import show
+from trainyard.kube.api import Api, KubeError
+from trainyard.trainings.found import Found
+from trainyard.trainings.runs import Row, newest, row, runs
 
 EARLIER = "20261121T110000Z-0000"
 

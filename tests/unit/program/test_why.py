@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import Api
 from click.testing import CliRunner, Result
 
 from tests.unit.why.samples import look
@@ -14,7 +13,8 @@ from tests.unit.why.test_judge import TEXT, held
 from tests.unit.why.test_snapshot import server
 from trainyard.cli import why
 from trainyard.cli.main import main
-from trainyard.inventory import Places
+from trainyard.kube.api import Api
+from trainyard.site.inventory import Places
 
 
 def call(*arguments: str) -> Result:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-
+from trainyard.core.errors import TrainyardError
 from trainyard.reprovision.batches import Plan, plan
 from trainyard.reprovision.converge import Hands, Seen
 from trainyard.reprovision.item import Item

@@ -1,4 +1,4 @@
-"""Records the golden streams of this folder anew: `python tests/unit/reprovision/record.py`, from the checkout.
+"""Records the golden streams of this folder anew: `python -m tests.unit.reprovision.record`, from the checkout.
 
 Each is what ansible-runner hands on while one play of streams/*.yml runs in check mode against this machine, without
 what differs from run to run or from machine to machine.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -45,10 +44,6 @@ def record(playbook: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
     os.environ["ANSIBLE_CONFIG"] = str(ROOT / "ansible.cfg")
-    import ansible.module_utils
-
-    ansible.module_utils.__path__.append(str(ROOT / "module_utils"))
     for each in sorted(FOLDER.glob("play_*.yml")):
         record(each)

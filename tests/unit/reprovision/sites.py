@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from ansible.module_utils.trainyard.core.clock import Clock
 
-from trainyard.inventory import ROLES
+from trainyard.core.clock import Clock
 from trainyard.reprovision.events import Event, Reader
 from trainyard.reprovision.masking import Masker
 from trainyard.reprovision.runner import Played
 from trainyard.reprovision.settings import Site, settings_of
+from trainyard.site.inventory import ROLES
 
 STREAMS = Path(__file__).resolve().parent / "streams"
 NOW = 1_800_000_000.0

@@ -52,11 +52,11 @@ def place() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
-        for package in ("ansible/module_utils", "trainyard/reprovision"):
-            (folder / "git" / "installed" / package).mkdir(parents=True)
-            for each in (package, package.split("/")[0]):
-                (folder / "git" / "installed" / each / "__init__.py").touch()
-        (folder / "git" / "installed" / "trainyard" / "reprovision" / "scheduled.py").write_text(TOLD, encoding="utf-8")
+        package = folder / "git" / "installed" / "src" / "trainyard"
+        (package / "reprovision").mkdir(parents=True)
+        for each in (package, package / "reprovision"):
+            (each / "__init__.py").touch()
+        (package / "reprovision" / "scheduled.py").write_text(TOLD, encoding="utf-8")
         yield folder
 
 
@@ -93,7 +93,8 @@ def test_what_it_becomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     ((program, argv, environ),) = become
     installed = tmp_path / "git" / "installed"
     inventories = ["-i", f"{installed}/inventories/a", "-i", "/srv/x/controller"]
-    assert (program, argv[4:]) == (argv[0], [str(installed), *inventories, "reprovision", "approve", "x"])
+    assert (program, argv[5:]) == (argv[0], [*inventories, "reprovision", "approve", "x"])
+    assert environ["PYTHONPATH"] == f"{installed}/src"
     assert environ["SUDO_USER"] == "alice" and "ANSIBLE_VAULT_PASSWORD_FILE" not in environ
     assert (environ["HOME"], Path.cwd()) == (str(tmp_path / "home"), installed)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
+from trainyard.core.errors import TrainyardError
 from trainyard.reprovision.classes import UNKNOWN, class_of, table
 from trainyard.reprovision.item import CLASSES, CONTROL_PLANE, FOREIGN, PERSON, REPAIRABLE, RESTART
 

@@ -15,11 +15,11 @@ from click.testing import CliRunner, Result
 from tests.unit.reprovision.sites import NOW, Playbook, Stopped, ended, recorded, site
 from trainyard.cli import reprovision
 from trainyard.cli.main import main
-from trainyard.locks import machine
 from trainyard.reprovision import approval
 from trainyard.reprovision.perform import perform
 from trainyard.reprovision.revision import Revision
 from trainyard.reprovision.store import Store
+from trainyard.site_lock import machine
 
 WORKERS = ("worker1", "worker2", "worker3")
 

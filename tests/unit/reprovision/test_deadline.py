@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError, WaitError
 
 from tests.unit.reprovision.origins import Origin, bare
 from tests.unit.reprovision.sites import Stopped, site
 from tests.unit.reprovision.worlds import World, cluster
+from trainyard.core.errors import TrainyardError, WaitError
 from trainyard.reprovision import deadline as deadlines
 from trainyard.reprovision import hooks, nodes, perform, starting
 from trainyard.reprovision.deadline import CLOSING_SECONDS, VARIABLE, Deadline, OutOfTimeError, deadline

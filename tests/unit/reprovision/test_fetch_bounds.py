@@ -8,9 +8,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from tests.unit.reprovision.origins import Origin, bare
+from trainyard.core.errors import TrainyardError
 from trainyard.reprovision import fetching
 from trainyard.reprovision.repository import Repository
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.plan import Plan, Step
-from ansible.module_utils.trainyard.host.packages import Packages, Seen
-from ansible.module_utils.trainyard.host.units import Service, make_plan
 
+from trainyard.core.plan import Plan, Step
+from trainyard.host.packages import Packages, Seen
+from trainyard.host.units import Service, make_plan
 from trainyard.reprovision.events import Event, Reader
 from trainyard.reprovision.found import CONNECTION, Found, _message, find
 from trainyard.reprovision.subjects import HIDDEN, hidden_subject

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.reprovision.sites import site
-from trainyard.locks import keeper, machine
-from trainyard.locks.holder import Busy, Holder, here
 from trainyard.reprovision.held import locked
+from trainyard.site_lock import keeper, machine
+from trainyard.site_lock.holder import Busy, Holder, here
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.clock import Clock
 
+from trainyard.core.clock import Clock
 from trainyard.reprovision import hooks
 
 MESSAGE = {"state": "person", "site": "mine"}

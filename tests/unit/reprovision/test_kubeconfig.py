@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from tests.unit.reprovision.sites import Stopped, site
 from tests.unit.reprovision.worlds import World, cluster, failure, leased
-from trainyard.inventory import ROLES
-from trainyard.locks import machine
+from trainyard.core.errors import TrainyardError
 from trainyard.reprovision import after, perform, repair
 from trainyard.reprovision.classes import class_of
 from trainyard.reprovision.kubeconfig import ITEM, PLAYBOOK, mend, wrong
@@ -21,6 +19,8 @@ from trainyard.reprovision.revision import Revision
 from trainyard.reprovision.runner import Played
 from trainyard.reprovision.store import Store
 from trainyard.reprovision.subjects import changes
+from trainyard.site.inventory import ROLES
+from trainyard.site_lock import machine
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from tests.unit.reprovision.origins import LOCK, Origin, bare
+from trainyard.core.errors import TrainyardError
 from trainyard.reprovision.kubernetes import change, version
 
 NONE = [

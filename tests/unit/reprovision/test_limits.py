@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
+from trainyard.core.errors import TrainyardError
 from trainyard.reprovision import approval, limits
 
 ITEMS = [{"key": "b", "class": "repairable"}, {"key": "a", "class": "person"}]

@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from tests.unit.reprovision.sites import NOW, Stopped, site
 from tests.unit.reprovision.worlds import World, leased
-from trainyard.locks import machine
+from trainyard.core.errors import TrainyardError
 from trainyard.reprovision import after, boot, perform, states
 from trainyard.reprovision.hooks import Failure
 from trainyard.reprovision.report import begun
 from trainyard.reprovision.revision import Revision
 from trainyard.reprovision.run import Session
 from trainyard.reprovision.store import Store
+from trainyard.site_lock import machine
 
 GOOD = Revision("3f2a91c" + "0" * 33, "main", True)
 HOUR = datetime.fromtimestamp(NOW, UTC).hour

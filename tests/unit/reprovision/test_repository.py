@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from tests.unit.reprovision.origins import Origin, bare
+from trainyard.core.errors import TrainyardError
 from trainyard.reprovision.repository import Repository, Wanted
 from trainyard.reprovision.revision import Revision, of_checkout
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from tests.unit.reprovision.sites import NOW, Playbook, Stopped, ended, recorded, shape, site
+from trainyard.core.errors import TrainyardError
 from trainyard.reprovision.report import begun
 from trainyard.reprovision.run import CREDENTIALS, Session, report
 from trainyard.reprovision.store import Store

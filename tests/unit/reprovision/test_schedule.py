@@ -6,8 +6,8 @@ import re
 import subprocess
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
+from trainyard.core.errors import TrainyardError
 from trainyard.reprovision.schedule import seconds
 
 MONTH, YEAR = 2629800.0, 31557600.0

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.clock import Clock
 from jinja2 import Environment
 
+from tests.unit.interpreters import without_checkout
+from trainyard.core.clock import Clock
 from trainyard.reprovision import scheduled
 from trainyard.reprovision.deadline import Deadline
 from trainyard.reprovision.revision import VARIABLE, Revision
@@ -51,9 +52,9 @@ def test_program(
     schedule: scheduled.Schedule, revision: Revision, options: list[str], missed: bool, words: list[str], note: str
 ) -> None:
     argv, environ = scheduled.command(schedule, revision, Path("/w/1"), options, missed=missed)
-    assert argv[:3] == ["/srv/x/environment/bin/python", "-I", "-c"]
-    assert argv[4:] == ["/w/1", "-i", "/w/1/inventories/a", "-i", "/srv/x/controller", "reprovision", "run", *words]
-    assert environ["PATH"].startswith("/srv/x/environment/bin:")
+    assert argv[:4] == ["/srv/x/environment/bin/python", "-s", "-P", "-c"]
+    assert argv[5:] == ["-i", "/w/1/inventories/a", "-i", "/srv/x/controller", "reprovision", "run", *words]
+    assert environ["PATH"].startswith("/srv/x/environment/bin:") and environ["PYTHONPATH"] == "/w/1/src"
     given = json.loads(environ[VARIABLE])
     assert (given["commit"], given["note"], given["may_converge"]) == (revision.commit, note, revision.may_converge)
 
@@ -120,8 +121,10 @@ def test_what_the_unit_starts_finds_the_program_of_the_installed_revision(tmp_pa
     start = tmp_path / "start"
     start.write_text(text.render(reprovision_dir=str(tmp_path), reprovision_user=getpass.getuser()), encoding="utf-8")
 
+    python = without_checkout(tmp_path / "environment")
+
     def ended() -> tuple[int, str]:
-        argv = [sys.executable, "-I", str(start), str(tmp_path / "schedule.json")]
+        argv = [python, "-I", str(start), str(tmp_path / "schedule.json")]
         done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
         return done.returncode, done.stderr
 
@@ -135,8 +138,9 @@ def test_what_the_unit_starts_finds_the_program_of_the_installed_revision(tmp_pa
 
 
 def test_a_program_that_cannot_be_imported_cannot_tell(schedule: scheduled.Schedule, tmp_path: Path) -> None:
-    argv, _ = scheduled.command(schedule, GOOD, tmp_path, [], missed=False)
-    done = subprocess.run([sys.executable, *argv[1:]], capture_output=True, text=True, check=False, timeout=60)
+    argv, environ = scheduled.command(schedule, GOOD, tmp_path, [], missed=False)
+    argv[0] = without_checkout(tmp_path / "environment")
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60, env=environ)
     assert done.returncode == 2 and "No module named trainyard" in done.stderr
 
 
@@ -161,10 +165,10 @@ def test_from_the_timer_to_the_program(tmp_path: Path, monkeypatch: pytest.Monke
     scheduled.start(
         schedule, scheduled.repository_of(schedule, ends), [], ends, become=lambda *given: become.append(given)
     )
-    ((program, argv, environ),) = become
+    ((program, _, environ),) = become
     (worktree,) = [each for each in (folder / "worktrees").iterdir() if each.is_dir()]
     assert Path.cwd() == worktree and (worktree / "bundle.lock.yml").is_file()
-    assert (program, argv[4]) == (f"{folder}/environment/bin/python", str(worktree))
+    assert (program, environ["PYTHONPATH"]) == (f"{folder}/environment/bin/python", f"{worktree}/src")
     assert environ["HOME"] == os.environ["HOME"] and VARIABLE in environ
     assert environ["TRAINYARD_DEADLINE"] == f"{ends.ends:.3f}"
     # This process has not become the program and lives on, so its worktree stays.

@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from tests.unit.reprovision.sites import site
+from trainyard.core.errors import TrainyardError
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = """
 import json, sys
-import ansible.module_utils
-ansible.module_utils.__path__.append("module_utils")
 from trainyard.reprovision.settings import site_of
 found = site_of(sys.argv[1:])
 print(json.dumps([sorted(found.secrets), found.hosts, found.settings.state_dir, found.settings.max_items]))

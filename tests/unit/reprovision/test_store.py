@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
+from trainyard.core.errors import TrainyardError
 from trainyard.reprovision.history import Entry
 from trainyard.reprovision.report import begun
 from trainyard.reprovision.retention import DAY, LONG, MB, Kept, Removal, doomed, prune

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.finding import Finding, shown
-from ansible.module_utils.trainyard.core.plan import Plan, Step
-from ansible.module_utils.trainyard.host.packages import Packages, Seen
-from ansible.module_utils.trainyard.host.units import Service, make_plan
 
+from trainyard.core.finding import Finding, shown
+from trainyard.core.plan import Plan, Step
+from trainyard.host.packages import Packages, Seen
+from trainyard.host.units import Service, make_plan
 from trainyard.reprovision.differences import SHORT, difference
 from trainyard.reprovision.subjects import Change, changes
 

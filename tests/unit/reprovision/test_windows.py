@@ -7,8 +7,8 @@ from math import inf
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
+from trainyard.core.errors import TrainyardError
 from trainyard.reprovision import windows
 from trainyard.reprovision.schedule import looks_right, next_elapse
 

@@ -8,14 +8,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from ansible.module_utils.trainyard.kube.api import Api
-
 from tests.unit.reprovision.sites import NOW, ended
-from trainyard.locks.holder import here
+from trainyard.kube.api import Api
 from trainyard.reprovision.events import Event
 from trainyard.reprovision.held import Locks
 from trainyard.reprovision.masking import Masker
 from trainyard.reprovision.runner import Played
+from trainyard.site_lock.holder import here
 
 HOSTS = ("worker1", "worker2", "worker3")
 LEASED = replace(here("reprovision", "run", NOW), leased=True)

@@ -52,9 +52,8 @@ def test_a_namespace_gets_its_quota_and_limits() -> None:
 
 def test_a_namespace_is_the_one_that_a_training_makes() -> None:
     """The same labels: two that apply it with other ones would take them from each other."""
-    from ansible.module_utils.trainyard.training.objects import namespace
-
     from tests.unit.training.samples import training
+    from trainyard.trainings.objects import namespace
 
     (made,) = namespaces({"trainings": {}})
     assert made == namespace(training(namespace="trainings"))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.module_utils.trainyard.training.arguments import FLAGS, ROLE
-from ansible.module_utils.trainyard.training.model import Training
-from ansible.module_utils.trainyard.training.roles import ROLES
-from ansible.module_utils.trainyard.training.spec import parse_training
+from trainyard.trainings.arguments import FLAGS, ROLE
+from trainyard.trainings.model import Training
+from trainyard.trainings.roles import ROLES
+from trainyard.trainings.spec import parse_training
 
 LIMITS = {"limits": {"cpu": "2", "memory": "1Gi"}}
 DATA_IMAGE = "registry.example.com/trainyard/mnist-data@sha256:" + "0" * 64

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ansible.module_utils.trainyard.core.clock import Clock
-from ansible.module_utils.trainyard.training.jobset import run_object
-from ansible.module_utils.trainyard.training.model import Training
-from ansible.module_utils.trainyard.training.names import INDEX_LABEL, NAME_LABEL, ROLE_LABEL
-
 from tests.unit.apiserver import ApiServer
+from trainyard.core.clock import Clock
+from trainyard.trainings.jobset import run_object
+from trainyard.trainings.model import Training
+from trainyard.trainings.names import INDEX_LABEL, NAME_LABEL, ROLE_LABEL
 
 SPACE = "/api/v1/namespaces/trainings"
 SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets"

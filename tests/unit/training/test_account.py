@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.core.progress import Progress
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training.follow import Follower, Settings
-from ansible.module_utils.trainyard.training.model import Training
-from ansible.module_utils.trainyard.training.run import Run
 
 from tests.unit.training.samples import training
 from tests.unit.training.scripted import SETS, Cluster, Script
 from tests.unit.training.test_follow import ENDS, STARTS, TRAINING
+from trainyard.core.errors import TrainyardError
+from trainyard.core.progress import Progress
+from trainyard.kube.api import Api
+from trainyard.trainings.follow import Follower, Settings
+from trainyard.trainings.model import Training
+from trainyard.trainings.run import Run
 
 FOR_EVER = 1e9
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.training.again import another, manifest
-from ansible.module_utils.trainyard.training.jobset import run_object
 
 from tests.unit.training.samples import training
+from trainyard.core.errors import TrainyardError
+from trainyard.trainings.again import another, manifest
+from trainyard.trainings.jobset import run_object
 
 Change = Callable[[Any], object]
 

@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import Api, KubeError
-from ansible.module_utils.trainyard.kube.pod_log import Lines, Position, readable
-from ansible.module_utils.trainyard.training.kept_logs import KeptLogs
-from ansible.module_utils.trainyard.training.logs import outcome, summary
-from ansible.module_utils.trainyard.training.model import Success
-from ansible.module_utils.trainyard.training.pod_logs import PodLogs
 
-from console.chief import ChiefLog
-from console.lines import LINE_BYTES
 from tests.unit.kube.log_server import Printing, serving, stamp
 from tests.unit.training.output import STEPS, program
 from tests.unit.training.test_run import container, pod
-from trainyard.run_logs import Place, follow, read
+from trainyard.console.chief import ChiefLog
+from trainyard.console.lines import LINE_BYTES
+from trainyard.kube.api import Api, KubeError
+from trainyard.kube.pod_log import Lines, Position, readable
+from trainyard.trainings.kept_logs import KeptLogs
+from trainyard.trainings.logs import outcome, summary
+from trainyard.trainings.model import Success
+from trainyard.trainings.pod_logs import PodLogs
+from trainyard.trainings.run_logs import Place, follow, read
 
 NAME = "wide-worker-0-0-abcde"
 PATH = f"/api/v1/namespaces/trainings/pods/{NAME}"

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.kube.quantities import amount
-from ansible.module_utils.trainyard.training.cleaner import cleaner
-from ansible.module_utils.trainyard.training.found import Found
-from ansible.module_utils.trainyard.training.import_job import job
-from ansible.module_utils.trainyard.training.jobset import run_object
-from ansible.module_utils.trainyard.training.model import Import
-from ansible.module_utils.trainyard.training.objects import surroundings
-from ansible.module_utils.trainyard.training.probe_pods import probe, target
 
 from tests.unit.training.samples import REPLICAS, training
+from trainyard.kube.quantities import amount
 from trainyard.site.namespaces import LARGEST, SMALLEST
+from trainyard.trainings.cleaner import cleaner
+from trainyard.trainings.found import Found
+from trainyard.trainings.import_job import job
+from trainyard.trainings.jobset import run_object
+from trainyard.trainings.model import Import
+from trainyard.trainings.objects import surroundings
+from trainyard.trainings.probe_pods import probe, target
 
 TRAINING = training(logs={"claim": "training"}, tensorboard="registry.example.com/trainyard/tensorboard:1")
 IMPORT = Import(url="https://example.org/a.zip", sha256="0" * 64, image="i", code="c")

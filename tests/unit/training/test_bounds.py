@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible.module_utils.trainyard.training.bounds import Bounds
+
+from trainyard.trainings.bounds import Bounds
 
 Look = tuple[float, bool, int, int | None]
 

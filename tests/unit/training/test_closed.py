@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.kube.api import Api, KubeError
-from ansible.module_utils.trainyard.training.closed import ALWAYS, networks
-from ansible.module_utils.trainyard.training.data_import import DataImport
-from ansible.module_utils.trainyard.training.import_job import around
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.training.test_data_import import JOB, POLICY, described
+from trainyard.core.errors import TrainyardError
+from trainyard.kube.api import Api, KubeError
+from trainyard.trainings.closed import ALWAYS, networks
+from trainyard.trainings.data_import import DataImport
+from trainyard.trainings.import_job import around
 
 PLACE = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
 CONFIGURED = """apiVersion: kubeadm.k8s.io/v1beta4

@@ -7,19 +7,19 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.core.progress import Progress
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training import data_import
-from ansible.module_utils.trainyard.training.data_import import DataImport
-from ansible.module_utils.trainyard.training.import_job import around, job
-from ansible.module_utils.trainyard.training.jobset import spec_hash
-from ansible.module_utils.trainyard.training.model import Import, Training
-from ansible.module_utils.trainyard.training.run import Run, Settings
-from ansible.module_utils.trainyard.training.template import pod_template
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.training.samples import training
+from trainyard.core.errors import TrainyardError
+from trainyard.core.progress import Progress
+from trainyard.kube.api import Api
+from trainyard.trainings import data_import
+from trainyard.trainings.data_import import DataImport
+from trainyard.trainings.import_job import around, job
+from trainyard.trainings.jobset import spec_hash
+from trainyard.trainings.model import Import, Training
+from trainyard.trainings.run import Run, Settings
+from trainyard.trainings.template import pod_template
 
 SPACE = "/namespaces/trainings"
 JOB = f"/apis/batch/v1{SPACE}/jobs/mnist-import"

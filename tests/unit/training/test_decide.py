@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible.module_utils.trainyard.training.decide import decide
+
+from trainyard.trainings.decide import decide
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from ansible.module_utils.trainyard.training.jobset import failure_policy, run_object
-from ansible.module_utils.trainyard.training.model import Training
 
 from tests.unit.training.samples import training
+from trainyard.trainings.jobset import failure_policy, run_object
+from trainyard.trainings.model import Training
 
 FIRST = "20261121T120000Z-0001"
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training.follow import Follower, Settings
-from ansible.module_utils.trainyard.training.model import Training
 
 from tests.unit.training.samples import training
 from tests.unit.training.scripted import SETS, Cluster, Script
+from trainyard.core.errors import TrainyardError
+from trainyard.kube.api import Api
+from trainyard.trainings.follow import Follower, Settings
+from trainyard.trainings.model import Training
 
 TRAINING = training(logs={"claim": "training"})
 

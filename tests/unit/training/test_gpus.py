@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training.follow import Follower, Settings
-from ansible.module_utils.trainyard.training.gpus import gpu_faults, whereabouts
 
 from tests.unit.training.samples import training
 from tests.unit.training.scripted import Cluster
+from trainyard.core.errors import TrainyardError
+from trainyard.kube.api import Api
+from trainyard.trainings.follow import Follower, Settings
+from trainyard.trainings.gpus import gpu_faults, whereabouts
 
 
 def node(name: str, gpus: int, healthy: int | None = None, labels: Any = None, **spec: Any) -> dict:

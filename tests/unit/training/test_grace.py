@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.training.state import MOST_GRACE_SECONDS, grace
+
+from trainyard.trainings.state import MOST_GRACE_SECONDS, grace
 
 
 def job(*seconds: Any) -> dict[str, Any]:

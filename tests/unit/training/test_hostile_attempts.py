@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.progress import Progress
-from ansible.module_utils.trainyard.core.untrusted import UntrustedError
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training import record, state
-from ansible.module_utils.trainyard.training.jobset import run_object
-from ansible.module_utils.trainyard.training.pod_logs import kept_logs
-from ansible.module_utils.trainyard.training.run import Run, Settings
-from ansible.module_utils.trainyard.training.stop import Stop
-from ansible.module_utils.trainyard.training.submit import new_attempt, submit
 
 from tests.unit.training import test_service as services
 from tests.unit.training.samples import training
 from tests.unit.training.scripted import SETS, Cluster, Script
 from tests.unit.training.test_stop import Cluster as Stopping
+from trainyard.core.progress import Progress
+from trainyard.core.untrusted import UntrustedError
+from trainyard.kube.api import Api
+from trainyard.trainings import record, state
+from trainyard.trainings.jobset import run_object
+from trainyard.trainings.pod_logs import kept_logs
+from trainyard.trainings.run import Run, Settings
+from trainyard.trainings.stop import Stop
+from trainyard.trainings.submit import new_attempt, submit
 
 TRAINING = training(logs={"claim": "training"})
 RUNS: Script = [(0, "start"), (0, "say", "chief-0", {"event": "x"})]

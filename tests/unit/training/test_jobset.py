@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible.module_utils.trainyard.training.jobset import run_object, spec_hash
-from ansible.module_utils.trainyard.training.template import cluster, pod_template, tf_config
 
 from tests.unit.training.samples import DATA_IMAGE, LIMITS, training
+from trainyard.trainings.jobset import run_object, spec_hash
+from trainyard.trainings.template import cluster, pod_template, tf_config
 
 FIRST = "20261121T120000Z-0001"
 

@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.training.kept_logs import KeptLogs, dropped_note
+
+from trainyard.core.errors import TrainyardError
+from trainyard.trainings.kept_logs import KeptLogs, dropped_note
 
 EARLIER, NOW = "20261121T110000Z-0000", "20261121T120000Z-0001"
 POD = "mnist-ps-0-0-abcde"

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training.kept_logs import KeptLogs
-from ansible.module_utils.trainyard.training.pod_logs import PodLogs
-from ansible.module_utils.trainyard.training.watch import RunView
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.training.samples import training
 from tests.unit.training.scripted import Ticking
 from tests.unit.training.test_run import container, pod
+from trainyard.kube.api import Api
+from trainyard.trainings.kept_logs import KeptLogs
+from trainyard.trainings.pod_logs import PodLogs
+from trainyard.trainings.watch import RunView
 
 PODS = "/api/v1/namespaces/trainings/pods"
 NAME = "mnist-ps-0-0-abcde"

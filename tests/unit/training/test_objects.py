@@ -6,12 +6,11 @@ import base64
 import json
 from dataclasses import replace
 
-from ansible.module_utils.trainyard.training.model import Login
-from ansible.module_utils.trainyard.training.objects import network_policies, surroundings, volume
-from ansible.module_utils.trainyard.training.probe_pods import probe
-from ansible.module_utils.trainyard.training.template import pod_template
-
 from tests.unit.training.samples import training
+from trainyard.trainings.model import Login
+from trainyard.trainings.objects import network_policies, surroundings, volume
+from trainyard.trainings.probe_pods import probe
+from trainyard.trainings.template import pod_template
 
 
 def test_only_pods_of_the_run_reach_its_ports() -> None:

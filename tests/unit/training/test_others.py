@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training.follow import Follower, Settings
 
 from tests.unit.training.scripted import SETS, Cluster
 from tests.unit.training.test_follow import STARTS, TRAINING, follow
+from trainyard.core.errors import TrainyardError
+from trainyard.kube.api import Api
+from trainyard.trainings.follow import Follower, Settings
 
 
 @pytest.mark.parametrize("what", ["vanish", "replace"])

@@ -7,12 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import Api, KubeError
-from ansible.module_utils.trainyard.kube.patient import PatientApi
-from ansible.module_utils.trainyard.training.data_import import DataImport
-from ansible.module_utils.trainyard.training.probe import Stranger
-from ansible.module_utils.trainyard.training.stop import Stop
-from ansible.module_utils.trainyard.training.submit import submit
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.training.samples import training
@@ -20,6 +14,12 @@ from tests.unit.training.scripted import SETS, SPACE, Cluster, Ticking
 from tests.unit.training.test_data_import import JOB, POLICY, described
 from tests.unit.training.test_follow import ENDS, STARTS, follow
 from tests.unit.training.test_stranger import BLOCKED, POD, USED, Found
+from trainyard.kube.api import Api, KubeError
+from trainyard.kube.patient import PatientApi
+from trainyard.trainings.data_import import DataImport
+from trainyard.trainings.probe import Stranger
+from trainyard.trainings.stop import Stop
+from trainyard.trainings.submit import submit
 
 TRAINING = training(logs={"claim": "training"})
 OUTAGES = [(0, "connection refused"), (503, "{}"), (429, "{}")]

@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.training.logs import events, idle_gpus, outcome, summary
-from ansible.module_utils.trainyard.training.model import Success
+
+from trainyard.trainings.logs import events, idle_gpus, outcome, summary
+from trainyard.trainings.model import Success
 
 END = {"event": "end", "result": "passed"}
 

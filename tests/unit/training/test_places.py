@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.training.names import INDEX_LABEL, ROLE_LABEL
-from ansible.module_utils.trainyard.training.places import newest, pod_state
+
+from trainyard.trainings.names import INDEX_LABEL, ROLE_LABEL
+from trainyard.trainings.places import newest, pod_state
 
 
 def container(state: dict) -> dict:

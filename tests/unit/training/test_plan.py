@@ -6,18 +6,18 @@ import json
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.core.progress import Progress
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training.jobset import spec_hash
-from ansible.module_utils.trainyard.training.model import Training
-from ansible.module_utils.trainyard.training.names import HASH_ANNOTATION
-from ansible.module_utils.trainyard.training.objects import surroundings
-from ansible.module_utils.trainyard.training.probe import probe_objects
-from ansible.module_utils.trainyard.training.run import Run, Settings
 
 from tests.unit.apiserver import ApiServer, plural
 from tests.unit.training import samples
+from trainyard.core.errors import TrainyardError
+from trainyard.core.progress import Progress
+from trainyard.kube.api import Api
+from trainyard.trainings.jobset import spec_hash
+from trainyard.trainings.model import Training
+from trainyard.trainings.names import HASH_ANNOTATION
+from trainyard.trainings.objects import surroundings
+from trainyard.trainings.probe import probe_objects
+from trainyard.trainings.run import Run, Settings
 
 JOBSET = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets/mnist"
 RECORD = "/api/v1/namespaces/trainings/configmaps/mnist-result"

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.core.progress import Progress
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training import record
-from ansible.module_utils.trainyard.training.jobset import spec_hash
-from ansible.module_utils.trainyard.training.run import Run, Settings
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.training.samples import training
+from trainyard.core.errors import TrainyardError
+from trainyard.core.progress import Progress
+from trainyard.kube.api import Api
+from trainyard.trainings import record
+from trainyard.trainings.jobset import spec_hash
+from trainyard.trainings.run import Run, Settings
 
 RECORD = "/api/v1/namespaces/trainings/configmaps/mine-result"
 CLAIM = "/api/v1/namespaces/trainings/persistentvolumeclaims/training"

@@ -7,16 +7,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.kube.reads import read
-from ansible.module_utils.trainyard.training.queue import HeldBy, open_nodes, shortages
-from ansible.module_utils.trainyard.training.run_detail import reading
-from ansible.module_utils.trainyard.training.runs import runs, seconds_left
 from rich.console import Console
 
 from tests.unit.apiserver import ApiServer
 from trainyard.cli.trainings import show
+from trainyard.core.errors import TrainyardError
+from trainyard.kube.api import Api
+from trainyard.kube.reads import read
+from trainyard.trainings.queue import HeldBy, open_nodes, shortages
+from trainyard.trainings.run_detail import reading
+from trainyard.trainings.runs import runs, seconds_left
 
 NOW = datetime(2026, 11, 22, 12, 5, 0, tzinfo=UTC)
 GPU = "nvidia.com/gpu"

@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.training.record import read
+
+from trainyard.trainings.record import read
 
 GOOD = {
     "result": "stopped",

@@ -6,14 +6,14 @@ import json
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import Api, KubeError
-from ansible.module_utils.trainyard.training.again import Again
-from ansible.module_utils.trainyard.training.found import Found
-from ansible.module_utils.trainyard.training.jobset import run_object
-from ansible.module_utils.trainyard.training.submit import submit
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.training.samples import training
+from trainyard.kube.api import Api, KubeError
+from trainyard.trainings.again import Again
+from trainyard.trainings.found import Found
+from trainyard.trainings.jobset import run_object
+from trainyard.trainings.submit import submit
 
 SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets"
 LIVE = f"{SETS}/mnist"

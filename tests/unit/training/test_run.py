@@ -6,15 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training.kept_logs import KeptLogs
-from ansible.module_utils.trainyard.training.logs import events, isolation, progress_line, summary
-from ansible.module_utils.trainyard.training.names import INDEX_LABEL, ROLE_LABEL
-from ansible.module_utils.trainyard.training.pod_logs import PodLogs
-from ansible.module_utils.trainyard.training.watch import RunView
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.training.samples import training
+from trainyard.kube.api import Api
+from trainyard.trainings.kept_logs import KeptLogs
+from trainyard.trainings.logs import events, isolation, progress_line, summary
+from trainyard.trainings.names import INDEX_LABEL, ROLE_LABEL
+from trainyard.trainings.pod_logs import PodLogs
+from trainyard.trainings.watch import RunView
 
 TRAINING = training()
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ansible.module_utils.trainyard.training import said as limits
-from ansible.module_utils.trainyard.training.logs import event_in, events, last, outcome
-from ansible.module_utils.trainyard.training.model import Success
-from ansible.module_utils.trainyard.training.said import Said
+from trainyard.trainings import said as limits
+from trainyard.trainings.logs import event_in, events, last, outcome
+from trainyard.trainings.model import Success
+from trainyard.trainings.said import Said
 
 
 def test_a_metric_of_long_ago_counts() -> None:

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.core.progress import Progress
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training.jobset import run_object
-from ansible.module_utils.trainyard.training.model import Training
-from ansible.module_utils.trainyard.training.objects import network_policies
-from ansible.module_utils.trainyard.training.run import Settings
-from ansible.module_utils.trainyard.training.service import Service
-from ansible.module_utils.trainyard.training.stop import Stop
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.training.samples import training
+from trainyard.core.errors import TrainyardError
+from trainyard.core.progress import Progress
+from trainyard.kube.api import Api
+from trainyard.trainings.jobset import run_object
+from trainyard.trainings.model import Training
+from trainyard.trainings.objects import network_policies
+from trainyard.trainings.run import Settings
+from trainyard.trainings.service import Service
+from trainyard.trainings.stop import Stop
 
 SPACE = "namespaces/trainings"
 DEPLOYMENT = f"/apis/apps/v1/{SPACE}/deployments/mnist"

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.training.test_service import DEPLOYMENT, RECORD, SPACE, Cluster, made, service
+from trainyard.core.errors import TrainyardError
 
 
 def pod(name: str = "mnist-6b7f5c4d8b-x7k2p", **status: Any) -> dict[str, Any]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.training.roles import TOPOLOGIES, clean_exits
-from ansible.module_utils.trainyard.training.spec import check, parse_training
 
 from tests.unit.training.samples import COMMON, LIMITS, described, training
+from trainyard.core.errors import TrainyardError
+from trainyard.trainings.roles import TOPOLOGIES, clean_exits
+from trainyard.trainings.spec import check, parse_training
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training.found import Found
-from ansible.module_utils.trainyard.training.jobset import run_object
-from ansible.module_utils.trainyard.training.objects import result_record, surroundings
-from ansible.module_utils.trainyard.training.record import submitted
-from ansible.module_utils.trainyard.training.stop import Stop, cleaner
 
 from tests.unit.apiserver import ApiServer, plural
 from tests.unit.training.samples import training
 from tests.unit.training.scripted import Ticking
+from trainyard.core.errors import TrainyardError
+from trainyard.kube.api import Api
+from trainyard.trainings.found import Found
+from trainyard.trainings.jobset import run_object
+from trainyard.trainings.objects import result_record, surroundings
+from trainyard.trainings.record import submitted
+from trainyard.trainings.stop import Stop, cleaner
 
 SPACE = "/api/v1/namespaces/trainings"
 SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets"

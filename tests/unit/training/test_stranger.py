@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training.probe import Stranger
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.training.samples import training
+from trainyard.kube.api import Api
+from trainyard.trainings.probe import Stranger
 
 SPACE = "/api/v1/namespaces/trainings"
 POD = f"{SPACE}/pods/mnist-stranger"

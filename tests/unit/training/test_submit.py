@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.core.progress import Progress
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training import record
-from ansible.module_utils.trainyard.training.jobset import run_object
-from ansible.module_utils.trainyard.training.objects import result_record
-from ansible.module_utils.trainyard.training.run import Run, Settings
-from ansible.module_utils.trainyard.training.state import live_object
-from ansible.module_utils.trainyard.training.submit import submit
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.training.samples import training
 from tests.unit.training.scripted import Cluster
+from trainyard.core.errors import TrainyardError
+from trainyard.core.progress import Progress
+from trainyard.kube.api import Api
+from trainyard.trainings import record
+from trainyard.trainings.jobset import run_object
+from trainyard.trainings.objects import result_record
+from trainyard.trainings.run import Run, Settings
+from trainyard.trainings.state import live_object
+from trainyard.trainings.submit import submit
 
 FIRST = "20261121T120000Z-0001"
 EARLIER = "20261121T110000Z-0000"

@@ -6,12 +6,12 @@ import ast
 import json
 
 import pytest
-from ansible.module_utils.trainyard.training.jobset import run_object, spec_hash
-from ansible.module_utils.trainyard.training.objects import network_policies, surroundings
-from ansible.module_utils.trainyard.training.roles import TOPOLOGIES
-from ansible.module_utils.trainyard.training.template import pod_template
 
 from tests.unit.training.samples import training
+from trainyard.trainings.jobset import run_object, spec_hash
+from trainyard.trainings.objects import network_policies, surroundings
+from trainyard.trainings.roles import TOPOLOGIES
+from trainyard.trainings.template import pod_template
 
 
 def spec(role: str, **changes: object) -> dict:

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.training.model import Login, Logs, Training
-from ansible.module_utils.trainyard.training.names import TENSORBOARD_LABEL
-from ansible.module_utils.trainyard.training.objects import surroundings
-from ansible.module_utils.trainyard.training.tensorboard import shown
-from ansible.module_utils.trainyard.verify.policies import network_policies
 
 from tests.unit.training.samples import training
+from trainyard.trainings.model import Login, Logs, Training
+from trainyard.trainings.names import TENSORBOARD_LABEL
+from trainyard.trainings.objects import surroundings
+from trainyard.trainings.tensorboard import shown
+from trainyard.verify.policies import network_policies
 
 IMAGE = "r/tensorboard@sha256:1"
 SHARED = Logs(size="1Gi", claim="training")

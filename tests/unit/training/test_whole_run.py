@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError, WaitError
-from ansible.module_utils.trainyard.core.progress import Progress
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training.follow import Settings
-from ansible.module_utils.trainyard.training.run import Run
-from ansible.module_utils.trainyard.training.stop import Stop
 
 from tests.unit.training.samples import training
 from tests.unit.training.scripted import BEGIN, SETS, SPACE, Cluster
 from tests.unit.training.test_follow import ENDS, STARTS
+from trainyard.core.errors import TrainyardError, WaitError
+from trainyard.core.progress import Progress
+from trainyard.kube.api import Api
+from trainyard.trainings.follow import Settings
+from trainyard.trainings.run import Run
+from trainyard.trainings.stop import Stop
 
 TRAINING = training(logs={"claim": "training"})
 OTHER = training(logs={"claim": "training"}, train_steps=400)

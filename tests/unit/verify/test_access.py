@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.drift.foreign import World
-from ansible.module_utils.trainyard.kube.kubelet_requests import KubeletHost
-from ansible.module_utils.trainyard.verify import access
-from ansible.module_utils.trainyard.verify.access_reading import Access, ConsoleSeen
-from ansible.module_utils.trainyard.verify.reading import Unread
-from ansible.module_utils.trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
 from tests.unit.kube.requests_of_kubelets import pem, request
+from trainyard.drift.foreign import World
+from trainyard.kube.kubelet_requests import KubeletHost
+from trainyard.verify import access
+from trainyard.verify.access_reading import Access, ConsoleSeen
+from trainyard.verify.reading import Unread
+from trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 NODES = ["cp1", "w1"]

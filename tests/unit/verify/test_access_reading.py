@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.drift.foreign import World
-from ansible.module_utils.trainyard.kube.api import Api, describe
-from ansible.module_utils.trainyard.verify.access_reading import ConsoleSeen, observe_access
-from ansible.module_utils.trainyard.verify.certificate import covers, trouble_of
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.certificates import pair_file, self_signed, tls_server
+from trainyard.drift.foreign import World
+from trainyard.kube.api import Api, describe
+from trainyard.verify.access_reading import ConsoleSeen, observe_access
+from trainyard.verify.certificate import covers, trouble_of
 
 NOW = datetime.now(UTC)
 SPACE = "/api/v1/namespaces/trainyard-console"

@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.verify import cluster as verify_checks
-from ansible.module_utils.trainyard.verify.cluster import Expected
-from ansible.module_utils.trainyard.verify.reading import Observation, Unread, nothing_read
-from ansible.module_utils.trainyard.verify.verdict import FAIL, PASS, UNKNOWN
+
+from trainyard.verify import cluster as verify_checks
+from trainyard.verify.cluster import Expected
+from trainyard.verify.reading import Observation, Unread, nothing_read
+from trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 RECENT, LONG_AGO = "2026-11-21T11:59:30Z", "2026-11-21T11:00:00Z"

@@ -6,15 +6,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.drift.foreign import World
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.verify import site as verify_site
-from ansible.module_utils.trainyard.verify.access_reading import Access, ConsoleSeen
-from ansible.module_utils.trainyard.verify.reading import Unread
-from ansible.module_utils.trainyard.verify.site import Site
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.verify.test_site import HEALTHY, settings
+from trainyard.drift.foreign import World
+from trainyard.kube.api import Api
+from trainyard.verify import site as verify_site
+from trainyard.verify.access_reading import Access, ConsoleSeen
+from trainyard.verify.reading import Unread
+from trainyard.verify.site import Site
 
 WANTED = {"ca_file": "/ca.crt", "name": "", "user": "alice"}
 

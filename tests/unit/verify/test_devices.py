@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.verify import training as verify_training
-from ansible.module_utils.trainyard.verify.verdict import PASS
 
 from tests.unit.verify.test_training import RESULT, seen, wanted
+from trainyard.verify import training as verify_training
+from trainyard.verify.verdict import PASS
 
 
 @pytest.mark.parametrize(

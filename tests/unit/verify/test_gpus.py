@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.verify.cluster import node_row
-from ansible.module_utils.trainyard.verify.gpus import gpu_checks
-from ansible.module_utils.trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
 from plugins.filter.gpus import gpu_hosts
+from trainyard.verify.cluster import node_row
+from trainyard.verify.gpus import gpu_checks
+from trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
 INFO = {"gpus": [{}, {}], "driver": "580.95.05", "library_version": "580.95.05", "module_version": "580.95.05"}
 INFO |= {"source": "nvml", "error": None, "on_bus": None, "skew": False, "healthy": True}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.verify import images
-from ansible.module_utils.trainyard.verify.verdict import FAIL, PASS, UNKNOWN
+
+from trainyard.verify import images
+from trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
 CNI, NODE, OTHER = f"sha256:{'d3' * 32}", f"sha256:{'cb' * 32}", f"sha256:{'00' * 32}"
 TRAINING, DATA, CONFIGURATION = f"sha256:{'db' * 32}", f"sha256:{'aa' * 32}", f"sha256:{'a4' * 32}"

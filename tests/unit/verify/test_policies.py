@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.training.objects import network_policies as real_policies
-from ansible.module_utils.trainyard.training.probe_pods import probe
-from ansible.module_utils.trainyard.verify.policies import network_policies
-from ansible.module_utils.trainyard.verify.verdict import FAIL, PASS
 
 from tests.unit.training.samples import training
+from trainyard.trainings.objects import network_policies as real_policies
+from trainyard.trainings.probe_pods import probe
+from trainyard.verify.policies import network_policies
+from trainyard.verify.verdict import FAIL, PASS
 
 LABEL = "trainyard.dev/run"
 

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.verify.progress import progress
-from ansible.module_utils.trainyard.verify.reading import RunSeen, Unread, Wanted
-from ansible.module_utils.trainyard.verify.verdict import FAIL, PASS, UNKNOWN
+
+from trainyard.verify.progress import progress
+from trainyard.verify.reading import RunSeen, Unread, Wanted
+from trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
 WANT = Wanted(name="m", namespace="trainings", topology="parameter_server", start_timeout=300, stall_timeout=120)
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)

@@ -9,11 +9,11 @@ import subprocess
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.verify import metrics
-from ansible.module_utils.trainyard.verify.publish import KEPT, LABEL, plan_publish, published
 
 from tests.unit.apiserver import ApiServer
+from trainyard.kube.api import Api
+from trainyard.verify import metrics
+from trainyard.verify.publish import KEPT, LABEL, plan_publish, published
 
 MAPS = "/api/v1/namespaces/trainyard-console/configmaps"
 SPACE = {"/api/v1/namespaces/trainyard-console": {"metadata": {"name": "trainyard-console"}}}

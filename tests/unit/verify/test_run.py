@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible.module_utils.trainyard.verify import cluster
-from ansible.module_utils.trainyard.verify.verdict import FAIL, UNKNOWN
+
+from trainyard.verify import cluster
+from trainyard.verify.verdict import FAIL, UNKNOWN
 
 
 @pytest.mark.parametrize(

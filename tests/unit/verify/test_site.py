@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.kube.api import Api, KubeError
-from ansible.module_utils.trainyard.verify import site as verify_site
-from ansible.module_utils.trainyard.verify.site import Settings, Site
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.verify.test_cluster import DIGEST, GOOD, IMAGE, node, pod
 from tests.unit.verify.test_policies import DENY, OWN
 from tests.unit.verify.test_training import RESULT
+from trainyard.kube.api import Api, KubeError
+from trainyard.verify import site as verify_site
+from trainyard.verify.site import Settings, Site
 
 POLICIES = "/apis/networking.k8s.io/v1/namespaces/trainings/networkpolicies"
 SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets/m"

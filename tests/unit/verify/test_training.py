@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.verify import training as verify_training
-from ansible.module_utils.trainyard.verify.reading import RunSeen, Unread, Wanted
-from ansible.module_utils.trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
 from tests.unit.verify.test_policies import DENY, OWN
+from trainyard.verify import training as verify_training
+from trainyard.verify.reading import RunSeen, Unread, Wanted
+from trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
 FIRST = "20261121T120000Z-0001"
 EARLIER = "20261121T110000Z-0000"

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.verify import verdict
-from ansible.module_utils.trainyard.verify.verdict import FAIL, PASS, UNKNOWN, Check
+
+from trainyard.core.errors import TrainyardError
+from trainyard.verify import verdict
+from trainyard.verify.verdict import FAIL, PASS, UNKNOWN, Check
 
 PASSED = {
     "name": "m",

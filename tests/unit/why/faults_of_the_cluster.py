@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible.module_utils.trainyard.why.snapshot import Snapshot
-
 from tests.unit.why.cluster import CONTROL_PLANE, GPU, NODES, SYSTEM, ago, claims, node, other, system
 from tests.unit.why.samples import BEGUN, PODS, event, jobs, live, look, pod, said, unplaced, waiting
+from trainyard.why.snapshot import Snapshot
 
 REST = PODS[:3]
 SMALL = [CONTROL_PLANE, node("worker1", "1"), node("worker2", "1")]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible.module_utils.trainyard.why.snapshot import Snapshot
-
 from tests.unit.why.cluster import ago, condition
 from tests.unit.why.samples import BEGUN, PODS, jobs, live, look, over, pod, said, steps
+from trainyard.why.snapshot import Snapshot
 
 
 def failed(code: int, *events: Any, role: str = "chief", **more: Any) -> Snapshot:

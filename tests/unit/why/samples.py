@@ -9,12 +9,11 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from ansible.module_utils.trainyard.training.jobset import run_object
-from ansible.module_utils.trainyard.training.objects import network_policies
-from ansible.module_utils.trainyard.why.snapshot import Snapshot
-
 from tests.unit.training.samples import training
 from tests.unit.why.cluster import NODES, NOW, SYSTEM, Object, ago, claims, condition, leases
+from trainyard.trainings.jobset import run_object
+from trainyard.trainings.objects import network_policies
+from trainyard.why.snapshot import Snapshot
 
 ATTEMPT = "20261123T120000Z-1f2e"
 PLACES = (("chief", 0), ("ps", 0), ("worker", 0), ("worker", 1))

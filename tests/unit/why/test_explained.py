@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.training.follow import Follower, Settings
-from ansible.module_utils.trainyard.verify import training as verify_training
-from ansible.module_utils.trainyard.verify.reading import RunSeen, Wanted
-from ansible.module_utils.trainyard.why.explain import explained
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.training.samples import training
 from tests.unit.training.scripted import Cluster
+from trainyard.core.errors import TrainyardError
+from trainyard.kube.api import Api
+from trainyard.trainings.follow import Follower, Settings
+from trainyard.verify import training as verify_training
+from trainyard.verify.reading import RunSeen, Wanted
+from trainyard.why.explain import explained
 
 TRAINING = training(logs={"claim": "training"})
 REFUSED = {"event": "error", "code": 2, "message": "batch_size is 0"}

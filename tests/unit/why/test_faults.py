@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.trainyard.why.answer import FOUND
-from ansible.module_utils.trainyard.why.judge import judge
-from ansible.module_utils.trainyard.why.snapshot import Snapshot, load
-from ansible.module_utils.trainyard.why.table import TABLE
 
 from tests.unit.why.faults_of_the_cluster import OF_THE_CLUSTER
 from tests.unit.why.faults_of_the_run import OF_THE_RUN
+from trainyard.why.answer import FOUND
+from trainyard.why.judge import judge
+from trainyard.why.snapshot import Snapshot, load
+from trainyard.why.table import TABLE
 
 FAULTS = [*OF_THE_CLUSTER, *OF_THE_RUN]
 

@@ -8,9 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.why.answer import WELL
-from ansible.module_utils.trainyard.why.judge import judge
-from ansible.module_utils.trainyard.why.snapshot import Snapshot
 
 from tests.unit.why.cluster import NODES, NOW, SYSTEM, ago, condition, node, other
 from tests.unit.why.samples import (
@@ -28,6 +25,9 @@ from tests.unit.why.samples import (
     steps,
     waiting,
 )
+from trainyard.why.answer import WELL
+from trainyard.why.judge import judge
+from trainyard.why.snapshot import Snapshot
 
 EARLIER = "20261121T110000Z-0000"
 

@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.kube.reads import Unread
-from ansible.module_utils.trainyard.why.answer import FOUND, UNKNOWN, WELL
-from ansible.module_utils.trainyard.why.judge import explain, judge
-from ansible.module_utils.trainyard.why.snapshot import Snapshot, load
-from ansible.module_utils.trainyard.why.table import TABLE
-from ansible.module_utils.trainyard.why.text import about, span, text
 
 from tests.unit.why.cluster import CONTROL_PLANE, GPU, NOW, SYSTEM, ago, node, other
 from tests.unit.why.samples import BEGUN, PODS, live, look, over, pod, record, said, steps, unplaced, waiting
+from trainyard.core.errors import TrainyardError
+from trainyard.kube.reads import Unread
+from trainyard.why.answer import FOUND, UNKNOWN, WELL
+from trainyard.why.judge import explain, judge
+from trainyard.why.snapshot import Snapshot, load
+from trainyard.why.table import TABLE
+from trainyard.why.text import about, span, text
 
 SAYS = "0/3 nodes are available: 2 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s)"
 HOLDERS = [

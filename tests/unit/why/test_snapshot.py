@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ansible.module_utils.trainyard.kube.api import Api
-from ansible.module_utils.trainyard.kube.reads import Unread, read
-from ansible.module_utils.trainyard.why.judge import judge
-from ansible.module_utils.trainyard.why.snapshot import Snapshot, snapshot
-
 from tests.unit.apiserver import ApiServer
 from tests.unit.why.cluster import NODES, NOW, SYSTEM, leases, other
 from tests.unit.why.samples import PODS, TRAINS, jobs, live, record, said, steps, unplaced
+from trainyard.kube.api import Api
+from trainyard.kube.reads import Unread, read
+from trainyard.why.judge import judge
+from trainyard.why.snapshot import Snapshot, snapshot
 
 SPACE = "/api/v1/namespaces/trainings"
 SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets"

@@ -1,1 +1,0 @@
-"""The logic of the modules in library/, by domain."""

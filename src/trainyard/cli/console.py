@@ -1,0 +1,58 @@
+"""`trainyard console`: where the console is, or a way to it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+
+import click
+
+from ..core.errors import TrainyardError
+from ..kube.kubeconfig import connect
+from ..site.inventory import places
+from . import terminal
+from .logins import NAMESPACE, reach
+
+
+@click.command("console")
+@click.pass_obj
+def command(inventory: tuple[str, ...]) -> None:
+    """Print the console's address; where no port of a node is open for it, forward its ports until Ctrl-C.
+
+    A forward has the ports that the console's own pages name, so that TensorBoard is found, too.
+    """
+    where = places(inventory)
+    found = reach(connect(where.kubeconfig))
+    if found.address:
+        terminal.echo(found.address)
+        return
+    sys.exit(forward(where.kubeconfig, found.ports))
+
+
+def forward(kubeconfig: str, ports: tuple[int, int]) -> int:
+    """Forward the console's ports from this machine until somebody ends it; the exit status.
+
+    :raises TrainyardError: there is no kubectl.
+    """
+    program = shutil.which("kubectl")
+    if program is None:
+        raise TrainyardError(
+            "There is no kubectl on this machine, which forwards ports.",
+            remedy="Install it (the site's nodes have it), or set dashboard_exposure: node_port.",
+        )
+    arguments = [f"{port}:{port}" for port in ports]
+    forwarding = [program, f"--kubeconfig={kubeconfig}", f"--namespace={NAMESPACE}", "port-forward", "service/console"]
+    with subprocess.Popen([*forwarding, *arguments], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            # Its first line says that the ports are open; what it cannot do it says on standard error.
+            if process.stdout.readline():
+                terminal.echo(f"https://localhost:{ports[0]}/  (ends with Ctrl-C)")
+            for _ in process.stdout:
+                pass
+            return process.wait()
+        except KeyboardInterrupt:
+            process.terminate()
+            process.wait()
+            return 0

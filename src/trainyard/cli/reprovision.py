@@ -1,0 +1,144 @@
+"""`trainyard reprovision`: what differs from what the inventory says, now and since when."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from ..core.clock import CLOCK
+from ..core.errors import TrainyardError
+from ..reprovision import after, approval, pages
+from ..reprovision.masking import Masker
+from ..reprovision.perform import MODES, perform
+from ..reprovision.report import EXIT_BUSY, EXIT_UNKNOWN
+from ..reprovision.revision import of_checkout
+from ..reprovision.run import credentials
+from ..reprovision.runner import ROOT
+from ..reprovision.settings import Site, site_of
+from ..reprovision.status import Status, status_of
+from ..reprovision.store import BusyError, Store
+from ..reprovision.tables import listed, shown, status_lines
+from ..site_lock.holder import Busy, here
+from . import terminal
+
+
+@click.group("reprovision")
+def command() -> None:
+    """Look for drift, by a schedule or by hand, and say what became of it."""
+
+
+@command.command("run")
+@click.option("--mode", type=click.Choice(list(MODES)), default="report", show_default=True, help="What may be done.")
+@click.option("--hosts", default="", help="Repair these alone, with commas between them.", metavar="HOST")
+@click.pass_obj
+def run(inventory: tuple[str, ...], mode: str, hosts: str) -> None:
+    """Run once, as the timer does.
+
+    Ends with 0 clean, 1 drift is left, 2 cannot tell, 3 held back, 4 another run is at work, 5 a repair failed.
+    """
+    sys.exit(_run(inventory, mode, [each.strip() for each in hosts.split(",") if each.strip()]))
+
+
+def _run(inventory: tuple[str, ...], mode: str, hosts: list[str]) -> int:
+    masker = Masker(credentials(os.environ))
+    try:
+        site = site_of(inventory)
+        masker = Masker({*site.secrets, *credentials(os.environ)})
+        store = Store(site.settings.state_dir)
+        session = perform(site, store, mode, of_checkout(ROOT), hosts=hosts)
+        shown(session.report, terminal.Terminal())
+        terminal.echo(store.runs / session.name / "report.html")
+        return int(session.report["exit_status"])
+    except (Busy, BusyError) as error:
+        terminal.echo(f"Error: {masker.text(str(error))}", err=True)
+        after.refused(site, store)
+        return EXIT_BUSY
+    except TrainyardError as error:
+        terminal.echo(f"Error: {masker.text(str(error))}", err=True)
+    except Exception as error:  # Python would end with 1, which says that the site was looked at and has drifted
+        terminal.echo(f"Error: {type(error).__name__}: {masker.text(str(error))}", err=True)
+    # Whoever started it has to see that it said nothing about the site.
+    return EXIT_UNKNOWN
+
+
+@command.command("approve")
+@click.argument("report")
+@click.pass_obj
+def approve(inventory: tuple[str, ...], report: str) -> None:
+    """Let one converge pass the limits, for exactly the drift and the revision of REPORT."""
+    site, store = _opened(inventory)
+    now = CLOCK.time()
+    given = approval.approve(_report(store, report), now, here("approve", report, now).user)
+    approval.save(store.folder, given)
+    terminal.echo(
+        f"For {site.settings.approval_hours:.0f} h one converge with the revision {given.commit[:7]} may repair "
+        f"the {len(given.keys)} items of {given.report}, and nothing else."
+    )
+
+
+@command.command("status")
+@click.option("--json", "as_json", is_flag=True, help="One object instead of text.")
+@click.pass_obj
+def status(inventory: tuple[str, ...], as_json: bool) -> None:
+    """Show last and next run, who is at work, drift with its age, limits and revision.
+
+    Ends with 0 where the last run was clean, with 1 where it was not, and with 2 where it cannot be told.
+    """
+    site, store = _opened(inventory)
+    found: Status = status_of(site, store, CLOCK.time())
+    if as_json:
+        terminal.show_json({"schema": SCHEMA, **found.as_json()})
+    else:
+        terminal.echo("\n".join(status_lines(found)))
+    sys.exit(found.exit_status)
+
+
+@command.command("show")
+@click.argument("report", default="")
+@click.option("--json", "as_json", is_flag=True, help="The document itself.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="For a ticket or a CI's summary.")
+@click.option("--list", "as_list", is_flag=True, help="All runs that are kept, the youngest first.")
+@click.pass_obj
+def show(inventory: tuple[str, ...], report: str, as_json: bool, as_markdown: bool, as_list: bool) -> None:
+    """Show a REPORT by its name, or the last one."""
+    if as_json and as_markdown:
+        raise click.UsageError("Give one of --json and --markdown.")
+    _, store = _opened(inventory)
+    if as_list:
+        reports = store.reports()
+        if as_json:
+            heads = [{name: each[name] for name in HEAD} for each in reports]
+            terminal.show_json({"schema": SCHEMA, "reports": heads})
+        else:
+            listed(reports, terminal.Terminal())
+        return
+    found = _report(store, report)
+    if as_json:
+        terminal.show_json(found)
+    elif as_markdown:
+        terminal.echo(pages.markdown(found), newline=False)
+    else:
+        shown(found, terminal.Terminal())
+
+
+SCHEMA = 1
+"""Of the documents of `status` and of the list; a report has its own."""
+HEAD = ("id", "mode", "asked", "began", "ended", "seconds", "state", "exit_status", "headline", "revision", "verdict")
+"""What a list of runs says of each."""
+
+
+def _opened(inventory: tuple[str, ...]) -> tuple[Site, Store]:
+    site = site_of(inventory, runs=False)
+    return site, Store(site.settings.state_dir)
+
+
+def _report(store: Store, name: str) -> dict[str, Any]:
+    found = store.report(name) if name else next(iter(store.reports(1)), None)
+    if found is None:
+        told = f"There is no report {name}." if name else "No run has been made yet."
+        remedy = "`trainyard reprovision show --list` names them." if name else "`trainyard reprovision run` makes one."
+        raise TrainyardError(told, remedy=remedy)
+    return found

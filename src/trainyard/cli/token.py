@@ -1,0 +1,30 @@
+"""`trainyard token`: a login for the console."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from ..kube.kubeconfig import connect
+from ..site.inventory import places
+from . import terminal
+from .logins import make
+
+
+@click.command("token")
+@click.argument("name")
+@click.option("--hours", type=float, default=None, help="How long it is valid; else as long as the site allows.")
+@click.pass_obj
+def command(inventory: tuple[str, ...], name: str, hours: float | None) -> None:
+    """Make a login token of NAME, one of the site's dashboard_users, and write it to a file.
+
+    The file is its owner's alone. playbooks/console_revoke.yml ends the login before its time.
+    """
+    where = places(inventory)
+    login = make(connect(where.kubeconfig), name, hours, Path(where.token_dir), datetime.now(UTC))
+    terminal.echo(f"file   {login.file}")
+    terminal.echo(f"level  {login.level}")
+    terminal.echo(f"ends   {login.ends.astimezone():%Y-%m-%d %H:%M:%S %Z}")
+    terminal.echo(f"login  {login.name}")

@@ -1,0 +1,39 @@
+"""`python -m console`: serves until it is told to end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+
+from ..core.errors import TrainyardError
+from .config import Config, from_environment
+from .server import serving
+from .views.pages import PAGES
+
+
+async def serve(config: Config) -> None:
+    """Listen until SIGTERM or SIGINT."""
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    async with serving(config, PAGES) as running:
+        logging.info("The console listens on %s and %s.", running.port, running.tensorboard_port)
+        await told.wait()
+
+
+def main() -> int:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    try:
+        config = from_environment(os.environ)
+    except TrainyardError as error:
+        print(error, file=sys.stderr)
+        return 2
+    asyncio.run(serve(config))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,234 @@
+"""Calls of the API server with the token of a user: bounded in time, size and number, and never with another login."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping
+from contextlib import asynccontextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from yarl import URL
+
+from ..core.clock import CLOCK, Clock
+from ..kube.api import KubeError
+from .cache import Cache
+
+CALL_SECONDS = 15.0
+LOG_SECONDS = 5.0
+"""For the log of a pod, which its node has to answer: one that hangs must not keep those waiting who ask for more."""
+CONNECT_SECONDS = 5.0
+SILENCE_SECONDS = 90.0
+"""Of a stream; a watch has a bookmark about every minute."""
+ANSWER_BYTES, ALL_BYTES = 6 * 1024 * 1024, 24 * 1024 * 1024
+"""Of one answer, and of all that are being read: as objects they are several times as large, in 256 MiB."""
+LOG_BYTES = 1024 * 1024
+"""Of the end of a log that is kept, where a page asks for its last lines: a line may have many MiB."""
+LARGER = "the answer is larger than"
+AT_ONCE, LOGS_AT_ONCE = 16, 8
+"""Calls under way, and those for logs; others wait their turn. Streams are not counted."""
+
+Query = Mapping[str, str]
+_PATH = re.compile(r"(?:/[A-Za-z0-9_-](?:[A-Za-z0-9._:-]|%3A)*)+")
+
+
+class LoginEnded(Exception):
+    """The API server does not know the token any more: it was revoked, or its time is over."""
+
+
+class Client:
+    """The API server.
+
+    :param base: `https://host:port`.
+    :param authority: file with the certificates that its own is checked against.
+    """
+
+    def __init__(self, base: str, authority: Path, clock: Clock = CLOCK) -> None:
+        self._base = base
+        self._tls = ssl.create_default_context(cafile=str(authority))
+        self._turns, self._turns_of_logs = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(LOGS_AT_ONCE)
+        self._cache = Cache(clock)
+        self._reading = 0
+        self._http: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Client:
+        self._http = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=self._tls, limit=0),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=CALL_SECONDS, sock_connect=CONNECT_SECONDS),
+            headers={"User-Agent": "trainyard-console"},
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._http:
+            await self._http.close()
+
+    async def call(
+        self,
+        token: str,
+        method: str,
+        path: str,
+        *,
+        query: Query | Iterable[tuple[str, str]] = (),
+        body: Any = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+        waits: bool = True,
+    ) -> tuple[int, str]:
+        """One request; its status and text, whatever the status is. Status 0: no answer, the text says why.
+
+        :param waits: for its turn.
+        :raises LoginEnded: the token is not accepted.
+        """
+        headers = {**_login(token), "Accept": accept, "Content-Type": content_type}
+        data = None if body is None else json.dumps(body).encode()
+        log = path.endswith("/log")
+        turns = self._turns_of_logs if log else self._turns
+        limit = aiohttp.ClientTimeout(total=LOG_SECONDS if log else CALL_SECONDS, sock_connect=CONNECT_SECONDS)
+        url = self._url(path, query)
+        try:
+            async with (
+                turns if waits else nullcontext(),
+                self._session.request(
+                    method, url, headers=headers, data=data, timeout=limit, allow_redirects=False
+                ) as answer,
+            ):
+                text = await self._bounded(answer, end=log)
+                status = answer.status
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            return 0, _why(error)
+        if status == 401:
+            raise LoginEnded
+        return status, text
+
+    async def get(
+        self,
+        token: str,
+        path: str,
+        query: Query | None = None,
+        *,
+        accept: str = "",
+        text: bool = False,
+    ) -> Any:
+        """What is at a path, at most a moment old. Not to be changed: it is shared.
+
+        :param accept: form of the answer, where that is not plain JSON.
+        :param text: whether that is text, and not JSON.
+
+        :raises LoginEnded: the token is not accepted.
+        :raises KubeError: the server refuses (its status), or does not answer (status 0).
+        """
+        pairs = tuple(sorted((query or {}).items()))
+
+        async def make() -> tuple[Any, int]:
+            wanted = "text/plain, */*" if text else accept or "application/json"
+            status, said = await self.call(token, "GET", path, query=pairs, accept=wanted)
+            return (checked if text else parsed)(status, said, path), len(said)
+
+        return await self.cached((token, path, pairs, accept, text), make)
+
+    async def cached(self, key: Hashable, make: Callable[[], Awaitable[tuple[Any, int]]]) -> Any:
+        """What was made for a key, with a token in it, at most a moment ago; see `Cache.get`."""
+        return await self._cache.get(key, make)
+
+    async def post(self, token: str, path: str, body: Any) -> Any:
+        """What the server answers to a question that changes nothing, such as a review.
+
+        :raises LoginEnded, KubeError: as `get`.
+        """
+        status, text = await self.call(token, "POST", path, body=body)
+        return parsed(status, text, path)
+
+    @asynccontextmanager
+    async def stream(self, token: str, path: str, query: Query) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The bytes of an answer that does not end soon, as they come.
+
+        :raises LoginEnded, KubeError: as `get`; a connection that breaks off while it is read ends it with status 0.
+        """
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS)
+        try:
+            async with self._session.get(
+                self._url(path, query), headers=_login(token), timeout=timeout, allow_redirects=False
+            ) as answer:
+                if answer.status == 401:
+                    raise LoginEnded
+                if answer.status != 200:
+                    checked(answer.status, await self._bounded(answer), path)
+                yield answer.content.iter_any()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise KubeError(f"The connection broke off: {_why(error)}.", status=0) from error
+
+    async def _bounded(self, answer: aiohttp.ClientResponse, *, end: bool = False) -> str:
+        """The text of an answer.
+
+        :param end: of a longer one than `LOG_BYTES` its end is enough.
+        :raises aiohttp.ClientPayloadError: the answer is too large, or there are too many at once.
+        """
+        found = bytearray()
+        try:
+            async for chunk in answer.content.iter_any():
+                found += chunk
+                self._reading += len(chunk)
+                if end and len(found) > 2 * LOG_BYTES:
+                    self._reading -= len(found) - LOG_BYTES
+                    del found[:-LOG_BYTES]
+                if len(found) > ANSWER_BYTES:
+                    raise aiohttp.ClientPayloadError(f"{LARGER} {ANSWER_BYTES // 1024 // 1024} MiB")
+                if self._reading > ALL_BYTES:
+                    raise aiohttp.ClientPayloadError("the console reads too much at this moment")
+        finally:
+            self._reading -= len(found)
+        return found.decode("utf-8", "replace")
+
+    @property
+    def _session(self) -> aiohttp.ClientSession:
+        assert self._http is not None, "used outside of `async with`"
+        return self._http
+
+    def _url(self, path: str, query: Query | Iterable[tuple[str, str]]) -> URL:
+        """
+        :raises KubeError: status 404 for a path that is none of the API's, such as one with `..` in it.
+        """
+        if not _PATH.fullmatch(path):
+            raise KubeError("The API server has no such path.", status=404)
+        return URL(self._base + path, encoded=True).with_query(list(dict(query).items()))
+
+
+def checked(status: int, text: str, what: str) -> str:
+    """The text of an answer.
+
+    :raises KubeError: it is none of success.
+    """
+    if status == 0:
+        raise KubeError(f"The API server does not answer: {text}.", status=0)
+    if 200 <= status < 300:
+        return text
+    try:
+        said = json.loads(text).get("message")
+    except (ValueError, AttributeError, RecursionError):
+        said = None
+    raise KubeError(f"{what}: {str(said or text)[:500]} (status {status}).", status=status)
+
+
+def parsed(status: int, text: str, what: str) -> Any:
+    """The JSON of an answer.
+
+    :raises KubeError: it is none of success, or no JSON.
+    """
+    try:
+        return json.loads(checked(status, text, what))
+    except (ValueError, RecursionError):
+        raise KubeError(f"{what}: the answer is no JSON.", status=500) from None
+
+
+def _login(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _why(error: BaseException) -> str:
+    return "it took too long" if isinstance(error, TimeoutError) else str(error) or type(error).__name__

@@ -1,0 +1,249 @@
+"""What happens in one run, as events, for all who watch it and may see the same of the cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any
+
+from ..core.clock import CLOCK, Clock
+from ..core.untrusted import plain
+from ..kube.api import KubeError
+from ..kube.reads import Get, Unread
+from ..trainings.names import CONTAINER
+from ..trainings.places import pod_state, role_of
+from .api import Client, LoginEnded
+from .chief import ChiefLog
+from .health import FIRST_PAUSE, Health
+from .lines import VIEW_DEPTH
+from .lists import Lists
+from .reading import Ask, of_the_server
+from .rights import Right, of_reading
+from .ring import Ring
+from .seen import Seen
+from .sessions import Session
+from .watch import FULL, Watch
+
+LOG = logging.getLogger("console")
+VIEW_PAUSE, VIEW_SECONDS = 8.0, 30.0
+"""Seconds between two views of a run: at least, where it changes, because one takes some 25 requests; and at most."""
+PULSE_SECONDS = 5.0
+"""Without a word of the API server for so long, it is asked whether it is there; a notice comes within 10 s."""
+AWAY, GONE = "The API server does not answer", "There is no such run any more"
+
+View = Callable[[Ask], Awaitable[Any]]
+"""Makes the view of the run."""
+
+
+class _Again(Exception):
+    """The API server is back: connections that may be dead are made anew."""
+
+
+class Feed:
+    """One run's events. It works while somebody watches, with the token of one of those who do.
+
+    :param granted: rights of all who watch; nothing else is read for the view.
+    :param forget: called when the last watcher has gone.
+    :param login_ended: called with a session whose token is not accepted any more.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str,
+        run: str,
+        granted: frozenset[Right],
+        view: View,
+        *,
+        lists: Lists,
+        forget: Callable[[Feed], object],
+        login_ended: Callable[[Session], None],
+        clock: Clock = CLOCK,
+    ) -> None:
+        self.granted = granted
+        self.ring = Ring(latest=("run", "notice"))
+        self.dropped: set[Session] = set()
+        """Those that may watch no more."""
+        self._client, self._lists, self._view, self._clock, self._run = client, lists, view, clock, run
+        self._forget, self._login_ended = forget, login_ended
+        self._watchers: list[Session] = []
+        self._leader: Session | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._dirty, self._moved = asyncio.Event(), asyncio.Event()
+        self._seen = Seen(namespace, run, self._changed, self._dirty.set)
+        self._health = Health(partial(self.ring.add, "notice"), clock)
+        self._log: ChiefLog | None = None
+
+    @contextmanager
+    def watched_by(self, session: Session) -> Iterator[None]:
+        """Let somebody watch. The first begins the feed's work, the last ends it."""
+        self.dropped.discard(session)
+        self._watchers.append(session)
+        session.at_end.append(self.ring.wake)
+        self._choose()
+        try:
+            yield
+        finally:
+            self._watchers.remove(session)
+            with suppress(ValueError):
+                session.at_end.remove(self.ring.wake)
+            self._choose()
+
+    def _choose(self) -> None:
+        """Work with the token of somebody who watches, and of nobody who does not."""
+        able = [each for each in self._watchers if not each.ended and each not in self.dropped]
+        if self._task and self._leader not in able:
+            self._task.cancel()
+            self._task = None
+        if able and self._task is None:
+            self._leader = able[0]
+            self._task = asyncio.create_task(self._work(self._leader))
+            self._task.add_done_callback(partial(self._worked, self._leader))
+        if not self._watchers:
+            self._forget(self)
+            self._seen.release()
+
+    def _worked(self, leader: Session, task: asyncio.Task[None]) -> None:
+        """Look at why the work ended, and go on with somebody else where that was the token's fault."""
+        if task.cancelled():
+            return
+        if task is self._task:
+            self._task = None
+        found = task.exception()
+        causes = found.exceptions if isinstance(found, BaseExceptionGroup) else (found,)
+        if any(isinstance(cause, LoginEnded) for cause in causes):
+            self._login_ended(leader)
+        elif any(isinstance(cause, KubeError) for cause in causes):
+            self.dropped.add(leader)
+        elif not any(isinstance(cause, _Again) for cause in causes):
+            LOG.error("The feed of the run %s has failed.", self._run, exc_info=found)
+            self.dropped.update(self._watchers)
+        self.ring.wake()
+        self._choose()
+
+    async def _work(self, leader: Session) -> None:
+        token = leader.token
+        async with asyncio.TaskGroup() as group:
+            for watch in self._seen.watches:
+                group.create_task(self._keep(watch, token))
+            group.create_task(self._follow_chief(token))
+            group.create_task(self._keep_view(leader))
+            group.create_task(self._keep_asking(token))
+
+    async def _keep(self, watch: Watch, token: str) -> None:
+        while True:
+            try:
+                await watch.follow(self._client, token, partial(self._health.heard, watch.path))
+            except KubeError as error:
+                if error.status == 403:
+                    raise
+                if error.status == 404:  # A cluster need not have JobSets.
+                    watch.synced = True
+                    await asyncio.sleep(VIEW_SECONDS)
+                else:
+                    text = error.message.rstrip(".") if error.status == FULL else AWAY
+                    await asyncio.sleep(self._health.failed(watch.path, text, at_once=not watch.synced))
+
+    async def _follow_chief(self, token: str) -> None:
+        """Follow the log of the pod that decides, and of the one that comes in its place."""
+        while True:
+            pod = self._seen.unheard()
+            if pod is None:
+                # Of a pod that has gone, with its node or without, nothing more is to be read.
+                self._health.healed("log")
+                await self._moved.wait()
+                self._moved.clear()
+                continue
+            path = self._seen.path_of(pod)
+            if self._log is None or self._log.path != path:
+                self._log = ChiefLog(path, CONTAINER, partial(self._said, role_of(pod)))
+            try:
+                await self._log.follow(self._client, token, partial(self._health.heard, "log"))
+                now = self._seen.deciding()
+                if now is None or now["metadata"]["uid"] != pod["metadata"]["uid"] or pod_state(now)[0] == "ended":
+                    self._seen.heard_out = pod["metadata"]["uid"]
+                    continue
+            except KubeError as error:
+                if error.status == 403:
+                    raise
+                if error.status == 404 or error.no_log:
+                    self._health.healed("log")
+                else:
+                    # Another status is of the pod's node.
+                    text = f"The log of {pod['metadata']['name']} cannot be read" if error.status else AWAY
+                    self._health.failed("log", text)
+            await asyncio.sleep(FIRST_PAUSE)
+
+    async def _keep_view(self, leader: Session) -> None:
+        unread: list[Unread] = []
+        while True:
+            unread.clear()
+            self._dirty.clear()
+            try:
+                view = await self._view(self._asker(leader, unread))
+                if not any(KubeError("", status=each.status).no_answer for each in of_the_server(unread)):
+                    self._show(view)
+                    self._health.healed("run")
+            except (LoginEnded, asyncio.CancelledError):
+                raise
+            except KubeError as error:
+                if error.status == 404:
+                    self._health.failed("run", GONE, at_once=True)
+                # Else the API server is away, which the watches say.
+            except Exception:  # What comes from a run must not end the feed of those who watch it.
+                LOG.exception("The view of the run %s cannot be made.", self._run)
+            await asyncio.sleep(VIEW_PAUSE)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._dirty.wait(), VIEW_SECONDS - VIEW_PAUSE)
+
+    def _show(self, view: Any) -> None:
+        shown = plain(view, VIEW_DEPTH)
+        if json.dumps(shown, allow_nan=False, separators=(",", ":")) != self.ring.last("run"):
+            self.ring.add("run", shown)
+
+    def _asker(self, leader: Session, unread: list[Unread]) -> Ask:
+        """Answers from what is watched where that is asked for, and asks for nothing that a watcher may not see."""
+        asks = self._lists.asker(leader, unread)
+
+        async def ask(wanted: Get) -> Any:
+            known = self._seen.answer(wanted) if self._health.whole else None
+            if known is not None:
+                return known
+            enough = of_reading(wanted.path)
+            if enough and not enough & self.granted:
+                return Unread(wanted.path, 403, "you may not read it")
+            return await asks(wanted)
+
+        return ask
+
+    async def _keep_asking(self, token: str) -> None:
+        """Notice an API server that has gone without a word, and connect anew when it is back."""
+        lost = False
+        while True:
+            await asyncio.sleep(PULSE_SECONDS / 2)
+            if self._clock.monotonic() - self._health.heard_at < PULSE_SECONDS:
+                continue
+            try:
+                async with asyncio.timeout(PULSE_SECONDS / 2):
+                    # Others may wait long for their turn, which says nothing about the API server.
+                    status, _ = await self._client.call(token, "GET", "/version", waits=False)
+            except TimeoutError:
+                status = 0
+            if status:
+                self._health.heard()
+                if lost:
+                    raise _Again
+            else:
+                lost = True
+                self._health.failed("pulse", AWAY, at_once=True)
+
+    def _changed(self) -> None:
+        self._dirty.set()
+        self._moved.set()
+
+    def _said(self, role: str, event: dict[str, Any]) -> None:
+        self.ring.add("line", {**event, "role": role})

@@ -1,0 +1,108 @@
+"""Logging in with a token, and out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+
+from aiohttp import web
+
+from ..core.untrusted import clean
+from ..kube.api import KubeError
+from .api import LoginEnded
+from .bodies import form
+from .connections import address_of
+from .console import CONSOLE, Console
+from .guard import COOKIE, SESSION, own_origin, safe_next, session_of
+from .rights import WHO
+from .sessions import Session
+
+LOG = logging.getLogger("console")
+TOKEN = re.compile(r"[\x21-\x7e]{1,16384}")
+"""What can stand in a header."""
+LOGIN_BYTES = 20 * 1024
+"""Of the form: the longest token, and where to go after it."""
+WAIT_SECONDS = 30.0
+"""For a turn. Wrong tokens cannot keep one from coming; an API server that does not answer can."""
+WRONG = "The API server does not accept this token. It may be over, or was revoked."
+
+
+class Logins:
+    """Handlers of /login and /logout."""
+
+    async def form(self, request: web.Request) -> web.Response:
+        if session_of(request.app[CONSOLE], request):
+            raise web.HTTPSeeOther("/")
+        after = safe_next(request.query.get("next", "/"))
+        return request.app[CONSOLE].render("login", error="", next=after)
+
+    async def log_in(self, request: web.Request) -> web.StreamResponse:
+        """A new session for who has a token; the answer to a wrong one is delayed."""
+        console, address = request.app[CONSOLE], address_of(request.remote or "")
+        if not own_origin(request):
+            raise web.HTTPForbidden(text="A login has to come from the console's own page.")
+        given = await form(request, LOGIN_BYTES)
+        token, after = given.get("token", "").strip(), safe_next(given.get("next", "/"))
+        user = await admitted(console, address, token, request.protocol)
+        if not user:
+            LOG.warning("A login from %s has failed.", address)
+            return console.render("login", status=401, error=WRONG, next=after)
+        if before := session_of(console, request):
+            console.sessions.end(before)
+        session = console.sessions.begin(token, user)
+        if session is None:
+            raise web.HTTPServiceUnavailable(text="Too many people are logged in at this moment.")
+        console.connections.logged_in(request.protocol, session)
+        LOG.info("%s has logged in from %s.", clean(user), address)
+        session.at_end.append(lambda: console.kept.forget(session.key))
+        answer = web.HTTPSeeOther(after)
+        answer.set_cookie(COOKIE, session.key, path="/", secure=True, httponly=True, samesite="Strict")
+        raise answer
+
+    async def log_out(self, request: web.Request) -> web.StreamResponse:
+        session: Session = request[SESSION]
+        request.app[CONSOLE].sessions.end(session)
+        answer = web.HTTPSeeOther("/login")
+        answer.del_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="Strict")
+        raise answer
+
+
+async def admitted(console: Console, address: str, token: str, protocol: asyncio.Protocol) -> str:
+    """Who has a token; empty, and late, for one that is not accepted. A right token is never refused for wrong ones.
+
+    :param address: as `address_of` gives it.
+    :raises KubeError: the API server does not answer, or has too much to do.
+    """
+    user = ""
+    if TOKEN.fullmatch(token):
+        try:
+            with console.connections.logging_in(protocol):
+                async with asyncio.timeout(WAIT_SECONDS), console.throttle.turn(address) as right:
+                    if user := await _user(console, token):
+                        right()
+        except TimeoutError:
+            raise KubeError("Too many people log in at this moment. Try again.", status=503) from None
+    if user:
+        console.throttle.succeeded(address)
+    else:
+        await console.throttle.failed(address)
+    return user
+
+
+async def _user(console: Console, token: str) -> str:
+    """Who has a token, by the API server's word; empty where it is not accepted.
+
+    :raises KubeError: it does not answer; who logs in is not to blame.
+    """
+    question = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    try:
+        answer = await console.client.post(token, WHO, question)
+        user = str(answer["status"]["userInfo"]["username"])
+    except LoginEnded:
+        return ""
+    except KubeError as error:
+        if error.status in (400, 403):
+            return ""
+        raise
+    return "" if user == "system:anonymous" else user

@@ -1,0 +1,179 @@
+"""Listening on two ports with TLS, whose certificate may be renewed meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from aiohttp.web_protocol import ERROR
+
+from ..core.clock import CLOCK, Clock
+from .api import Client
+from .app import pages_app, tensorboard_app
+from .config import Config
+from .connections import listener, spare_memory
+from .console import Console
+from .reading import Ask, drive
+from .tensorboard import TensorBoards
+from .views.page import Page
+
+LOG = logging.getLogger("console")
+RELOAD_SECONDS = 20.0
+SWEEP_SECONDS = 30.0
+IDLE_SECONDS = 75.0
+"""For the next request of a connection, and for its first: each holds memory, and who has no login may open them."""
+LINGERING_SECONDS = 2.0
+"""For the rest of a body that has no reader any more."""
+READ_BYTES = 16 * 1024
+"""Of a body that wait to be read; twice as many hold the client up."""
+END_SECONDS = 5.0
+"""For browsers to take the rest of what they are sent when the console ends; event streams do not end by themselves."""
+
+
+@dataclass(frozen=True)
+class Serving:
+    """A console that listens.
+
+    :param port: of pages, where any was asked for.
+    :param tensorboard_port: of TensorBoards.
+    """
+
+    console: Console
+    port: int
+    tensorboard_port: int
+
+
+@asynccontextmanager
+async def serving(
+    config: Config, pages: Sequence[Page], *, clock: Clock = CLOCK, boards: TensorBoards | None = None
+) -> AsyncIterator[Serving]:
+    """Listen until the end of the block."""
+    spare_memory()
+    certificate = Certificate(config.tls)
+    run_page = next(page for page in pages if page.name == "run")
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(Client(config.api, config.api_ca, clock))
+        console = Console(config, client, partial(_view_of_run, run_page, clock), clock)
+        boards = boards or TensorBoards()
+        both = (
+            (pages_app(console, pages, boards), config.port),
+            (tensorboard_app(console, boards), config.tensorboard_port),
+        )
+        ports = []
+        for app, port in both:
+            runner = Runner(
+                app,
+                access_log=None,
+                shutdown_timeout=END_SECONDS,
+                handler_cancellation=True,
+                keepalive_timeout=IDLE_SECONDS,
+                lingering_time=LINGERING_SECONDS,
+                read_bufsize=READ_BYTES,
+            )
+            await runner.setup()
+            stack.push_async_callback(runner.cleanup)
+            listening = stack.enter_context(listener(config.address, port))
+            stack.push_async_callback(_end, asyncio.create_task(_accept(console, runner, listening, certificate)))
+            ports.append(listening.getsockname()[1])
+        tasks = [asyncio.create_task(certificate.keep_fresh()), asyncio.create_task(_sweep(console))]
+        try:
+            yield Serving(console, *ports)
+        finally:
+            console.connections.close()
+            for task in tasks:
+                await _end(task)
+
+
+class Runner(web.AppRunner):
+    """Lets the headers of an application stand on the answers to what is no request, too, which reach no handler."""
+
+    async def _make_server(self) -> web.Server:
+        server = await super()._make_server()
+        make = server.request_factory
+        hooks = self.app.on_response_prepare
+
+        def request(message: Any, *rest: Any) -> Any:
+            made: Any = make(message, *rest)
+            if message is ERROR:
+
+                async def prepare(response: web.StreamResponse) -> None:
+                    await hooks.send(made, response)
+
+                made._prepare_hook = prepare
+            return made
+
+        server.request_factory = request
+        return server
+
+
+class Certificate:
+    """A certificate and its key in a folder; new connections get a new one, and those that are open stay.
+
+    :param folder: with tls.crt and tls.key.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._files = (folder / "tls.crt", folder / "tls.key")
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self.context.set_alpn_protocols(["http/1.1"])
+        self._loaded = self._read()
+        self.context.load_cert_chain(*self._files)
+
+    def refresh(self) -> bool:
+        """Load what is in the folder where that has changed; a pair that does not fit is left for the next time."""
+        try:
+            found = self._read()
+            if found == self._loaded:
+                return False
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*self._files)
+            self.context.load_cert_chain(*self._files)
+        except (OSError, ssl.SSLError) as error:
+            LOG.warning("The new certificate is not used: %s", error)
+            return False
+        self._loaded = found
+        LOG.info("The certificate was renewed.")
+        return True
+
+    async def keep_fresh(self) -> None:
+        while True:
+            await asyncio.sleep(RELOAD_SECONDS)
+            self.refresh()
+
+    def _read(self) -> tuple[bytes, ...]:
+        return tuple(file.read_bytes() for file in self._files)
+
+
+async def _accept(console: Console, runner: web.AppRunner, on: socket.socket, certificate: Certificate) -> None:
+    assert runner.server is not None
+    await console.connections.accept(on, runner.server, certificate.context)
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def _sweep(console: Console) -> None:
+    """End logins whose time is over, also those of browsers that are gone."""
+    while True:
+        await asyncio.sleep(SWEEP_SECONDS)
+        console.sessions.sweep()
+        console.connections.forget()
+
+
+async def _view_of_run(page: Page, clock: Clock, namespace: str, run: str, ask: Ask) -> Any:
+    params = {"namespace": namespace, "run": run}
+    answers = await drive(page.read(params), ask)
+    return page.build(answers, params, datetime.fromtimestamp(clock.time(), UTC))

@@ -1,0 +1,250 @@
+"""TensorBoards, on a port of their own and each without an origin: their pages need `unsafe-eval`, and what they show
+comes from runs.
+
+A visit begins at `/tensorboard/NAMESPACE/CLAIM/` with the console's login. It is sent on to a path with a pass
+(`passes`), below which the pages and all that they ask for are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+from aiohttp import web
+from multidict import CIMultiDict
+from yarl import URL
+
+from ..core.untrusted import line
+from ..kube.api import KubeError
+from .api import LoginEnded
+from .bodies import body as body_of
+from .console import CONSOLE, Console
+from .guard import HOST, session_of
+from .opaque import PASSED, again, preflight, with_script
+from .owners import Owners
+from .passes import Pass, Passes
+from .rights import of_tensorboard
+from .sessions import Session
+
+PORT, BODY_BYTES = 6006, 1024 * 1024
+CONNECT_SECONDS, SILENCE_SECONDS = 5.0, 30.0
+ASK_SECONDS, ASK_BYTES = 10.0, 2 * 1024 * 1024
+"""For one answer that the console itself asks for."""
+NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+"""Of a namespace and a claim. Both become the name of a host, and a record of a run can name anything as its claim."""
+_PLACE = r"(?P<namespace>[^/]+)/(?P<claim>[^/]+)(?P<rest>/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?"
+ENTRY = re.compile(f"/tensorboard/{_PLACE}")
+SHOWN = re.compile(f"/pass/(?P<key>[A-Za-z0-9_-]{{43}})/{_PLACE}")
+TRICKS = re.compile(r"/\.{1,2}(?:/|$)|//|%(?:2e|2f|5c|00|25|0[0-9a-f]|1[0-9a-f]|7f)", re.IGNORECASE)
+"""What a proxy and the server behind it might read in two ways: dots, slashes and percent signs in other clothes."""
+ASKED = ("Accept", "Accept-Encoding", "Accept-Language", "Content-Type", "If-Modified-Since", "If-None-Match", "Range")
+"""Headers that go to a TensorBoard: no login, no cookie, nothing of who asks."""
+ANSWERED = (
+    "Accept-Ranges", "Cache-Control", "Content-Encoding", "Content-Length", "Content-Range", "Content-Type", "ETag",
+    "Expires", "Last-Modified", "Vary",
+)  # fmt: skip
+"""Headers that come back: no cookie, no rule about other origins."""
+
+
+def in_cluster(namespace: str, claim: str) -> str:
+    """Where the TensorBoard of a claim is, by the cluster's DNS."""
+    return f"http://tensorboard-{claim}.{namespace}.svc:{PORT}"
+
+
+def named(namespace: str, claim: str) -> bool:
+    """Whether these can be the names of a namespace and of a claim with a TensorBoard."""
+    return all(map(NAME.fullmatch, (namespace, claim)))
+
+
+class TensorBoards:
+    """The reverse proxy.
+
+    :param address: (namespace, claim) -> URL without a path.
+    """
+
+    def __init__(self, address: Callable[[str, str], str] = in_cluster) -> None:
+        self._address = address
+        self._passes = Passes()
+        self._owners: Owners | None = None
+        self._http: aiohttp.ClientSession | None = None
+
+    async def start(self, _: web.Application) -> None:
+        self._http = aiohttp.ClientSession(
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS),
+        )
+
+    async def close(self, _: web.Application) -> None:
+        if self._http:
+            await self._http.close()
+
+    async def ask(self, namespace: str, claim: str, rest: str, query: Mapping[str, str]) -> Any:
+        """JSON that a TensorBoard answers; None where it answers nothing, something else, or more than is of use.
+
+        :param rest: of the path, such as `data/runs`.
+        """
+        if not named(namespace, claim):
+            return None
+        assert self._http is not None
+        url = URL(f"{self._address(namespace, claim)}/tensorboard/{namespace}/{claim}/{rest}").with_query(dict(query))
+        plain, said = {"Accept-Encoding": "identity"}, bytearray()
+        try:
+            async with (
+                asyncio.timeout(ASK_SECONDS),
+                self._http.get(url, headers=plain, allow_redirects=False) as answer,
+            ):
+                async for chunk in answer.content.iter_any():
+                    said += chunk
+                    if len(said) > ASK_BYTES:
+                        return None
+                return json.loads(said) if answer.status == 200 else None
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError, RecursionError):
+            return None
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Begin a visit, or pass a request on that has a pass."""
+        raw = request.rel_url.raw_path
+        entry, shown = ENTRY.fullmatch(raw), SHOWN.fullmatch(raw)
+        found = entry or shown
+        if not found or TRICKS.search(raw) or not named(*found.group("namespace", "claim")):
+            raise web.HTTPNotFound(text="There is no such TensorBoard.")
+        namespace, claim = found.group("namespace", "claim")
+        rest = (found["rest"] or "/") + (f"?{query}" if (query := request.rel_url.raw_query_string) else "")
+        if shown:
+            return await self._show(request, shown["key"], namespace, claim, rest)
+        if request.method != "GET" or not _is_visit(request):
+            raise web.HTTPForbidden(text="A TensorBoard is opened by a link, and not by a page.")
+        console = request.app[CONSOLE]
+        session = session_of(console, request)
+        if session is None:
+            raise web.HTTPSeeOther(f"{_console(request)}/login")
+        await self._check(request, session, namespace, claim)
+        given = self._passes.give(session, namespace, claim, console.clock.monotonic())
+        raise web.HTTPSeeOther(f"{given.path.rstrip('/')}{rest}")
+
+    async def _show(self, request: web.Request, key: str, namespace: str, claim: str, rest: str) -> web.StreamResponse:
+        console = request.app[CONSOLE]
+        given = self._passes.find(key, namespace, claim, console.clock.monotonic())
+        visit = _is_visit(request)
+        # A link that was passed on shows nothing: a visitor of a page needs the login that the pass was given to.
+        # The page's own requests bring no cookie, and keep no login alive.
+        shown = session_of(console, request) if visit else None
+        if given and visit and shown is not given.session:
+            given = None
+        if given is None or not console.sessions.alive(given.session):
+            if visit and shown is None:
+                return again(f"/tensorboard/{namespace}/{claim}{rest}")
+            if visit:
+                raise web.HTTPSeeOther(f"/tensorboard/{namespace}/{claim}{rest}")
+            raise web.HTTPForbidden(text="This view has ended. Load the page again.")
+        request[PASSED] = True
+        console.connections.logged_in(request.protocol, given.session)  # Its page brings no cookie.
+        if request.method == "OPTIONS":
+            return preflight(request)
+        if request.method == "POST" and request.headers.get("Origin") != "null":
+            raise web.HTTPForbidden(text="Only the page of a TensorBoard may ask it so.")
+        await self._check(request, given.session, namespace, claim)
+        return await self._pass_on(request, given, rest)
+
+    async def _check(self, request: web.Request, session: Session, namespace: str, claim: str) -> None:
+        """
+        :raises web.HTTPException: the user may not see this TensorBoard, or what answers for it is none of ours.
+        """
+        console = request.app[CONSOLE]
+        try:
+            if not await console.rights.granted(session, [of_tensorboard(namespace, claim)]):
+                raise web.HTTPForbidden(text=f"You may not see TensorBoards in the namespace {namespace}.")
+            if pod := await self.foreign(console, session, namespace, claim):
+                raise web.HTTPForbidden(
+                    text=f"The pod {line(pod, 100)} bears the label of this TensorBoard and is not of its Deployment. "
+                    "Delete what runs it."
+                )
+        except LoginEnded:
+            console.sessions.end(session)
+            raise web.HTTPSeeOther(f"{_console(request)}/login") from None
+        except KubeError as error:
+            raise web.HTTPServiceUnavailable(text=error.message) from error
+
+    async def foreign(self, console: Console, session: Session, namespace: str, claim: str) -> str:
+        """As `Owners.foreign`."""
+        self._owners = self._owners or Owners(console.client, console.clock)
+        return await self._owners.foreign(session, namespace, claim)
+
+    async def _pass_on(self, request: web.Request, given: Pass, rest: str) -> web.StreamResponse:
+        assert self._http is not None
+        headers = CIMultiDict((name, request.headers[name]) for name in ASKED if name in request.headers)
+        if request.headers.get("Sec-Fetch-Dest", "document") in ("document", "iframe"):
+            # A page gets a script put in.
+            headers["Accept-Encoding"] = "identity"
+        body = await body_of(request, BODY_BYTES) if request.method == "POST" else None
+        own = f"/tensorboard/{given.namespace}/{given.claim}/"
+        url = URL(f"{self._address(given.namespace, given.claim)}{own.rstrip('/')}{rest}", encoded=True)
+        try:
+            async with self._http.request(
+                request.method, url, headers=headers, data=body, allow_redirects=False, skip_auto_headers=["User-Agent"]
+            ) as answer:
+                return await _pass_back(request, answer, own, given.path)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise web.HTTPBadGateway(text="This TensorBoard does not answer. It may still start.") from error
+
+
+def _is_visit(request: web.Request) -> bool:
+    """Whether a person opens a page, as browsers say it; what says nothing is no page of a TensorBoard."""
+    return request.headers.get("Sec-Fetch-Dest", "document") == "document" and request.method == "GET"
+
+
+def _console(request: web.Request) -> str:
+    """
+    :raises web.HTTPBadRequest: the request names no host that can be.
+    """
+    host = request.headers.get("Host", "")
+    if not HOST.fullmatch(host):
+        raise web.HTTPBadRequest(text="The name of this host cannot be.")
+    return request.app[CONSOLE].console_origin(host)
+
+
+async def _pass_back(request: web.Request, answer: aiohttp.ClientResponse, own: str, shown: str) -> web.StreamResponse:
+    """
+    :param own: path of the TensorBoard where it is, `shown` where its visitor sees it.
+    """
+    headers = CIMultiDict((name, answer.headers[name]) for name in ANSWERED if name in answer.headers)
+    if 300 <= answer.status < 400 and answer.status != 304:
+        headers["Location"] = shown + _own_place(answer, own).removeprefix(own)
+        headers.popall("Content-Length", None)
+        return web.Response(status=answer.status, headers=headers)
+    chunks: AsyncIterator[bytes] = answer.content.iter_any()
+    plain = headers.get("Content-Encoding", "identity") == "identity"
+    if answer.content_type == "text/html" and plain and request.method == "GET":
+        headers.popall("Content-Length", None)
+        chunks = with_script(chunks)
+    response = web.StreamResponse(status=answer.status, headers=headers)
+    await response.prepare(request)
+    try:
+        async for chunk in chunks:
+            await response.write(chunk)
+        await response.write_eof()
+    except (aiohttp.ClientError, TimeoutError, OSError):
+        # The browser has a part, which must not look like the whole.
+        if request.transport:
+            request.transport.abort()
+    return response
+
+
+def _own_place(answer: aiohttp.ClientResponse, own: str) -> str:
+    """Where a redirect leads, as a path.
+
+    :raises web.HTTPBadGateway: to somewhere else than below the TensorBoard's own path.
+    """
+    target = answer.url.join(URL(answer.headers.get("Location", "")))
+    same = target.origin() == answer.url.origin()
+    path = urlsplit(str(target)).path
+    if not same or not path.startswith(own) or TRICKS.search(path):
+        raise web.HTTPBadGateway(text="This TensorBoard sends its visitors elsewhere, and was not followed.")
+    query = f"?{target.raw_query_string}" if target.raw_query_string else ""
+    return path + query

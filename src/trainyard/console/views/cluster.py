@@ -1,0 +1,194 @@
+"""Pages of the cluster: its kinds, the objects of one as the API server's own table, and one object."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ...kube.api import KubeError, Object
+from ...kube.reads import Get, Reader, Unread, listing, must, objects, path
+from . import yaml_text
+from .events import events
+from .page import Page, Params
+from .runs import SPACES
+from .words import link
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+CORE = "core"
+"""Stands for the group that has no name."""
+LIMIT = 500
+"""Objects of one page."""
+USUAL = (
+    ("Workloads", ("pods", "jobs", "jobsets", "deployments", "daemonsets", "statefulsets")),
+    ("Storage", ("persistentvolumeclaims", "persistentvolumes", "storageclasses")),
+    ("Configuration", ("configmaps", "resourcequotas", "limitranges")),
+    ("Network", ("services", "networkpolicies", "endpointslices")),
+    ("Cluster", ("nodes", "namespaces", "events", "leases")),
+)
+_NOISE = ("managedFields",)
+_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
+"""What a part of a path may be: a name of an object or of a kind, and never `..`."""
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+@dataclass(frozen=True)
+class One:
+    """What was read of one object.
+
+    :param said: its events, or why they could not be read.
+    """
+
+    found: Object
+    said: list[Object] | Unread
+
+
+def read_kinds(params: Params) -> Reader[tuple[Object, Object]]:
+    core, groups = yield (Get("/api", accept=DISCOVERY), Get("/apis", accept=DISCOVERY))
+    return must(core), must(groups)
+
+
+def build_kinds(answers: tuple[Object, Object], params: Params, now: datetime) -> dict[str, Any]:
+    """The view: `usual`, the kinds that are looked for most, and `groups`, all that can be listed."""
+    found = [each for answer in answers for each in _kinds(answer)]
+    places = {each["resource"]: each for each in reversed(found)}
+    usual = [{"title": title, "kinds": [places[name] for name in names if name in places]} for title, names in USUAL]
+    titles = sorted({each["group"] for each in found}, key=lambda name: (name != CORE, name))
+    groups = [{"title": title, "kinds": [each for each in found if each["group"] == title]} for title in titles]
+    return {"usual": [each for each in usual if each["kinds"]], "groups": groups}
+
+
+def _kinds(answer: Object) -> Iterator[dict[str, Any]]:
+    """Of each group the version that it prefers, which comes first."""
+    for group in answer.get("items") or []:
+        name = (group.get("metadata") or {}).get("name") or CORE
+        for version in (group.get("versions") or [])[:1]:
+            for each in version.get("resources") or []:
+                if "list" in (each.get("verbs") or []):
+                    yield {"group": name, "version": version["version"], "resource": each["resource"],
+                           "kind": (each.get("responseKind") or {}).get("kind", each["resource"]),
+                           "namespaced": each.get("scope") == "Namespaced",
+                           "href": link("cluster", name, version["version"], each["resource"])}  # fmt: skip
+
+
+def read_table(params: Params) -> Reader[Object]:
+    """The table of a kind; of who may not list it in the whole cluster, the objects of those with runs in which he may,
+    with sentences on that under `only`."""
+    query = {"limit": str(LIMIT)} | {name: params[name] for name in ("continue",) if params.get(name)}
+    answer = yield Get(_path(params), query, accept=TABLE)
+    if params.get("namespace") or not (isinstance(answer, Unread) and answer.status == 403):
+        whole: Object = must(answer)
+        return whole
+    spaces = objects((yield listing("v1", "namespaces", labels=SPACES)))
+    names = [] if isinstance(spaces, Unread) else sorted(str(each["metadata"]["name"]) for each in spaces)
+    asks = tuple(Get(_path({**params, "namespace": name}), {"limit": str(LIMIT)}, accept=TABLE) for name in names)
+    answers = dict(zip(names, (yield asks) if asks else (), strict=True))
+    good = {name: each for name, each in answers.items() if not isinstance(each, Unread)}
+    if not good:
+        must(answer)
+    first = next(iter(good.values()))
+    rows = [row for each in good.values() for row in each.get("rows") or []]
+    cut = [name for name, each in good.items() if (each.get("metadata") or {}).get("continue")]
+    said = [f"These are of the namespaces that you may see: {', '.join(good)}."]
+    said += [f"There are more in {name}: name it above." for name in cut]
+    return {**first, "metadata": {}, "rows": rows, "only": said}
+
+
+def build_table(table: Object, params: Params, now: datetime) -> dict[str, Any]:
+    """The view: `columns` and `rows` as kubectl shows them, each row with its namespace."""
+    columns = [each for each in table.get("columnDefinitions") or [] if not each.get("priority")]
+    shown = [n for n, each in enumerate(table.get("columnDefinitions") or []) if not each.get("priority")]
+    rows = []
+    for row in table.get("rows") or []:
+        meta = (row.get("object") or {}).get("metadata") or {}
+        space = str(meta.get("namespace") or "")
+        place = [params["group"], params["version"], params["resource"], *filter(None, [space])]
+        cells = ["" if cell is None else str(cell) for cell in map(row["cells"].__getitem__, shown)]
+        rows.append({"namespace": space, "href": link("cluster", *place, str(meta.get("name", ""))), "cells": cells})
+    more = (table.get("metadata") or {}).get("continue") or ""
+    return {
+        "group": params["group"],
+        "version": params["version"],
+        "resource": params["resource"],
+        "namespace": params.get("namespace", ""),
+        "namespaced": any(each["namespace"] for each in rows),
+        "columns": [str(each["name"]) for each in columns],
+        "rows": rows,
+        "more": more,
+        "only": table.get("only", []),
+        "remaining": (table.get("metadata") or {}).get("remainingItemCount"),
+    }
+
+
+def read_one(params: Params) -> Reader[One]:
+    space, name = params.get("namespace", ""), params["name"]
+    about = {"involvedObject.name": name} | ({"involvedObject.namespace": space} if space else {})
+    said = listing("v1", "events", space, fields=",".join(f"{key}={value}" for key, value in about.items()))
+    found, answered = yield (Get(_path(params, name)), said)
+    return One(must(found), objects(answered))
+
+
+def build_one(one: One, params: Params, now: datetime) -> dict[str, Any]:
+    """The view: the object as YAML, without a Secret's values, and what the cluster says of it."""
+    meta = one.found.get("metadata") or {}
+    mine = [] if isinstance(one.said, Unread) else [each for each in one.said if _about(each, one.found)]
+    return {
+        "kind": str(one.found.get("kind", "")),
+        "name": str(meta.get("name", "")),
+        "namespace": str(meta.get("namespace", "")),
+        "resource": params["resource"],
+        "up": link("cluster", params["group"], params["version"], params["resource"]),
+        "yaml": yaml_text.text(bare(one.found)),
+        "events": events(mine, now),
+        "unread": [one.said.reason] if isinstance(one.said, Unread) else [],
+    }
+
+
+def bare(found: Object) -> Object:
+    """An object without what only machines read, and of a Secret nothing but which keys it has."""
+    meta = {key: value for key, value in (found.get("metadata") or {}).items() if key not in _NOISE}
+    secret = found.get("kind") == "Secret"
+    # kubectl keeps the whole object in there, values and all.
+    kept = {k: v for k, v in (meta.get("annotations") or {}).items() if k != LAST_APPLIED and not secret}
+    meta = {**meta, "annotations": kept} if kept else {k: v for k, v in meta.items() if k != "annotations"}
+    rest = {key: value for key, value in found.items() if key != "metadata"}
+    for part in ("data", "stringData"):
+        if secret and part in rest:
+            rest[part] = dict.fromkeys(sorted(rest[part] or {}), "(not shown)")
+    head: Object = {key: rest.pop(key) for key in ("apiVersion", "kind") if key in rest}
+    return {**head, "metadata": meta, **rest}
+
+
+def _about(event: Object, found: Object) -> bool:
+    """Names are given again; an event that names another object of this name is none of this one."""
+    about = event.get("involvedObject") or {}
+    uid = (found.get("metadata") or {}).get("uid")
+    # A kubelet gives a node's name for its uid.
+    same = about.get("uid") in (None, "", uid, (found.get("metadata") or {}).get("name"))
+    return about.get("kind") == found.get("kind") and same
+
+
+def _path(params: Params, name: str = "") -> str:
+    """Path of what is shown.
+
+    :raises KubeError: status 404; a part is no name.
+    """
+    group, version = params["group"], params["version"]
+    space = params.get("namespace", "")
+    for part in filter(None, (group, version, params["resource"], space, name)):
+        if not _PART.fullmatch(part):
+            raise KubeError(f"There is no {part!r} in a cluster.", status=404)
+    full = version if group == CORE else f"{group}/{version}"
+    return path(full, params["resource"], space, name)
+
+
+KINDS = Page("kinds", "/cluster", read_kinds, build_kinds)
+OBJECTS = Page(
+    "objects", "/cluster/{group}/{version}/{resource}", read_table, build_table, query=("namespace", "continue")
+)
+OBJECT = Page("object", f"{OBJECTS.path}/{{namespace}}/{{name}}", read_one, build_one)
+OF_CLUSTER = Page("object", f"{OBJECTS.path}/{{name}}", read_one, build_one)
+"""An object that is in no namespace."""

@@ -1,0 +1,68 @@
+"""The locks that a run holds: the machine's for a look, and the cluster's lease as well for a run that changes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..site_lock import keeper, machine
+from ..site_lock.holder import Holder, start_of
+from .settings import Site
+
+VERB = "reprovision"
+"""How others see a run of ours that holds the site."""
+
+
+@dataclass(frozen=True)
+class Locks:
+    """What a run holds.
+
+    :param holder: the run as others see it; `leased` says whether it has the cluster's lease.
+    :param lost: why the locks are not held any more, as a sentence; empty while they are.
+    """
+
+    holder: Holder
+    lost: Callable[[], str] = field(repr=False)
+
+    def as_json(self) -> dict[str, Any]:
+        """What a report says of them."""
+        return {"holder": str(self.holder), "leased": self.holder.leased, "notes": list(self.holder.notes)}
+
+
+@contextmanager
+def locked(
+    site: Site,
+    run_id: str,
+    *,
+    changes: bool,
+    revision: str = "",
+    start: Callable[[keeper.Wanted], tuple[Holder, int]] = keeper.start,
+    stop: Callable[[int], bool] = keeper.stop,
+) -> Iterator[Locks]:
+    """Hold the locks of a site while the block runs. Playbooks that are told the run's id take none.
+
+    :param run_id: name of the run.
+    :param changes: whether the run may change something, for which it wants the lease.
+    :raises Busy: another run holds the site.
+    """
+    if not changes:
+        with machine.acquire(site.site_dir, VERB, run_id, revision=revision) as held:
+            yield Locks(held.holder, str)
+        return
+    # A process of its own renews the lease while a playbook works for an hour.
+    holder, pid = start(keeper.Wanted(site.site_dir, VERB, run_id, os.getpid(), site.kubeconfig, revision))
+    begun = start_of(pid)
+
+    def lost() -> str:
+        now = machine.holder(site.site_dir)
+        if now is None or now.run_id != run_id or not begun or start_of(pid) != begun:
+            return "The process that keeps the locks of this run has ended."
+        return now.lost
+
+    try:
+        yield Locks(holder, lost)
+    finally:
+        stop(pid)

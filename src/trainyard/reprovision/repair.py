@@ -1,0 +1,244 @@
+"""A converge: what a look has found is planned, repaired within the limits, looked at again, and reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from ..core.errors import TrainyardError
+from ..kube.api import Api
+from ..kube.kubeconfig import connect as connect_to_cluster
+from . import approval, nodes, starting, stopping, windows
+from .batches import OWN, Plan, plan
+from .converge import PROVEN_WORDS, Hands, Outcome, Seen, carry_out
+from .found import LOCALHOST, REFUSED, find
+from .history import known
+from .item import PERSON, PROVEN, REPAIRED, Item
+from .repair_report import repaired
+from .report import EXIT_CLEAN, EXIT_DRIFT, EXIT_UNKNOWN, doubts, hosts_of, of_the_site
+from .run import Looked, Session
+from .runner import RUN
+from .store import Store
+
+Connect = Callable[[str], Api]
+
+BESIDES = 20
+"""Changes that a note names."""
+
+
+def converge(session: Session, connect: Connect = connect_to_cluster) -> int:
+    """Look, repair what may be repaired, prove it, and report; nothing to repair costs no second run.
+
+    :param connect: makes the connection to the cluster, which changes nothing but a pod that has to start, and goes.
+    :returns: the exit status.
+    """
+    _let_settle(session, connect)
+    try:
+        looked = session.look()
+    except TrainyardError as error:
+        return session.give_up(str(error))
+    if not any(item.kind in REPAIRED for item in looked.items):
+        return session.close(_with_mended(session, looked, {**session.document(looked), "repaired": []}))
+    document = session.document(looked)
+    reason = _blind(session, looked)
+    training: set[str] = set()
+    if not reason:
+        try:
+            api = connect(session.site.kubeconfig)
+            starting.clear(api)
+            training = nodes.training(api, session.site.nodes)
+        except TrainyardError as error:
+            reason = f"where trainings run cannot be told: {error.message}"
+    if reason:
+        told = session.document(looked, [f"nothing was changed: {reason}"])
+        return session.close(_with_mended(session, looked, told))
+    made, notes = _planned(session, looked, training)
+    work = _Work(session, looked, made, connect)
+    doubt = doubts(looked.found, document["hosts"], looked.stopped)
+    outcome = carry_out(made, work.hands(), verdict=looked.found.verdict)
+    if made.empty and doubt and outcome.status in (EXIT_CLEAN, EXIT_DRIFT):
+        outcome = replace(outcome, status=EXIT_UNKNOWN, notes=tuple(doubt))
+    work.remember(outcome)
+    return session.close(_with_mended(session, looked, repaired(session, document, work.last, outcome, notes)))
+
+
+def _let_settle(session: Session, connect: Connect) -> None:
+    """Give what an interrupted repair has restarted the time to come back that the repair would have given it.
+
+    Without it the verdict finds pods that wait for their next start. What does not come back is the verdict's to say.
+    """
+    site = session.site
+    if any((session.store.report(name) or {}).get("repaired") for name in session.closed):
+        seconds = min(nodes.READY_SECONDS, session.deadline.left)
+        nodes.wait_for_pods(lambda: connect(site.kubeconfig), site.system_namespaces, session.clock, seconds)
+
+
+def _with_mended(session: Session, looked: Looked, document: dict[str, Any]) -> dict[str, Any]:
+    """The report with what was repaired before the look, which proves that: it does not find it any more."""
+    there = {item.key for item in looked.items}
+    aged = known(session.mended.items, session.before, session.clock.time())
+    mended = [item for item in aged if item.key not in there]
+    if not mended:
+        return document
+    told = [replace(item, outcome=PROVEN, done=PROVEN_WORDS).as_json() for item in mended]
+    headline = f"the kubeconfig was repaired; {document['headline']}"
+    return {
+        **document,
+        "headline": "all drift repaired" if document["exit_status"] == EXIT_CLEAN else headline,
+        "items": [*told, *document["items"]],
+        "repaired": [*(item.key for item in mended), *(document["repaired"] or [])],
+    }
+
+
+def _blind(session: Session, looked: Looked) -> str:
+    """Why what was seen is no ground to change anything, as a clause; empty if it is."""
+    found = looked.found
+    if looked.stopped or not found.ended or found.verdict is None:
+        return looked.stopped or "not everything was looked at"
+    if found.blind:
+        return found.blind[0]
+    holder = session.locks.holder if session.locks else None
+    if holder is None or not holder.leased:
+        return " ".join(["there is no lease of the cluster.", *(holder.notes if holder else ())]).rstrip(".")
+    return ""
+
+
+def _planned(session: Session, looked: Looked, training: Collection[str]) -> tuple[Plan, list[str]]:
+    """The plan, with the limits passed where a person has let them; and what there is to say about that."""
+    site, now, keys = session.site, session.clock.time(), [item.key for item in looked.items]
+
+    def made(approved: bool) -> Plan:
+        return plan(
+            looked.items, site.hosts, site.workers, site.settings, unreachable=looked.found.unreached,
+            training=training, converges=converges(session.store), approved=approved,
+            some=bool(session.hosts),
+        )  # fmt: skip
+
+    first = made(False)
+    if not first.refused:
+        return first, []
+    folder, commit = session.store.folder, session.revision.commit
+    found, why = approval.find(approval.load(folder), keys, commit, now, site.settings.approval_hours)
+    if found is None:
+        said = f"`trainyard reprovision approve {session.name}` lets one converge pass; on the host of a schedule it is"
+        return first, [why, f"{said} `sudo /etc/trainyard/reprovision/start approve {session.name}`"]
+    approval.use(folder, found, now)
+    return made(True), [f"{first.refused}; {found.by} has approved {found.report}"]
+
+
+def converges(store: Store) -> list[list[str]]:
+    """The keys that each converge of the site has repaired, the newest last; those that the limits have refused left
+    out."""
+    done = [each for each in of_the_site(store.reports()) if each["mode"] == "converge"]
+    reports = [each for each in done if each.get("repaired") is not None]
+    return [list(each["repaired"]) for each in reversed(reports)]
+
+
+class _Work:
+    """The hands of one converge, and what they have seen last."""
+
+    def __init__(self, session: Session, looked: Looked, made: Plan, connect: Connect) -> None:
+        self._session, self._plan, self._connect = session, made, connect
+        site = session.site
+        # What is a person's because it keeps coming back stays one's while it is there.
+        self._again = list(made.repeats)
+        self._windows = [windows.parse(each) for each in site.settings.windows]
+        self._tried: list[str] = []
+        # They are left as they are, and may be down: what is the cluster's own is repaired without them.
+        left = {*looked.found.unreached, *looked.found.refused, *made.held}
+        self._unready = [host for host in site.hosts if host in left]
+        self.last: Looked | None = None
+
+    def hands(self) -> Hands:
+        return Hands(self._repair, self._look, self._ready, self._may_go_on, self._lost, self._training)
+
+    def remember(self, outcome: Outcome) -> None:
+        """Keep which items were repaired, for the limit of repeats, and forget the age of what is gone."""
+        session = self._session
+        if not self._plan.refused:
+            session.report["repaired"] = list(dict.fromkeys([*outcome.repaired, *self._again]))
+        proven = {item.key for item in outcome.items if item.outcome == PROVEN}
+        session.history = {key: entry for key, entry in session.history.items() if key not in proven}
+        session.store.keep_history(session.history)
+
+    def _repair(self, hosts: Sequence[str], own: bool) -> str:
+        places = OWN if own else hosts
+        self._tried += [item.key for item in self._plan.items if item.place in places and item.kind in REPAIRED]
+        try:
+            # Before anything is changed: a run that is killed has repaired it, too.
+            self._session.note(repaired=[*self._tried, *self._again])
+            # The controller's plays for the cluster's own objects would change what is left to a person.
+            unready = self._unready if own else ()
+            # What it changes is proven by a last look, which needs its time.
+            limit = max(self._session.deadline.left - self._session.look_seconds, 1)
+            played = self._session.play(RUN, (LOCALHOST,) if own else hosts, objects=own, unready=unready, limit=limit)
+        except TrainyardError as error:
+            return error.message.rstrip(".")
+        found = find(played.events)
+        self._changed_besides(found.changed)
+        bad = {*found.refused, *found.unreached} & {*hosts}
+        said = [f"{item.host}: {item.reason or REFUSED}" for item in found.items if item.place in bad and item.reason]
+        if played.stopped or found.blind:
+            return played.stopped or "; ".join([*found.blind, *(item.reason for item in _refused(found.items))])
+        return "; ".join(said) if bad else "" if found.ended else "the run did not come to its end"
+
+    def _changed_besides(self, items: Sequence[Item]) -> None:
+        """Say what a repair has changed that no look had found, because it came later or cannot be checked."""
+        planned = {item.key for item in self._plan.items}
+        told = [f"{item.host}: {item.subject}" for item in items if item.key not in planned]
+        if told:
+            shown = "; ".join(told[:BESIDES]) + (f" and {len(told) - BESIDES} more" if len(told) > BESIDES else "")
+            note = self._session.masker.text(f"changed by the repair, and not found before it: {shown}")
+            self._session.note(notes=[*self._session.report["notes"], note])
+
+    def _look(self, hosts: Sequence[str]) -> Seen:
+        session = self._session
+        if stopping.told():
+            return Seen(doubts=[stopping.WORDS])
+        try:
+            looked = session.look_again(hosts)
+        except TrainyardError as error:
+            return Seen(doubts=[error.message.rstrip(".")])
+        wanted = hosts or session.wanted
+        states = hosts_of(looked.found, wanted, looked.items)
+        if not hosts:
+            self.last = looked
+        # Hosts that this look leaves out are none of its business.
+        mine = {name: state for name, state in states.items() if name in wanted}
+        doubt = doubts(looked.found, mine, looked.stopped, judged=not hosts)
+        return Seen(looked.items, doubt, looked.found.verdict, looked.found.refused)
+
+    def _ready(self, host: str) -> str:
+        site = self._session.site
+        if host not in site.nodes:
+            return ""
+        connected = lambda: self._connect(site.kubeconfig)  # noqa: E731 - read anew: a repair may have changed it
+        node, clock = site.nodes[host], self._session.clock
+        ends = self._session.deadline
+        why = nodes.wait_for_node(connected, node, site.system_namespaces, clock, min(nodes.READY_SECONDS, ends.left))
+        return why or starting.why_not(connected(), node, site.pause_image, clock, min(starting.SECONDS, ends.left))
+
+    def _training(self) -> Collection[str]:
+        site = self._session.site
+        return nodes.training(self._connect(site.kubeconfig), site.nodes)
+
+    def _lost(self) -> str:
+        if stopping.told():
+            return stopping.WORDS
+        return (self._session.locks.lost() if self._session.locks else "").rstrip(".")
+
+    def _may_go_on(self) -> str:
+        session = self._session
+        if windows.rest(self._windows, datetime.fromtimestamp(session.clock.time(), UTC)) <= 0:
+            return "the window has ended"
+        return (
+            ""
+            if session.deadline.left > 2 * session.look_seconds
+            else "the time of this run is up (reprovision_timeout)"
+        )
+
+
+def _refused(items: Sequence[Item]) -> list[Item]:
+    return [item for item in items if item.kind == PERSON and item.reason]

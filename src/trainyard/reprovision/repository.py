@@ -1,0 +1,244 @@
+"""The bare repository of a schedule: revisions are fetched into it, verified, and checked out for one run each.
+
+What is not as it should be (no answer, no signature, another Kubernetes) leads to the last good revision, with which
+nothing may be changed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core.clock import CLOCK, Clock
+from ..core.command import run
+from ..core.errors import CommandError, TrainyardError
+from ..core.waiter import wait_until
+from .deadline import Deadline, OutOfTimeError
+from .fetching import fetch
+from .kubernetes import change, version
+from .revision import ENVIRONMENT, GIT_TIMEOUT, OPTIONS, Revision
+
+LAST_GOOD = "refs/trainyard/last-good"
+REQUIREMENTS = "requirements.txt"
+LOCK = "trainyard.lock"
+"""Of whoever works in the repository; src/trainyard/controller/repository.py takes it, too."""
+
+LOCK_TIMEOUT = 180.0
+"""Seconds; the lock is held for one fetch and one checkout."""
+
+NO_DEADLINE = Deadline(math.inf)
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+# A signature says itself of which kind it is; only those of SSH keys count.
+_SIGNERS = ("-c", "gpg.format=ssh", "-c", "gpg.openpgp.program=/bin/false", "-c", "gpg.x509.program=/bin/false")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the installed schedule asks for; never read from the revision itself.
+
+    :param url: where to fetch from; empty: what was pushed.
+    :param ref: a branch, a tag, or a commit in full.
+    :param signers: file of allowed signers, or None.
+    :param requirements: what git calls the list of packages that the Python environment was made from, or empty.
+    """
+
+    url: str
+    ref: str
+    signers: Path | None = None
+    requirements: str = ""
+
+
+class Repository:
+    """A bare repository, and the folder of its worktrees.
+
+    :param path: of the repository.
+    :param worktrees: folder with one checkout for each run.
+    :param deadline: of the run; what is left of it bounds every step.
+    """
+
+    def __init__(self, path: Path, worktrees: Path, clock: Clock = CLOCK, deadline: Deadline = NO_DEADLINE) -> None:
+        self.path = path
+        self.worktrees = worktrees
+        self._clock, self._deadline = clock, deadline
+
+    def git(
+        self, *words: str, timeout: float = GIT_TIMEOUT, env: Mapping[str, str] | None = None, largest: int = 0
+    ) -> str:
+        """What git prints, without the last line break.
+
+        :param env: variables added to those that every call has.
+        :param largest: bytes of the largest file that it may write; 0 for no limit.
+        :raises CommandError: it failed, or took too long.
+        :raises OutOfTimeError: the run's time is up.
+        """
+        argv = ["git", *OPTIONS, f"--git-dir={self.path}", *words]
+        given, limit = {**ENVIRONMENT, **(env or {})}, self._deadline.bound(timeout)
+        return run(argv, timeout=limit, env=given, outlives=False, largest=largest).stdout.removesuffix("\n")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One fetch, checkout or removal at a time; the kernel gives the lock back when its holder dies."""
+        with (self.path / LOCK).open("a", encoding="utf-8") as stream:
+            wait_until(
+                lambda: _try_lock(stream.fileno()), bool, what=f"the lock of {self.path}",
+                timeout=self._deadline.bound(LOCK_TIMEOUT), clock=self._clock,
+            )  # fmt: skip
+            yield
+
+    def clean_unless_used(self) -> list[str]:
+        """`clean`, or nothing where somebody has the lock; nothing is waited for."""
+        with (self.path / LOCK).open("a", encoding="utf-8") as stream:
+            return self.clean() if _try_lock(stream.fileno()) else []
+
+    def take(self, wanted: Wanted) -> Revision:
+        """Fetch, verify and remember the revision that is asked for; the last good one where that is not possible.
+
+        :raises TrainyardError: not possible, and there is no last good revision.
+        """
+        good = self._ref(LAST_GOOD)
+        answered = not wanted.url
+        try:
+            if wanted.url:
+                fetch(self.git, self.path, wanted.url)
+                answered = True
+            commit, signed = self._verified(wanted, good)
+            self._fits(commit, good, wanted)
+        except OutOfTimeError:
+            # That says nothing of the revision, and there is no time for another.
+            raise
+        except TrainyardError as error:
+            if not good:
+                raise
+            note = f"{error.message} The last good revision {good[:12]} was taken, and nothing may be changed."
+            # A server may answer the next time; what it has answered stays as it is.
+            refused = error.message if answered else ""
+            return Revision(good, wanted.ref, None, note, may_converge=False, refused=refused)
+        self.git("update-ref", LAST_GOOD, commit)
+        return Revision(commit, wanted.ref, signed)
+
+    def _verified(self, wanted: Wanted, good: str) -> tuple[str, bool | None]:
+        """The commit behind the name, and whether it is signed.
+
+        :raises TrainyardError: there is no such name, or a signature that is asked for is missing.
+        """
+        ref = wanted.ref
+        if _COMMIT.fullmatch(ref):
+            if not self._ref(f"{ref}^{{commit}}"):
+                raise TrainyardError(f"The commit {ref} is not in the repository.")
+            # Its hash says already what it is.
+            return ref, self._signed(wanted.signers, "verify-commit", ref) if wanted.signers else None
+        if tag := self._ref(f"refs/tags/{ref}"):
+            if wanted.signers and not self._signed(wanted.signers, "verify-tag", tag):
+                raise TrainyardError(f"The tag {ref} is not signed by anyone in reprovision_allowed_signers.")
+            # What is signed is the name in the object. A ref may lead to the object of another, older tag.
+            if wanted.signers and f"tag {ref}" not in self.git("cat-file", "tag", tag).split("\n\n")[0].splitlines():
+                raise TrainyardError(f"The tag {ref} leads to what was signed as another one.")
+            return self.git("rev-parse", "--verify", f"{tag}^{{commit}}"), bool(wanted.signers) or None
+        head = self._ref(f"refs/heads/{ref}")
+        if not head:
+            raise TrainyardError(f"The repository has no branch and no tag {ref}, and {ref} is no commit in full.")
+        if wanted.signers:
+            # Whoever may write to the server, and may not sign, could put the branch back to any commit of before.
+            if good and not self._contains(head, good):
+                raise TrainyardError(
+                    f"The branch {ref} at {head[:12]} does not contain the last good revision {good[:12]}; where it "
+                    "was meant to be put back or written anew, playbooks/reprovision.yml from a checkout of it says so."
+                )
+            new = self.git("rev-list", head, f"^{good}").split() if good else [head]
+            # The tip in any case: the last good one may have been pushed by hand.
+            for commit in dict.fromkeys([head, *new]):
+                if not self._signed(wanted.signers, "verify-commit", commit):
+                    raise TrainyardError(
+                        f"The commit {commit[:12]} of the branch {ref} is not signed by anyone in "
+                        "reprovision_allowed_signers."
+                    )
+        return head, bool(wanted.signers) or None
+
+    def _contains(self, head: str, commit: str) -> bool:
+        with suppress(CommandError):
+            self.git("merge-base", "--is-ancestor", commit, head)
+            return True
+        return False
+
+    def _signed(self, signers: Path, verb: str, name: str) -> bool:
+        try:
+            self.git(*_SIGNERS, "-c", f"gpg.ssh.allowedSignersFile={signers}", verb, name)
+        except CommandError:
+            return False
+        return True
+
+    def _fits(self, commit: str, good: str, wanted: Wanted) -> None:
+        """
+        :raises TrainyardError: the revision needs what a schedule must not do.
+        """
+        asked = self._kubernetes(commit)
+        if good and (other := change(self._kubernetes(good), asked)):
+            raise TrainyardError(f"The revision {commit[:12]} {other}; the upgrade verb is not built yet.")
+        if wanted.requirements and self.git("rev-parse", f"{commit}:{REQUIREMENTS}") != wanted.requirements:
+            raise TrainyardError(
+                f"The revision {commit[:12]} needs other Python packages; playbooks/reprovision.yml installs them."
+            )
+
+    def _kubernetes(self, commit: str) -> str:
+        try:
+            return version(self.git("show", f"{commit}:bundle.lock.yml"))
+        except ValueError as error:
+            raise TrainyardError(
+                f"The lock file of the revision {commit[:12]} names no version of Kubernetes."
+            ) from error
+
+    def _ref(self, name: str) -> str:
+        """The object behind a name, or nothing."""
+        with suppress(CommandError):
+            return self.git("rev-parse", "--verify", "--quiet", name)
+        return ""
+
+    def check_out(self, commit: str, name: str) -> Path:
+        """A worktree of its own for a run, which stays while this process lives, whatever program it becomes.
+
+        To be called under the lock, as `clean`.
+
+        :param name: of the run, in no other use.
+        """
+        path = self.worktrees / name
+        descriptor = os.open(self.worktrees / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        os.set_inheritable(descriptor, True)
+        self.git("worktree", "add", "--quiet", "--detach", "--force", str(path), commit)
+        return path
+
+    def clean(self) -> list[str]:
+        """Remove the worktrees whose runs are over, killed ones included, and return their names.
+
+        What git has left that was killed goes as well: a ref or an index that is locked by nobody would be refused to
+        every run after it.
+        """
+        removed = []
+        for left in (*self.path.rglob("*.lock"), *self.path.glob("objects/**/tmp_*")):
+            if left != self.path / LOCK and left.is_file():
+                left.unlink(missing_ok=True)
+        for lock in sorted(self.worktrees.glob("*.lock")):
+            with lock.open("a", encoding="utf-8") as stream:
+                if not _try_lock(stream.fileno()):
+                    continue
+                shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
+                lock.unlink()
+            removed.append(lock.stem)
+        self.git("worktree", "prune")
+        return removed
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,126 @@
+"""The differences of a changed result, as data: one change for each file, unit, package or object.
+
+Our modules name their differences in the diff (`core/plan.py`), other modules in the form of Ansible. Neither the
+sentence of a step nor the name of a task is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from ..core.plan import MISSING, Change
+from ..core.untrusted import items, line, mapping
+from .differences import difference, short
+from .events import Event
+
+HIDDEN = "differs, not shown"
+"""In place of a value of a task with `no_log`."""
+
+MOST = 200
+"""Changes of one result that are named; a role of the project writes some 20 files at once."""
+
+MOST_NAMES = 2_000
+"""Names of a list that are compared, each with each."""
+
+MALFORMED = (TypeError, AttributeError, LookupError, ValueError, RecursionError)
+"""Changes from a difference in another form than that of its module: a host chose it."""
+
+
+def hidden_subject(module: str) -> str:
+    """The subject of what a module has changed under `no_log`; all of a role on one host are one difference."""
+    return f"values of {module}, not shown"
+
+
+def bare_subject(module: str) -> str:
+    """The subject of a result that names nothing by itself."""
+    return f"result of {module}"
+
+
+def changes(event: Event) -> list[Change]:
+    """Return the changes of a result, in its order; at least one where it has changed anything."""
+    result = event["result"]
+    if event["hidden"]:
+        return [Change(hidden_subject(event["module"]), HIDDEN, HIDDEN)]
+    try:
+        found = [_checked(each) for each in islice(_changes(result), MOST)]
+    except MALFORMED:
+        found = []
+    return found or [Change(_about(event), after="changed")]
+
+
+def _changes(result: Mapping[str, Any]) -> Iterator[Change]:
+    diff = result.get("diff")
+    if isinstance(diff, dict) and "prepared" in diff:
+        yield from _plan(diff)
+    elif diff:
+        yield from _files(diff, result)
+
+
+def _plan(diff: Mapping[str, Any]) -> Iterator[Change]:
+    """The changes of a plan: those that its steps name, and those of its states that they do not name."""
+    named = [_named(mapping(each)) for each in items(diff.get("changes"))[:MOST]]
+    if diff.get("by_subject", True):
+        # First, as a program that runs after a file is written follows it.
+        subjects = {each.subject for each in named}
+        states = _states(diff["before"] or {}, diff["after"] or {})
+        yield from (each for each in states if each.subject not in subjects)
+    yield from named
+
+
+def _named(change: Mapping[str, Any]) -> Change:
+    before, after = difference(change.get("before"), change.get("after"))
+    because = tuple(str(each) for each in items(change.get("because"))[:MOST])
+    return Change(str(change["subject"]), before, after, change.get("follows") is True, because)
+
+
+def _checked(change: Change) -> Change:
+    """A change whose words are texts, whatever the host has put in their place."""
+    return replace(
+        change, subject=line(str(change.subject)), before=short(str(change.before)), after=short(str(change.after))
+    )
+
+
+def _about(event: Event) -> str:
+    """The subject of a result without a difference: its command, or the object that its arguments name."""
+    result = event["result"]
+    arguments = result.get("arguments", {})
+    command = result.get("cmd")
+    if command:
+        return short(command if isinstance(command, str) else " ".join(str(word) for word in command))
+    name = next((arguments[each] for each in ("dest", "path", "unit", "name") if arguments.get(each)), "")
+    kind = arguments.get("kind", "")
+    found = " ".join(filter(None, (kind, f"{arguments['namespace']}/{name}" if arguments.get("namespace") else name)))
+    return str(found or result.get("label") or bare_subject(event["module"]))
+
+
+def _states(before: Any, after: Any) -> Iterator[Change]:
+    """The changes of two states: objects or files by name, or lists of names."""
+    if isinstance(before, list) or isinstance(after, list):
+        before, after = list(before)[:MOST_NAMES], list(after)[:MOST_NAMES]
+        for each in [each for each in before if each not in after]:
+            yield Change(str(each), "there", MISSING)
+        for each in [each for each in after if each not in before]:
+            yield Change(str(each), MISSING, "there")
+        return
+    for key in dict.fromkeys([*before, *after]):
+        if before.get(key) != after.get(key):
+            yield Change(key, *difference(before.get(key), after.get(key)))
+
+
+def _files(diff: Any, result: Mapping[str, Any]) -> Iterator[Change]:
+    """Differences as the modules of Ansible give them: texts with headers, or states of one path."""
+    for each in diff if isinstance(diff, list) else [diff]:
+        if not isinstance(each, dict):
+            continue
+        before, after = each.get("before"), each.get("after")
+        arguments = result.get("arguments", {})
+        path = arguments.get("dest") or arguments.get("path")
+        path = path or each.get("after_header") or each.get("before_header")
+        if isinstance(before, dict) and isinstance(after, dict):
+            path = path or after.get("path") or before.get("path")
+        if before != after:
+            lines = (each.splitlines() if isinstance(each, str) else each for each in (before or None, after or None))
+            yield Change(str(path or "file"), *difference(*lines))

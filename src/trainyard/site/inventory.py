@@ -1,0 +1,172 @@
+"""What the program `trainyard` needs of a site's inventory: values of variables, hosts, and what of it is secret."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.errors import TrainyardError
+from ..project import ROOT
+
+ROLES = ROOT / "roles"
+NAMES = ("workloads_kubeconfig", "workloads_log_dir", "workloads_token_dir")
+
+DIGITS = 6
+"""Digits from which a number of an encrypted file is a secret, and no port or count."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Paths on the controller.
+
+    :param kubeconfig: credentials of the cluster.
+    :param log_dir: folder with the kept logs of all runs.
+    :param token_dir: folder for tokens, which its owner alone may read.
+    """
+
+    kubeconfig: str
+    log_dir: str
+    token_dir: str
+
+
+def places(inventory: Sequence[str]) -> Places:
+    """The paths that an inventory, or a role's default, says for the controller.
+
+    :param inventory: folders or files, as those after `-i`.
+    :raises TrainyardError: there is no such inventory, it cannot be read, or does not say them.
+    """
+    values = Inventory(inventory).values("workloads", NAMES)
+    return Places(*(os.path.expanduser(str(values[name])) for name in NAMES))
+
+
+class Inventory:
+    """An inventory as Ansible reads it, without a connection to any host.
+
+    :param sources: folders or files, as those after `-i`.
+    :param locked: whether it is read without the vault's password, too, where that is not to be had: encrypted files
+        say nothing then, and a value that is encrypted by itself can still not be asked for.
+    :raises TrainyardError: there is no such inventory, or it cannot be read.
+    """
+
+    def __init__(self, sources: Sequence[str], *, locked: bool = False) -> None:
+        from ansible import constants
+        from ansible.cli import CLI
+        from ansible.errors import AnsibleError
+        from ansible.inventory.manager import InventoryManager
+        from ansible.parsing.dataloader import DataLoader
+        from ansible.parsing.vault import VaultSecretsContext, is_encrypted_file
+        from ansible.plugins.loader import init_plugin_loader
+        from ansible.vars.manager import VariableManager
+
+        encrypted: list[Any] = []
+        secrets: list[Any] = []
+
+        class Loader(DataLoader):
+            """Remembers what comes from files that are encrypted as a whole."""
+
+            def load_from_file(self, file_name: str, *args: Any, **options: Any) -> Any:
+                if locked and not secrets and self._closed(file_name):
+                    return {}
+                found = super().load_from_file(file_name, *args, **options)
+                if self._closed(file_name):
+                    encrypted.append(found)
+                return found
+
+            def _closed(self, file_name: str) -> bool:
+                try:
+                    with open(self.path_dwim(file_name), "rb") as stream:
+                        return bool(is_encrypted_file(stream))
+                except OSError:
+                    # Reading it says why.
+                    return False
+
+        for each in sources:
+            if not os.path.exists(each):
+                told = "Name one with -i or in TRAINYARD_INVENTORY."
+                raise TrainyardError(f"There is no inventory {each}.", remedy=told)
+        self._sources, self._encrypted = list(sources), encrypted
+        try:
+            init_plugin_loader()
+            self._loader = Loader()
+            try:
+                secrets += CLI.setup_vault_secrets(
+                    self._loader,
+                    vault_ids=constants.DEFAULT_VAULT_IDENTITY_LIST,
+                    auto_prompt=False,
+                    # There is one for each process.
+                    initialize_context=VaultSecretsContext.current(optional=True) is None,
+                )
+            except AnsibleError:
+                if not locked:
+                    raise
+            self._loader.set_vault_secrets(secrets)
+            self._manager = InventoryManager(loader=self._loader, sources=list(sources))
+            self._variables = VariableManager(loader=self._loader, inventory=self._manager)
+        except AnsibleError as error:
+            raise self._unreadable(error) from error
+
+    def values(self, role: str, names: Iterable[str], host: str = "", **fallback: Any) -> dict[str, Any]:
+        """Variables of a role as a play on a host sees them.
+
+        :param host: of the inventory; empty for the controller.
+        :param fallback: values of what neither the inventory nor the role says.
+        :raises TrainyardError: one of them has no value.
+        """
+        from ansible.errors import AnsibleError
+        from ansible.template import Templar
+        from ansible.vars.hostvars import HostVars
+
+        try:
+            place = self._manager.get_host(host or "localhost") or self._manager.localhost
+            defaults = ROLES / role / "defaults" / "main.yml"
+            variables: dict[str, Any] = self._loader.load_from_file(str(defaults), trusted_as_template=True)
+            variables = fallback | variables | self._variables.get_vars(host=place)
+            variables["hostvars"] = HostVars(self._manager, self._variables, self._loader)
+            templar = Templar(loader=self._loader, variables=variables)
+            return {name: templar.template(variables[name]) for name in names}
+        except AnsibleError as error:
+            raise self._unreadable(error) from error
+
+    def hosts(self, *groups: str) -> list[str]:
+        """Names of the hosts in any of some groups, in the inventory's order; a group that is not there has none."""
+        found = self._manager.get_groups_dict()
+        return list(dict.fromkeys(name for group in groups for name in found.get(group, [])))
+
+    def secrets(self) -> set[str]:
+        """Every value that the inventory keeps encrypted, by itself or in an encrypted file.
+
+        :raises TrainyardError: one of them cannot be decrypted.
+        """
+        from ansible.errors import AnsibleError
+        from ansible.parsing.vault import VaultHelper
+
+        try:
+            hosts = [*self._manager.get_hosts("all"), *filter(None, [self._manager.localhost])]
+            known = [self._variables.get_vars(host=host) for host in hosts]
+            found = {
+                str(value) for value in _leaves(known) if VaultHelper.get_ciphertext(value, with_tags=False) is not None
+            }
+        except AnsibleError as error:
+            raise self._unreadable(error) from error
+        for value in _leaves(self._encrypted):
+            if isinstance(value, str) or (isinstance(value, int) and value >= 10 ** (DIGITS - 1)):
+                found.add(str(value))
+        # A name of a host is no secret, and without it no report says anything.
+        return found - {host.name for host in hosts}
+
+    def _unreadable(self, error: Exception) -> TrainyardError:
+        return TrainyardError(f"The inventory {', '.join(self._sources)} cannot be read: {str(error).rstrip('.')}.")
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """Every value in plain data, names of fields left out."""
+    if isinstance(value, dict):
+        for each in value.values():
+            yield from _leaves(each)
+    elif isinstance(value, (list, tuple, set)):
+        for each in value:
+            yield from _leaves(each)
+    else:
+        yield value

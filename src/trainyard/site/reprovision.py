@@ -1,0 +1,158 @@
+"""Rules about scheduled reprovisioning: its schedule and delay, windows, limits, hooks and credentials."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..core.errors import TrainyardError
+from ..reprovision import limits, schedule, windows
+from .model import Problem, Setting, Site, problem
+
+UNTIL = "Until then the schedule does nothing."
+"""What every refusal adds: a run begins with these rules, and ends with them."""
+
+SHARES = ("reprovision_batch", "reprovision_max_hosts", "reprovision_max_unreachable")
+COUNTS = ("reprovision_max_items", "reprovision_max_repeats", "reprovision_approval_hours", "reprovision_timeout")
+CREDENTIALS = ("reprovision_vault_password_file", "reprovision_ssh_key_file")
+
+
+def _refused(setting: Setting, fault: str, remedy: str, **where: Any) -> Problem:
+    return problem(setting, fault, f"{remedy} {UNTIL}", **where)
+
+
+def readable_schedule(site: Site) -> Iterator[Problem]:
+    for setting in site.values("reprovision_schedule"):
+        if not schedule.looks_right(str(setting.value)):
+            yield _refused(setting, "systemd does not read it as a calendar", schedule.REMEDY)
+
+
+def readable_delay(site: Site) -> Iterator[Problem]:
+    """A delay that every run would have to read, and not the timer alone."""
+    for setting in site.values("reprovision_delay"):
+        try:
+            schedule.seconds(str(setting.value))
+        except TrainyardError as error:
+            yield _refused(setting, "it is no span of time", error.remedy)
+
+
+def open_windows(site: Site) -> Iterator[Problem]:
+    """A window that is none, never opens, or overlaps with another, so that nobody can say which end counts."""
+    for setting in site.values("reprovision_windows"):
+        parsed, places = [], []
+        for index, entry in enumerate(setting.value if isinstance(setting.value, list) else []):
+            try:
+                parsed.append(windows.parse(entry if isinstance(entry, dict) else {}))
+                places.append(index)
+            except TrainyardError as error:
+                yield _refused(setting, error.message, error.remedy, key=f"[{index}]", value=entry)
+        both = windows.overlapping(parsed, datetime.now(UTC))
+        if both:
+            first, second = (places[each] for each in both)
+            remedy = "Make one window of the two, or end the earlier one where the later one begins."
+            fault = f"it overlaps with the window [{first}]"
+            yield _refused(setting, fault, remedy, key=f"[{second}]", value=setting.value[second])
+
+
+def known_canary(site: Site) -> Iterator[Problem]:
+    hosts = site.groups.get("cluster", ())
+    for setting in site.values("reprovision_canary"):
+        if setting.value and setting.value not in hosts:
+            remedy = "Name a host of the cluster, or leave it empty for the first that has drifted."
+            yield _refused(setting, "no host of the cluster", remedy)
+
+
+def possible_limits(site: Site) -> Iterator[Problem]:
+    """A limit of nothing, or of more than there is, limits nothing."""
+    for name in SHARES:
+        for setting in site.values(name):
+            try:
+                limits.share(setting.value, 100)
+            except TrainyardError as error:
+                yield _refused(setting, "a limit is from 1% to 100%, or a number of hosts from 1 on", error.remedy)
+    for name in COUNTS:
+        for setting in site.values(name):
+            if isinstance(setting.value, int) and setting.value < 1:
+                yield _refused(setting, "it has to be 1 at least", "Give it a number from 1 on.")
+
+
+def possible_hooks(site: Site) -> Iterator[Problem]:
+    """A hook that is neither a program nor an address with TLS."""
+    here = not set(site.groups.get("controllers", ())) & set(site.addresses)
+    for setting in site.values("reprovision_hooks"):
+        for index, hook in enumerate(setting.value if isinstance(setting.value, list) else []):
+            if not isinstance(hook, dict):
+                continue
+            fault, remedy = _fault_of(hook, here)
+            if fault:
+                # Without the value: an address may hold a token.
+                yield _refused(setting, fault, remedy, key=f"[{index}]", value=str(hook.get("name") or ""))
+
+
+def _fault_of(hook: dict[str, Any], here: bool) -> tuple[str, str]:
+    """What is wrong with a hook and what to do; two empty texts for nothing.
+
+    :param here: whether it will run on this machine, so that its program can be looked at.
+    """
+    command, webhook = hook.get("command"), hook.get("webhook")
+    if bool(command) == bool(webhook):
+        return "a hook is either a command or a webhook", "Give it one of the two."
+    if webhook:
+        address = urlsplit(str(webhook))
+        if address.scheme != "https" or not address.hostname:
+            return "a webhook without TLS tells everybody on the way", "Use an address with https://."
+        return "", ""
+    if not isinstance(command, list) or not str(command[0]).startswith("/"):
+        return "a command is a list whose first word is the whole path of a program", "Write [/usr/bin/mail, root]."
+    program = str(command[0])
+    if here and not (Path(program).is_file() and os.access(program, os.X_OK)):
+        return f"{program} is not there, or is not executable", "Install it, or make it executable."
+    return "", ""
+
+
+def private_credentials(site: Site) -> Iterator[Problem]:
+    """A password or key that other users of this machine may read. One that is not there yet, as the keys of a lab
+    before its first run, is refused by the role."""
+    for name in CREDENTIALS:
+        for setting in site.values(name):
+            if not setting.value:
+                continue
+            path = Path(str(setting.value)).expanduser()
+            try:
+                mode = path.stat().st_mode
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                yield _refused(setting, f"it cannot be read: {error.strerror}", "Name a file of this machine.")
+                continue
+            if not stat.S_ISREG(mode):
+                yield _refused(setting, "no file", "Name a file of this machine.")
+            elif mode & 0o077:
+                yield _refused(setting, f"others may read it (mode {mode & 0o777:04o})", f"Run chmod 600 {path}.")
+
+
+def known_signers(site: Site) -> Iterator[Problem]:
+    """Signatures are asked for, and nobody may sign."""
+    for setting in site.values("reprovision_allowed_signers"):
+        text = str(setting.value).strip()
+        lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+        if text and (not lines or any(len(line.split()) < 3 for line in lines)):
+            remedy = "Write lines of ssh-keygen's allowed signers, for example: alice@example.org ssh-ed25519 AAAA..."
+            yield _refused(setting, "not lines of a name, a kind of key and a key", remedy)
+
+
+REPROVISION_RULES = (
+    readable_schedule,
+    readable_delay,
+    open_windows,
+    known_canary,
+    possible_limits,
+    possible_hooks,
+    private_credentials,
+    known_signers,
+)

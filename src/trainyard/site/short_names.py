@@ -1,0 +1,240 @@
+"""The short names of `train.yml` and `train_stop.yml`: what a call says of one run, checked like variables."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible.parsing.splitter import parse_kv, split_args
+
+from ..core.errors import TrainyardError
+from ..trainings.catalogue import Catalogue
+from ..trainings.checks import FLAG_CHECKS
+from ..trainings.datasets import SOURCES
+from ..trainings.described import INSTEAD, OF_ROLES, OF_RUN, entry_of, with_roles
+from ..trainings.mappings import merged, no_mappings
+from ..trainings.roles import ROLES, TOPOLOGIES
+from ..trainings.run_names import NAMELESS, name_of_folder, naming_folder, run_name
+from .model import MAGIC, Problem, Site, quoted
+from .typed import typed
+from .variables import fits
+
+TRAIN: Mapping[str, str] = {
+    "workload": "str",
+    "run": "str",
+    "workers": "int",
+    "ps": "int",
+    "gpus": "int",
+    "steps": "int",
+    "batch_size": "int",
+    "code": "str",
+    "command": "str",
+    "data": "str",
+    "wait": "bool",
+    "resume": "str",
+    "replace": "str",
+}
+"""Short name -> type."""
+STOP: Mapping[str, str] = {"run": "str", "confirm": "str", "delete": "bool"}
+VERBS = {"train": TRAIN, "train_stop": STOP}
+
+RAW = "_raw_params"
+"""Where Ansible puts words behind `-e` that have no `=`."""
+
+READ = (*MAGIC, "hostvars", "item", "site_dir", "supply")
+"""Variables that playbooks and roles read, and no role declares."""
+
+OWN_OPTION = 'Give {} in a -e of its own, as in -e command="python worker.py".'
+
+NEAR = 0.7
+"""Similarity from which another variable of the call is taken for a misspelt short name."""
+
+_COUNTS = {"workers": "worker", "ps": "ps"}
+_FLAGS = {"steps": "train_steps", "batch_size": "batch_size"}
+_KINDS = {"int": "a whole number from 0", "bool": "true or false", "str": "a string"}
+
+
+@dataclass(frozen=True)
+class Call:
+    """What `train.yml` was asked for.
+
+    :param wanted: the training, as an element of `workloads_trainings`.
+    :param wait: follow the run to its end.
+    :param resume: `auto` or `fresh`.
+    :param replace: end a run of this name that goes on with another description.
+    """
+
+    wanted: Mapping[str, Any]
+    wait: bool = True
+    resume: str = "auto"
+    replace: bool = False
+
+
+def of_call(options: Sequence[str], read: Callable[[str], Mapping[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The variables of a call, and those that Ansible takes from the words of its command.
+
+    A shell takes the quotes off `-e command="python worker.py n=5"`, and Ansible then takes the first word for the
+    value, and the rest for variables of their own. An option that begins with `command=` is the command to its end.
+
+    :param options: the text of each `-e`.
+    :param read: reads one of them as Ansible does: words, YAML, or `@` and a file.
+    """
+    found: dict[str, Any] = {}
+    words: dict[str, Any] = {}
+    for option in filter(None, options):
+        name, _, value = option.partition("=")
+        if name.strip() == "command" and value[:1] not in ("'", '"'):
+            found["command"] = value
+            words |= {key: each for key, each in parse_kv(value).items() if key != RAW}
+        else:
+            found |= read(option)
+    return found, words
+
+
+def words_taken(words: Mapping[str, Any], site: Site) -> Iterator[Problem]:
+    """Words of the command that Ansible has taken for variables which something reads."""
+    prefixes = ("ansible_", "_", *(f"{role}_" for role in site.roles))
+    for name, value in words.items():
+        if name in site.options or name in READ or name.startswith(prefixes):
+            fault = "a word of the command, and Ansible sets a variable of this name for the whole run"
+            yield _problem(name, value, fault, """Give the command as JSON: -e '{"command": "..."}'.""")
+
+
+def after_command(options: Sequence[str]) -> Iterator[Problem]:
+    """Words behind a command without quotes, in an option that begins with another name: they may belong to either."""
+    for option in options:
+        if option.lstrip().startswith(("@", "[", "{", "command=")):
+            continue
+        words = split_args(option)
+        for place, word in enumerate(words[:-1]):
+            name, _, value = word.partition("=")
+            if name == "command" and value[:1] not in ("'", '"'):
+                rest = " ".join(words[place + 1 :])
+                remedy = 'Give the command in a -e of its own, as in -e command="python worker.py".'
+                yield _problem(
+                    "command", word.partition("=")[2], f'followed by "{rest}", which may belong to it', remedy
+                )
+
+
+def strange(given: Mapping[str, Any], verb: str, site: Site) -> Iterator[Problem]:
+    """Variables of the call that were probably meant as short names."""
+    names = VERBS[verb]
+    prefixes = tuple(f"{role}_" for role in site.roles)
+    of_trainings = {*INSTEAD, *OF_RUN, *OF_ROLES, *ROLES, *FLAG_CHECKS}
+    if words := given.get(RAW):
+        remedy = OWN_OPTION.format("a value of several words")
+        yield _problem(words.split()[0], words, "not a name with a value", remedy)
+    for name, value in given.items():
+        if name in names or name in site.options or name.startswith(("ansible_", "_", *prefixes)):
+            continue
+        near = next(iter(difflib.get_close_matches(name, names, 1, NEAR)), "")
+        near = next((short for short, flag in _FLAGS.items() if flag == name), near)
+        if near:
+            yield _problem(name, value, f"{verb}.yml has no such short name", f"Did you mean {near}?")
+        elif name in of_trainings:
+            fault = f"{verb}.yml has no such short name; it has {', '.join(names)}"
+            yield _problem(name, value, fault, "Set it in workloads_trainings in the inventory, under the run's name.")
+
+
+def wrong(given: Mapping[str, Any], verb: str) -> Iterator[Problem]:
+    """Short names with a value of another type."""
+    for name, kind in VERBS[verb].items():
+        value = given.get(name)
+        if name not in given:
+            continue
+        if not fits(value, kind) or value in (None, "") or (kind == "int" and typed(value, kind) < 0):
+            yield _problem(name, value, f"not {_KINDS[kind]}", f"Write {_KINDS[kind]}.")
+    if given.get("resume", "auto") not in ("auto", "fresh"):
+        yield _problem("resume", given["resume"], "not one of the allowed values", "Use one of: auto, fresh.")
+
+
+def stop_call(given: Mapping[str, Any]) -> Iterator[Problem]:
+    """A stop that is not confirmed."""
+    run = given.get("run")
+    if not run:
+        yield _problem("run", None, "train_stop.yml stops one run", "Give its name twice, as run and as confirm.")
+    elif given.get("confirm") != run:
+        remedy = f"Give -e confirm={run} as well: the run saves and ends then."
+        yield _problem("confirm", given.get("confirm"), f'not the name of the run, "{run}"', remedy)
+
+
+def train_call(
+    given: Mapping[str, Any], listed: Sequence[Mapping[str, Any]], catalogue: Catalogue
+) -> tuple[Call | None, list[Problem]]:
+    """The training that a call asks for: what the inventory says of the run of this name, and the short names above it.
+
+    :param given: short names whose types are right.
+    :param listed: `workloads_trainings` of the site.
+    """
+    called = {**given, "code": {"folder": given["code"]}} if "code" in given else given
+    name, folder = run_name(called), naming_folder(called)
+    if folder and not name_of_folder(folder):
+        return None, [_problem("code", given["code"], NAMELESS, "Give the run a name: -e run=NAME.")]
+    base: Mapping[str, Any] = next((each for each in listed if name and run_name(each) == name), {})
+    workload = given.get("workload") or base.get("workload")
+    if not workload:
+        remedy = f"Use one of: {', '.join(sorted(catalogue))}."
+        return None, [_problem("workload", None, "train.yml runs one workload of the catalogue", remedy)]
+    if base and base["workload"] != workload:
+        fault = f"workloads_trainings has it with the workload {base['workload']}"
+        return None, [_problem("run", name, fault, "Choose another name.")]
+    try:
+        entry = entry_of({"workload": workload}, catalogue)
+    except TrainyardError as error:
+        return None, [_problem("workload", workload, "not in the catalogue of workloads", error.remedy)]
+    if faults := list(no_mappings(base)):
+        return None, [
+            Problem(
+                f"{each.key} of {name} in workloads_trainings", each.shown.removeprefix("is "), each.want, "Change it."
+            )
+            for each in faults
+        ]
+    above, problems = _above(given, entry)
+    # A run that its folder names stays without a name of its own: another program may not have its files.
+    own = {} if folder else {"run": name}
+    wanted = merged(with_roles({**base, "workload": workload, **own}), above)
+    wait = typed(given.get("wait", True), "bool")
+    flags = {**(entry.get("flags") or {}), **(wanted.get("flags") or {}), **wanted}
+    if wait and "wait" in given and str(flags.get("train_steps")) == "0":
+        problems.append(_problem("wait", True, "a training without an end (steps 0) has none", "Use wait=false."))
+    if given.get("replace", name) != name:
+        fault = f'not the name of the run, "{name}"'
+        problems.append(_problem("replace", given["replace"], fault, f"Give -e replace={name} to end that run."))
+    call = Call(wanted, wait, str(given.get("resume", "auto")), replace="replace" in given)
+    return (None if problems else call), problems
+
+
+def _above(given: Mapping[str, Any], entry: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+    """What the short names change of an entry."""
+    problems = []
+    topology = TOPOLOGIES.get(str(entry.get("topology", "parameter_server")))
+    above: dict[str, Any] = {"command": given["command"]} if "command" in given else {}
+    if "code" in given:
+        above["code"] = {"folder": given["code"]}
+    for short, role in _COUNTS.items():
+        if short in given:
+            above[role] = {"replicas": typed(given[short], "int")}
+            if topology and role not in topology.roles:
+                problems.append(_problem(short, given[short], f"this workload has no {role}", "Leave it out."))
+    if "gpus" in given and topology:
+        computing = next(name for name, kind in topology.roles.items() if kind.computes)
+        above[computing] = {**above.get(computing, {}), "gpus": typed(given["gpus"], "int")}
+    for short, flag in _FLAGS.items():
+        if short not in given:
+            continue
+        if flag in (entry.get("flags") or {}):
+            above[flag] = typed(given[short], "int")
+        else:
+            problems.append(_problem(short, given[short], "this workload's program has no such flag", "Leave it out."))
+    if "data" in given:
+        data = str(given["data"])
+        source = data if data in SOURCES else "image" if "/" in data or ":" in data else "claim"
+        named = {"image": {"image": data}, "claim": {"claim": data, "folder": ""}}
+        above["data"] = {"source": source, **(named[source] if source != data else {})}
+    return above, problems
+
+
+def _problem(name: str, value: Any, fault: str, remedy: str) -> Problem:
+    return Problem(f"variable {name}", "missing" if value is None else quoted(value), fault, remedy)

@@ -1,0 +1,181 @@
+"""Rules about trainings: what cannot run is refused before the start, everything that is wrong at once.
+
+What a description may hold stands in `training.spec`; the rules here add what only the whole site knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from ..core.errors import TrainyardError
+from ..oci import command, folder
+from ..trainings.arguments import Fault
+from ..trainings.described import code_folders, complete, entry_of, strange_keys
+from ..trainings.images import asked_gpus
+from ..trainings.mappings import no_mappings
+from ..trainings.references import Defaults
+from ..trainings.run_names import NAMELESS, name_of_folder, naming_folder, run_name
+from ..trainings.spec import check
+from .model import Problem, Setting, Site, problem
+
+FOREIGN_NAMESPACES = frozenset({"default", "calico-system", "calico-apiserver", "tigera-operator"})
+"""Namespaces that others own, beside the roles' and those that begin with "kube-"."""
+
+
+@dataclass(frozen=True)
+class _Training:
+    """What a site wants to run.
+
+    :param key: its place in the setting, such as `[0]`.
+    :param wanted: what the site says of it.
+    :param description: complete; empty where the workload is unknown.
+    :param faults: what is wrong with it by itself.
+    """
+
+    setting: Setting
+    key: str
+    wanted: Mapping[str, Any]
+    description: Mapping[str, Any]
+    faults: tuple[Fault, ...]
+
+    def refuse(self, key: str, value: Any, fault: str, remedy: str) -> Problem:
+        return problem(self.setting, fault, remedy, key=f"{self.key}.{key}", value=value)
+
+    def gpus(self) -> int:
+        """Most GPUs that a pod of it asks for."""
+        return max(map(asked_gpus, self.description.get("roles", ())), default=0)
+
+
+def trainings(site: Site) -> Iterator[_Training]:
+    """The trainings of a site, as its variables or the role's default list them."""
+    for setting in site.values("workloads_trainings"):
+        listed = setting.value if isinstance(setting.value, list) else []
+        for index, wanted in enumerate(listed):
+            if isinstance(wanted, Mapping):
+                yield _described(site, setting, f"[{index}]", wanted)
+
+
+def _described(site: Site, setting: Setting, key: str, wanted: Mapping[str, Any]) -> _Training:
+    training = _Training(setting, key, wanted, {}, ())
+    try:
+        entry = entry_of(wanted, site.catalogue)
+    except TrainyardError:
+        return training
+    faults = strange_keys(wanted, entry)
+    wrong = {fault.key.partition(".")[0] for fault in faults}
+    known = {name: value for name, value in wanted.items() if name not in wrong}
+    try:
+        description = complete(known, entry, _defaults(site))
+    except TrainyardError as error:
+        return replace(training, faults=(*faults, Fault("command", "not a command line", error.message.rstrip("."))))
+    return replace(training, description=description, faults=(*faults, *check(description)[1]))
+
+
+def _defaults(site: Site) -> Defaults:
+    """What the role says of all trainings, as far as it is known before any image is made."""
+    required = all(setting.value for setting in site.values("workloads_require_gpu"))
+    return Defaults(logs=_logs(site), known=False, archives=_archives(site), require_gpu=required, cuda=site.cuda)
+
+
+def _logs(site: Site) -> dict[str, str]:
+    """Where the runs' files lie, as the role finds it."""
+    claims = [str(setting.value) for setting in site.values("workloads_logs_claim") if setting.value]
+    if claims or any(setting.value for setting in site.values("storage_backend")):
+        return {"claim": claims[0] if claims else "training"}
+    return {"node": "node", "path": "/"}
+
+
+def _archives(site: Site) -> str:
+    """Where the site serves archives, as the role finds it."""
+    named = [str(setting.value) for setting in site.values("workloads_archives") if setting.value]
+    served = any(setting.value == "mirror" for setting in site.values("supply"))
+    return named[0] if named else "https://mirror/files" if served else ""
+
+
+def unknown_workload(site: Site) -> Iterator[Problem]:
+    """A workload that the catalogue does not have."""
+    for training in trainings(site):
+        try:
+            entry_of(training.wanted, site.catalogue)
+        except TrainyardError as error:
+            name = training.wanted.get("workload")
+            yield training.refuse("workload", name, "not in the catalogue of workloads", error.remedy)
+
+
+def two_of_one_name(site: Site) -> Iterator[Problem]:
+    """Two runs that would take each other's record and files."""
+    seen: dict[tuple[int, str], str] = {}
+    for training in trainings(site):
+        name = run_name(training.wanted)
+        first = seen.setdefault((id(training.setting.value), name), training.key)
+        if first != training.key:
+            yield training.refuse(
+                "run", name, f"workloads_trainings{first} has it, too", "Give one of them another: run."
+            )
+
+
+def folder_without_a_name(site: Site) -> Iterator[Problem]:
+    """A run without a name, whose folder of code gives it none."""
+    for training in trainings(site):
+        folder = naming_folder(training.wanted)
+        if folder and not name_of_folder(folder):
+            yield training.refuse("code", folder, NAMELESS, "Give the run a name: run.")
+
+
+def description(site: Site) -> Iterator[Problem]:
+    """Keys that do not exist, and values that they cannot have."""
+    for training in trainings(site):
+        for fault in training.faults:
+            hint = f"Did you mean {fault.near}?" if fault.near else "Change it."
+            # Shown are the faulty key's own words: the whole value may hold an environment with secrets.
+            subject = f"variable {training.setting.name}{training.key}.{fault.key}"
+            where = training.setting
+            yield Problem(subject, fault.shown.removeprefix("is "), fault.want, hint, where.hosts, where.origin)
+
+
+def code_folder(site: Site) -> Iterator[Problem]:
+    """A folder of code that cannot be packed, or without the file that a command starts."""
+    for training in trainings(site):
+        if not training.description or any(no_mappings(training.wanted)):
+            continue
+        for code in code_folders(training.wanted, entry_of(training.wanted, site.catalogue)):
+            path = Path(code["path"])
+            try:
+                command.check(code["command"], path, folder.read(path))
+            except TrainyardError as error:
+                fault, remedy = error.message.rstrip("."), error.remedy.rstrip("?.")
+                yield training.refuse("code", code["folder"], fault, f"{remedy}{error.remedy[len(remedy) :] or '.'}")
+
+
+def reserved_namespace(site: Site) -> Iterator[Problem]:
+    """A namespace of others: the run's policies would cut its pods off the network."""
+    for training in trainings(site):
+        namespace = str(training.description.get("namespace", ""))
+        if namespace in FOREIGN_NAMESPACES | site.namespaces or namespace.startswith("kube-"):
+            fault = "a namespace of the cluster itself, which the policies of a training would cut off"
+            yield training.refuse("namespace", namespace, fault, 'Use one of its own, for example "trainings".')
+
+
+def logs_folder(site: Site) -> Iterator[Problem]:
+    """A folder for the run's files outside the one that is kept for them: it is given to the training's user."""
+    for training in trainings(site):
+        logs = training.wanted.get("logs")
+        path = logs.get("path") if isinstance(logs, Mapping) else None
+        for base in site.values("workloads_logs_path") if path else ():
+            if ".." in str(path).split("/") or not PurePosixPath(str(path)).is_relative_to(str(base.value)):
+                fault = f'outside workloads_logs_path "{base.value}", and would be given to the user of the training'
+                yield training.refuse("logs.path", path, fault, "Change workloads_logs_path instead.")
+
+
+TRAINING_RULES = (
+    unknown_workload,
+    two_of_one_name,
+    folder_without_a_name,
+    description,
+    code_folder,
+    reserved_namespace,
+    logs_folder,
+)

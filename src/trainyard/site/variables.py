@@ -1,0 +1,216 @@
+"""Rules about single variables: is the name known, has the value the declared type, is the version in the lock."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .model import Option, Problem, Setting, Site, problem, quoted
+from .typed import SCALARS, typed
+
+NEAR_WITH_PREFIX = 0.6
+"""Similarity from which a name is suggested to a variable that begins like a role's."""
+
+NEAR_WITHOUT_PREFIX = 0.9
+"""Similarity from which a variable without a role's prefix is taken for a misspelt one, and not for the user's own."""
+
+PREFLIGHT_SUFFIX = "ignore_preflight_errors"
+
+RENAMED = {
+    "workloads_training": "Write it as an element of the list workloads_trainings; its name is called run there.",
+    "workloads_catalogue": "Put workloads of your own into a folder, a file each, and name it in workloads_catalogues.",
+}
+"""Variables that there were -> what to write instead."""
+
+OF_PLAYBOOKS = {"site_hosts": Option("raw"), "site_objects": Option("bool"), "site_unready_hosts": Option("list")}
+"""Variables of playbooks/site.yml itself, which no role declares."""
+
+MEANT = {"state": "workloads_state (of trainings) or reprovision_state (of the schedule)"}
+"""Words of a call that nothing reads -> the variables that may be meant. In an inventory they may be the user's own."""
+
+_NAMES = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "list": "a list",
+    "dict": "a dictionary",
+}
+
+
+def unknown_variable(site: Site) -> Iterator[Problem]:
+    """A variable with a role's prefix that no role declares, or one that differs from a declared one by a slip."""
+    verdicts: dict[str, tuple[str, list[str]] | None] = {}
+    for setting in site.settings:
+        name = setting.name
+        if name in site.options or name.startswith(("ansible_", "_")):
+            continue
+        if name not in verdicts:
+            verdicts[name] = _stranger(name, site)
+        verdict = verdicts[name]
+        if verdict:
+            fault, near = verdict
+            remedy = f"Did you mean {near[0]}?" if near else "Remove it, or choose a name without a role's prefix."
+            remedy = RENAMED.get(name, remedy)
+            yield problem(setting, fault, remedy, value=_hidden(name, setting.value))
+
+
+def _stranger(name: str, site: Site) -> tuple[str, list[str]] | None:
+    """Why an undeclared name is refused and what it may have been meant to be; None when it is the user's own."""
+    owners = [role for role in site.roles if name.startswith(f"{role}_")]
+    if owners:
+        role = max(owners, key=len)
+        near = difflib.get_close_matches(name, site.options, 1, NEAR_WITH_PREFIX)
+        return f"the role {role} has no such variable", near
+    near = difflib.get_close_matches(name, site.options, 1, NEAR_WITHOUT_PREFIX)
+    return ("no role has such a variable, and it looks like a slip of the pen", near) if near else None
+
+
+def meant(given: Mapping[str, Any]) -> Iterator[Problem]:
+    """Variables of a call (`-e`) that are probably meant as another one, and would change nothing.
+
+    :param given: the variables of the call.
+    """
+    for name, other in MEANT.items():
+        if name in given:
+            yield Problem(f"variable {name}", quoted(given[name]), "nothing reads it", f"Did you mean {other}?")
+
+
+def wrong_type(site: Site) -> Iterator[Problem]:
+    """A value of another type than its argument specification says, or none of its choices."""
+    for setting in site.settings:
+        option = site.options.get(setting.name)
+        if option and setting.resolved:
+            yield from _mismatches(setting, "", setting.value, option)
+
+
+def _mismatches(setting: Setting, key: str, value: Any, option: Option) -> Iterator[Problem]:
+    if value is None:
+        return
+    shown = "(hidden)" if option.no_log else value
+    if not fits(value, option.type):
+        yield problem(setting, f"not {_describe(option.type)}", _type_remedy(option.type), key=key, value=shown)
+        return
+    if option.choices and str(value) not in [str(choice) for choice in option.choices]:
+        allowed = ", ".join(str(choice) for choice in option.choices)
+        yield problem(setting, "not one of the allowed values", f"Use one of: {allowed}.", key=key, value=shown)
+    if isinstance(value, Mapping):
+        yield from _wrong_keys(setting, key, value, option)
+    elif option.type == "list":
+        inner = Option(type=option.elements or "raw", no_log=option.no_log, options=option.options)
+        for index, element in enumerate(value):
+            yield from _mismatches(setting, f"{key}[{index}]", element, inner)
+
+
+def _wrong_keys(setting: Setting, key: str, value: Mapping[str, Any], option: Option) -> Iterator[Problem]:
+    if not option.options:
+        return
+    for name, inner in value.items():
+        if name in option.options:
+            yield from _mismatches(setting, f"{key}.{name}", inner, option.options[name])
+            continue
+        near = difflib.get_close_matches(str(name), option.options, 1, NEAR_WITH_PREFIX)
+        remedy = f"Did you mean {near[0]}?" if near else f"Known keys: {', '.join(option.options)}."
+        shown = "(hidden)" if option.no_log else _hidden(str(name), inner)
+        yield problem(setting, "an unknown key", remedy, key=f"{key}.{name}", value=shown)
+    for name, inner_option in option.options.items():
+        if inner_option.required and name not in value:
+            yield problem(setting, f"the key {name} is missing", f"Add {name} to it.", key=key, value=list(value))
+
+
+def fits(value: Any, kind: str) -> bool:
+    """Whether a role can use a value as that type.
+
+    A string is no list even where Ansible's modules would split it. Numbers and booleans may be strings, because an INI
+    inventory and `-e name=value` cannot say them otherwise: roles and rules convert them.
+    """
+    if kind in SCALARS:
+        try:
+            typed(value, kind)
+        except ValueError:
+            return False
+        return True
+    if kind == "list":
+        return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+    if kind == "dict":
+        return isinstance(value, Mapping)
+    if kind in ("str", "path"):
+        # A float is a version without quotes (1.30 would become 1.3); containers are never meant.
+        return not isinstance(value, (bool, float, Mapping, list, tuple))
+    return True
+
+
+def _describe(kind: str) -> str:
+    return _NAMES.get(kind, "a string")
+
+
+def _type_remedy(kind: str) -> str:
+    return "Put it in quotes." if kind in ("str", "path") else f"Write {_describe(kind)}."
+
+
+def _hidden(name: str, value: Any) -> Any:
+    """The value, unless its name says that it is a secret; nothing declares `no_log` for an unknown name."""
+    secret = any(word in name for word in ("password", "secret", "token", "private", "credential"))
+    return "(hidden)" if secret else value
+
+
+def version_not_locked(site: Site) -> Iterator[Problem]:
+    """A version that the bundle was not made for."""
+    if site.versions is None:
+        return
+    for name, artefact in site.locked.items():
+        locked = site.versions.get(artefact)
+        for setting in site.values(name):
+            if locked is None or str(setting.value).removeprefix("v") == locked:
+                continue
+            remedy = f"Use {quoted(locked)}, or change the lock file and build the bundle again."
+            yield problem(setting, f"the lock has {artefact} {locked} only", remedy)
+
+
+def preflight_errors_ignored(site: Site) -> Iterator[Problem]:
+    """kubeadm told to ignore every preflight error."""
+    for setting in site.settings:
+        if not setting.name.endswith(PREFLIGHT_SUFFIX) or not setting.resolved:
+            continue
+        errors = [setting.value] if isinstance(setting.value, str) else setting.value or []
+        if any(str(error).strip().lower() == "all" for entry in errors for error in str(entry).split(",")):
+            yield problem(
+                setting,
+                "all would hide the errors that matter",
+                "Name the checks that do not apply here, for example SystemVerification.",
+            )
+
+
+def unsafe_texts(site: Site) -> Iterator[Problem]:
+    """Names and addresses with a line break, and names and paths that lead elsewhere: they go into files and paths."""
+    for setting in site.settings:
+        option = site.options.get(setting.name)
+        # Trainings' environments and commands may have lines; their other keys have checks of their own.
+        if option is None or not setting.resolved or setting.name == "workloads_trainings":
+            continue
+        for key, text in _texts(setting.value):
+            # Keys and certificates have lines, and are texts of their own.
+            if key.endswith((".content", ".signed_by")):
+                continue
+            shown = "(hidden)" if option.no_log else text
+            if "\n" in text or "\r" in text:
+                yield problem(setting, "more than one line", "Write it in one line.", key=key, value=shown)
+            # Paths on the controller are its user's own business.
+            elif option.type != "path" and ".." in text.split("/"):
+                yield problem(setting, "a path that leads upwards", "Write it without '..'.", key=key, value=shown)
+
+
+def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """All strings inside a value with their places, names of keys included."""
+    if isinstance(value, str):
+        yield key, value
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield f"{key}.(key)", str(name)
+            yield from _texts(inner, f"{key}.{name}")
+    elif isinstance(value, (list, tuple)):
+        for index, inner in enumerate(value):
+            yield from _texts(inner, f"{key}[{index}]")
+
+
+VARIABLE_RULES = (unknown_variable, wrong_type, version_not_locked, preflight_errors_ignored, unsafe_texts)

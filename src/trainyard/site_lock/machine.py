@@ -1,0 +1,178 @@
+"""The lock of a site on one machine: `flock`, which the kernel gives back when its holder dies, however it dies."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import stat
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TextIO
+
+from ..core.clock import CLOCK, Clock
+from ..core.errors import TrainyardError, WaitError
+from ..core.waiter import wait_until
+from . import holder as holders
+from .holder import Busy, Holder
+
+LAST_WORDS_SECONDS = 10.0
+"""For which the lock of a run that has ended is waited for: its lease is being given back meanwhile."""
+
+
+class Held:
+    """A lock that this process has until it calls `release`, or ends."""
+
+    def __init__(self, holder: Holder, path: Path, stream: TextIO) -> None:
+        self.holder = holder
+        self.path = path
+        self._stream = stream
+
+    def note(self, **changes: Any) -> None:
+        """Write other values of fields of the holder where everybody can read them."""
+        self.holder = replace(self.holder, **changes)
+        _write(self._stream, self.holder.as_json())
+
+    def release(self) -> None:
+        """Give it back; once more does nothing."""
+        if not self._stream.closed:
+            _write(self._stream, "")
+            self._stream.close()
+
+    def __enter__(self) -> Held:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def folder() -> Path:
+    """Where this user's locks lie: in /run/lock, where Debian lets everybody write; else in the folder of the session.
+
+    Users do not share a lock, because none may take away what is another's; the lease keeps them apart.
+    """
+    user = os.geteuid()
+    if user == 0:
+        return Path("/run/lock/trainyard")
+    places = ("/run/lock", os.environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{user}")
+    return Path(next((place for place in places if place and os.access(place, os.W_OK)), "/tmp"), f"trainyard-{user}")  # noqa: S108 - its owner is looked at
+
+
+def path_of(site: str, where: Path | None = None) -> Path:
+    """The file of a site's lock.
+
+    :param site: the folder in which the site keeps what it has on this machine (`site_dir`), which identifies it.
+    """
+    real = os.path.realpath(os.path.expanduser(site))
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", os.path.basename(real)) or "site"
+    return (where or folder()) / f"{name}-{hashlib.sha256(real.encode()).hexdigest()[:8]}.lock"
+
+
+def acquire(
+    site: str,
+    verb: str,
+    run_id: str,
+    *,
+    revision: str = "",
+    pid: int = 0,
+    where: Path | None = None,
+    clock: Clock = CLOCK,
+) -> Held:
+    """Take the lock of a site for a run.
+
+    :param site: as for `path_of`.
+    :param pid: the process of the run, where it is another than this one, which keeps the lock for it.
+    :raises Busy: a living run has it.
+    """
+    path = path_of(site, where)
+    stream = _open(path)
+    try:
+        if not _locked(stream):
+            _wait_for_last_words(path, stream, clock)
+        left = holders.parse(_read(stream))
+        if left and left.alive and left.pid != (pid or os.getpid()):
+            # Whoever kept the lock for it was killed alone: the run goes on, and is not robbed.
+            raise _busy(left, path)
+        there = os.fstat(stream.fileno())
+        me = holders.here(verb, run_id, clock.time(), revision=revision, pid=pid)
+        held = Held(replace(me, place=f"{there.st_dev}:{there.st_ino}"), path, stream)
+        held.note()
+    except BaseException:
+        stream.close()
+        raise
+    return held
+
+
+def holder(site: str, where: Path | None = None) -> Holder | None:
+    """The living run that holds a site on this machine; None for none.
+
+    It is told by its process. The lock itself is not tried: whoever begins meanwhile would be refused.
+    """
+    try:
+        found = holders.parse(path_of(site, where).read_text(encoding="utf-8"))
+    except OSError:
+        return None
+    return found if found and found.alive else None
+
+
+def _wait_for_last_words(path: Path, stream: TextIO, clock: Clock) -> None:
+    """Wait for a lock whose run has ended, or has just begun and has not written yet who it is.
+
+    :raises Busy: a living run has it.
+    """
+
+    def free() -> bool:
+        if _locked(stream):
+            return True
+        other = holders.parse(_read(stream))
+        if other and other.alive:
+            raise _busy(other, path)
+        return False
+
+    try:
+        wait_until(free, bool, what="the lock", timeout=LAST_WORDS_SECONDS, interval=0.1, clock=clock)
+    except WaitError:
+        raise Busy(f"{path} is locked by a process that does not say who it is.", None) from None
+
+
+def _busy(other: Holder, path: Path) -> Busy:
+    return Busy(f"The site is being changed: {other} ({path}).", other)
+
+
+def _open(path: Path) -> TextIO:
+    try:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        # Not through a link: in /run/lock another user can make one, to a folder that is root's.
+        there = path.parent.lstat()
+        if there.st_uid != os.geteuid() or not stat.S_ISDIR(there.st_mode):
+            raise TrainyardError(
+                f"{path.parent} belongs to another user, who could take the lock away, or is a link.",
+                remedy="Remove it.",
+            )
+        # Not "w": whoever is refused must not empty it.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        return os.fdopen(descriptor, "r+", encoding="utf-8")
+    except OSError as error:
+        raise TrainyardError(f"The lock {path} cannot be opened: {error.strerror}.") from error
+
+
+def _locked(stream: TextIO) -> bool:
+    with suppress(BlockingIOError):
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
+
+
+def _read(stream: TextIO) -> str:
+    stream.seek(0)
+    return stream.read()
+
+
+def _write(stream: TextIO, text: str) -> None:
+    # In place: a new file under the name would be another lock. Who reads half a text sees no holder, and looks again.
+    stream.seek(0)
+    stream.truncate()
+    stream.write(text)
+    stream.flush()

@@ -1,0 +1,249 @@
+"""From a line of `workloads_trainings` to the complete description of a training: the catalogue's entry below it, the
+site's defaults round it. Pure functions; the role, the rules of a site and the verdict all use them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..core.errors import TrainyardError
+from ..kube.apply import content_hash
+from .arguments import ROLE, TRAINING, Fault, fault, nearest
+from .catalogue import Catalogue
+from .datasets import IMPORTER, completed, with_source
+from .images import TENSORBOARD, image_of, made, shows_files, tensorboard_of
+from .mappings import merged, no_mappings
+from .references import Defaults
+from .roles import ROLES, TOPOLOGIES
+from .run_names import OWN, run_name, twice
+from .spec import VARIABLE, parse_training
+
+OF_ROLES = tuple(key for key in ROLE if key not in ("name", "replicas"))
+"""Keys that hold for all roles where they stand at the top."""
+_MADE = ("name", "named", "program", "description_hash", "roles", "flags")
+"""Keys of a complete description that no line of a site has."""
+OF_RUN = ("run", *(key for key in TRAINING if key not in _MADE))
+REQUIRE_GPU = "require_gpu"
+"""Flag of a workload whose processes compute on the GPUs that their pods have."""
+INSTEAD = {"name": "run", "data_image": "data", "strategy": "topology", "ps_replicas": "ps"}
+"""Keys that others use -> ours."""
+
+
+def strange_keys(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Fault]:
+    """Keys that no training of this workload has, with what may have been meant, and those that have to be mappings."""
+    flags = list(entry.get("flags") or {})
+    known = [*OF_RUN, *OF_ROLES, *ROLES, *flags, "flags"]
+    found = []
+    for key in wanted:
+        if key in known:
+            continue
+        near = INSTEAD.get(str(key)) or nearest(str(key), known)
+        want = f"a training of this workload has no such key; it has {', '.join(sorted(set(known)))}"
+        value = wanted[key]
+        found.append(
+            Fault(str(key), "is set", want, near)
+            if isinstance(value, Mapping | list)
+            else fault(key, value, want, near)
+        )
+    return [*found, *no_mappings(wanted)]
+
+
+def complete(wanted: Mapping[str, Any], entry: Mapping[str, Any], site: Defaults) -> dict[str, Any]:
+    """The complete description of one training, as the module `training` takes it.
+
+    :param wanted: one element of `workloads_trainings`, with keys that are known.
+    :param entry: its workload in the catalogue.
+    :raises TrainyardError: an image that is not made, or a command with a quote that does not end.
+    """
+    said = _with_flags(wanted, entry)
+    both, described = _split(_merged(said, entry))
+    both = {key: value for key, value in both.items() if key not in ("description", "kind", "run")}
+    flags = dict(both.get("flags") or {})
+    if REQUIRE_GPU in flags and not site.require_gpu and REQUIRE_GPU not in (said.get("flags") or {}):
+        flags[REQUIRE_GPU] = False
+    for key in flags.keys() & TRAINING.keys():
+        # The program and the one who follows it go by the same limit.
+        flags[key] = both[key] = both.get(key, flags[key])
+    roles = [_role(name, each, site) for name, each in described.items()]
+    name = run_name(wanted)
+    logs = dict(site.logs)
+    if logs.get("path"):
+        logs["path"] = f"{logs['path']}/{name}"
+    return {
+        "namespace": TRAINING["namespace"]["default"],
+        **both,
+        "name": name,
+        "flags": flags,
+        "roles": roles,
+        "logs": {**logs, **(both.get("logs") or {})},
+        **({"data": completed(both["data"], site)} if both.get("data") else {}),
+        **({"code": _code(both["code"], name, site)} if both.get("code") else {}),
+        "tensorboard": tensorboard_of(both, site),
+    }
+
+
+def _split(both: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """What is said of a run, and of each of its roles with what holds for all of them."""
+    rest = dict(both)
+    common = {key: rest.pop(key) for key in OF_ROLES if key in rest}
+    topology = TOPOLOGIES.get(rest.get("topology", "parameter_server"))
+    names = [name for name in ROLES if name in rest or (topology and name in topology.roles)]
+    return rest, {name: merged(common, rest.pop(name, None) or {}) for name in names}
+
+
+def _code(code: Any, run: str, site: Defaults) -> Any:
+    folder = code.get("folder") if isinstance(code, Mapping) else None
+    return site.packed(str(folder), run) if folder else site.reference(code)
+
+
+def images(wanted: Mapping[str, Any], entry: Mapping[str, Any], *, require_gpu: bool = True) -> list[dict[str, str]]:
+    """The images of a training that the project makes: repository and artefact of each.
+
+    :param require_gpu: as the site has it.
+    """
+    rest, roles = _split(_merged(wanted, entry))
+    data = rest.get("data")
+    if isinstance(data, Mapping) and data.get("source") == "import":
+        rest["data"] = IMPORTER
+    elif isinstance(data, Mapping) and data.get("source") == "claim":
+        rest["data"] = {}
+    shown = {"tensorboard": TENSORBOARD} if shows_files(rest) else {}
+    return made([*({**role, "image": image_of(role, require_gpu)} for role in roles.values()), {**rest, **shown}])
+
+
+def code_folders(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The folder of code that a training brings along, once for each command that is run in it.
+
+    :return: `run`; `folder` as the training names it, below `~` or relative to the folder from which Ansible was
+        called; `path`, absolute; `command`.
+    """
+    code = _merged(wanted, entry).get("code")
+    folder = code.get("folder") if isinstance(code, Mapping) else None
+    if not folder:
+        return []
+    roles = complete(wanted, entry, Defaults(known=False))["roles"]
+    commands = {tuple(map(str, role.get("command") or ())) for role in roles if role.get("replicas") != 0}
+    return [
+        {
+            "run": run_name(wanted),
+            "folder": str(folder),
+            "path": os.path.abspath(os.path.expanduser(str(folder))),
+            "command": list(command),
+        }
+        for command in sorted(commands)
+    ]
+
+
+def entry_of(wanted: Mapping[str, Any], catalogue: Catalogue) -> Mapping[str, Any]:
+    """The entry of the catalogue that a training names.
+
+    :raises TrainyardError: there is none.
+    """
+    name = str(wanted.get("workload"))
+    if name not in catalogue:
+        near = nearest(name, list(catalogue))
+        hint = f"Did you mean {near}? " if near else ""
+        raise TrainyardError(
+            f"{VARIABLE}: the workload {name!r} is not in the catalogue.",
+            remedy=f"{hint}Use one of: {', '.join(sorted(catalogue))}.",
+        )
+    return catalogue[name]
+
+
+def complete_all(wanted: Sequence[Mapping[str, Any]], catalogue: Catalogue, site: Defaults) -> list[dict[str, Any]]:
+    """The complete descriptions of all trainings of a site.
+
+    :raises TrainyardError: an unknown workload or key, or two runs of one name.
+    """
+    found = []
+    for each in wanted:
+        entry = entry_of(each, catalogue)
+        if faults := strange_keys(each, entry):
+            raise TrainyardError(f"{VARIABLE}: {run_name(each)}: {'; '.join(map(str, faults))}")
+        told = {"description_hash": description_hash(each, entry), **_program(each, entry)}
+        found.append({**complete(each, entry, site), **told})
+    for each in found:
+        parse_training(each)
+    for name in twice(wanted):
+        raise TrainyardError(f"{VARIABLE}: two runs have the name {name}.", remedy="Give one of them another: run.")
+    return found
+
+
+def description_hash(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
+    """SHA-256 of what a site and the catalogue say of a run: the same whatever images are made, so that a verdict that
+    knows of none can compare it with what is on record."""
+    return content_hash(_plain(complete(wanted, entry, Defaults(known=False))))
+
+
+def _program(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+    """By what a program of a user is known from another under the same name: its folder and its commands."""
+    codes = code_folders(wanted, entry) if wanted.get("workload") == OWN else []
+    program = content_hash([[code["path"], code["command"]] for code in codes])
+    return {"program": program, "named": bool(wanted.get("run"))} if codes else {}
+
+
+def _plain(value: Any) -> Any:
+    """In words: `2` of a call and `"2"` of an inventory are one, and what is not given is not there."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items() if each is not None}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _merged(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry and what is said of one run above it."""
+    _refuse_no_mappings(wanted)
+    return merged(with_source(with_roles(entry)), with_source(with_roles(wanted)))
+
+
+def _refuse_no_mappings(wanted: Mapping[str, Any]) -> None:
+    if faults := list(no_mappings(wanted)):
+        raise TrainyardError(f"{VARIABLE}: {run_name(wanted)}: {'; '.join(map(str, faults))}")
+
+
+def _with_flags(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+    """With the keys that are flags of the workload where flags stand."""
+    _refuse_no_mappings(wanted)
+    known = entry.get("flags") or {}
+    given = {key: wanted[key] for key in wanted if key in known and key not in TRAINING}
+    rest = {key: value for key, value in wanted.items() if key not in given}
+    flags = {**(wanted.get("flags") or {}), **given}
+    return {**rest, **({"flags": flags} if flags else {})}
+
+
+def with_roles(described: Mapping[str, Any]) -> dict[str, Any]:
+    """With a number in the place of a role read as its replicas."""
+    return {
+        key: {"replicas": value} if key in ROLES and isinstance(value, int | str) else value
+        for key, value in described.items()
+    }
+
+
+def _role(name: str, described: Mapping[str, Any], site: Defaults) -> dict[str, Any]:
+    role = {"name": name, **described}
+    if isinstance(role.get("command"), str):
+        role["command"] = _words(role["command"])
+    if "image" in role:
+        image = image_of(role, site.require_gpu)
+        role["image"] = site.reference(image)
+        cuda = site.cuda.get(str(image.get("artefact"))) if isinstance(image, Mapping) else None
+        if cuda and not role.get("cuda"):
+            role["cuda"] = cuda
+    if isinstance(role.get("volumes"), list):
+        role["volumes"] = [
+            {**each, **({"image": site.reference(each["image"])} if each.get("image") else {})}
+            if isinstance(each, Mapping)
+            else each
+            for each in role["volumes"]
+        ]
+    return role
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise TrainyardError(f"The command {command!r} cannot be read: {error}.", remedy="Close the quote.") from error

@@ -1,0 +1,122 @@
+"""What is remembered of a run in the cluster, whatever has become of it: the ConfigMap NAME-result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from ..core.clock import CLOCK, Clock
+from ..core.untrusted import at, clean, is_name, mapping
+from ..kube.api import Api, Object
+from ..kube.patient import PatientApi
+from .logs import SUCCESSES, is_ours
+from .model import Training
+from .names import ATTEMPT_ANNOTATION, MANIFEST_KEY, RESULT_KEY, result_name
+from .objects import result_record
+from .state import checked_attempt
+from .template import logs_claim, run_folder
+
+RUNNING, FAILED, STOPPED, UNKNOWN = "running", "failed", "stopped", "unknown"
+"""Results of a run beside `SUCCESSES`. Unknown: it has ended, and what it said of its end was not to be read."""
+
+_COUNTS = ("steps", "train_steps", "restarts")
+"""Fields that a record has beside those of logs, which are whole numbers, or None."""
+
+
+def now() -> str:
+    """The time as records have it: ISO 8601, UTC, whole seconds."""
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def submitted(training: Training, attempt: str) -> dict[str, Any]:
+    """The record of a run that has just been submitted.
+
+    :return: what it is, and where its files lie, so that they can be deleted when nothing else of it is left.
+    """
+    return {
+        "name": training.name,
+        "workload": training.workload,
+        "topology": training.topology,
+        "description_hash": training.description_hash,
+        "attempt": attempt,
+        "result": RUNNING,
+        "train_steps": training.flags.get("train_steps"),
+        "accuracy_bound": training.flags.get("accuracy_bound", 0),
+        "submitted_at": now(),
+        # By it a later release of the project finds that it asks for the same run.
+        "code": training.code,
+        "files": {
+            "claim": logs_claim(training),
+            "folder": run_folder(training),
+            "image": training.decider.image,
+            "image_pull_policy": training.image_pull_policy,
+        },
+    }
+
+
+def read(record: Object | None) -> dict[str, Any]:
+    """The result in a record; empty where there is none, or where somebody has made it unreadable.
+
+    Operators may write it: a field of another type than ours is left out, so that it can be compared and shown.
+    """
+    found = kept(record, RESULT_KEY)
+    checked = {name: it for name, it in found.items() if _is_ours(name, it)} if isinstance(found, dict) else {}
+    run = str(at(record, "metadata", "name") or "").removesuffix(result_name(""))
+    if "files" in checked and not _is_place_of_files(checked["files"], run):
+        del checked["files"]
+    return checked | ({"attempt": checked_attempt(checked["attempt"])} if "attempt" in checked else {})
+
+
+def _is_ours(name: str, value: Any) -> bool:
+    if name == "logs":
+        return isinstance(value, list) and all(isinstance(each, str) and clean(each) == each for each in value)
+    return is_ours("step" if name in _COUNTS else name, value)
+
+
+def _is_place_of_files(value: Any, run: str) -> bool:
+    """Whether it is what `submitted` writes of this run: a pod that deletes files is made from it.
+
+    Of a claim that several runs share it is the run's folder, and all of a claim that is the run's own.
+    """
+    place = mapping(value)
+    claim, folder, image = place.get("claim"), place.get("folder"), place.get("image")
+    own = (claim, folder) == (f"{run}-logs", "/logs") or (is_name(claim) and folder == f"/logs/{run}")
+    return own and is_name(run) and isinstance(image, str) and image == "".join(clean(image).split())
+
+
+def kept(record: Object | None, key: str) -> Any:
+    """What is in a record under a key; None where there is nothing that can be read."""
+    try:
+        return json.loads(((record or {}).get("data") or {})[key])
+    except (KeyError, ValueError, RecursionError):
+        return None
+
+
+def succeeded(result: Mapping[str, Any]) -> bool:
+    """Whether a run needs nothing more."""
+    return result.get("result") in SUCCESSES
+
+
+def find(api: Api, namespace: str, name: str) -> Object | None:
+    return api.get("v1", "ConfigMap", result_name(name), namespace)
+
+
+def keep(api: Api, training: Training, result: Mapping[str, Any], clock: Clock = CLOCK) -> None:
+    """Remember a result by the hash of what was run."""
+    PatientApi(api, clock).apply(result_record(training, result))
+
+
+def change(api: Api, record: Object, result: Mapping[str, Any], clock: Clock = CLOCK, *, manifest: Any = None) -> None:
+    """Remember another result of the same run.
+
+    :param manifest: of what ran it; None where it goes on, and keeps itself.
+    """
+    meta = {key: record["metadata"].get(key) or {} for key in ("labels", "annotations")}
+    meta["annotations"] = {**meta["annotations"], ATTEMPT_ANNOTATION: str(result.get("attempt", ""))}
+    meta |= {key: record["metadata"][key] for key in ("name", "namespace")}
+    data = {RESULT_KEY: json.dumps(result, indent=2, sort_keys=True)}
+    if manifest is not None:
+        data[MANIFEST_KEY] = json.dumps(manifest, sort_keys=True)
+    PatientApi(api, clock).apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})

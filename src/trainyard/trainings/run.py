@@ -1,0 +1,259 @@
+"""Running a training on a cluster: what stands, what has to be done for the wanted run, and submitting it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from ..core.clock import CLOCK, Clock
+from ..core.errors import TrainyardError
+from ..core.plan import Change, Plan, Step
+from ..core.progress import Progress
+from ..core.untrusted import line
+from ..core.waiter import wait_until
+from ..kube.api import Api, Object, describe
+from ..kube.apply import plan_objects
+from ..kube.patient import PatientApi
+from . import record
+from .data_import import DataImport
+from .decide import ADOPT, KEEP, LEAVE, PROBE, SUBMIT, decide
+from .earlier_code import as_it_ran, code_of
+from .follow import Follower, Settings
+from .jobset import spec_hash
+from .model import Logs, Training
+from .names import API_VERSIONS, MANIFEST_KEY, NAME_LABEL
+from .objects import COLLECTOR, DEFAULT_DENY, collector_binding, logs_volume, node_of, result_record, surroundings
+from .places import newest
+from .pods import RELEASE_SECONDS
+from .probe import probe_objects, repeat
+from .state import attempt_of, ended, grace, hash_of, live_object
+from .submit import refuse_another_program, refuse_another_workload, refuse_what_has_no_place, runners, submit
+
+
+def run_subject(name: str) -> str:
+    """The subject of a difference of a run: it has to run, or to run otherwise."""
+    return f"run of {name}"
+
+
+def _record_of(name: str, before: str) -> Change:
+    """A difference of the record of a run, which changes no run."""
+    return Change(f"record of run {name}", before, "as the inventory has it")
+
+
+class Run:
+    """One training on one cluster.
+
+    :param progress: shows lines to the user while the plan is executed.
+    """
+
+    def __init__(
+        self, api: Api, training: Training, settings: Settings, progress: Progress, clock: Clock = CLOCK
+    ) -> None:
+        self._api = api
+        self._training = training
+        self._settings = settings
+        self._say = progress.say
+        self._clock = clock
+        self.result: dict[str, Any] = {}
+        self.left_alone = ""
+        """Why the plan has nothing to do with a run that is there; empty where that is not so."""
+
+    def plan(self, *, restart: bool = False, may_end: bool = False, resume: str = "auto", wait: bool = True) -> Plan:
+        """Steps to a finished run; none if its success is on record, or if another description of it goes on.
+
+        :param restart: from the first step, whatever is there.
+        :param may_end: end a run of another description that goes on; the new one goes on from its files.
+        :param resume: `fresh` starts over where it has to be submitted, also one whose success is on record.
+        :param wait: follow it to its end; else the plan ends with the submission.
+        :raises TrainyardError: the name is that of another workload's or program's run, or a pod of it could never
+            start.
+        """
+        training = self._training
+        found = record.find(self._api, training.namespace, training.name)
+        live = live_object(self._api, training.namespace, training.name)
+        refuse_another_workload(training, live, found)
+        refuse_another_program(training, found, fresh=restart or resume == "fresh")
+        result = {"name": training.name, **record.read(found)}
+        done = hash_of(found) if record.succeeded(result) else None
+        goes_on = live is not None and ended(live) is None
+        ran = self._as_it_ran(live, found, done)
+        wanted = spec_hash(ran)
+        choice = SUBMIT if restart or (resume == "fresh" and not goes_on) else decide(
+            wanted, done, hash_of(live),
+            ended=ended(live), endless=training.endless, replace=may_end,
+            proven=self._proven(result),
+        )  # fmt: skip
+        if choice == ADOPT and goes_on and not wait:
+            choice = KEEP
+        if choice == ADOPT and self._is_beyond_proof(result, live):
+            choice = SUBMIT
+        if choice == LEAVE:
+            # What stands round it is its own, too; but it shall survive the loss of a node.
+            self.left_alone = f"{training.name} goes on with another description than this one, and was left alone"
+            self.result = {**result, "result": record.RUNNING}
+            return plan_objects(self._api, [collector_binding(training)])
+        if choice != SUBMIT:
+            self._training = ran
+        self._training = training = self._where_the_files_are(needed=choice in (ADOPT, SUBMIT))
+        if choice == SUBMIT:
+            refuse_what_has_no_place(self._api, training, planning=self._settings.planning)
+        around = plan_objects(self._api, surroundings(training))
+        if choice == KEEP and not goes_on:
+            return self._kept(around, result)
+        if choice == KEEP:
+            return self._kept_running(around, result, attempt_of(live))
+        subject = run_subject(training.name)
+        if choice == PROBE:
+            probe = partial(self._probe, result)
+            # Its states are those of a run that has ended.
+            unproven = Change(subject, "without a proof of its isolation", "proven")
+            step = Step(f"Repeat the isolation probe of the training {training.name}", probe, [unproven])
+        elif choice == ADOPT:
+            adopt = partial(self._follow, attempt_of(live), submitted=False)
+            step = Step(f"Wait for training {training.name}, which was submitted before", adopt)
+        else:
+            do = partial(self._submit, live, "fresh" if restart else resume, wait=wait)
+            step = Step(f"{'Run' if wait else 'Submit'} training {training.name}: {training.size}", do)
+        end = "Completed" if wait and not training.endless else None
+        steps = [step]
+        if choice == SUBMIT and training.data_import:
+            bring = DataImport(self._api, training, training.data_import, self._say, self._clock).bring
+            what = f"Have {training.data_import.url} on the claim {training.data_claim}"
+            steps.insert(0, Step(f"{what} as {training.data_folder}", bring))
+        return Plan(
+            [*around.steps, *steps],
+            {**around.before, subject: {"hash": hash_of(found), "ended": ended(live)}},
+            {**around.after, subject: {"hash": spec_hash(training), "ended": end}},
+        )
+
+    def _as_it_ran(self, live: Object | None, found: Object | None, done: str | None) -> Training:
+        """The training with the code of the run that there is, where only the release of the project differs.
+
+        :param done: hash of the run whose success is on record.
+        """
+        recorded = line(record.read(found).get("code"))
+        codes = (code_of(live), code_of(record.kept(found, MANIFEST_KEY)), recorded)
+        for known in (hash_of(live), done):
+            ran = as_it_ran(self._training, known, codes)
+            if spec_hash(ran) == known:
+                return ran
+        return self._training
+
+    def _is_beyond_proof(self, result: dict[str, Any], live: Object | None) -> bool:
+        """Whether a run has ended without an account of its end and the pod that had it is gone: run again, it goes on
+        from its last checkpoint."""
+        if result.get("result") != record.UNKNOWN or result.get("attempt") != attempt_of(live):
+            return False
+        labels = f"{NAME_LABEL}={self._training.name}"
+        pods = self._api.list("v1", "Pod", self._training.namespace, labels=labels)
+        return self._training.deciding not in newest(pods)
+
+    def _kept(self, around: Plan, result: dict[str, Any]) -> Plan:
+        """The plan for a success on record; what the site says of it may have changed in words that change no run."""
+        told = self._training.description_hash
+        if not told or result.get("description_hash") == told:
+            self.result = result
+            return around
+        self.result = {**result, "description_hash": told}
+        keep = partial(record.keep, self._api, self._training, self.result, self._clock)
+        changes = [_record_of(self._training.name, "another description")]
+        step = Step(f"Record the description of the training {self._training.name}", keep, changes)
+        return Plan([*around.steps, step], around.before, around.after)
+
+    def _kept_running(self, around: Plan, result: dict[str, Any], attempt: str) -> Plan:
+        """The plan for a run that goes on by itself; who submitted it may not have lived to remember it."""
+        if result.get("attempt") == attempt:
+            self.result = {**result, "result": record.RUNNING}
+            return around
+        self.result = record.submitted(self._training, attempt)
+        step = Step(
+            f"Record that the training {self._training.name} goes on",
+            partial(record.keep, self._api, self._training, self.result),
+            [_record_of(self._training.name, "another attempt")],
+        )
+        return Plan([*around.steps, step], around.before, around.after)
+
+    def remove_plan(self) -> Plan:
+        """Steps that delete the run and what was made for it; the namespace and the files of the volume stay."""
+        training = self._training
+        # Backwards: a claim before its volume, which waits for it.
+        shared = (training.namespace, DEFAULT_DENY, COLLECTOR)
+        # Its own volume, too, from before the site had shared storage.
+        own_files = replace(training, logs=Logs(size="1Gi", node="-", path="/-"), tensorboard="-")
+        own = [obj for obj in surroundings(own_files) if obj["metadata"]["name"] not in shared]
+        objects = [*runners(training), result_record(training, {}), *probe_objects(training), *reversed(own)]
+        there = [obj for obj in objects if self._find(obj)]
+        steps = [Step(f"Delete {obj['kind']} {obj['metadata']['name']}", partial(self._delete, obj)) for obj in there]
+        return Plan(steps, {run_subject(training.name): "there"} if there else {}, {})
+
+    def _submit(self, live: Object | None, resume: str, *, wait: bool) -> None:
+        log_dir = self._settings.log_dir
+        attempt = submit(self._api, self._training, live, resume, self._say, log_dir=log_dir, clock=self._clock)
+        if wait:
+            self._follow(attempt, submitted=True)
+        else:
+            self.result = record.submitted(self._training, attempt)
+
+    def _follow(self, attempt: str, *, submitted: bool) -> None:
+        follower = Follower(self._api, self._training, self._settings, self._say, self._clock)
+        self.result = follower.follow(attempt, submitted=submitted)
+        # A run that was followed from its beginning and too short for the stranger is asked by the next call.
+        if not submitted and record.succeeded(self.result) and not self._proven(self.result):
+            self._say(f"training {self._training.name}: the isolation probe is repeated")
+            self._probe(self.result)
+
+    def _proven(self, result: dict[str, Any]) -> bool:
+        """Whether a run found out if a stranger is kept away, where that is asked; one that was too short for it, or
+        that nobody followed, is worth another probe."""
+        if not self._settings.stranger or self._training.probed is None:
+            return True
+        return (result.get("isolation") or {}).get("stranger_blocked") is not None
+
+    def _probe(self, result: dict[str, Any]) -> None:
+        role = self._training.probed
+        assert role is not None, "a training without a port to try is proven"
+        found = repeat(self._api, self._training, role, self._settings.control, self._clock)
+        self.result = {**result, "isolation": found}
+        record.keep(self._api, self._training, self.result, self._clock)
+
+    def _where_the_files_are(self, *, needed: bool) -> Training:
+        """The training with the node on which its files lie, which is chosen once: a volume cannot be moved.
+
+        :param needed: a pod has to start there.
+        :raises TrainyardError: that node is not in the cluster any more.
+        """
+        training = self._training
+        live = self._api.get("v1", "PersistentVolume", logs_volume(training)) if training.logs.path else None
+        if live is None:
+            return training
+        node = node_of(live)
+        if needed and self._api.get("v1", "Node", node) is None:
+            raise TrainyardError(
+                f"The files of the run {training.name} lie on {node}, which is not a node of this cluster any more.",
+                remedy=f"Bring it back, or let them go: run with workloads_state=absent once, and the next run has its "
+                f"files on {training.logs.node}. Shared storage (storage_backend) outlives a node.",
+            )
+        return replace(training, logs=replace(training.logs, node=node))
+
+    def _find(self, obj: Object) -> Object | None:
+        meta = obj["metadata"]
+        return self._api.get(obj["apiVersion"], obj["kind"], meta["name"], meta.get("namespace"))
+
+    def _delete(self, obj: Object) -> None:
+        """Delete an object and wait until it and what it owns are gone."""
+        meta = obj["metadata"]
+        live = self._find(obj)
+        if live is None:
+            return
+        patient = PatientApi(self._api, self._clock)
+        patient.delete(obj["apiVersion"], obj["kind"], meta["name"], meta.get("namespace"))
+        wait_until(
+            partial(patient.get, obj["apiVersion"], obj["kind"], meta["name"], meta.get("namespace")),
+            lambda found: found is None,
+            what=f"{obj['kind']} {meta['name']} to be gone",
+            timeout=(grace(live) if obj["kind"] in API_VERSIONS else 0) + RELEASE_SECONDS,
+            interval=0.5,
+            show=lambda found: f"{describe(found or {})} is there",
+            clock=self._clock,
+        )

@@ -1,0 +1,212 @@
+"""The checks of a training: what is on record when it has ended, its progress while it goes on, and what the API
+server shows now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from ..core.untrusted import number
+from ..kube.api import Object
+from ..trainings.logs import DEVICE_FIELDS, ERROR_RATES, SUCCESSES, idle_gpus
+from ..trainings.record import FAILED, RUNNING, STOPPED
+from ..trainings.record import UNKNOWN as UNPROVEN
+from ..trainings.roles import TOPOLOGIES, clean_exits
+from ..trainings.state import attempt_of, condition
+from ..trainings.state import ended as ended_as
+from ..why.text import sentence
+from .policies import network_policies
+from .progress import LEFT_ALONE, progress
+from .reading import RunSeen, Unread, Wanted
+from .verdict import FAIL, PASS, UNKNOWN, Check, judge
+
+RECEIPT_FIELDS = (
+    "workload",
+    "topology",
+    "attempt",
+    "description_hash",
+    "result",
+    "why",
+    "steps",
+    "train_steps",
+    "stopped_early",
+    "steps_per_second",
+    "seconds",
+    "accuracy",
+    "accuracy_bound",
+    *ERROR_RATES,
+    *DEVICE_FIELDS,
+    "apply_to_completion_seconds",
+    "restarts",
+    "isolation",
+    "roles",
+)
+"""What the receipt takes over from the recorded result."""
+
+
+def training_checks(
+    want: Wanted, seen: RunSeen, now: datetime, *, site_bound: float = 0.0, left_alone: bool = False
+) -> list[Check]:
+    """The checks of one training.
+
+    :param site_bound: accuracy that the site asks for of every training that knows a bound; the highest counts.
+    :param left_alone: the site's run of this name has another description and was left to go on.
+    """
+    if seen.goes_on:
+        # What holds resources does so by right, and the isolation is recorded when the run has ended.
+        checks = [progress(want, seen, now, left_alone=left_alone)]
+    else:
+        checks = [training(want, seen, site_bound)]
+        if TOPOLOGIES[str(seen.record.get("topology", want.topology))].probed:
+            checks.append(judge("isolation", seen.result, lambda _: isolation(want.name, seen.record)))
+    checks.append(judge("network_policies", seen.policies, lambda policies: network_policies(want.name, policies)))
+    if not seen.goes_on:
+        checks.append(judge("released", seen.pods, lambda pods: released(want.name, pods)))
+    return [replace(check, run=want.name) for check in checks]
+
+
+def training(want: Wanted, seen: RunSeen, site_bound: float = 0.0) -> Check:
+    """The run ended well: all steps done, or as many as its patience wanted, accuracy at its bound, every role's exit
+    clean."""
+    for part in (seen.result, seen.live):
+        if isinstance(part, Unread):
+            return Check("training", UNKNOWN, part.reason, part.settles)
+    live, result, run = seen.live, seen.record, want.name
+    if not result and live is None:
+        return Check("training", UNKNOWN, f"no result of the training {run} is recorded")
+    if result.get("result", RUNNING) == RUNNING:
+        return _unrecorded(run, live)
+    if result["result"] == STOPPED:
+        return Check("training", FAIL, f"{run} was stopped{_how_far(result)}")
+    if result["result"] == UNPROVEN:
+        return Check("training", UNKNOWN, f"{run} has ended, and how is not known: {result.get('why')}")
+    if result["result"] == FAILED:
+        why = str(result.get("why") or "for a reason that is not on record")
+        return Check("training", FAIL, f"{run} failed{_how_far(result)}: {why.splitlines()[0]}{_cause(result)}")
+    wrong = [*_other_description(want, result)]
+    if result["result"] not in SUCCESSES:
+        wrong.append(f"the run says {result['result']}")
+    steps, wanted = result.get("steps"), result.get("train_steps")
+    short = wanted and isinstance(steps, int) and steps < wanted
+    if not isinstance(steps, int) or (short and not result.get("stopped_early")):
+        wrong.append(f"{steps} of {wanted} steps were done")
+    asked = number(result.get("accuracy_bound")) or 0.0
+    if want.accuracy_bound is not None:
+        asked = max(asked, want.accuracy_bound, site_bound)
+    accuracy = result.get("accuracy")
+    if asked and (not isinstance(accuracy, int | float) or not accuracy >= asked):
+        wrong.append(f"the accuracy is {accuracy}, the bound {asked:g}")
+    wrong += bad_exits(result.get("roles") or {}, str(result.get("topology", want.topology)))
+    if wrong:
+        return Check("training", FAIL, "; ".join(wrong))
+    learned = f"accuracy {accuracy:.4f}, bound {asked:g}" if asked else "no accuracy bound was asked for"
+    after = f" after {steps} steps" if steps else ""  # a program of somebody else may report none
+    idle = idle_gpus(result)
+    on = f"; it computed on the CPU: {idle}" if idle else ""
+    return Check("training", PASS, f"{run} ended{after}, {learned}{on}")
+
+
+def _other_description(want: Wanted, result: Mapping[str, Any]) -> Iterator[str]:
+    """That what is on record is not what the site asks for now; records of before a description was kept have none."""
+    recorded, steps = result.get("description_hash"), result.get("train_steps")
+    other_steps = want.train_steps is not None and steps != want.train_steps
+    if other_steps or (recorded and want.description_hash and recorded != want.description_hash):
+        ran = f"{str(recorded or 'unknown')[:12]}, {steps} steps"
+        asked = f"{want.description_hash[:12] or 'unknown'}, {want.train_steps} steps"
+        yield (
+            f"what is on record of {want.name} was run by another description ({ran}) than the site's ({asked}): "
+            "run site.yml, or train.yml with this run"
+        )
+
+
+def _unrecorded(run: str, live: Object | Any) -> Check:
+    """The end of a run that nobody followed, as far as the cluster tells it."""
+    if failed := condition(live, "Failed"):
+        why = f"{failed.get('reason')}: {failed.get('message')}"
+        return Check("training", FAIL, f"{run} failed while nobody followed it: {why}")
+    if ended_as(live):
+        return Check(
+            "training", UNKNOWN, f"{run} has ended, and nobody has recorded it: its playbook, called again, does"
+        )
+    return Check(
+        "training", UNKNOWN, f"nothing runs {run} any more, and nobody has recorded why: call its playbook again"
+    )
+
+
+def _cause(result: Mapping[str, Any]) -> str:
+    """The cause that was found when a run failed, as `trainyard why` says it; empty where none was."""
+    cause = result.get("cause")
+    found = cause.get("findings") if isinstance(cause, Mapping) else None
+    first = found[0] if isinstance(found, list) and found else None
+    words = sentence(first) if isinstance(first, Mapping) else ""
+    return f"; {words}" if words else ""
+
+
+def _how_far(result: Mapping[str, Any]) -> str:
+    if "steps" not in result:
+        return ""
+    return f" at step {result['steps']}" + (f" of {result['train_steps']}" if result.get("train_steps") else "")
+
+
+def isolation(run: str, result: Mapping[str, Any]) -> Check:
+    """During the run a foreign pod's connection to a ps port was blocked; the run recorded how that was tried."""
+    evidence = result.get("isolation") or {}
+    answer = {"True": PASS, "False": FAIL}.get(str(evidence.get("stranger_blocked")), UNKNOWN)
+    return Check(
+        "isolation", answer, str(evidence.get("detail") or f"no attempt of a foreign pod on {run} is recorded")
+    )
+
+
+def bad_exits(places: Mapping[str, int | str], topology: str = "parameter_server") -> list[str]:
+    """Pods that did not end as they should.
+
+    :param places: such as `worker-1`, to exit code, or `stopped` if the pod went before its exit was seen.
+    """
+    shape = TOPOLOGIES[topology]
+    present = {place.rpartition("-")[0] for place in places}
+    deciding = next((f"{name}-0" for name, kind in shape.roles.items() if kind.decides and name in present), "")
+    wrong = [
+        f"{place} ended with {code}"
+        for place, code in places.items()
+        if code not in clean_exits(topology, place, deciding)
+    ]
+    return wrong if deciding in places else [*wrong, "the exit that decides is not recorded"]
+
+
+def released(run: str, pods: Sequence[Object]) -> Check:
+    """No pod of the run holds resources any more."""
+    held = sorted(
+        pod["metadata"]["name"] for pod in pods if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+    )
+    if held:
+        return Check("released", FAIL, f"pods of {run} are still there: {', '.join(held)}", settles=True)
+    return Check("released", PASS, f"no pod of {run} holds resources")
+
+
+def training_warnings(want: Wanted, seen: RunSeen, *, left_alone: bool = False) -> list[str]:
+    """What the verdict says nothing about: how a run that goes on will end."""
+    if not seen.goes_on:
+        return []
+    # An endless run has nothing that would be known later.
+    endless = seen.record.get("train_steps") == 0
+    left = f" {LEFT_ALONE};" if left_alone else ""
+    known = "has no end" if endless else "goes on"
+    return [f"the run {want.name} {known};{left} its progress was judged, and neither its result nor its isolation"]
+
+
+def summary(want: Wanted, seen: RunSeen, *, left_alone: bool = False) -> dict[str, Any]:
+    """A training as the receipt shows it; nothing in it differs while the same run goes on.
+
+    :return: name, namespace, `result` (`unknown` where nothing is on record), what else is on record, and `left_alone`.
+    """
+    result = seen.record
+    # How far a run is that goes on is in the measured part of the receipt.
+    fields = RECEIPT_FIELDS[:3] if seen.goes_on else RECEIPT_FIELDS
+    known = {name: result[name] for name in fields if name in result}
+    named = {"name": want.name, "namespace": want.namespace}
+    if seen.goes_on and not isinstance(seen.live, Unread):
+        attempt = attempt_of(seen.live)
+        return {**named, **known, "attempt": attempt, "result": RUNNING, "left_alone": left_alone}
+    return {**named, "result": UNKNOWN, **known, "left_alone": False}

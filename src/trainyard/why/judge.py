@@ -1,0 +1,172 @@
+"""From a snapshot to the answer: the state of the run, and every rule in its order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from ..trainings import record as records
+from ..trainings.logs import SUCCESSES
+from ..trainings.places import pod_state
+from ..trainings.state import condition, ended
+from . import answer as a
+from .answer import Answer, Finding, Missing
+from .rule import joined
+from .rules_silent import lateness
+from .snapshot import Snapshot
+from .table import ABSENT, TABLE
+from .text import span
+from .view import CannotTell, View, at
+
+_STATES = {records.STOPPED: a.STOPPED, records.FAILED: a.FAILED, **dict.fromkeys(SUCCESSES, a.FINISHED)}
+
+
+def judge(snapshot: Snapshot, now: datetime | None = None) -> Answer:
+    """The answer about one run. Pure: the same snapshot gives the same answer.
+
+    :param now: as which moment; that of the snapshot if none is given.
+    """
+    if now is not None:
+        snapshot = replace(snapshot, time=now.isoformat(timespec="milliseconds"))
+    view = View(snapshot)
+    if snapshot.live is None and snapshot.record is None and not _imports(view):
+        return _absent(snapshot)
+    findings, unread = _findings(view)
+    try:
+        state, since = _state(view, findings)
+    except CannotTell as error:
+        unread = [*unread, Missing(error.what, error.unread.reason)]
+        state, since = a.RUNNING if view.step else a.STARTING, view.submitted
+    if not findings and state == a.FAILED:
+        findings = _recorded(view)
+        unread = [*unread, *([] if findings else [Missing("cause", "nothing that is left says why it has failed")])]
+    if snapshot.live is None and view.record.get("result") == records.UNKNOWN:
+        unread = [*unread, Missing("end", str(view.record.get("why") or "how it has ended is not known"))]
+    once = list(dict.fromkeys(unread))
+    return Answer(
+        snapshot.run, snapshot.namespace, state, since, _headline(view, state, since, findings), findings, once
+    )
+
+
+def _findings(view: View) -> tuple[list[Finding], list[Missing]]:
+    """What the rules find, in the order of the table; and what they could not look at and might explain that."""
+    found: list[Finding] = []
+    unread: list[Missing] = []
+    lowest: int | None = None
+    for rule in TABLE:
+        try:
+            hits = joined(rule.find(view))
+        except CannotTell as error:
+            # What lies above a cause that was found is not decisive any more.
+            if rule.fault and lowest is None:
+                unread.append(Missing(error.what, error.unread.reason))
+            continue
+        for hit in hits:
+            part = a.NOTE
+            if rule.fault:
+                lowest = rule.layer if lowest is None else lowest
+                part = a.CAUSE if rule.layer == lowest else a.FOLLOWS
+            effect = hit.effect.format(hit.object)
+            found.append(Finding(rule.code, part, hit.object, hit.message, effect, hit.evidence, hit.remedy))
+    return found, unread
+
+
+def _imports(view: View) -> bool:
+    try:
+        return view.importing
+    except CannotTell:
+        return False
+
+
+def _absent(snapshot: Snapshot) -> Answer:
+    where = f" in the namespace {snapshot.namespace}" if snapshot.namespace else ""
+    there = ", ".join(snapshot.names)
+    message = f"there are {there}" if there else "there is none at all"
+    remedy = "trainyard trainings shows them all"
+    finding = Finding(ABSENT.code, a.CAUSE, snapshot.run, message, "", (), remedy)
+    return Answer(snapshot.run, snapshot.namespace, a.ABSENT, "", f"there is no run {snapshot.run}{where}", [finding])
+
+
+def _state(view: View, findings: list[Finding]) -> tuple[str, str]:
+    """The state, and since when."""
+    live, result = view.live, str(view.record.get("result", ""))
+    if live is None and not view.importing:
+        since = str(view.record.get("ended_at") or "")
+        if result == records.UNKNOWN:
+            return a.FINISHED, since
+        return _STATES.get(result, a.STOPPED), since
+    if live is not None and (over := ended(live)):
+        since = str(condition(live, over).get("lastTransitionTime") or "")
+        return (a.FAILED if over == "Failed" or result == records.FAILED else a.FINISHED), since
+    if live is not None and live["metadata"].get("deletionTimestamp"):
+        return a.STOPPED, str(live["metadata"]["deletionTimestamp"])
+    if view.chief is not None and pod_state(view.chief)[0] == "running" and view.step:
+        if lateness(view) is not None:
+            return a.SILENT, view.now.fromtimestamp(view.steps_since, tz=view.now.tzinfo).isoformat(timespec="seconds")
+        return a.RUNNING, _began(view)
+    faults = [each for each in findings if each.part == a.CAUSE]
+    if not faults and view.pods and not view.waiting and not view.importing:
+        # A program that reports no steps runs all the same.
+        return (a.STARTING if view.story else a.RUNNING), _began(view)
+    return (a.WAITING if faults else a.STARTING), view.submitted
+
+
+def _began(view: View) -> str:
+    """Since when the pod that decides runs."""
+    for status in ((view.chief or {}).get("status") or {}).get("containerStatuses") or []:
+        if began := ((status.get("state") or {}).get("running") or {}).get("startedAt"):
+            return str(began)
+    return view.submitted
+
+
+def _recorded(view: View) -> list[Finding]:
+    """What was found when the run failed, where its pods are gone since; else what its record says in words."""
+    kept: Any = view.record.get("cause")
+    try:
+        found = [
+            Finding(
+                **{**each, "effect": "", "evidence": [a.Evidence(**one) for one in each["evidence"]]}
+            )
+            for each in kept["findings"]
+        ]  # fmt: skip
+    except (TypeError, KeyError):
+        found = []
+    if found:
+        return [replace(found[0], effect=f"{found[0].object} has failed"), *found[1:]]
+    why = str(view.record.get("why") or "")
+    if not why:
+        return []
+    said = a.Evidence("record", "", str(view.record.get("ended_at") or ""), why.splitlines()[0])
+    return [
+        Finding(
+            "crashed", a.CAUSE, view.snapshot.run, "its record says why", f"{view.snapshot.run} has failed", [said], ""
+        )
+    ]
+
+
+_VERBS = {
+    a.WAITING: "waits", a.STARTING: "starts", a.RUNNING: "runs", a.SILENT: "is silent", a.STOPPED: "was stopped",
+    a.FAILED: "has failed", a.FINISHED: "has finished",
+}  # fmt: skip
+
+
+def _headline(view: View, state: str, since: str, findings: list[Finding]) -> str:
+    run, then = view.snapshot.run, at(since)
+    goes_on = state in (a.WAITING, a.STARTING, a.RUNNING, a.SILENT)
+    passed = f" since {span(view.age(since))}" if then and goes_on else f" {span(view.age(since))} ago" if then else ""
+    if state in (a.RUNNING, a.SILENT) and view.step:
+        passed += f", step {view.step.get('step')} of {view.step.get('steps_total') or '?'}"
+    first = next((each for each in findings if each.part == a.CAUSE), next(iter(findings), None))
+    if first is None or not first.effect:
+        return f"{run} {_VERBS[state]}{passed}"
+    return f"{run} {_VERBS[state]}{passed}: {first.effect}"
+
+
+def explain(snapshot: Snapshot) -> Answer:
+    """The answer, or one that says that there is none: whoever reports an error must not fail over its explanation."""
+    try:
+        return judge(snapshot)
+    except Exception as error:  # What runs say, and so what is wrong with it, has no limits.
+        why = Missing("snapshot", f"it is not what it should be: {type(error).__name__}: {error}")
+        return Answer(snapshot.run, snapshot.namespace, a.RUNNING, "", f"{snapshot.run}: not looked at", (), (why,))

@@ -1,0 +1,180 @@
+"""Why a pod that has a node does not run: its images, its sandbox, its volumes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ..kube.api import Object
+from ..trainings.state import created
+from .answer import Evidence
+from .rule import Hit
+from .text import span
+from .view import View, containers, event_time
+
+EFFECT = "{} does not start"
+_PULL_REASONS = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName")
+_FAILED_PULL = ("Failed", "BackOff", "ErrImageNeverPull", "InspectFailed")
+_IMAGE = re.compile(r'(?:image|reference) "([^"]+)"')
+_TLS = re.compile(r"x509:|tls: |certificate signed by unknown authority|http: server gave HTTP response to HTTPS")
+_DOWN = re.compile(
+    r"connection refused|i/o timeout|no route to host|no such host|network is unreachable|connection reset|"
+    r"context deadline exceeded|server misbehaving|TLS handshake timeout|50[234] (?:Bad|Service|Gateway)|\bEOF\b"
+)
+_REFUSED = re.compile(r"401 Unauthorized|403 Forbidden|authorization failed|insufficient_scope|no basic auth")
+_QUIET_SECONDS = 180.0
+"""A node that has an image starts a pod within seconds; a busy one may take a minute to pull its first bytes."""
+_SETTLE_SECONDS = 20.0
+"""Mounts and sandboxes fail once now and then while a node starts, and are tried again."""
+
+
+def _pulls(view: View) -> Iterator[tuple[str, str, Evidence]]:
+    """(place, image, what the kubelet says) of the pods whose image does not come."""
+    for place, pod in view.waiting.items():
+        text = ""
+        for each in containers(pod):
+            state = (each.get("state") or {}).get("waiting") or {}
+            if state.get("reason") in _PULL_REASONS:
+                text = text or str(state.get("message") or "")
+                if state["reason"] in ("ErrImageNeverPull", "InvalidImageName"):
+                    text = text or str(state["reason"])
+        when = ""
+        # The message of a back-off may not name the reason, and that of an image volume stands in the events alone.
+        for event in view.events(pod, *_FAILED_PULL):
+            said = str(event.get("message", ""))
+            if re.match(r"Failed to pull image|Failed to inspect image|Container image .* is not present", said):
+                later = view.events(pod, "Pulled")
+                if not later or event_time(later[-1]) < event_time(event):
+                    text, when = said, event_time(event)
+        if text:
+            match = _IMAGE.search(text)
+            yield place, match[1] if match else "?", Evidence("kubelet", place, when, text)
+
+
+def _of_kind(text: str) -> str:
+    for code, form in (("tls", _TLS), ("refused", _REFUSED), ("down", _DOWN)):
+        if form.search(text):
+            return code
+    return "missing"
+
+
+def _host(image: str) -> str:
+    return image.partition("/")[0]
+
+
+def registry_down(view: View) -> Iterator[Hit]:
+    """The registry of an image does not answer the node."""
+    for place, image, said in _pulls(view):
+        if _of_kind(said.text) == "down":
+            host = _host(image)
+            yield Hit(
+                place,
+                f"the registry {host} does not answer",
+                EFFECT,
+                [said],
+                f"bring {host} back; in a site with a mirror: systemctl status nginx docker-registry there",
+            )
+
+
+def registry_tls(view: View) -> Iterator[Hit]:
+    """The node does not trust the registry's certificate."""
+    for place, image, said in _pulls(view):
+        if _of_kind(said.text) == "tls":
+            yield Hit(
+                place,
+                f"the certificate of the registry {_host(image)} is refused",
+                EFFECT,
+                [said],
+                "containerd_registry_ca names the authority that nodes trust; site.yml lays it down",
+            )
+
+
+def registry_refused(view: View) -> Iterator[Hit]:
+    """The registry asks for another login."""
+    for place, image, said in _pulls(view):
+        if _of_kind(said.text) == "refused":
+            remedy = "workloads_pull_username and workloads_pull_password are the login for images"
+            yield Hit(place, f"the registry {_host(image)} asks for another login", EFFECT, [said], remedy)
+
+
+def image_missing(view: View) -> Iterator[Hit]:
+    """The registry has no such image or tag."""
+    for place, image, said in _pulls(view):
+        if _of_kind(said.text) == "missing":
+            remedy = "correct the image in workloads_trainings, or push it: site.yml does for those that it lists"
+            yield Hit(place, f"there is no image {image}", EFFECT, [said], remedy)
+
+
+def pulling(view: View) -> Iterator[Hit]:
+    """An image is on its way to the node."""
+    failing = {place for place, _, _ in _pulls(view)}
+    for place, pod in view.waiting.items():
+        begun, done = view.events(pod, "Pulling"), view.events(pod, "Pulled", "Failed")
+        if place in failing or not begun or (done and event_time(done[-1]) >= event_time(begun[-1])):
+            continue
+        text = str(begun[-1].get("message", ""))
+        match = _IMAGE.search(text)
+        told = Evidence("kubelet", place, event_time(begun[-1]), text)
+        yield Hit(place, f"the image {match[1] if match else '?'} is pulled", "{} pulls its image", [told])
+
+
+def _last_failure(view: View, pod: Object, *reasons: str) -> Evidence | None:
+    """The last event of such a kind, of a pod that has had the time to get over it."""
+    told = view.events(pod, *reasons)
+    if not told or view.age(created(pod)) < _SETTLE_SECONDS:
+        return None
+    return Evidence("kubelet", "", event_time(told[-1]), str(told[-1].get("message", "")))
+
+
+def sandbox(view: View) -> Iterator[Hit]:
+    """The node cannot make the pod's sandbox: its container runtime or network."""
+    for place, pod in view.waiting.items():
+        conditions = (pod.get("status") or {}).get("conditions") or []
+        made = any(each["type"] == "PodReadyToStartContainers" and each["status"] == "True" for each in conditions)
+        said = _last_failure(view, pod, "FailedCreatePodSandBox")
+        if said and not made:
+            where = pod["spec"].get("nodeName", "?")
+            yield Hit(
+                place,
+                f"{where} cannot make its sandbox",
+                EFFECT,
+                [said],
+                f"look at containerd and calico-node on {where}",
+            )
+
+
+def mount_failed(view: View) -> Iterator[Hit]:
+    """A volume cannot be mounted on the node."""
+    for place, pod in view.waiting.items():
+        conditions = (pod.get("status") or {}).get("conditions") or []
+        made = any(each["type"] == "PodReadyToStartContainers" and each["status"] == "True" for each in conditions)
+        said = _last_failure(view, pod, "FailedMount", "FailedAttachVolume", "FailedMapVolume")
+        if said and not made:
+            remedy = "see the server or the folder behind the volume; the kubelet tries it again by itself"
+            yield Hit(place, "a volume of it cannot be mounted", EFFECT, [said], remedy)
+
+
+def not_started(view: View) -> Iterator[Hit]:
+    """The node has taken the pod, and says nothing of why it does not start."""
+    known = {place for place, _, _ in _pulls(view)} | {hit.object for hit in pulling(view)}
+    for place, pod in view.waiting.items():
+        reasons = {((each.get("state") or {}).get("waiting") or {}).get("reason") for each in containers(pod)}
+        told = view.events(pod, "FailedCreatePodSandBox", "FailedMount", "FailedAttachVolume", "FailedMapVolume")
+        node = pod["spec"].get("nodeName")
+        quiet = bool(node) and place not in known and not told and reasons <= {"ContainerCreating", "PodInitializing"}
+        last = max([created(pod), *(event_time(each) for each in view.events(pod))])
+        if quiet and view.age(last) > _QUIET_SECONDS:
+            remedy = f"journalctl -u kubelet -u containerd on {node}"
+            yield Hit(place, f"{node} has said nothing of it for {span(view.age(last))}", EFFECT, [], remedy)
+
+
+def container_refused(view: View) -> Iterator[Hit]:
+    """The container cannot be started as it is described."""
+    reasons = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
+    for place, pod in view.waiting.items():
+        for each in containers(pod):
+            state = (each.get("state") or {}).get("waiting") or {}
+            if state.get("reason") in reasons:
+                text = str(state.get("message") or state["reason"])
+                remedy = "correct what it names in workloads_trainings: a Secret, a command, a user"
+                yield Hit(place, f"its container cannot be started: {text}", EFFECT, [], remedy)
