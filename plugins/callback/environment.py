@@ -1,6 +1,7 @@
-"""Refuses a playbook whose Python does not read this checkout's package.
+"""Refuse a playbook whose Python does not import the package of this checkout.
 
-First in `callbacks_enabled`: every other plugin imports the package, and another checkout's would run unnoticed.
+This is first in `callbacks_enabled`, because all other plugins import the package. Without it, code of another checkout
+could run unnoticed.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ name: environment
 type: aggregate
 short_description: Refuse a Python environment of another checkout
 description:
-  - Ends the run before its first task, with status 1, where the package C(trainyard) is missing or another checkout's.
+  - Ends the run before its first task, with status 1, if the package C(trainyard) is missing or of another checkout.
 """
 
 import importlib.util
@@ -22,26 +23,26 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def problem(package: str | None, checkout: Path = CHECKOUT) -> str:
-    """Return what is wrong with the environment and how to correct it; empty for nothing.
+    """Return the fault of the environment and its remedy; empty without a fault.
 
-    :param package: file of the package that Python imports; None for none.
+    :param package: file of the package that Python imports; None if it is missing.
     """
     remedy = f"Run make env in {checkout}, then source .venv/bin/activate."
     if package is None:
         return f"The Python environment does not have this checkout's package. {remedy}"
-    if Path(package).resolve() != checkout / "src" / "trainyard" / "__init__.py":
+    if Path(package).resolve() != (checkout / "src" / "trainyard" / "__init__.py").resolve():
         return f"The Python environment is of another checkout: {package}. {remedy}"
     return ""
 
 
 found = importlib.util.find_spec("trainyard")
 if wrong := problem(found.origin if found else None):
-    # When this file is imported: the next plugin would end with a traceback.
+    # During the import of this file, because the next plugin would end with a traceback.
     raise SystemExit(wrong)
 
 
 class CallbackModule(CallbackBase):
-    """Has nothing to do in a run."""
+    """Does nothing. The check runs during the import of this file."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "aggregate"

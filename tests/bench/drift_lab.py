@@ -1,8 +1,9 @@
-"""What drift is injected into: a lab that stands, and the program that looks for it."""
+"""The running lab that drift is injected into, and the program that detects it."""
 
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -25,7 +26,7 @@ from stand import PLAY_LIMIT, SITE_LIMIT, Stand
 from timed import BenchError
 
 RUN_SECONDS = 1500.0
-"""For one run: an emulated machine is slow."""
+"""Time limit of one run: an emulated machine is slow."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def reprovision(stand: Stand, mode: str) -> Ran:
     began = time.monotonic()
     done = subprocess.run(
         [*program, "run", "--mode", mode], cwd=stand.root, capture_output=True, text=True, check=False,
-        timeout=RUN_SECONDS, stdin=subprocess.DEVNULL,
+        timeout=RUN_SECONDS, stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": stand.source},
     )  # fmt: skip
     seconds, report = time.monotonic() - began, _last(stand)
     (stand.folder / f"{report.get('id', 'none')}.txt").write_text(done.stdout + done.stderr, encoding="utf-8")
@@ -67,11 +68,11 @@ def _last(stand: Stand) -> dict[str, Any]:
 
 
 class Lab(Stand):
-    """A lab of which some hosts may be emulated machines, whose programs are reached by SSH alone."""
+    """A lab in which some hosts may be emulated machines, reachable only by SSH."""
 
     @cached_property
     def machines(self) -> dict[str, str]:
-        """Name -> address."""
+        """Return name -> address."""
         listed = hostvars(self.inventory)
         return {name: each["ansible_host"] for name, each in listed.items() if each.get("lab_kind") == "machine"}
 
@@ -90,9 +91,9 @@ class Lab(Stand):
 
 @contextmanager
 def standing(options: Namespace) -> Iterator[Stand]:
-    """The lab, with settings of its own: made and removed, or a copy of the inventory of a given one.
+    """Provide the lab with separate settings: created and removed, or a copy of the inventory of a given lab.
 
-    :raises BenchError: the lab cannot be made.
+    :raises BenchError: the lab cannot be created.
     """
     folder = Path(tempfile.mkdtemp(prefix="trainyard-drift-", dir="/var/tmp"))
     print(f"logs are in {folder}", flush=True)
@@ -117,12 +118,12 @@ def standing(options: Namespace) -> Iterator[Stand]:
 
 
 def on(host: str, script: str) -> Callable[[Stand], None]:
-    """A script in a node's container, which ends at its first error."""
+    """Return an action that runs a script in a node's container; the script ends at its first error."""
     return lambda stand: stand.on_node(host, "sh", "-ec", script) and None
 
 
 def kubectl(script: str) -> Callable[[Stand], None]:
-    """A script with `k` for kubectl."""
+    """Return an action that runs a script with `k` for kubectl."""
     return on("cp1", f'k() {{ {KUBECTL} "$@"; }}\n{script}')
 
 

@@ -1,4 +1,4 @@
-"""What the parts of the red team share: credentials of an attacker, what must stay as it was, and open guards."""
+"""Code shared by the parts of the red team: an attacker's credentials, state that must not change, and open guards."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from trainyard.trainings import kept_logs, state
 
 VERDICT_SECONDS = 900.0
 WRITTEN = ("code", "logs", "tokens", "reprovision", "receipt.json", "known_hosts")
-"""Parts of paths below the site's folder that its own programs write while they are used."""
+"""Parts of paths below the site's folder that its own programs write during normal use."""
 OTHER_LABS = "/etc/cni/net.d/trainyard"
-"""Networks of this machine, which come and go with the labs of a test beside."""
+"""Networks of this machine, which come and go with the labs of parallel tests."""
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 OPEN_TEXT = """
 import os, re, sys
@@ -43,7 +43,7 @@ main(sys.argv[2:], prog_name="trainyard")
 
 
 def new_token(stand: Stand, user: str) -> str:
-    """Make a login of a user of the console.
+    """Create a login of a console user.
 
     :raises BenchError: the program fails.
     """
@@ -52,7 +52,7 @@ def new_token(stand: Stand, user: str) -> str:
 
 
 def as_user(stand: Stand, user: str, token: str) -> Api:
-    """The API server for a user who has a token and nothing else."""
+    """Return the API server for a user who has only a token."""
     known = yaml.safe_load((stand.state / "kubeconfig").read_text(encoding="utf-8"))
     document = {
         "apiVersion": "v1",
@@ -69,7 +69,7 @@ def as_user(stand: Stand, user: str, token: str) -> Api:
 
 
 def hashes(folder: Path, without: tuple[str, ...] = ()) -> dict[str, str]:
-    """Path -> SHA-256 of each file below a folder; of a link its target.
+    """Return path -> SHA-256 of each file below a folder; for a link its target.
 
     :param without: parts of paths that are left out.
     """
@@ -85,7 +85,7 @@ def hashes(folder: Path, without: tuple[str, ...] = ()) -> dict[str, str]:
 
 
 def controller(stand: Stand) -> dict[str, str]:
-    """Files of this machine that an attacker would like to write: the site's, the inventory's, /etc, the checkout."""
+    """Return hashes of files that an attacker might change: of the site, the inventory, /etc and the checkout."""
     etc = {name: each for name, each in hashes(Path("/etc")).items() if not name.startswith(OTHER_LABS)}
     found = hashes(stand.state, WRITTEN) | hashes(stand.inventory) | etc
     changed = subprocess.run(
@@ -96,21 +96,21 @@ def controller(stand: Stand) -> dict[str, str]:
 
 
 def strange_logs(folder: Path, runs: tuple[str, ...], before: set[str]) -> list[str]:
-    """New files in the folder of kept logs that are not below the folder of one of the attacker's runs."""
+    """Return new files in the folder of kept logs that are not in a folder of one of the attacker's runs."""
     allowed = tuple(f"{NAMESPACE}-{run}" for run in runs)
     new = set(hashes(folder)) - before if folder.is_dir() else set()
     return sorted(path for path in new if Path(path).relative_to(folder).parts[0] not in allowed)
 
 
 def others(stand: Stand) -> dict[str, str]:
-    """Objects and pods of all other namespaces, and of none, as text."""
+    """Return the objects and pods of all other namespaces, and cluster-scoped ones, as text."""
     said = stand.on_node("cp1", "sh", "-c", f"{KUBECTL} get {KINDS} --all-namespaces --output=json")
     pods = stand.on_node("cp1", "sh", "-c", f"{KUBECTL} get pods --all-namespaces --output=json")
     return foreign([*json.loads(said)["items"], *json.loads(pods)["items"]])
 
 
 def foreign(items: list[dict[str, Any]]) -> dict[str, str]:
-    """`Kind namespace/name` -> what lasts of each object outside of the attacker's namespace; of a pod its restarts."""
+    """Return `Kind namespace/name` -> lasting state of objects outside the attacker's namespace, or pod restarts."""
     found = {}
     for each in items:
         meta = each["metadata"]
@@ -126,18 +126,18 @@ def foreign(items: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Names of what was changed, added or removed, a sentence each."""
+    """Return what was changed, added or removed, a sentence each."""
     words = {(True, False): "is gone", (False, True): "is new", (True, True): "was changed"}
     names = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
     return [f"{name} {words[name in before, name in after]}" for name in names]
 
 
 def verdict(stand: Stand) -> tuple[str, list[str]]:
-    """The verdict of the site, and names of the checks that do not pass."""
+    """Return the verdict of the site, and the names of the checks that do not pass."""
     command = [sys.executable, "-m", "trainyard", "-i", str(stand.inventory), "verify"]
     done = subprocess.run(
         command, cwd=stand.root, capture_output=True, text=True, check=False, timeout=VERDICT_SECONDS,
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": stand.source},
     )  # fmt: skip
     try:
         found = json.loads(done.stdout)
@@ -148,13 +148,13 @@ def verdict(stand: Stand) -> tuple[str, list[str]]:
 
 
 def amiss(said: str) -> list[str]:
-    """What no output of a program may have, whatever it shows."""
+    """Return faults that no output of a program may have."""
     found = [f"the byte {CONTROLS.findall(said)[0]!r}"] if CONTROLS.search(said) else []
     return found + (["a traceback"] if "Traceback" in said or "MarkupError" in said else [])
 
 
 def open_program(stand: Stand, *arguments: str) -> str:
-    """Output of the program `trainyard` without the gate for texts."""
+    """Return the output of the program `trainyard` without the gate for texts."""
     command = [sys.executable, "-c", OPEN_TEXT, str(inputs.ROOT), "-i", str(stand.inventory), *arguments]
     done = subprocess.run(command, capture_output=True, check=False, timeout=120, stdin=subprocess.DEVNULL)
     return (done.stdout + done.stderr).decode(errors="replace")
@@ -162,7 +162,7 @@ def open_program(stand: Stand, *arguments: str) -> str:
 
 @contextmanager
 def open_paths() -> Iterator[None]:
-    """Paths of kept logs as they were before they had a gate: any annotation is a part of a path."""
+    """Remove the gate of paths of kept logs: any annotation becomes a part of a path."""
 
     def join(folder: str, *parts: Any) -> str:
         return os.path.join(folder, *map(str, parts))
@@ -181,7 +181,7 @@ def open_paths() -> Iterator[None]:
 
 
 def tried(what: str, wrong: list[str], do: Callable[[], list[str]]) -> None:
-    """Do one thing, and note what is amiss about it; an error is noted, too."""
+    """Run one action, and record its faults; an error is recorded, too."""
     try:
         found = do()
     except (BenchError, TrainyardError, subprocess.SubprocessError, OSError, LookupError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""The two sides of the benchmark, each from no lab to a passed training, and what is measured on them."""
+"""The two sides of the benchmark, each from no lab to a passed training, and their measures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Result:
     :param seconds: from no lab to a passed training.
     :param phases: seconds by phase (by hand) or empty.
     :param second: seconds of an unchanged second run (site.yml) or 0.
-    :param seed: seconds of 200 steps with the seed's knobs, from apply to completion, or 0.
+    :param seed: seconds of 200 steps with the original settings, from apply to completion, or 0.
     :param training: seconds of the site's training, by its own clock, or 0.
     """
 
@@ -46,11 +46,11 @@ class Result:
 
 
 class Site:
-    """`ansible-playbook site.yml` with a copy of the lab's inventory that makes another lab.
+    """`ansible-playbook site.yml` with a copy of the lab's inventory that creates another lab.
 
-    :param folder: where the copy and all logs go.
+    :param folder: folder for the copy and all logs.
     :param root: the checkout whose playbooks run.
-    :param name: how this side is called.
+    :param name: name of this side.
     """
 
     name = "site.yml"
@@ -63,6 +63,7 @@ class Site:
         self.state = Path("/var/lib/trainyard") / LAB
         self.env = {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root / 'workloads'}",
             "ANSIBLE_CONFIG": str(root / "ansible.cfg"),
             "ANSIBLE_NOCOLOR": "1",
             "PROFILE_TASKS_TASK_OUTPUT_LIMIT": "all",
@@ -70,13 +71,13 @@ class Site:
         }
 
     def prepare(self) -> None:
-        """Copy the inventory, and complete the bundle where something is missing; neither is timed."""
+        """Copy the inventory, and complete the bundle if parts are missing; neither is timed."""
         shutil.copytree(self.root / "inventories/lab", self.inventory)
         for path in self.inventory.rglob("*.yml"):
             text = path.read_text(encoding="utf-8").replace("10.84.0.", SUBNET)
             path.write_text(re.sub(r"(?m)^lab_name: .*$", f"lab_name: {LAB}", text), encoding="utf-8")
         command = ["ansible", "localhost", "-i", str(self.inventory), "-c", "local", "-m", "include_role"]
-        # As JSON, because a path may have a space.
+        # As JSON, because a path may contain a space.
         command += ["-a", "name=bundle", "-e", json.dumps({"ansible_python_interpreter": sys.executable})]
         self._timed(command, "bundle.log", BUNDLE_LIMIT)
 
@@ -88,7 +89,7 @@ class Site:
         return timed(command, self.folder / log, limit, env=self.env, cwd=self.root)
 
     def run(self, number: int, inputs: Path) -> Result:
-        """First run, unchanged second run, and the seed's training on what stands then."""
+        """Run site.yml, run it again without changes, and run the original training on the result."""
         log = self.folder / f"site-{number}.log"
         command = ["ansible-playbook", "site.yml", "-i", str(self.inventory)]
         load = os.getloadavg()[0]
@@ -107,7 +108,7 @@ class Site:
         if running_pods() != pods:
             raise BenchError(f"The second run restarted a pod; log: {second_log}")
         seed = seed_run(LAB, inputs, self.folder / f"seed-{number}.log")
-        # A checkout from before schema 2 has one training.
+        # A receipt from before schema 2 has one training.
         (training,) = receipt["trainings"] if "trainings" in receipt else [receipt["training"]]
         return Result(
             self.name,
@@ -123,7 +124,7 @@ class Site:
 
 
 class Hand:
-    """`by_hand.sh`."""
+    """The side of `by_hand.sh`."""
 
     name = "by hand"
 
@@ -152,14 +153,14 @@ def kubectl(lab: str, *arguments: str) -> list[str]:
 
 
 def running_pods() -> set[str]:
-    """Identity and restarts of all pods of the site's cluster."""
+    """Return identity and restarts of all pods of the site's cluster."""
     path = "{range .items[*]}{.metadata.uid} {.status.containerStatuses[*].restartCount}{'\\n'}{end}"
     command = kubectl(LAB, "get", "pods", "--all-namespaces", f"--output=jsonpath={path}")
     return set(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines())
 
 
 def seed_run(lab: str, inputs: Path, log: Path) -> float:
-    """Seconds from the apply of the seed's JobSet to its completion; the image is on the nodes already."""
+    """Return the seconds from the apply of the original JobSet to its completion; the image is already on the nodes."""
     name = SEED["run"]
     folder = ["install", "-d", "-o", "65532", "-g", "65532", "-m", "0750", f"{LOG_PATH}/{name}"]
     timed(["podman", "exec", f"{lab}-{LOG_NODE}", *folder], log, 60)

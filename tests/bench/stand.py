@@ -1,4 +1,4 @@
-"""A lab that stands, for programs that call the project's verbs as a user does: one of its own, or a given one."""
+"""A running lab for programs that call the project's verbs as a user does: a new one, or a given one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from trainyard.trainings.names import NAME_LABEL, ROLE_LABEL
 
 NAMESPACE = "trainings"
 CATALOGUE = inputs.ROOT / "molecule" / "trainings" / "catalogue"
-"""Entries beside the project's own."""
+"""Entries in addition to the project's own."""
 SITE_LIMIT = 1800.0
 PLAY_LIMIT = 900.0
 TAIL = 25
@@ -35,20 +35,18 @@ TAIL = 25
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--inventory", type=Path, help="of a lab that stands (default: one of its own, made and removed)"
-    )
+    parser.add_argument("--inventory", type=Path, help="inventory of a running lab (default: create and remove a lab)")
     parser.add_argument("--lab", default=LAB, help="lab_name of that inventory (default: %(default)s)")
 
 
 class Stand:
     """A site that has passed.
 
-    :param inventory: the lab's.
-    :param lab: name of the lab, as its containers' names begin.
-    :param folder: for logs, one file a call.
+    :param inventory: the lab's inventory.
+    :param lab: name of the lab, the prefix of its containers' names.
+    :param folder: folder for logs, one file a call.
     :param root: the checkout whose playbooks and programs are called.
-    :param variables: given with `-e` to every playbook.
+    :param variables: passed with `-e` to every playbook.
     """
 
     def __init__(
@@ -64,42 +62,48 @@ class Stand:
         self.state = Path("/var/lib/trainyard") / lab
         self._numbers = itertools.count(1)
 
+    @property
+    def source(self) -> str:
+        """PYTHONPATH of this checkout, whose environment need not be the one that runs the tests."""
+        return f"{self.root / 'src'}{os.pathsep}{self.root / 'workloads'}"
+
     @cached_property
     def api(self) -> Api:
         return connect(str(self.state / "kubeconfig"))
 
     def play(self, playbook: str, *arguments: str, limit: float = PLAY_LIMIT) -> tuple[float, str]:
-        """Seconds and output of a playbook.
+        """Return seconds and output of a playbook.
 
-        :raises BenchError: it fails, with the end of what it said.
+        :raises BenchError: it fails; the message has the end of its output.
         """
         command = ["ansible-playbook", playbook, "-i", str(self.inventory), *self.variables, *arguments]
         return self._call(command, playbook, limit)
 
     def train(self, entry: Mapping[str, Any] | None = None, **words: str) -> tuple[float, str]:
-        """Seconds and output of train.yml; see `call`."""
+        """Return seconds and output of train.yml; see `call`."""
         return self.play("playbooks/train.yml", *call(entry, **words))
 
     def forget(self, run: str) -> None:
-        """Stop a run and delete its record and its files, if there is such a run."""
+        """Stop a run and delete its record and its files, if it exists."""
         if record.find(self.api, NAMESPACE, run):
             named = ("-e", f"run={run}", "-e", f"confirm={run}", "-e", "delete=true")
             self.play("playbooks/train_stop.yml", *named)
 
     def program(self, *arguments: str) -> tuple[float, str]:
-        """Seconds and output of the program `trainyard`."""
+        """Return seconds and output of the program `trainyard`."""
         return self._call([sys.executable, "-m", "trainyard", "-i", str(self.inventory), *arguments], arguments[0], 120)
 
     def answer(self, *arguments: str) -> tuple[int, str]:
-        """Exit status and standard output of the program `trainyard`, whatever it ends with."""
+        """Return exit status and standard output of the program `trainyard`, even if it fails."""
         command = [sys.executable, "-m", "trainyard", "-i", str(self.inventory), *arguments]
         done = subprocess.run(
-            command, cwd=self.root, capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL
-        )
+            command, cwd=self.root, capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": self.source},
+        )  # fmt: skip
         return done.returncode, done.stdout
 
     def record(self, run: str) -> dict[str, Any]:
-        """The result of a run as the cluster remembers it."""
+        """Return the record of a run in the cluster."""
         return record.read(record.find(self.api, NAMESPACE, run))
 
     def pods(self, run: str, role: str = "") -> list[dict[str, Any]]:
@@ -107,14 +111,14 @@ class Stand:
         return self.api.list("v1", "Pod", NAMESPACE, labels=labels)
 
     def on_node(self, node: str, *command: str, given: str = "") -> str:
-        """Output of a command in a node's container.
+        """Return the output of a command in a node's container.
 
         :raises BenchError: it fails.
         """
         return self.bytes_of(node, *command, given=given).decode()
 
     def bytes_of(self, node: str, *command: str, given: str = "") -> bytes:
-        """The same for output that is no text."""
+        """Return the output as bytes, which may be binary."""
         argv = ["podman", "exec", "-i", f"{self.lab}-{node}", *command]
         done = subprocess.run(argv, input=given.encode(), capture_output=True, check=False, timeout=PLAY_LIMIT)
         if done.returncode:
@@ -126,7 +130,7 @@ class Stand:
         log = self.folder / f"{next(self._numbers):03d}-{Path(name).stem}.log"
         programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         env = {"PATH": programs, "ANSIBLE_CONFIG": str(self.root / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
-        env["COLUMNS"] = "200"
+        env |= {"COLUMNS": "200", "PYTHONPATH": self.source}
         try:
             seconds = timed(argv, log, limit, env=env, cwd=self.root)
         except BenchError as error:
@@ -136,9 +140,9 @@ class Stand:
 
 
 def call(entry: Mapping[str, Any] | None = None, **words: str) -> list[str]:
-    """Arguments of a call of train.yml.
+    """Return the arguments of a call of train.yml.
 
-    :param entry: what the inventory would say of the run.
+    :param entry: the run as the inventory would describe it.
     :param words: short names.
     """
     variables = {"workloads_trainings": [entry], "workloads_catalogues": [str(CATALOGUE)]}
@@ -149,11 +153,11 @@ def call(entry: Mapping[str, Any] | None = None, **words: str) -> list[str]:
 
 @contextmanager
 def standing(options: argparse.Namespace, variables: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Stand]:
-    """The lab, after site.yml has passed on it; one of its own is removed afterwards.
+    """Provide the lab, after site.yml has passed on it; a created one is removed afterwards.
 
     :param options: those of `add_options`.
-    :param variables: given with `-e` to every playbook.
-    :raises BenchError: the lab cannot be made.
+    :param variables: passed with `-e` to every playbook.
+    :raises BenchError: the lab cannot be created.
     """
     folder = Path(tempfile.mkdtemp(prefix="trainyard-proof-", dir="/var/tmp"))
     print(f"logs are in {folder}", flush=True)

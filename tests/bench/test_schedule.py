@@ -1,4 +1,4 @@
-"""What the programs about a schedule make of what its runs leave, and the site that they make."""
+"""Tests of the schedule programs: their evaluation of remnants, and the site that they create."""
 
 from __future__ import annotations
 
@@ -130,6 +130,7 @@ def test_the_site_is_one_and_its_secret_is_in_its_vault_alone(inventory: tuple[P
     assert (folder / "molecule/reprovision/site/group_vars/all/lab.yml").is_symlink()
     assert secret.search(secret.of_folder(folder), [canary]) == []
     env = {**os.environ, "ANSIBLE_VAULT_PASSWORD_FILE": str(vault), "ANSIBLE_CONFIG": str(folder / "ansible.cfg")}
+    env["PYTHONPATH"] = str(folder / "src")
     programs = Path(sys.executable).parent
     lab = str(folder / "inventories" / "lab")
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Which part of the code may know which other, and what Python each part has to run on."""
+"""Tests of the allowed imports between packages, and of the Python version that each package must support."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ALLOWED = {
     "cli": {"core", "kube", "project", "reprovision", "site", "site_lock", "trainings", "verify", "why"},
     "console": {"core", "kube", "trainings", "why"},
 }
-"""Package -> the packages whose modules it may import, besides its own."""
+"""Package -> packages whose modules it may import, in addition to its own."""
 
 ON_HOSTS = ("core", "host", "net", "gpu", "kubeadm")
 """Packages that are sent to hosts of the cluster, which have Python 3.10 (Ubuntu 22.04) and its standard library."""
@@ -52,7 +52,7 @@ OF_HOSTS = (
 
 
 def _imports(path: Path) -> set[str]:
-    """Names of the trainyard packages, or of whole other distributions, that a file imports."""
+    """Return the trainyard packages, and the other distributions, that a file imports."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -71,14 +71,14 @@ def test_every_package_has_its_rule() -> None:
 
 
 def test_the_package_takes_nothing_of_itself_by_its_name() -> None:
-    """It has another name on hosts, and both must mean the same file."""
+    """The package has another name on hosts, and both must mean the same file."""
     for path in PACKAGE.rglob("*.py"):
         assert not [name for name in _imports(path) if "trainyard" in name.split(".")], path
 
 
 @pytest.mark.parametrize("package", ON_HOSTS)
 def test_hosts_need_nothing_but_python(package: str) -> None:
-    # Ansible brings its own part of module_utils along.
+    # Ansible sends its own part of module_utils along.
     known = {*sys.stdlib_module_names, "ansible", ""}
     for path in (PACKAGE / package).rglob("*.py"):
         found = {name for name in _imports(path) if not name.startswith("trainyard:")}
@@ -93,7 +93,7 @@ def test_a_module_for_hosts_takes_only_what_they_may_have(module: str) -> None:
 
 
 def test_images_of_trainings_have_no_part_of_the_package() -> None:
-    """Pods of a training get `workloads` alone."""
+    """Pods of a training contain only `workloads`."""
     for path in (ROOT / "workloads").rglob("*.py"):
         assert not [name for name in _imports(path) if name.split(".")[0] == "trainyard"], path
 
@@ -105,6 +105,16 @@ def test_the_image_of_the_console_has_what_it_imports() -> None:
     while more := {below for package in wanted for below in ALLOWED[package]} - wanted - {"project"}:
         wanted |= more
     assert {folder for folder in folders if "/" not in folder and folder != "__init__.py"} == wanted
+
+
+def test_the_console_starts_as_its_image_does() -> None:
+    """The role names the program again, because a pod with a command of its own ignores later images' defaults."""
+    template = (ROOT / "roles/dashboard/templates/console.yaml.j2").read_text(encoding="utf-8")
+    image = (ROOT / "workloads/images/console/Containerfile").read_text(encoding="utf-8")
+    (of_image,) = re.findall(r"^CMD \[(.*)\]$", image, re.MULTILINE)
+    command = of_image.replace('"', "")
+    assert f"command: [{command}]" in template
+    assert (PACKAGE / "console" / "__main__.py").is_file() and of_image.endswith('"-m", "trainyard.console"')
 
 
 @pytest.mark.parametrize(("package", "fits"), [("host", True), ("kube", False), ("trainings", False)])
@@ -127,14 +137,14 @@ def test_modules_take_the_package_by_the_path_that_ansible_gives_it() -> None:
 
 
 def test_packages_hold_a_docstring_and_nothing_else() -> None:
-    """Ansible sends every package's file along, and with it whatever it imports."""
+    """Ansible sends every package's `__init__.py` along, with everything that it imports."""
     for path in PACKAGE.rglob("__init__.py"):
         (only,) = ast.parse(path.read_text(encoding="utf-8")).body
         assert isinstance(only, ast.Expr), path
 
 
 def test_programs_of_the_bundle_end_with_the_module() -> None:
-    """The next run works in the same folders, so none may go on there after its module was killed."""
+    """The next run uses the same folders, so no program may continue there after its module was killed."""
     for path in (PACKAGE / "bundle").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         assert path.name == "program.py" or not re.search(r"core.*command|subprocess", text), path
