@@ -1,4 +1,4 @@
-"""Values from outside become paths, numbers and text on a terminal through the gate `core/untrusted.py` alone."""
+"""Tests that values from outside become paths, numbers and terminal text only through the gate `core/untrusted.py`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ INVENTORY = {
     "src/trainyard/trainings/spec.py": "the description of a training from the inventory, with its key `data`",
     "src/trainyard/site/": "the inventory itself",
 }
-"""Where `data` and its like are keys of the inventory, whose writer owns the site."""
+"""Places where `data` and similar names are keys of the inventory, whose writer owns the site."""
 TERMINAL = "src/trainyard/cli/terminal.py"
 OTHERS = {
+    "src/trainyard/console/__main__.py": "prints faults of its own environment to the log of its pod",
     "src/trainyard/site_lock/keeper.py": "prints JSON to the program that has started it",
     "src/trainyard/reprovision/scheduled.py": "runs before the revision, whose terminal it would be, is chosen",
 }
 PRINTERS = {"echo", "secho", "print", "add_row", "from_markup"}
-"""Calls that put a text on a terminal, or that take it for Rich's markup."""
+"""Calls that print a text to a terminal, or interpret it as Rich markup."""
 
 
 def test_values_from_outside_pass_the_gate_before_they_are_numbers_or_paths() -> None:
@@ -68,10 +69,12 @@ def test_the_reading_finds_no_fault_with_checked_values(line: str) -> None:
 
 
 def test_one_file_prints() -> None:
-    """Every text of a command passes the file that cleans it; none is taken for markup."""
+    """Every text of a command passes the file that cleans it; none is interpreted as markup."""
     found = []
-    for path, text in product_files(ROOT).items():
-        if not path.startswith("trainyard/") or path in {TERMINAL, *OTHERS}:
+    files = {path: text for path, text in product_files(ROOT).items() if path.startswith("src/trainyard/")}
+    assert {TERMINAL, *OTHERS} < files.keys()
+    for path, text in files.items():
+        if path in {TERMINAL, *OTHERS}:
             continue
         for node in ast.walk(ast.parse(text)):
             called = node.func if isinstance(node, ast.Call) else None

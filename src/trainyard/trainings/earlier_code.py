@@ -1,7 +1,7 @@
-"""A run that the project's own code ran before an upgrade of the project.
+"""Runs that used the project's code of an earlier release.
 
-The hash of a run names the image of its code, and every release of the project has another one. A run that differs in
-nothing else has been done: repeating it would cost days of GPUs and prove what is proven.
+The hash of a run includes its code image, which changes with every release of the project. A run that differs in
+nothing else is not repeated: that would cost days of GPU time and prove nothing new.
 """
 
 from __future__ import annotations
@@ -14,26 +14,27 @@ from ..core.untrusted import at, items, line
 from .jobset import spec_hash
 from .model import Training
 
-_VOLUME = "code"
+CODE_VOLUME = "code"
+"""Name of the volume with the image of code, in the pods of `template`."""
 
 
 def code_of(runner: Mapping[str, Any] | None) -> str:
-    """Return the image of code that the object of a run, or its kept manifest, mounts; empty for none."""
+    """Return the code image that the object of a run, or its kept manifest, mounts; empty for none."""
     jobs = [at(each, "template", "spec") for each in items(at(runner, "spec", "replicatedJobs"))]
     for job in jobs or [at(runner, "spec")]:
         for volume in items(at(job, "template", "spec", "volumes")):
-            if at(volume, "name") == _VOLUME:
+            if at(volume, "name") == CODE_VOLUME:
                 return line(at(volume, "image", "reference"))
     return ""
 
 
 def as_it_ran(training: Training, known: str | None, codes: Iterable[str]) -> Training:
-    """Return the training with the code that it ran with, if it differs from what is asked for in that alone.
+    """Return the training with the code image that it ran with, if the requested one differs in nothing else.
 
-    :param known: the hash of what ran.
-    :param codes: images of code that it may have had. They come from the cluster: one that is invented gives no equal
-        hash, because `known` is SHA-256 of all that decides what a run does.
-    :return: the training itself where it is another run, or has a folder of code of its own.
+    :param known: the hash of the existing run.
+    :param codes: candidate code images, read from the cluster. An invented one cannot match, because `known` is the
+        SHA-256 of everything that decides what a run does.
+    :return: the training unchanged if it is another run or has its own code folder.
     """
     if training.program or not training.code or not known or known == spec_hash(training):
         return training

@@ -74,11 +74,11 @@ def chief(digest: str = TRAINING, data: str = DATA, image_id: str = "") -> dict[
         ([chief(data=OTHER)], FAIL, ["trainyard/mnist-data", OTHER, DATA]),
         # Right bytes under a wrong name are wrong: the data's digest where the training should run.
         ([chief(digest=DATA)], FAIL, ["trainyard/tensorflow", DATA, TRAINING]),
-        ([calico(OTHER, tag="v3.30.0")], UNKNOWN, ["calico/node:v3.30.0", "nobody has pinned"]),
+        ([calico(OTHER, tag="v3.30.0")], UNKNOWN, ["calico/node:v3.30.0", "which is not pinned"]),
         # Locked bytes under the name of a registry of the site.
         ([calico(NODE, tag="v3.28.5-ours")], PASS, []),
         ([chief(image_id=CONFIGURATION)], UNKNOWN, ["of unknown digest"]),
-        ([calico(OTHER, tag="v3.30.0"), chief(digest=OTHER)], FAIL, ["nobody has pinned", TRAINING]),
+        ([calico(OTHER, tag="v3.30.0"), chief(digest=OTHER)], FAIL, ["which is not pinned", TRAINING]),
     ],
 )
 def test_images_locked(pods: list[Any], result: str, told: list[str]) -> None:
@@ -99,6 +99,14 @@ def own(digest: str = OTHER, image_id: str = "") -> dict[str, Any]:
     return one
 
 
+def earlier(digest: str = OTHER) -> dict[str, Any]:
+    """A pod with the project's code of another release."""
+    one = chief()
+    reference = f"mirror.trainyard.internal:5000/trainyard/mnist-data@{digest}"
+    one["spec"]["volumes"].append({"name": "code", "image": {"reference": reference}})
+    return one
+
+
 @pytest.mark.parametrize(
     ("pods", "trainings", "result"),
     [
@@ -113,6 +121,9 @@ def own(digest: str = OTHER, image_id: str = "") -> dict[str, Any]:
         ([chief(digest=OTHER)], LEFT, PASS),
         ([chief(data=OTHER)], LEFT, PASS),
         ([chief(digest=OTHER), calico(OTHER)], LEFT, FAIL),
+        # An upgrade of the project repeats no finished run; a pod that is no training's has the locked image.
+        ([earlier()], OURS, PASS),
+        ([earlier()], {}, FAIL),
     ],
 )
 def test_what_trainings_name_by_digest_themselves(pods: list[Any], trainings: dict[str, bool], result: str) -> None:
