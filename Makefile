@@ -1,19 +1,19 @@
-# One command per verb. Everything runs from the checkout; the Python environment lies in .venv, caches and state outside.
+# One target per verb. Everything runs from the checkout. The Python environment is in .venv; caches and state are outside.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 INVENTORY ?= inventories/lab
 PYTHON ?= $(firstword $(foreach python,python3.11 python3.12 python3.13,$(if $(shell $(python) -V 2>/dev/null),$(python))))
 VENV := .venv
-# Hundreds of Python programs start in a test run; where this is set, each would compile the project's code anew.
+# A test run starts hundreds of Python processes. With this variable set, each one would compile the project's code again.
 unexport PYTHONDONTWRITEBYTECODE
-# With quotes: the checkout's path may have a space.
+# Quoted, because the checkout's path may contain a space.
 IN_VENV := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 ANSIBLE := $(IN_VENV) ansible-playbook
 
 .PHONY: help env lab lab-down verify check test proof screenshots machines browser test-programs lock clean
 
-help: ## List the verbs
+help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # One environment for running and testing, so that both use the same versions; pip checks every hash.
@@ -23,7 +23,7 @@ $(VENV)/.installed: requirements.txt
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
 	touch $@
 
-# The code is read from the checkout: `src` is the package, `workloads` what the image of trainings has as PYTHONPATH.
+# The code is imported from the checkout: `src` holds the package, `workloads` is on PYTHONPATH in the training image.
 $(VENV)/bin/trainyard: Makefile $(VENV)/.installed
 	printf '%s\n' "$(CURDIR)/src" "$(CURDIR)/workloads" > "$$(echo $(VENV)/lib/python3*/site-packages)/trainyard.pth"
 	printf '#!/bin/sh\nexec "$$(dirname "$$(readlink -f "$$0")")/python" -I -m trainyard "$$@"\n' > $@
@@ -33,22 +33,22 @@ $(VENV)/.test-installed: $(VENV)/bin/trainyard requirements-test.txt
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-test.txt
 	touch $@
 
-env: $(VENV)/bin/trainyard ## Make the Python environment, with the program `trainyard`
+env: $(VENV)/bin/trainyard ## Create the Python environment with the `trainyard` program
 
-lab: env ## From this machine to a proven training: site.yml on the lab
+lab: env ## Build the lab on this machine and prove a training: site.yml
 	$(ANSIBLE) site.yml -i $(INVENTORY)
 
-lab-down: env ## Remove everything that the lab put on this machine
+lab-down: env ## Remove everything the lab put on this machine
 	$(ANSIBLE) playbooks/lab_down.yml -i $(INVENTORY) -e 'lab_confirm={{ lab_name }}'
 
-verify: env ## Verify the site; JSON on stdout, the program itself ends 0 pass, 1 fail, 2 cannot tell
+verify: env ## Verify the site and print JSON; the program itself exits 0 (pass), 1 (fail) or 2 (unknown)
 	@$(VENV)/bin/trainyard -i $(INVENTORY) verify
 
-check: $(VENV)/.test-installed ## Lint and unit tests, two to four minutes
+check: $(VENV)/.test-installed ## Run linters and unit tests, two to four minutes
 	$(IN_VENV) pytest -n auto --dist loadfile -m "not slow and not lab and not browser and not proof"
 
-# A real registry with the web server before it for the tests of pushing and pulling, and the judge of metrics; out of their packages,
-# because installed these would become services of this machine.
+# A real registry and its web server for the push and pull tests, and promtool to check metrics. They are extracted from their
+# packages, because installing them would start services on this machine.
 $(VENV)/bin/docker-registry: PACKAGE := docker-registry
 $(VENV)/bin/nginx: PACKAGE := nginx
 $(VENV)/bin/promtool: PACKAGE := prometheus
@@ -58,7 +58,7 @@ $(TEST_SERVERS): | test-programs
 	$$get download $(PACKAGE) || { $$get update; $$get download $(PACKAGE); }; \
 	dpkg-deb --extract *.deb .; install usr/*bin/$(@F) "$(CURDIR)/$@"
 
-# Debian's browser, for tests of the console's pages and for their pictures.
+# Debian's browser, for tests and screenshots of the console.
 browser:
 	missing=; for each in chromium:chromium certutil:libnss3-tools npm:npm; do \
 	command -v "$${each%:*}" > /dev/null || missing+=" $${each#*:}"; done; [[ -z $$missing ]] || { apt-get -qq update; \
@@ -67,27 +67,27 @@ browser:
 test-programs: $(VENV)/.test-installed
 	$(IN_VENV) ansible localhost -m ansible.builtin.include_role -a "name=bundle tasks_from=install"
 
-test: $(VENV)/.test-installed test-programs $(TEST_SERVERS) ## The whole test suite
+test: $(VENV)/.test-installed test-programs $(TEST_SERVERS) ## Run the whole test suite
 	$(IN_VENV) pytest -m "not proof and not browser" --durations=20 --durations-min=10
 
-proof: $(VENV)/.test-installed test-programs browser ## What is too long for `make test`; PART=NAME for one part
+proof: $(VENV)/.test-installed test-programs browser ## Run the tests too long for `make test`; PART=NAME selects one part
 	$(IN_VENV) pytest -m proof $(if $(PART),-k "[$(PART)]") tests/lab/test_proof.py
 
-screenshots: $(VENV)/.test-installed browser ## Take the console's pictures anew; ADDRESS=, TOKEN_FILE=, AUTHORITY=
+screenshots: $(VENV)/.test-installed browser ## Take new console screenshots; ADDRESS=, TOKEN_FILE=, AUTHORITY=
 	PYTHONPATH="$(CURDIR)" $(IN_VENV) python tests/browser/screenshots.py --address "$(ADDRESS)" --token-file "$(TOKEN_FILE)" --authority "$(AUTHORITY)"
 
-machines: ## An emulated machine joins the lab as a worker; the part of `make proof`
+machines: ## Join an emulated machine to the lab as a worker (part of `make proof`)
 	$(MAKE) proof PART=machines
 
-# An environment of its own: the locked packages are not needed to lock them, and pip-tools brings a pip.
+# A separate environment: locking does not need the locked packages, and pip-tools needs its own pip.
 $(VENV)/lock/.installed: requirements-lock.txt
 	$(if $(PYTHON),,$(error No Python from 3.11 to 3.13 is installed; install one with its venv package))
 	$(PYTHON) -m venv $(VENV)/lock
 	$(VENV)/lock/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-lock.txt
 	touch $@
 
-# One after another: the second is bound to what the first has chosen.
-lock: $(VENV)/lock/.installed ## Make requirements*.txt anew from their .in files
+# In this order: requirements-test is constrained by the versions chosen for requirements.
+lock: $(VENV)/lock/.installed ## Regenerate requirements*.txt from their .in files
 	for name in requirements requirements-test requirements-lock; do \
 	$(VENV)/lock/bin/pip-compile --quiet --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 	--strip-extras -o $$name.txt $$name.in; done

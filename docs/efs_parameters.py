@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes docs/efs-parameters.md: each parameter of EFS's API, and the option that sets it or why there is none.
+"""Write docs/efs-parameters.md: each parameter of the EFS API with the option that sets it, or the reason for none.
 
-The parameters are those of botocore's own model, so one that a newer botocore brings has to be decided on here.
+The parameters come from botocore's model. If a newer botocore adds one, add it to a table of this file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from botocore.model import Shape
 TARGET = Path(__file__).resolve().parent / "efs-parameters.md"
 
 FS, MT, AP, INFO = "efs_file_system", "efs_mount_target", "efs_access_point", "efs_info"
-PAGES = "all pages are read; AWS decides on their size"
+PAGES = "all pages are read; AWS chooses their size"
 
 OPTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "CreateFileSystem": {
@@ -71,11 +71,11 @@ OPTIONS: dict[str, dict[str, tuple[str, str]]] = {
 """Operation -> parameter -> module and option."""
 
 LEFT_OUT: dict[str, dict[str, str]] = {
-    "PutFileSystemPolicy": {"BypassPolicyLockoutSafetyCheck": "it serves to lock oneself out"},
+    "PutFileSystemPolicy": {"BypassPolicyLockoutSafetyCheck": "it would allow a caller to lock itself out"},
     "PutLifecycleConfiguration": {
-        "LifecyclePolicies.TransitionToArchive": "the archive class is left for later; what is set there stays"
+        "LifecyclePolicies.TransitionToArchive": "the archive class is not implemented; an existing setting stays"
     },
-    "CreateAccessPoint": {"ClientToken": "made of file system and name, so that a creation is never done twice"},
+    "CreateAccessPoint": {"ClientToken": "derived from file system and name, so that nothing is created twice"},
     "DescribeFileSystems": {"MaxItems": PAGES, "Marker": PAGES},
     "DescribeMountTargets": {
         "MaxItems": PAGES,
@@ -89,7 +89,7 @@ LEFT_OUT: dict[str, dict[str, str]] = {
         "AccessPointId": "all access points of a file system are read at once",
     },
 }
-"""Operation -> parameter -> why no option sets it."""
+"""Operation -> parameter -> reason why no option sets it."""
 
 BY_ITSELF = {
     "UpdateFileSystem": ("FileSystemId",),
@@ -106,26 +106,29 @@ BY_ITSELF = {
     "TagResource": ("ResourceId",),
     "UntagResource": ("ResourceId",),
 }
-"""Operation -> ids that a module finds out, and nobody gives."""
+"""Operation -> ids that a module determines itself."""
 
 NOT_CALLED = {
-    "CreateReplicationConfiguration": "replication is left for later",
-    "DeleteReplicationConfiguration": "replication is left for later",
-    "DescribeReplicationConfigurations": "replication is left for later",
-    "UpdateFileSystemProtection": "the protection of replicas is left for later",
+    "CreateReplicationConfiguration": "replication is not implemented",
+    "DeleteReplicationConfiguration": "replication is not implemented",
+    "DescribeReplicationConfigurations": "replication is not implemented",
+    "UpdateFileSystemProtection": "the protection of replicas is not implemented",
     "CreateTags": "deprecated by AWS for TagResource",
     "DeleteTags": "deprecated by AWS for UntagResource",
     "DescribeTags": "deprecated by AWS for ListTagsForResource",
-    "ListTagsForResource": "descriptions have the tags",
-    "DescribeMountTargetSecurityGroups": "takes a call for each target; EC2 tells those of all in one",
+    "ListTagsForResource": "descriptions contain the tags",
+    "DescribeMountTargetSecurityGroups": "needs one call per target; EC2 returns all in one call",
     "DescribeAccountPreferences": "the length of ids is the account's, and long for all new ones",
     "PutAccountPreferences": "the length of ids is the account's, and long for all new ones",
 }
-"""Operation -> why no module calls it."""
+"""Operation -> reason why no module calls it."""
 
 
 def parameters(shape: Shape | None, before: str = "") -> Iterator[str]:
-    """The parameters of an operation's input, those of structures and lists of structures one by one."""
+    """Yield the parameters of an operation's input, with those inside structures and lists of structures.
+
+    :param before: path of the structure, such as `Tags.`.
+    """
     for name, member in (shape.members if shape else {}).items():
         inner = member.member if member.type_name == "list" else member
         if inner.type_name == "structure":
@@ -135,9 +138,9 @@ def parameters(shape: Shape | None, before: str = "") -> Iterator[str]:
 
 
 def rows() -> Iterator[tuple[str, str, str]]:
-    """Operation, parameter, and what becomes of it.
+    """Yield each operation, parameter, and its option or the reason for none.
 
-    :raises KeyError: the model has an operation or a parameter that nobody has decided on.
+    :raises KeyError: the model has an operation or a parameter that is in no table of this file.
     """
     model = botocore.session.get_session().get_service_model("efs")
     for operation in model.operation_names:
@@ -146,7 +149,7 @@ def rows() -> Iterator[tuple[str, str, str]]:
             continue
         for name in parameters(model.operation_model(operation).input_shape):
             if name in BY_ITSELF.get(operation, ()):
-                yield operation, name, "found out by the module"
+                yield operation, name, "determined by the module"
             elif name in LEFT_OUT.get(operation, {}):
                 yield operation, name, f"left out: {LEFT_OUT[operation][name]}"
             else:
@@ -155,12 +158,12 @@ def rows() -> Iterator[tuple[str, str, str]]:
 
 
 def render() -> str:
-    """The page."""
+    """Return the page."""
     lines = [
         "# EFS's API and the modules",
         "",
-        "Made from botocore's model of the API by `python3 docs/efs_parameters.py`; a test keeps it current, and fails",
-        "where a newer model has what is not decided on.",
+        "Generated from botocore's model of the API by `python3 docs/efs_parameters.py`. A test keeps this page",
+        "current. It fails if a newer model has an operation or parameter that the program does not list.",
         "",
         "| operation | parameter | option |",
         "| --- | --- | --- |",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/versions.md from bundle.lock.yml, the one source of versions."""
+"""Write docs/versions.md from bundle.lock.yml, the only source of versions."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ MADE_FROM = {
     "image": "the artefacts above",
     "code": "code of this repository",
     "archive": "the artefacts above",
-    "vendor_files": "nothing: only the vendor has it",
-    "vendor_image": "nothing: only the vendor has it",
+    "vendor_files": "not built: only the vendor has it",
+    "vendor_image": "not built: only the vendor has it",
 }
 
 
 def render(lock: dict[str, Any]) -> str:
-    """The page for a lock file."""
+    """Return the page for a lock file."""
     lines = [
         "# Versions",
         "",
-        "Made from `bundle.lock.yml` by `python3 docs/versions.py`; a test keeps it current.",
+        "Generated from `bundle.lock.yml` by `python3 docs/versions.py`; a test keeps it current.",
         "",
         "| artefact | version | made from | published by the vendor as |",
         "| --- | --- | --- | --- |",
@@ -49,7 +49,7 @@ def render(lock: dict[str, Any]) -> str:
     carried = {name: each for name, each in lock["artefacts"].items() if "licence" in each}
     if carried:
         named = ", ".join(f"{name} {each['version']} ({each['licence']})" for name, each in carried.items())
-        lines += ["", f"Pages of the console carry, with its licence beside it: {named}."]
+        lines += ["", f"Pages of the console include, each with its licence: {named}."]
     return "\n".join(lines) + "\n"
 
 

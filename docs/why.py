@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the table of the codes of `trainyard why` into docs/troubleshooting.md, from the table of its rules."""
+"""Write the codes of `trainyard why` from its table of rules into docs/troubleshooting.md."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from trainyard.why.table import ABSENT, TABLE
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs" / "troubleshooting.md"
-HEAD = "| code | what it says | remedy |\n| --- | --- | --- |\n"
+HEAD = "| code | meaning | remedy |\n| --- | --- | --- |\n"
 PLACE = re.compile(re.escape(HEAD) + r"(?:\|.*\n)*")
 
 
 def table() -> str:
-    """All codes in the order in which they are looked for; the names of notes in italics, for they are no faults."""
+    """Return the table of all codes in evaluation order. Notes are in italics, because they are no faults."""
     rows = [
         (f"`{rule.code}`" if rule.fault else f"*{rule.code}*", rule.meaning, rule.remedy) for rule in (*TABLE, ABSENT)
     ]
@@ -23,9 +23,9 @@ def table() -> str:
 
 
 def render(page: str) -> str:
-    """The page with its table as it should be.
+    """Return the page with its table replaced.
 
-    :raises ValueError: there is none on it.
+    :raises ValueError: the page has no table.
     """
     found, count = PLACE.subn(lambda _: table(), page, count=1)
     if not count:

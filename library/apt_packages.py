@@ -6,45 +6,43 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: apt_packages
-short_description: Install Debian packages at wanted versions and hold them
+short_description: Install Debian packages at given versions and hold them
 description:
-  - Does in one task what takes a refresh, an installation and a hold with C(ansible.builtin.apt) and
-    C(ansible.builtin.dpkg_selections), and gets through a check run on a host whose apt sources are only planned so
-    far.
-  - The package index is read again before an installation when the apt sources changed since it was read last, when it
-    lacks a wanted package or version, and when a download fails.
-  - An installation that was interrupted is finished first. An installation that would remove other packages is
-    refused.
+  - Combines a refresh, an installation and a hold (C(ansible.builtin.apt) and C(ansible.builtin.dpkg_selections)) in
+    one task. Check mode also works on a host whose apt sources are only planned.
+  - The package index is updated before an installation if the apt sources have changed since the last update, if it
+    lacks a package or version, or if a download fails.
+  - An interrupted installation is completed first. An installation that would remove other packages is refused.
 options:
   packages:
-    description: Packages, each as C(NAME) for any version or C(NAME=PATTERN) (V(kubelet=1.36.3-*)), as apt takes them.
+    description: Packages in apt's syntax, C(NAME) for any version or C(NAME=PATTERN) (V(kubelet=1.36.3-*)).
     type: list
     elements: str
     required: true
   hold:
-    description: Hold the packages, so that an upgrade of the system leaves them alone.
+    description: Hold the packages, so that system upgrades do not change them.
     type: bool
     default: false
   may_remove:
     description:
       - Packages that the installation may remove, as names or patterns (V(nvidia-utils-*)).
-      - What a pattern that begins with V(!) fits stays all the same.
+      - Packages that match a pattern with a leading V(!) are never removed.
     type: list
     elements: str
     default: []
   may_downgrade:
-    description: Let packages get older versions than they have, which apt refuses otherwise.
+    description: Allow downgrades, which apt refuses by default.
     type: bool
     default: false
   frozen_by:
     description:
-      - While this file exists, another version of an installed package is refused. A check run shows it as a change,
-        and looks at the rest.
-      - Such a file says that the host is in use with its present versions.
+      - If this file exists, the host is in use with its present versions, and a different version of an installed
+        package is refused.
+      - Check mode shows the difference as a change and continues with the rest.
     type: path
     default: ""
   look_up:
-    description: In check mode, too, refuse packages that are to be installed and that no apt source has.
+    description: Also in check mode, refuse missing packages that no apt source has.
     type: bool
     default: false
   timeout:
@@ -53,7 +51,7 @@ options:
     default: 600
 attributes:
   check_mode:
-    description: Reports the same plan, made from the installed packages; the index is read only with O(look_up).
+    description: Reports the same plan, based on the installed packages; the index is read only with O(look_up).
     support: full
   diff_mode:
     description: Shows versions and holds before and after.
@@ -71,7 +69,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was done, or in check mode would be done.
+  description: Executed steps, or planned steps in check mode.
   returned: always
   type: list
   elements: str
@@ -86,7 +84,7 @@ from ansible.module_utils.trainyard.host.packages import Packages, dpkg_was_inte
 
 
 def _split(package: str) -> tuple[str, str]:
-    """`NAME` or `NAME=PATTERN` as name and version pattern; an empty pattern means any version."""
+    """Split `NAME` or `NAME=PATTERN` into name and version pattern; an empty pattern means any version."""
     name, _, pattern = package.partition("=")
     return name, pattern
 

@@ -1,17 +1,17 @@
 #!/usr/bin/python
-"""Build everything that a site needs from one lock file."""
+"""Build or fetch all artefacts of a site from one lock file."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: bundle
-short_description: Build or fetch every artefact of the lock file
+short_description: Build or fetch the artefacts of the lock file
 description:
-  - Brings a content-addressed store outside the checkout to the state that the lock file describes - programs, Debian
+  - Fills a content-addressed store outside the checkout with the artefacts of the lock file - programs, Debian
     packages, container images, Python wheels, data sets and manifests, each at the locked version.
-  - What is there and intact is left alone; a changed recipe makes again only what depends on it; a file whose hash is
-    no longer the recorded one is made again.
+  - Existing, intact artefacts are not touched. A changed recipe rebuilds only its dependents. An artefact whose files
+    no longer match their recorded hashes is made again.
   - Runs on the controller.
 options:
   lock:
@@ -27,53 +27,53 @@ options:
     type: path
     required: true
   debian_mirror:
-    description: Base URL of a Debian archive; the one of this machine's own apt sources when empty.
+    description: Base URL of a Debian archive; if empty, the one in this machine's apt sources.
     type: str
     default: ""
   go_min:
-    description: Oldest Go that builds the locked versions; the pinned one must not be older.
+    description: Oldest Go version that builds the locked versions; the pinned one must not be older.
     type: str
     default: "1.26"
   source:
     description:
-      - Where artefacts come from. V(source) makes everything from its recipe, V(upstream) fetches the vendors' own
-        where the lock names an origin, V(auto) does so where the origin is pinned and answers.
-      - Under V(auto), what is there already stays as it is.
+      - Origin of artefacts. V(source) builds all from their recipes. V(upstream) fetches the vendors' artefacts if the
+        lock has an origin. V(auto) fetches them if the origin is pinned and reachable.
+      - With V(auto), existing artefacts are kept.
     type: str
     choices: [auto, upstream, source]
     default: auto
   artefacts:
     description:
       - Names of the results to make. An empty list makes nothing.
-      - When left out, all that nothing else in the lock is made from, without what only a vendor makes and without the
-        disks of machines.
+      - The default is all artefacts that are not inputs of others, except those that only a vendor makes and disks of
+        machines.
     type: list
     elements: str
   also:
-    description: Names of further results to make.
+    description: Names of additional results to make.
     type: list
     elements: str
     default: []
   keep_days:
     description:
-      - Remove artefacts that no entry of the lock makes any more and that are older than this many days.
-      - 0 removes nothing.
+      - Remove artefacts that no longer belong to an entry of the lock and that are older than this many days.
+      - V(0) removes nothing.
     type: int
     default: 0
   delivered:
     description:
-      - Folder of archives that another machine has made with O(packed). What has a recipe is taken from there and
-        never made here.
+      - Folder of archives that another machine made with O(packed). Artefacts with a recipe are taken from there and
+        never built here.
     type: path
   packed:
     description:
-      - Folder into which every artefact that is asked for is packed, as an archive that belongs to the folder's owner.
+      - Folder into which each requested artefact is packed, as an archive that belongs to the folder's owner.
     type: path
   pin:
     description:
-      - Instead of making artefacts, ask the vendors for the hashes of the origins that the lock calls C(unpinned), and
-        write them into the lock.
-      - In check mode all other pins are compared with what the vendors serve, too; a difference is an error.
+      - Instead of making artefacts, query the vendors for the hashes of origins marked C(unpinned), and write them into
+        the lock.
+      - Check mode also compares all other pins with the vendors' files; a difference is an error.
     type: bool
     default: false
   progress_file:
@@ -82,7 +82,7 @@ options:
 attributes:
   check_mode:
     support: full
-    description: Says which artefacts would be made.
+    description: Reports which artefacts would be made.
   diff_mode:
     support: full
     description: Lists the artefacts that are absent or not intact.
@@ -101,17 +101,17 @@ EXAMPLES = r"""
 RETURN = r"""
 artefacts:
   description:
-    - Every artefact that is there, by name, with its path, version, key, origin (C(source) or C(upstream)) and the
-      facts of its kind.
+    - Available artefacts by name, each with its path, version, key, origin (C(source) or C(upstream)) and the facts of
+      its kind.
   returned: always
   type: dict
 missing:
-  description: Names that were absent or not intact before.
+  description: Names of artefacts that were absent or not intact before.
   returned: always
   type: list
   elements: str
 recipes:
-  description: Those of C(missing) that are made from a recipe, not fetched.
+  description: Names in C(missing) that are built from a recipe instead of fetched.
   returned: always
   type: list
   elements: str
@@ -121,7 +121,7 @@ inputs:
   type: list
   elements: str
 steps:
-  description: What was done, or would be done in check mode.
+  description: Executed steps, or planned steps in check mode.
   returned: always
   type: list
   elements: str
@@ -189,7 +189,7 @@ def _make(module: AnsibleModule) -> None:
         assembly.build_missing(Progress(params["progress_file"]), find_go)
         for name in missing:
             if drift := assembly.manifests[name].get("drift"):
-                module.warn(f"{name}: Debian has newer packages than the last time: {', '.join(drift)}.")
+                module.warn(f"{name}: Debian has newer packages than in the previous build: {', '.join(drift)}.")
 
     def make_plan() -> Plan:
         steps = []

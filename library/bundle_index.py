@@ -6,18 +6,19 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: bundle_index
-short_description: Take what the artefacts are from the index of a mirror
+short_description: Read facts about the artefacts from the index of a mirror
 description:
-  - For a controller that makes no artefacts, such as that of a schedule. Returns what M(bundle) returns where they are
-    made, and writes the manifests among them into O(cache_dir).
-  - An artefact whose recipe is not that of this checkout is refused, for hosts would be compared with other versions.
+  - For a controller that makes no artefacts, such as that of a schedule. Returns the same facts as M(bundle) on the
+    controller that makes them, and writes the manifests into O(cache_dir).
+  - If the recipe of an artefact differs from this checkout's, it is refused, because hosts would be compared with other
+    versions.
 options:
   index:
-    description: Address with https, or path, of the index.
+    description: The https URL, or path, of the index.
     type: str
     required: true
   ca_file:
-    description: Authority of the mirror's certificate; the system's when left out.
+    description: CA of the mirror's certificate; the default is the system's CAs.
     type: path
   lock:
     description: Path of the lock file.
@@ -32,18 +33,18 @@ options:
     type: path
     required: true
   artefacts:
-    description: Names of the wanted results; when left out, those that M(bundle) makes then.
+    description: Names of the requested results; the default is the same as for M(bundle).
     type: list
     elements: str
   also:
-    description: Names of further results.
+    description: Names of additional results.
     type: list
     elements: str
     default: []
 attributes:
   check_mode:
     support: full
-    description: Writes the manifests all the same, for they are a cache; what is refused is refused.
+    description: Runs as usual and writes the manifests, because they are only a cache.
   diff_mode:
     support: none
 author:
@@ -51,7 +52,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Take what the artefacts are from the mirror
+- name: Read the index of the mirror
   bundle_index:
     index: https://mirror.example.com/index/artefacts.json
     lock: "{{ playbook_dir }}/bundle.lock.yml"
@@ -61,7 +62,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 artefacts:
-  description: Every wanted artefact by name, with its version, key and the facts of its kind; a manifest with its path.
+  description: Requested artefacts by name, each with its version, key and the facts of its kind; manifests also have
+    their path.
   returned: always
   type: dict
 """
@@ -103,11 +105,11 @@ def main() -> None:
 
 
 def _placed(entry: dict[str, Any], name: str, cache: Path) -> dict[str, Any]:
-    """The entry as `bundle` returns it, its texts in files."""
+    """Write an entry's texts to files, and return the entry in the form of the module `bundle`."""
     folder = cache / "index" / f"{name}-{entry['recipe'][:16]}"
     for file, text in entry["texts"].items():
         if Path(file).name != file:
-            raise TrainyardError(f"The index names a file {file}, which is no name.")
+            raise TrainyardError(f"The index contains the invalid file name {file}.")
         _keep(folder / file, text)
     facts = {key: value for key, value in entry.items() if key not in ("recipe", "texts")}
     layout = {"layout": str(folder / "oci")} if entry.get("kind") == "image" else {}
@@ -115,7 +117,7 @@ def _placed(entry: dict[str, Any], name: str, cache: Path) -> dict[str, Any]:
 
 
 def _keep(path: Path, text: str) -> None:
-    """Write a file as a whole, where it is not there already."""
+    """Write a file atomically, unless it already has this text."""
     if path.is_file() and path.read_text(encoding="utf-8") == text:
         return
     path.parent.mkdir(parents=True, exist_ok=True)

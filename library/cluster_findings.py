@@ -1,20 +1,20 @@
 #!/usr/bin/python
-"""Find what a cluster has that is not the site's."""
+"""Find cluster objects that the site does not manage."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: cluster_findings
-short_description: Find what a cluster has that is not the site's
+short_description: Find cluster objects that the site does not manage
 description:
-  - Looks for nodes that are cordoned, tainted by others, missing or unknown; for rights that lead to the whole cluster;
-    for ports on nodes, pods with rights on their node, webhooks and APIs in any namespace; and for fields of kubeadm's
+  - Finds nodes that are cordoned, tainted by others, missing or unknown; permissions that lead to control of the whole
+    cluster; node ports, pods with privileges on their node, webhooks and APIs in any namespace; and fields of kubeadm's
     ConfigMaps that differ from the inventory.
-  - Nothing of it is repaired here. A check run shows each as a change, any other run warns of each and reports none.
-  - An object is the site's where a run renders it, by the record that M(kube_apply) keeps beside O(kubeconfig), and
-    where it opens nothing beyond that. Labels and field managers count for nothing.
-  - Runs where the kubeconfig is, usually on the controller.
+  - Repairs nothing. Check mode shows each finding as a change. A normal run warns about each and reports no change.
+  - An object belongs to the site if the record that M(kube_apply) keeps next to O(kubeconfig) contains it, and if it
+    grants nothing beyond the recorded object. Labels and field managers are not trusted.
+  - Runs on the host that has the kubeconfig, usually the controller.
 options:
   kubeconfig:
     description: Path of the kubeconfig.
@@ -26,51 +26,51 @@ options:
     elements: str
     required: true
   control_plane:
-    description: Those of them that are of the control plane.
+    description: Names of the control plane nodes among O(nodes).
     type: list
     elements: str
     required: true
   namespaces:
-    description: Namespaces of the system. Rights in one of them count as rights in the whole cluster.
+    description: System namespaces. Permissions in one of them count as permissions in the whole cluster.
     type: list
     elements: str
     default: [kube-system]
   recorded:
     description:
-      - Parts of the site that must be on record, by the names that M(kube_apply) gives them.
-      - Without one of them rights and doors are not looked at; a check run has that as its finding.
+      - Parts of the site that must be on record, by the names given in C(record) of M(kube_apply).
+      - If one of them is missing, permissions and access paths are not checked; check mode reports that as a finding.
     type: list
     elements: str
     default: []
   kubeadm_config:
-    description: Documents of the kubeadm configuration that the inventory renders. Empty leaves the ConfigMaps alone.
+    description: Documents of the kubeadm configuration rendered from the inventory. If empty, the ConfigMaps are not
+      checked.
     type: list
     elements: dict
     default: []
   accepted:
     description:
-      - What is meant to be so, by the names that findings have, such as C(Service web/shop), or as a mapping of C(name)
-        and C(reason).
-      - V(*) and V(?) in a name stand for any characters.
+      - Accepted findings, by their names, such as C(Service web/shop), or as a mapping of C(name) and C(reason).
+      - Names may contain the wildcards V(*) and V(?).
     type: list
     elements: raw
     default: []
 notes:
-  - In check mode an API server that cannot be asked is no error; the result says that nothing could be planned.
+  - In check mode, an unreachable API server is not an error; the result reports that nothing could be planned.
 attributes:
   check_mode:
     support: full
-    description: Shows every finding as a change; otherwise warns of it and has changed nothing.
+    description: Shows each finding as a change. Without check mode, it warns about each and reports no change.
   diff_mode:
     support: full
-    description: Shows what is there, and what should be.
+    description: Shows the observed and the desired state of each finding.
 requirements: [kubernetes, PyYAML]
 author:
   - trainyard
 """
 
 EXAMPLES = r"""
-- name: Look for what is not the site's
+- name: Find unmanaged objects
   cluster_findings:
     kubeconfig: /var/lib/trainyard/kubeconfig
     nodes: [cp1, worker1]
@@ -81,20 +81,20 @@ EXAMPLES = r"""
 
 RETURN = r"""
 for_a_person:
-  description: The findings, one sentence each.
+  description: Findings, one sentence each.
   type: list
   elements: str
   returned: always
 judged:
-  description: Whether rights and doors were looked at.
+  description: Whether permissions and access paths were checked.
   type: bool
-  returned: when the API server could be asked
+  returned: when the API server could be queried
 planned:
-  description: False when check mode could not ask the API server.
+  description: False if check mode could not query the API server.
   type: bool
-  returned: when it could not be asked
+  returned: when it could not be queried
 unread:
-  description: Why check mode could not read the present state.
+  description: Reason why check mode could not read the current state.
   type: str
   returned: when I(planned) is false
 """
@@ -140,12 +140,12 @@ def main() -> None:
         try:
             seen = read(connect(params["kubeconfig"]), snapshot())
         except KubeError as error:
-            module.warn(f"Not looked for what is not the site's: {error}")
+            module.warn(f"Unmanaged objects were not checked: {error}")
             steps = [f"Not planned: {error}"] if module.check_mode else []
             about = {"planned": False, "unread": str(error), "steps": steps, "for_a_person": []}
             module.exit_json(changed=module.check_mode, **about)
         found = without(cluster_findings(seen, site), accepted)
-        # The first run of site.yml comes here before it has rendered everything.
+        # The first run of site.yml reaches this before it has rendered all parts.
         if missing and module.check_mode:
             found.append(Finding("record of what is rendered", f"lacks {', '.join(missing)}", "written by site.yml"))
         return Plan(), found

@@ -8,18 +8,17 @@ DOCUMENTATION = r"""
 module: code_image
 short_description: Pack a folder of code into an OCI image
 description:
-  - Packs a folder into an OCI layout of one layer, which M(oci_push) pushes, M(containerd_images) lays into nodes, and
+  - Packs a folder into an OCI layout of one layer, which M(oci_push) pushes, M(containerd_images) imports on nodes, and
     pods mount as an image volume. Nothing is built, so neither a Dockerfile nor a builder is needed.
-  - The same files give the same digest, whenever and wherever they are packed - sorted, owned by root, from 1970, with
-    the modes 0644 or 0755.
-  - Left out are C(.git), C(__pycache__), C(.ipynb_checkpoints), empty folders, and what a file C(.trainignore) in the
-    folder names. One pattern a line - a name (C(*.log)), a folder's name (C(data/)), or a path from the folder
-    (C(/notes/*.txt)); C(#) begins a comment. The rest of C(.gitignore)'s language is refused.
-  - Refused is what holds secrets, by its name (C(.env), C(*.pem), C(id_rsa), C(.aws), a virtual environment) or by its
-    content (a private key, keys of AWS, Google Cloud, GitHub and Hugging Face). A line such as C(!test.pem) packs what
-    is no secret.
-  - Refused are more than 64 MiB, a link that is absolute or leads out of the folder, a device, pipe or socket, a file
-    that cannot be read, and a folder without files.
+  - The same files always give the same digest - files are sorted, owned by root, dated 1970, with mode 0644 or 0755.
+  - Excludes C(.git), C(__pycache__), C(.ipynb_checkpoints), empty folders, and files that match C(.trainignore) in the
+    folder. It has one pattern per line - a name (C(*.log)), a folder's name (C(data/)), or a path from the folder
+    (C(/notes/*.txt)); C(#) starts a comment. Other C(.gitignore) syntax is refused.
+  - Refuses files with secrets, by name (C(.env), C(*.pem), C(id_rsa), C(.aws), a virtual environment) or by content
+    (private keys; keys of AWS, Google Cloud, GitHub and Hugging Face). A line such as C(!test.pem) allows a file that
+    is not a secret.
+  - Refuses more than 64 MiB, links that are absolute or lead out of the folder, devices, pipes, sockets, unreadable
+    files, and folders without files.
   - Runs on the controller.
 options:
   folder:
@@ -28,27 +27,26 @@ options:
     required: true
   command:
     description:
-      - What pods are to run in the folder, as a list, or as a string that is split as a shell does.
+      - Command that pods run in the folder, as a list, or as a string that is split like in a shell.
       - Its file must be in the image - the script of an interpreter (C(python worker.py)), a program with a relative
-        path (C(./run.sh)), a module of one of the folder's packages (C(python -m mine.train)). Other programs are not
-        looked at.
+        path (C(./run.sh)), a module in the folder (C(python -m mine.train)). Other programs are not checked.
     type: raw
     default: []
   store:
-    description: Folder in which a layout is kept for each digest; it is made.
+    description: Folder with one layout per digest. It is created.
     type: path
     required: true
   keep:
-    description: How many layouts stay in O(store), the newest; those that were taken within a day stay, too.
+    description: Number of newest layouts to keep in O(store). Layouts used within the last day are also kept.
     type: int
     default: 5
 attributes:
   check_mode:
     support: full
-    description: Packs in memory, so that the digest is known, and writes nothing.
+    description: Packs in memory to compute the digest, and writes nothing.
   diff_mode:
     support: full
-    description: Shows the digest and the number of files, of what O(store) has got last and of the folder.
+    description: Shows digest and number of files of the newest layout in O(store) and of the folder.
 author:
   - trainyard
 """
@@ -61,7 +59,7 @@ EXAMPLES = r"""
     store: "{{ site_dir }}/code/wide"
   register: code
 
-- name: Lay it into the node
+- name: Import it on the node
   containerd_images:
     images:
       - reference: localhost/trainyard/code/wide@{{ code.digest }}
@@ -75,12 +73,12 @@ digest:
   type: str
   sample: sha256:0123
 tag:
-  description: Beginning of the digest, for a tag that no other code gets.
+  description: Prefix of the digest, for a tag that is unique to this code.
   returned: always
   type: str
   sample: 0123456789abcdef
 layout:
-  description: Folder of the OCI layout; in check mode where it would be.
+  description: Folder of the OCI layout; in check mode, its future path.
   returned: always
   type: str
 files:
@@ -88,11 +86,11 @@ files:
   returned: always
   type: int
 size:
-  description: Bytes of these files together.
+  description: Total size of these files in bytes.
   returned: always
   type: int
 steps:
-  description: What was done, or would be in check mode.
+  description: Executed steps, or planned steps in check mode.
   returned: always
   type: list
   elements: str
@@ -141,9 +139,9 @@ def main() -> None:
 
 
 def _words(given: Any) -> list[str]:
-    """The command as a list of words.
+    """Return the command as a list of words.
 
-    :raises TrainyardError: it is neither a list nor a string, or has a quote that does not end.
+    :raises TrainyardError: it is neither a list nor a string, or has an unclosed quote.
     """
     try:
         if isinstance(given, str):

@@ -1,33 +1,33 @@
 #!/usr/bin/python
-"""Thin module; the logic is in src/trainyard/host/images.py, the sending in the action plugin of this name."""
+"""Thin module; the logic is in src/trainyard/host/images.py, the transfer in the action plugin of this name."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: containerd_images
-short_description: Lay images into a node's containerd
+short_description: Import images into a node's containerd
 description:
-  - Sends images that no registry serves to a node, and imports and pins them there, so that the kubelet neither pulls
-    them nor collects them as garbage. What the node has is not sent again.
-  - Older images of the same repositories lose their pin; the kubelet collects them when the disk fills.
-  - Each archive is packed once in a run, with C(skopeo) on the controller.
+  - Copies images that no registry serves to a node, and imports and pins them there, so that the kubelet neither pulls
+    them nor removes them as garbage. Images that the node has are not copied again.
+  - Older images of the same repositories are unpinned; the kubelet removes them when the disk fills.
+  - Each archive is packed once per run, with C(skopeo) on the controller.
 options:
   images:
-    description: Images to have.
+    description: Images to import.
     type: list
     elements: dict
     required: true
     suboptions:
       reference:
-        description: Name with which pods ask for it, C(repository@sha256:...).
+        description: Reference that pods use, C(repository@sha256:...).
         type: str
         required: true
       layout:
         description: Folder on the controller with its OCI layout; read only when a node lacks the image.
         type: path
       archive:
-        description: Set by the action plugin; OCI archive on the node.
+        description: OCI archive on the node; set by the action plugin.
         type: path
   timeout:
     description: Seconds for one import.
@@ -36,7 +36,7 @@ options:
 attributes:
   check_mode:
     support: full
-    description: Reports the same plan; where containerd is not there yet, everything has to be delivered.
+    description: Reports the same plan; if containerd is not installed yet, all images count as missing.
   diff_mode:
     support: full
     description: Shows which images are pinned.
@@ -56,7 +56,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was done, or in check mode would be done.
+  description: Executed steps, or planned steps in check mode.
   returned: always
   type: list
   elements: str
@@ -94,7 +94,7 @@ def main() -> None:
         wanted = [Image(entry["reference"], entry["archive"] or "") for entry in module.params["images"]]
         for image in wanted:
             if not image.digest.startswith("sha256:"):
-                raise TrainyardError(f"{image.reference} has no digest; name the image as repository@sha256:...")
+                raise TrainyardError(f"{image.reference} has no digest; set the reference as repository@sha256:...")
         seen = observe(may_be_absent=module.check_mode)
         lacking.extend(missing(wanted, seen))
         return make_plan(wanted, seen, timeout=module.params["timeout"])

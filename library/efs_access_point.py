@@ -6,25 +6,24 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: efs_access_point
-short_description: Keep the access points of a file system of AWS EFS, or delete them
+short_description: Manage the access points of an AWS EFS file system
 description:
-  - All access points of one file system in one task, known by their names, of which the client token is made. One that
-    was made elsewhere has another token and is left alone.
-  - An access point cannot be changed but for its tags; what differs is refused before anything is changed.
-  - Access points that are not named are left alone unless O(purge) says otherwise. What lies in their folders stays
-    in any case.
+  - Manages all access points of one file system in one task. They are identified by their names, from which the client
+    token is derived. Access points created elsewhere have other tokens and are not touched.
+  - Only the tags of an access point can be changed. Other differences are refused before anything is changed.
+  - Other access points are kept unless O(purge) is set. The files in their folders always stay.
 options:
   state:
-    description: V(absent) deletes every access point of the file system.
+    description: V(absent) deletes all access points of the file system.
     type: str
     choices: [present, absent]
     default: present
   file_system_id:
-    description: Whose access points. Empty in check mode alone, for a file system that is not there yet.
+    description: Id of the file system. It may be empty only in check mode, for a file system that does not exist yet.
     type: str
     required: true
   confirm:
-    description: The same id once more with V(absent), or nothing is deleted.
+    description: With V(absent), the same id as a confirmation; otherwise nothing is deleted.
     type: str
     default: ""
   access_points:
@@ -38,12 +37,12 @@ options:
         type: str
         required: true
       path:
-        description: Folder that whoever comes through it sees as the root, absolute, at most four folders deep.
+        description: Absolute path of the folder that clients of the access point see as root, at most four folders
+          deep.
         type: str
         default: /
       creation:
-        description: Owner and permissions of that folder where EFS has to make it; without it the folder has to be
-          there.
+        description: Owner and permissions with which EFS creates that folder; without it, the folder must exist.
         type: dict
         suboptions:
           owner_uid:
@@ -59,7 +58,7 @@ options:
             type: str
             required: true
       user:
-        description: Who everybody is who comes through it; without it, clients' own numbers hold.
+        description: User and group that EFS enforces for all clients; without it, clients' own IDs are used.
         type: dict
         suboptions:
           uid:
@@ -71,42 +70,42 @@ options:
             type: int
             required: true
           secondary_gids:
-            description: Numbers of further groups.
+            description: Numbers of additional groups.
             type: list
             elements: int
             default: []
       tags:
-        description: Tags to set beside C(Name).
+        description: Tags to set in addition to C(Name).
         type: dict
   purge:
     description: Delete access points that are not in O(access_points).
     type: bool
     default: false
   purge_tags:
-    description: Remove tags that are not wanted, where an access point has I(tags).
+    description: Remove other tags from access points that have I(tags).
     type: bool
     default: false
   profile:
-    description: Profile of AWS's configuration files; without it boto3 looks where it always does.
+    description: Profile in AWS's configuration files; without it, boto3 uses its default search order.
     type: str
   region:
-    description: Region; without it that of the environment or the profile.
+    description: Region; the default is that of the environment or the profile.
     type: str
   timeout:
     description: Limit in seconds for each wait.
     type: int
     default: 300
   interval:
-    description: Seconds between two looks while it waits.
+    description: Seconds between two observations during a wait.
     type: float
     default: 3
 attributes:
   check_mode:
     support: full
-    description: Reads, and reports the same steps and the same diff.
+    description: Reads the state, and reports the same steps and diff.
   diff_mode:
     support: full
-    description: Shows what was asked for of each access point.
+    description: Shows the requested properties of each access point.
 requirements: [boto3]
 author:
   - trainyard
@@ -125,13 +124,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was (in check mode would be) done, one sentence each.
+  description: Executed steps, or planned steps in check mode, one sentence each.
   type: list
   elements: str
   returned: always
 access_points:
-  description: The wanted access points, each with C(name), C(id), C(arn), C(volume_handle) as the driver of CSI takes
-    it, C(path) and C(state). What AWS chooses is empty before an access point is there.
+  description: The requested access points, each with C(name), C(id), C(arn), C(volume_handle) for the CSI driver,
+    C(path) and C(state). Values that AWS chooses are empty before an access point exists.
   type: list
   elements: dict
   returned: always
@@ -181,7 +180,7 @@ ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
 
 
 def wanted(given: dict[str, Any]) -> AccessPoint:
-    """One access point as the options describe it."""
+    """Return an access point from its options."""
     user, creation = given["user"], given["creation"]
     return AccessPoint(
         name=given["name"],

@@ -6,12 +6,13 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: efs_file_system
-short_description: Keep a file system of AWS EFS, or delete one
+short_description: Manage an AWS EFS file system
 description:
-  - Known by its creation token, so an interrupted run is continued and never makes a second one.
-  - What AWS cannot change is refused with all that differs, before anything is changed.
-  - An option that is left out is left alone, and AWS is not even asked about it; an empty one removes.
-  - Which parameters of the API it has, and which not and why, is the table in docs/efs-parameters.md.
+  - The file system is identified by its creation token, so that running it again completes an interrupted run and never
+    creates a second file system.
+  - If properties differ that AWS cannot change, all of them are reported before anything is changed.
+  - A property without an option is neither read nor changed; an empty option removes it.
+  - The table in docs/efs-parameters.md lists the parameters of the API with their options.
 options:
   state:
     description: V(absent) deletes the file system of O(file_system_id) with everything in it.
@@ -20,103 +21,102 @@ options:
     default: present
   creation_token:
     description:
-      - Up to 64 characters that are the file system's own in the account and region. Needed to make one.
-      - With V(absent), a file system that has another one is not deleted.
+      - Up to 64 characters, unique in the account and region. Required to create a file system.
+      - With V(absent), a file system with another token is not deleted.
     type: str
   file_system_id:
-    description: Which one to delete; needed for V(absent) and not used otherwise.
+    description: Id of the file system to delete; required for V(absent) and not used otherwise.
     type: str
   confirm:
-    description: The same id once more, or nothing is deleted.
+    description: The same id as a confirmation; otherwise nothing is deleted.
     type: str
     default: ""
   name:
     description: Value of the tag C(Name), which the console shows.
     type: str
   performance_mode:
-    description: AWS advises V(generalPurpose) for all. Cannot be changed.
+    description: Performance mode. AWS recommends V(generalPurpose) in all cases. Cannot be changed.
     type: str
     choices: [generalPurpose, maxIO]
   throughput_mode:
-    description: How throughput is given and paid. AWS takes another mode, or a smaller amount, once in 24 hours.
+    description: How throughput is provided and billed. AWS allows another mode, or a decrease, once in 24 hours.
     type: str
     choices: [bursting, provisioned, elastic]
   provisioned_mibps:
-    description: Throughput in MiB/s, with V(provisioned) and only then.
+    description: Throughput in MiB/s; only with V(provisioned).
     type: float
   encrypted:
-    description: Whether the files are encrypted where they lie. Cannot be changed.
+    description: Whether the files are encrypted at rest. Cannot be changed.
     type: bool
   kms_key_id:
     description:
-      - Id, ARN or alias of the key; without it, AWS's own key for EFS. Cannot be changed.
-      - What an alias leads to is not compared afterwards.
+      - Id, ARN or alias of the key; the default is AWS's own key for EFS. Cannot be changed.
+      - The key behind an alias is not compared afterwards.
     type: str
   availability_zone:
-    description: The one zone of a file system of a single zone; without it, EFS keeps the files in several. Cannot be
-      changed.
+    description: Zone of a One Zone file system; without it, EFS stores the files in several zones. Cannot be changed.
     type: str
   lifecycle:
-    description: Which files move to a cheaper class and back. What is set for the archive class stays as it is.
+    description: Rules that move files to a cheaper storage class and back. The rule for the archive class is kept.
     type: dict
     suboptions:
       transition_to_ia:
-        description: When a file that nobody reads goes to the class for infrequent access.
+        description: Time after which an unread file moves to the infrequent access class.
         type: str
         choices: [AFTER_1_DAY, AFTER_7_DAYS, AFTER_14_DAYS, AFTER_30_DAYS, AFTER_60_DAYS, AFTER_90_DAYS, AFTER_180_DAYS,
           AFTER_270_DAYS, AFTER_365_DAYS]
       transition_to_primary:
-        description: When a file that is read comes back.
+        description: Access after which a file moves back.
         type: str
         choices: [AFTER_1_ACCESS]
   backup:
     description: Whether AWS Backup backs it up every day.
     type: bool
   require_tls:
-    description: V(true) sets the policy that admits every client of the network, and none without TLS; V(false) removes
-      that policy, and leaves another one. Without it, and without O(policy), the policy is neither read nor changed.
+    description: V(true) sets the policy that admits all clients of the network, but only with TLS; V(false) removes
+      that policy and keeps any other. Without it, and without O(policy), the policy is neither read nor changed.
     type: bool
   policy:
-    description: A resource policy of one's own; an empty one removes the policy that is there.
+    description: A custom resource policy; an empty one removes the existing policy.
     type: dict
   tags:
     description:
       - Tags to set.
-      - With the tag C(trainyard) among them, a file system of this token that has another value of it, or none, is
-        somebody else's and refused.
+      - If they include C(trainyard), an existing file system of this token with another value of that tag, or without
+        it, is refused as another owner's.
     type: dict
   purge_tags:
     description: Remove tags that are not in O(tags).
     type: bool
     default: false
   profile:
-    description: Profile of AWS's configuration files; without it boto3 looks where it always does.
+    description: Profile in AWS's configuration files; without it, boto3 uses its default search order.
     type: str
   region:
-    description: Region; without it that of the environment or the profile.
+    description: Region; the default is that of the environment or the profile.
     type: str
   timeout:
     description: Limit in seconds for each wait.
     type: int
     default: 300
   interval:
-    description: Seconds between two looks while it waits.
+    description: Seconds between two observations during a wait.
     type: float
     default: 3
 attributes:
   check_mode:
     support: full
-    description: Reads, and reports the same steps and the same diff.
+    description: Reads the state, and reports the same steps and diff.
   diff_mode:
     support: full
-    description: Shows the properties that were asked for.
+    description: Shows the requested properties.
 requirements: [boto3]
 author:
   - trainyard
 """
 
 EXAMPLES = r"""
-- name: Keep the file system of a site
+- name: Create the file system of a site
   efs_file_system:
     creation_token: trainyard-mine
     name: trainyard-mine
@@ -135,15 +135,15 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was (in check mode would be) done, one sentence each.
+  description: Executed steps, or planned steps in check mode, one sentence each.
   type: list
   elements: str
   returned: always
 file_system:
   description:
-    - The file system with C(id), C(arn), C(dns_name), C(state), C(creation_token) and the properties that were asked
-      for. C(requires_tls) says of a policy that was asked for whether it refuses clients without TLS.
-    - In check mode, for one that is not there yet, the first three are empty.
+    - The file system with C(id), C(arn), C(dns_name), C(state), C(creation_token) and the requested properties. If a
+      policy was requested, C(requires_tls) is true if it refuses clients without TLS.
+    - In check mode, the first three are empty if the file system does not exist yet.
   type: dict
   returned: when it is kept
 """
@@ -201,14 +201,14 @@ SAME = (
 
 
 def wanted(params: dict[str, Any]) -> FileSystem:
-    """The file system that the options describe.
+    """Return the file system from the options.
 
-    :raises TrainyardError: two options say different things of its policy.
+    :raises TrainyardError: two options set its policy.
     """
     if params["require_tls"] and params["policy"] is not None:
         raise TrainyardError(
             "require_tls and policy exclude each other: a file system has one policy.",
-            remedy="Set one of them; a policy of your own can refuse what comes without TLS, too.",
+            remedy="Set only one of them; your own policy can also refuse clients without TLS.",
         )
     tags = params["tags"]
     if params["name"] is not None:

@@ -6,10 +6,10 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: efs_info
-short_description: Read file systems of AWS EFS with what belongs to them
+short_description: Read AWS EFS file systems and their resources
 description:
-  - File systems with their mount targets, access points, lifecycle, backup and policy, and the security groups that
-    M(efs_security_group) has made. Changes nothing.
+  - Reads file systems with their mount targets, access points, lifecycle, backup and policy, and the security groups
+    created by M(efs_security_group). Changes nothing.
 options:
   creation_token:
     description: Only the file system of this token.
@@ -18,32 +18,32 @@ options:
     description: Only this file system.
     type: str
   owner:
-    description: Security groups of this owner only; without it, those of every owner.
+    description: Only security groups of this owner; the default is all owners.
     type: str
   parts:
-    description: What to read of each file system beside its description, and whether to read the security groups. Each
-      part takes calls of its own.
+    description: Parts to read for each file system in addition to its description, and whether to read the security
+      groups. Each part needs additional calls.
     type: list
     elements: str
     choices: [mount_targets, access_points, lifecycle, backup, policy, security_groups]
     default: [mount_targets, access_points, lifecycle, backup, policy, security_groups]
   profile:
-    description: Profile of AWS's configuration files; without it boto3 looks where it always does.
+    description: Profile in AWS's configuration files; without it, boto3 uses its default search order.
     type: str
   region:
-    description: Region; without it that of the environment or the profile.
+    description: Region; the default is that of the environment or the profile.
     type: str
 attributes:
   check_mode:
     support: full
-    description: Changes nothing in any mode.
+    description: Runs as usual, because it never changes anything.
 requirements: [boto3]
 author:
   - trainyard
 """
 
 EXAMPLES = r"""
-- name: Look for the file system of a site
+- name: Read the file system of a site
   efs_info:
     creation_token: trainyard-mine
   register: found
@@ -53,19 +53,19 @@ RETURN = r"""
 file_systems:
   description:
     - The file systems, each with C(id), C(arn), C(creation_token), C(name), C(state), C(bytes), C(availability_zone),
-      C(performance_mode), C(throughput_mode), C(provisioned_mibps), C(encrypted), C(kms_key_id), C(tags), and the parts
-      that were asked for.
-    - None where there is no file system of the token or id.
+      C(performance_mode), C(throughput_mode), C(provisioned_mibps), C(encrypted), C(kms_key_id), C(tags), and the
+      requested parts.
+    - Empty if no file system has the token or id.
   type: list
   elements: dict
   returned: always
 security_groups:
-  description: The groups that were made for the owner, each with C(id), C(name), C(vpc_id), C(owner) and C(allows).
+  description: The groups created for the owner, each with C(id), C(name), C(vpc_id), C(owner) and C(allows).
   type: list
   elements: dict
-  returned: when asked for
+  returned: when requested
 region:
-  description: Where that is.
+  description: The region.
   type: str
   returned: always
 """

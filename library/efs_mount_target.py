@@ -6,94 +6,95 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: efs_mount_target
-short_description: Keep the mount targets of a file system of AWS EFS, or delete them
+short_description: Manage the mount targets of an AWS EFS file system
 description:
-  - All targets of one file system in one task, known by their subnets. All are made before the first is waited for.
-  - One in each zone and all in one VPC; anything else is refused before anything is changed.
-  - Targets that are not named are left alone unless O(purge) says otherwise.
+  - Manages all targets of one file system in one task, identified by their subnets. All are created before the module
+    waits for the first one.
+  - There can be one target per zone, all in one VPC; other combinations are refused before anything is changed.
+  - Other targets are kept unless O(purge) is set.
 options:
   state:
-    description: V(absent) deletes every target of the file system, and breaks its mounts.
+    description: V(absent) deletes all targets of the file system, which breaks its mounts.
     type: str
     choices: [present, absent]
     default: present
   file_system_id:
-    description: Whose targets. Empty in check mode alone, for a file system that is not there yet.
+    description: Id of the file system. It may be empty only in check mode, for a file system that does not exist yet.
     type: str
     required: true
   confirm:
-    description: The same id once more with V(absent), or nothing is deleted.
+    description: With V(absent), the same id as a confirmation; otherwise nothing is deleted.
     type: str
     default: ""
   targets:
-    description: The targets, one in each zone.
+    description: The targets, one per zone.
     type: list
     elements: dict
     default: []
     suboptions:
       subnet_id:
-        description: Subnet, and with it the zone.
+        description: Subnet of the target, which also determines the zone.
         type: str
         required: true
       ip_address_type:
-        description: Family of its addresses; without it AWS takes V(IPV4_ONLY). Cannot be changed.
+        description: Address family; AWS's default is V(IPV4_ONLY). Cannot be changed.
         type: str
         choices: [IPV4_ONLY, IPV6_ONLY, DUAL_STACK]
       ip_address:
-        description: Address of the subnet; without it AWS chooses one. Cannot be changed.
+        description: Address in the subnet; by default AWS chooses one. Cannot be changed.
         type: str
       ipv6_address:
         description: The same for IPv6.
         type: str
       security_groups:
-        description: Ids of security groups that it has to have; without it a new target gets the VPC's default one. An
-          empty id, in check mode, is of a group that is not there yet.
+        description: Ids of required security groups; without it, a new target gets the VPC's default group. In check
+          mode, an empty id means a group that does not exist yet.
         type: list
         elements: str
   availability_zone:
-    description: The one zone of a file system of a single zone; targets in others are refused.
+    description: Zone of a One Zone file system; targets in other zones are refused.
     type: str
   any_subnet:
-    description: Take the target that a zone has already in another subnet of the VPC for the one in O(targets), where
-      it would be refused otherwise.
+    description: If a zone already has a target in another subnet of the VPC, accept it instead of the one in
+      O(targets). Otherwise it is refused.
     type: bool
     default: false
   purge_security_groups:
-    description: Take other security groups away from the targets; clients behind them lose their mounts.
+    description: Remove other security groups from the targets; clients that depend on them lose their mounts.
     type: bool
     default: false
   purge:
-    description: Delete the targets in subnets that are not in O(targets), which breaks their mounts.
+    description: Delete targets in subnets that are not in O(targets), which breaks their mounts.
     type: bool
     default: false
   profile:
-    description: Profile of AWS's configuration files; without it boto3 looks where it always does.
+    description: Profile in AWS's configuration files; without it, boto3 uses its default search order.
     type: str
   region:
-    description: Region; without it that of the environment or the profile.
+    description: Region; the default is that of the environment or the profile.
     type: str
   timeout:
     description: Limit in seconds for each wait.
     type: int
     default: 300
   interval:
-    description: Seconds between two looks while it waits.
+    description: Seconds between two observations during a wait.
     type: float
     default: 3
 attributes:
   check_mode:
     support: full
-    description: Reads, and reports the same steps and the same diff.
+    description: Reads the state, and reports the same steps and diff.
   diff_mode:
     support: full
-    description: Shows what was asked for of each subnet.
+    description: Shows the requested properties for each subnet.
 requirements: [boto3]
 author:
   - trainyard
 """
 
 EXAMPLES = r"""
-- name: Keep one mount target in each of two zones
+- name: Create a mount target in each of two zones
   efs_mount_target:
     file_system_id: fs-0123456789abcdef0
     targets:
@@ -103,13 +104,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was (in check mode would be) done, one sentence each.
+  description: Executed steps, or planned steps in check mode, one sentence each.
   type: list
   elements: str
   returned: always
 mount_targets:
   description: The targets, each with C(id), C(subnet_id), C(availability_zone), C(vpc_id), C(ip_address),
-    C(ipv6_address), C(network_interface_id) and C(state). What AWS chooses is empty before a target is there.
+    C(ipv6_address), C(network_interface_id) and C(state). Values that AWS chooses are empty before a target exists.
   type: list
   elements: dict
   returned: always
@@ -147,7 +148,7 @@ ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
 
 
 def wanted(given: dict[str, Any]) -> MountTarget:
-    """One target as the options describe it."""
+    """Return a target from its options."""
     groups = given["security_groups"]
     return MountTarget(
         subnet=given["subnet_id"],

@@ -6,15 +6,15 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: efs_security_group
-short_description: Keep the security group of mount targets of AWS EFS, or delete it
+short_description: Manage the security group of AWS EFS mount targets
 description:
-  - A group that admits NFS (TCP 2049) from the given sources. Known by its name in its VPC, and by a tag as made for
-    its owner; a group of that name without that tag is refused.
-  - Other rules are left alone unless O(purge_rules) says otherwise, and what goes out always.
+  - Manages a group that allows NFS (TCP 2049) from the given sources. It is identified by its name in its VPC, and by a
+    tag with its owner; a group of that name without that tag is refused.
+  - Other ingress rules are kept unless O(purge_rules) is set. Egress rules are never changed.
 options:
   state:
-    description: V(absent) deletes the group, in every VPC that has one of this name and owner, and waits while network
-      interfaces still have it.
+    description: V(absent) deletes the groups of this name and owner in all VPCs, and waits while network interfaces
+      still use them.
     type: str
     choices: [present, absent]
     default: present
@@ -27,61 +27,61 @@ options:
     type: str
     required: true
   description:
-    description: What the group is for; EC2 takes it when the group is made and never again.
+    description: Description of the group; EC2 sets it only at creation.
     type: str
     default: NFS from the nodes to EFS
   vpc_id:
-    description: VPC of the group; with V(absent) only that of this VPC is deleted.
+    description: VPC of the group. With V(absent), only the group in this VPC is deleted.
     type: str
   subnet_ids:
-    description: Subnets from which the VPC is found out where O(vpc_id) is not given; they have to be in one.
+    description: Subnets that determine the VPC if O(vpc_id) is not given; they must all be in the same VPC.
     type: list
     elements: str
     default: []
   sources:
-    description: Who may connect, ids of security groups and networks; the whole internet is refused. Left out, the
-      rules are left alone.
+    description: Permitted sources, as ids of security groups and as networks; the whole internet is refused. Without
+      it, the rules are not changed.
     type: list
     elements: str
   purge_rules:
-    description: Remove every other rule for what comes in.
+    description: Remove all other ingress rules.
     type: bool
     default: false
   tags:
-    description: Tags to set beside that of the owner.
+    description: Tags to set in addition to the owner's.
     type: dict
   purge_tags:
-    description: Remove tags that are not wanted, where there are O(tags).
+    description: Remove other tags, if O(tags) is given.
     type: bool
     default: false
   profile:
-    description: Profile of AWS's configuration files; without it boto3 looks where it always does.
+    description: Profile in AWS's configuration files; without it, boto3 uses its default search order.
     type: str
   region:
-    description: Region; without it that of the environment or the profile.
+    description: Region; the default is that of the environment or the profile.
     type: str
   timeout:
     description: Limit in seconds for each wait.
     type: int
     default: 300
   interval:
-    description: Seconds between two looks while it waits.
+    description: Seconds between two observations during a wait.
     type: float
     default: 3
 attributes:
   check_mode:
     support: full
-    description: Reads, and reports the same steps and the same diff.
+    description: Reads the state, and reports the same steps and diff.
   diff_mode:
     support: full
-    description: Shows what the group allows.
+    description: Shows the rules of the group.
 requirements: [boto3]
 author:
   - trainyard
 """
 
 EXAMPLES = r"""
-- name: Admit the nodes
+- name: Allow NFS from the nodes
   efs_security_group:
     name: trainyard-mine-efs
     owner: trainyard-mine
@@ -91,13 +91,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was (in check mode would be) done, one sentence each.
+  description: Executed steps, or planned steps in check mode, one sentence each.
   type: list
   elements: str
   returned: always
 security_group:
-  description: The group with C(id), C(name) and C(vpc_id). In check mode, for one that is not there yet, the id is
-    empty.
+  description: The group with C(id), C(name) and C(vpc_id). In check mode, the id is empty if it does not exist yet.
   type: dict
   returned: when it is kept
 """
@@ -129,9 +128,9 @@ ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
 
 
 def wanted(params: dict[str, Any]) -> Wanted:
-    """The group that the options describe.
+    """Return the group from the options.
 
-    :raises TrainyardError: a source is none.
+    :raises TrainyardError: a source is invalid.
     """
     sources = params["sources"]
     return Wanted(
@@ -149,9 +148,7 @@ def main() -> None:
         limits, vpc = patience(params), params["vpc_id"] or ""
         group = wanted(params)
         if params["state"] == "present" and not (vpc or params["subnet_ids"]):
-            raise TrainyardError(
-                f"The security group {params['name']} has no VPC.", remedy="Set vpc_id, or subnet_ids of it."
-            )
+            raise TrainyardError(f"The security group {params['name']} has no VPC.", remedy="Set vpc_id or subnet_ids.")
         aws = opened(params)
         if params["state"] == "absent":
             work.append(SecurityGroupRemoval(aws, group.name, group.owner, vpc, limits))

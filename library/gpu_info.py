@@ -1,31 +1,31 @@
 #!/usr/bin/python
-"""Say which NVIDIA GPUs a host has, and how they are."""
+"""Read the NVIDIA GPUs of a host, their driver and their health."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: gpu_info
-short_description: NVIDIA GPUs of a host, their driver and their health
+short_description: Read the NVIDIA GPUs of a host, their driver and their health
 description:
-  - Asks NVIDIA's management library through NVIDIA's own Python binding, which comes with the controller's environment
-    and is sent along by the action plugin of the same name, so that nothing has to be installed on a host.
-  - Where there is no library, or it cannot be used, it reads C(nvidia-smi -q -x); the fields are the same.
-  - A host without GPU or driver is no error; O(ignore:source) is then V(none).
+  - Queries NVIDIA's management library (NVML) through NVIDIA's own Python binding. The action plugin of the same name
+    copies the binding from the controller's environment, so that nothing needs to be installed on a host.
+  - If the library is missing or unusable, it reads C(nvidia-smi -q -x), with the same fields.
+  - A host without GPU or driver is not an error; O(ignore:source) is then V(none).
 options:
   textfile:
     description:
-      - File in the folder of the node exporter's textfile collector, whose name ends with C(.prom).
-      - It is a reading of the moment, with names and labels of NVIDIA's DCGM exporter, and written at every run.
-      - Only other series count as a change; other values do not.
+      - File in the folder of the node exporter's textfile collector, with the suffix C(.prom).
+      - It contains the current values, with the names and labels of NVIDIA's DCGM exporter, and is written in each run.
+      - Only different series count as a change; different values do not.
     type: path
   binding:
-    description: File of the binding on the host; the action plugin sets it.
+    description: File of the binding on the host; set by the action plugin.
     type: path
 attributes:
   check_mode:
     support: full
-    description: Looks all the same, and writes nothing.
+    description: Reads as usual, and writes nothing.
   diff_mode:
     support: full
     description: Shows the series of O(textfile).
@@ -34,18 +34,18 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Look at the GPUs
+- name: Read the GPUs
   gpu_info:
   register: gpus
 
-- name: Look at the GPUs, and have the node exporter tell of them
+- name: Read the GPUs, and export them through the node exporter
   gpu_info:
     textfile: /var/lib/prometheus/node-exporter/gpus.prom
 """
 
 RETURN = r"""
 ansible_facts:
-  description: The facts, so that later tasks have them by C(ansible_facts['gpus']).
+  description: Facts, available to later tasks as C(ansible_facts['gpus']).
   returned: always
   type: dict
   contains:
@@ -54,43 +54,44 @@ ansible_facts:
       type: dict
       contains:
         source:
-          description: Who answered, V(nvml), V(nvidia-smi), or V(none).
+          description: Source of the facts, V(nvml), V(nvidia-smi), or V(none).
           type: str
         error:
-          description: Why nobody did.
+          description: Reason if no source answered.
           type: str
         on_bus:
-          description: Number of GPUs that PCI shows, whether the driver knows them or not; null where it shows none.
+          description: Number of GPUs on the PCI bus, including those unknown to the driver; null if there are none.
           type: int
         driver:
           description: Version of the driver.
           type: str
         cuda:
-          description: Newest CUDA that the driver knows.
+          description: Newest CUDA version that the driver supports.
           type: str
         module_version:
-          description: Version of the kernel module that is loaded.
+          description: Version of the loaded kernel module.
           type: str
         library_version:
-          description: Version of the library that programs find.
+          description: Version of the installed library.
           type: str
         next_module_version:
           description: Version of the kernel module that the next boot loads.
           type: str
         package_version:
-          description: Version of the package that has the library.
+          description: Version of the package that owns the library.
           type: str
         pending:
-          description: Which of these versions differ though the GPUs work still, as text; nothing where none does.
+          description: Differing versions that will stop the GPUs later, as text; empty if there are none.
           type: str
         skew:
-          description: Whether loaded module and library differ, or the library says so; new programs then find no GPU.
+          description: Whether loaded module and library differ, or the library reports so; new programs then find no
+            GPU.
           type: bool
         healthy:
           description: Whether there are GPUs, none of them with problems, and no skew.
           type: bool
         gpus:
-          description: One element for each GPU, by its index; what is not known is null.
+          description: One element per GPU, in order of the index; unknown values are null.
           type: list
           elements: dict
 """
@@ -126,7 +127,7 @@ def main() -> None:
 
 
 def _plan_textfile(path: Path, text: str, *, check: bool) -> Plan:
-    """A step where other things are measured than before; other values are written without one."""
+    """Plan a step if the series differ; mere value changes are written without a step."""
     before = path.read_text(encoding="utf-8") if path.is_file() else ""
     old, new = metrics.series(before), metrics.series(text)
     steps = []

@@ -8,10 +8,10 @@ DOCUMENTATION = r"""
 module: gpu_wait
 short_description: Wait until a node offers its GPUs
 description:
-  - Waits until the node's device plugin is of the newest version of its DaemonSet, is ready, and the node offers as
-    many GPUs as it should. Changes nothing.
-  - A node's capacity alone would not do. It outlives the plugin by minutes.
-  - Runs where the kubeconfig is, usually on the controller.
+  - Waits until the node's device plugin has the newest version of its DaemonSet and is ready, and the node offers the
+    expected number of GPUs. Changes nothing.
+  - A node's capacity alone is not enough, because it outlives the plugin by minutes.
+  - Runs on the host that has the kubeconfig, usually the controller.
 options:
   kubeconfig:
     description: Path of the kubeconfig.
@@ -26,13 +26,13 @@ options:
     type: str
     required: true
   wanted:
-    description: GPUs that the node should offer, shares counted; V(0) waits for the plugin only.
+    description: Number of GPUs that the node should offer, counting shares; V(0) waits only for the plugin.
     type: int
     required: true
   all_healthy:
     description:
-      - Wait until pods can have all of them.
-      - Without it a node with unhealthy GPUs is good enough, once it has stayed so for some seconds.
+      - Wait until pods can use all of them.
+      - Otherwise a node with unhealthy GPUs is accepted once its state has been stable for some seconds.
     type: bool
     default: false
   timeout:
@@ -42,10 +42,10 @@ options:
 attributes:
   check_mode:
     support: full
-    description: Waits for nothing, because what it would wait for was not done.
+    description: Does not wait, because nothing was changed.
   diff_mode:
     support: none
-    description: There is nothing to show.
+    description: No changes to show.
 requirements: [kubernetes]
 author:
   - trainyard
@@ -66,7 +66,7 @@ offered:
   returned: success, not in check mode
   type: int
 unhealthy:
-  description: Those of them that pods cannot have.
+  description: Number of those GPUs that pods cannot use.
   returned: success, not in check mode
   type: int
 """

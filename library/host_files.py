@@ -3,96 +3,96 @@
 
 from __future__ import annotations
 
-# Longer than its limit: four kinds of entries, of which each option is documented.
+# Longer than its limit, because it documents all options of four kinds of entries.
 DOCUMENTATION = r"""
 ---
 module: host_files
 short_description: Keep a set of small configuration files
 description:
-  - Compares all wanted files with the host, validates the new texts, and writes what differs, in one task.
-  - Every write is atomic and keeps owner, access control list and security label of the file that is there; a file
-    that is bind-mounted (C(/etc/hosts) in a container) is written in place.
+  - Compares all desired files with the host, validates the new texts, and writes the differing files, in one task.
+  - Writes are atomic and keep owner, access control list and security label of existing files. A bind-mounted file
+    (C(/etc/hosts) in a container) is written in place.
 options:
   files:
-    description: Wanted files.
+    description: Desired files.
     type: list
     elements: dict
     default: []
     suboptions:
       dest:
-        description: Absolute path. Missing directories are made with mode 0755.
+        description: Absolute path. Missing directories are created with mode 0755.
         type: path
         required: true
       template:
-        description: Template from which the text is rendered, as M(ansible.builtin.template) finds it.
+        description: Template of the text, searched for like in M(ansible.builtin.template).
         type: str
       content:
-        description: The text itself, in place of a template.
+        description: The text itself, instead of a template.
         type: str
       secret_content:
         description: The text of an entry with I(secret), set by the action plugin.
         type: str
       loop:
-        description: One file for each element, which the other values and the template know as C(item).
+        description: Elements, one file for each; the other values and the template see it as C(item).
         type: list
         elements: raw
       when:
-        description: Condition of the entry; without it the file is not wanted, as if it were not named.
+        description: Condition of the entry. If it is false, the entry is ignored.
         type: raw
       owner:
-        description: Name of the user; left out, an existing file's stays.
+        description: User name; by default that of an existing file is kept.
         type: str
         default: ""
       group:
-        description: Name of the group; left out, an existing file's stays.
+        description: Group name; by default that of an existing file is kept.
         type: str
         default: ""
       mode:
-        description: Permission bits, an octal string; 0644 when left out, with I(block) those of an existing file.
+        description: Permission bits, an octal string. The default is 0644; with I(block), those of an existing file.
         type: str
       block:
-        description: Manage only the lines between two marker comments, and leave the rest of the file alone. An empty
-          text removes the block.
+        description: Manage only the lines between two marker comments, and keep the rest of the file. An empty text
+          removes the block.
         type: bool
         default: false
       validate:
-        description: Program and arguments with C(%s) for a file of the new text. Left out, with a mention in the
-          result, where the program is not installed.
+        description: Program and arguments, with C(%s) for a file with the new text. If the program is not installed,
+          validation is skipped and the result reports it.
         type: list
         elements: str
         default: []
       secret:
-        description: Never show the text of this file; that it differs is shown.
+        description: Never show the text of this file, only that it differs.
         type: bool
         default: false
       also:
-        description: Variables for other texts with the same meaning. A file that holds such a text keeps it.
+        description: Variables for equivalent texts. A file with such a text is not changed.
         type: list
         elements: raw
         default: []
       own:
-        description: The place is this project's alone. A file without the mark is replaced there.
+        description: Only this project uses the path, so that a file without the marker is replaced.
         type: bool
         default: false
       ours:
-        description: Beginnings of lines that each text of this project has in this order, where no mark is possible.
+        description: Line beginnings, in order, that identify this project's texts in formats without a marker.
         type: list
         elements: str
         default: []
       beside:
-        description: Path beside which the owner's file is kept, if not beside this one.
+        description: Path next to which the owner's file is kept, if not next to this one.
         type: path
         default: ""
   replace:
-    description: Files of the host's owner that may be replaced. The old file stays beside the new one, as
+    description: Files of the host's owner that may be replaced. The old file is kept next to the new one as
       C(NAME.before-trainyard). Any other file without the text C(Managed by trainyard) is refused, unless it is a
-      package's own configuration file, unedited.
+      package's unedited configuration file.
     type: list
     elements: path
     default: []
   trees:
-    description: Main files with what they import. Where a wanted file of them changes, the whole is validated, with
-      the present files of others. The error names the file at fault.
+    description: Main files with their imports. If a desired file among them changes, all are validated together with
+      the existing files of others. The error contains the path of the faulty file.
     type: list
     elements: dict
     default: []
@@ -102,19 +102,18 @@ options:
         type: path
         required: true
       parts:
-        description: Glob pattern of the imported files, as the main file has it.
+        description: Glob pattern of the imported files, as written in the main file.
         type: str
         required: true
       argv:
-        description: Program and arguments with C(%s) for a main file.
+        description: Program and arguments, with C(%s) for the main file.
         type: list
         elements: str
         required: true
   folders:
     description:
-      - Wanted folders, made before the files are written. Missing ones above are made with mode 0755.
-      - No link of another user is followed on the way to a folder or a file, so that root can work below a folder of
-        that user.
+      - Desired folders, created before the files are written. Missing parents are created with mode 0755.
+      - Links of other users are never followed, so that root can safely work below another user's folder.
     type: list
     elements: dict
     default: []
@@ -124,11 +123,11 @@ options:
         type: path
         required: true
       owner:
-        description: Name or number of the user; left out, an existing folder's stays.
+        description: User name or ID; by default that of an existing folder is kept.
         type: str
         default: ""
       group:
-        description: Name or number of the group; left out, an existing folder's stays.
+        description: Group name or ID; by default that of an existing folder is kept.
         type: str
         default: ""
       mode:
@@ -136,29 +135,29 @@ options:
         type: str
         default: "0755"
   stale:
-    description: Glob patterns. A matching file that is not wanted is removed if it holds the text C(Managed by
-      trainyard), and left alone otherwise.
+    description: Glob patterns. A matching file that is not a desired file is removed if it contains the text C(Managed
+      by trainyard), and kept otherwise.
     type: list
     elements: str
     default: []
   set_aside:
-    description: Glob patterns. A matching file that is not wanted is renamed to C(NAME.disabled), or
-      C(NAME.2.disabled) and so on where that is taken.
+    description: Glob patterns. A matching file that is not a desired file is renamed to C(NAME.disabled), or
+      C(NAME.2.disabled) and so on if that name is taken.
     type: list
     elements: str
     default: []
   apt_sources_once:
     description:
-      - Have each repository of a wanted file in C(/etc/apt/sources.list.d) once on the host, since two entries with
-        other keys stop every apt program.
-      - An entry of the host's owner that has the same repository and key takes the place of the wanted file, which is
-        then not wanted. Any other entry of it is set aside. Its file is kept as C(NAME.disabled), and what it has of
-        other repositories is written back.
+      - Keep only one entry on the host for each repository of a desired file in C(/etc/apt/sources.list.d), because two
+        entries with different keys make all apt programs fail.
+      - If the host's owner has an entry with the same repository and key, that entry is used instead of the desired
+        file. Other entries of the repository are set aside. Their file is kept as C(NAME.disabled), and its other
+        repositories are written back.
     type: bool
     default: false
   commands:
-    description: Programs that read the files. Each runs when its input is not what it last succeeded with, so an
-      interrupted run is made good by the next.
+    description: Programs that read the files. Each runs if its input has changed since its last success, so that
+      running the module again completes an interrupted run.
     type: list
     elements: dict
     default: []
@@ -178,7 +177,7 @@ options:
         elements: str
         required: true
       by_package:
-        description: The program's package runs it when it is installed; before that there is nothing to do.
+        description: The package runs the program at its installation, so it is skipped until then.
         type: bool
         default: false
   state_dir:
@@ -191,7 +190,7 @@ options:
     default: 120
 attributes:
   check_mode:
-    description: Validates and reports the same plan, and writes nothing.
+    description: Validates, reports the same plan, and writes nothing.
     support: full
   diff_mode:
     description: Shows the texts before and after.
@@ -221,7 +220,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 changed_paths:
-  description: Files and folders that differ from the wanted ones.
+  description: Files and folders that differ from the desired ones.
   returned: always
   type: list
   elements: str
@@ -231,7 +230,7 @@ not_validated:
   type: list
   elements: str
 steps:
-  description: What was done, or in check mode would be done.
+  description: Executed steps, or planned steps in check mode.
   returned: always
   type: list
   elements: str
@@ -266,7 +265,7 @@ FILE = {
     "ours": {"type": "list", "elements": "str", "default": []},
     "beside": {"type": "path", "default": ""},
 }
-"""An entry; template, loop, when and secret are gone when the action plugin has rendered it."""
+"""An entry. The action plugin removes template, loop, when and secret when it renders the entry."""
 FOLDER = {
     "path": {"type": "path", "required": True},
     "owner": {"type": "str", "default": ""},

@@ -6,34 +6,35 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: host_preflight
-short_description: Refuse a host that cannot be a cluster node, and report what it is
+short_description: Refuse a host that cannot be a cluster node, and report its properties
 description:
-  - Reads operating system, memory, CPUs, free space, abilities and taken ports of a host, changes nothing, and fails
-    with all reasons at once when the host does not have what is needed.
+  - Reads operating system, memory, CPUs, free space, capabilities and used ports of a host. Changes nothing, and fails
+    with all reasons at once if the host does not meet the requirements.
 options:
   host:
-    description: Name of the host in the error.
+    description: Name of the host, for the error.
     type: str
     required: true
   memory_min_mib:
-    description: Least memory in MiB; a cgroup's limit counts.
+    description: Minimum memory in MiB; a cgroup's limit counts.
     type: int
     required: true
   cpu_min:
-    description: Least number of CPUs; a cgroup's quota counts.
+    description: Minimum number of CPUs; a cgroup's quota counts.
     type: float
     required: true
   disk_free_min_mib:
-    description: Least free space in MiB by path.
+    description: Path to its minimum free space in MiB.
     type: dict
     required: true
   in_use_by:
-    description: While this file exists the host is in use, and too little space is a warning, in check mode a change.
+    description: If this file exists, the host is in use. Too little space is then only a warning, in check mode a
+      change.
     type: path
     default: ""
   cluster:
-    description: Cluster of the inventory, for a host that is to be its node. A node of another cluster is refused; left
-      out, the host may be anybody's node.
+    description: Cluster of the inventory that the host belongs to. A node of another cluster is refused; without this
+      option, the membership is not checked.
     type: dict
     suboptions:
       kubeconfig:
@@ -41,7 +42,7 @@ options:
         type: str
         required: true
       name:
-        description: Its name there; empty where there is no such kubeconfig yet.
+        description: Its name there; empty if the kubeconfig does not exist yet.
         type: str
         default: ""
       server:
@@ -53,8 +54,8 @@ options:
         type: str
         default: ""
   files:
-    description: Files that the site writes as a whole. One with settings that are not this project's is refused, unless
-      O(replace) lists it.
+    description: Files that the site writes as a whole. A file with other settings is refused, unless O(replace) lists
+      it.
     type: list
     elements: path
     default: []
@@ -64,17 +65,17 @@ options:
     elements: path
     default: []
   features:
-    description: Kernel features that must be there, as for M(kernel_settings).
+    description: Required kernel features, as for M(kernel_settings).
     type: list
     elements: str
     choices: [overlay, br_netfilter, nf_conntrack, nf_tables, ip_set, veth, vxlan, fuse]
     default: []
   sysctls:
-    description: Kernel parameters that must exist, name -> value; a feature that is still to be loaded may bring them.
+    description: Kernel parameters that must exist, name -> value; a feature that is not loaded yet may provide them.
     type: dict
     default: {}
   ports:
-    description: TCP ports on which, if anything, only the named program may listen, port -> name of its file.
+    description: Reserved TCP ports, port -> file name of the only program that may listen there.
     type: dict
     default: {}
   systems:
@@ -84,7 +85,7 @@ options:
     required: true
 attributes:
   check_mode:
-    description: Does the same, and shows too little space of a host in use as a change; nothing is ever changed.
+    description: Runs as usual, and shows too little space on a host in use as a change. Nothing is ever changed.
     support: full
   diff_mode:
     description: Shows too little space.
@@ -106,21 +107,21 @@ EXAMPLES = r"""
 
 RETURN = r"""
 host:
-  description: What the host is - system, kernel, memory_mib, cpus, free_mib, container, clock_settable, clock_kept,
-    modules_directory, systemd, root, certificate_store.
+  description: Properties of the host - system, kernel, memory_mib, cpus, free_mib, container, clock_settable,
+    clock_kept, modules_directory, systemd, root, certificate_store.
   returned: always
   type: dict
 cluster:
-  description: Cluster that the host's own files name - source, name, server, cas (SHA-256), and whether this project
-    made it there (made) or has been at work there (known); empty for a host that is no node.
+  description: Cluster in the host's own files - source, name, server, cas (SHA-256), whether this project created it
+    there (made), and whether this project has changed this host (known). Empty for a host that is not a node.
   returned: always
   type: dict
 ansible_facts:
-  description: C(cluster_is_known), true for a host that is a node of no other cluster than O(cluster).
+  description: C(cluster_is_known), true if the host is not a node of a cluster other than O(cluster).
   returned: success
   type: dict
 steps:
-  description: What a check run shows of a host in use, one sentence each.
+  description: Findings of check mode on a host in use, one sentence each.
   returned: always
   type: list
   elements: str
@@ -196,7 +197,7 @@ def main() -> None:
         found.append(str(refusal(foreign)))
     sysctls = {name: str(value) for name, value in module.params["sysctls"].items()}
     try:
-        # Planned here only for what it refuses: nothing may have been written when a host is refused.
+        # Planned only for its refusals: a host must be refused before anything is written.
         Kernel(module.params["features"], sysctls, swap_off=False).plan()
     except TrainyardError as error:
         found.append(str(error))

@@ -8,13 +8,12 @@ DOCUMENTATION = r"""
 module: kernel_settings
 short_description: Check kernel features, set sysctls, turn swap off
 description:
-  - Looks whether the running kernel has the wanted features, whether built in or as a module, and fails with the
-    names of those it lacks.
-  - Loads a module only where there is one for the running kernel and its feature is not there yet.
-  - Sets the running kernel's sysctls that differ; the file for the next boot is written by M(host_files).
-  - Turns swap off and comments it out in C(/etc/fstab), if there is any, and masks C(swap.target), by which systemd
-    turns on what no line of that file names, such as zram or a typed partition. Inside a container the machine's swap
-    is left alone.
+  - Checks that the running kernel has the required features, built in or as a module, and fails with the names of the
+    missing ones.
+  - Loads a module only if the running kernel has it and the feature is not present yet.
+  - Sets sysctls of the running kernel that differ; M(host_files) writes the file for the next boot.
+  - Turns swap off and comments it out in C(/etc/fstab). Also masks C(swap.target), with which systemd turns on swap
+    that is not in that file, such as zram or a typed partition. Inside a container, the machine's swap is not changed.
 options:
   features:
     description: Features by name.
@@ -23,11 +22,11 @@ options:
     choices: [overlay, br_netfilter, nf_conntrack, nf_tables, ip_set, veth, vxlan, fuse]
     default: []
   sysctls:
-    description: Values by name.
+    description: Parameter name to value.
     type: dict
     default: {}
   swap_off:
-    description: Whether swap has to be off.
+    description: Whether to turn swap off.
     type: bool
     default: false
 attributes:
@@ -52,7 +51,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was done, or in check mode would be done.
+  description: Executed steps, or planned steps in check mode.
   returned: always
   type: list
   elements: str

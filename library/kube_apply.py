@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Apply manifests by server-side apply, changing only what the server says would change."""
+"""Apply manifests by server-side apply, changing only objects that differ according to the server."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ DOCUMENTATION = r"""
 module: kube_apply
 short_description: Apply Kubernetes manifests and wait for conditions
 description:
-  - Compares every object with the cluster by the API server's own dry run, applies only those that differ, and waits
-    a bounded time for conditions.
+  - Compares all objects with the cluster by a server-side dry run, applies only those that differ, and waits for
+    conditions with a timeout.
   - Objects are never pruned.
-  - Runs where the kubeconfig is, usually on the controller.
+  - Runs on the host that has the kubeconfig, usually the controller.
 options:
   kubeconfig:
     description: Path of the kubeconfig.
@@ -24,8 +24,8 @@ options:
     default: []
   patches:
     description:
-      - Changes to objects of O(manifest), merged as Kubernetes' strategic merge does it, mappings by key and lists of
-        things with names by name.
+      - Changes to objects of O(manifest), merged as in Kubernetes' strategic merge, mappings by key and lists of named
+        items by name.
     type: list
     elements: dict
     default: []
@@ -39,11 +39,11 @@ options:
         type: str
         required: true
       patch:
-        description: What is merged into it.
+        description: Mapping to merge into the object.
         type: dict
         required: true
       source:
-        description: What names the manifest that has the object, such as a variable, for the error when it has not.
+        description: Name of the manifest's origin, such as a variable, for the error if the object is missing.
         type: str
         default: manifest
   definitions:
@@ -53,15 +53,15 @@ options:
     default: []
   afterwards:
     description:
-      - Objects given inline, applied after O(manifest) and O(secrets). A node pulls one image after the other, so pods
-        with a large image that nothing waits for stand here.
+      - Objects given inline, applied after O(manifest) and O(secrets). A node pulls images one after the other, so put
+        pods with a large image here if nothing waits for them.
     type: list
     elements: dict
     default: []
   secrets:
     description:
-      - Secrets whose values are files where the module runs, applied after O(manifest). It reads them itself, so that
-        what is secret stands neither in a task's arguments, which modules write to the system's log, nor in a diff.
+      - Secrets built from files on the host that runs the module, applied after O(manifest). The module reads the files
+        itself, so that secrets are neither in task arguments, which modules write to the system log, nor in a diff.
     type: list
     elements: dict
     default: []
@@ -79,7 +79,7 @@ options:
         type: str
         default: Opaque
       files:
-        description: Key of the Secret to the path of a file.
+        description: Key in the Secret to the path of a file.
         type: dict
         required: true
       labels:
@@ -87,7 +87,7 @@ options:
         type: dict
         default: {}
   wait_for:
-    description: Conditions that must hold in the end. Not waited for in check mode.
+    description: Conditions that must hold at the end. Check mode does not wait for them.
     type: list
     elements: dict
     default: []
@@ -97,13 +97,14 @@ options:
         type: str
         required: true
       name:
-        description: Name of the object; without it, all objects of the kind, and at least one.
+        description: Name of the object; without it, all objects of the kind must meet the condition, and at least one
+          must exist.
         type: str
       namespace:
         description: Namespace of the object.
         type: str
       api_version:
-        description: Needed for kinds that are neither in C(v1) nor among the common workload kinds.
+        description: Required for kinds that are neither in C(v1) nor among the common workload kinds.
         type: str
       condition:
         description:
@@ -113,12 +114,13 @@ options:
         required: true
   record:
     description:
-      - Name of what this call renders. The objects that open doors are written under it into the record beside
-        O(kubeconfig), by which M(cluster_findings) and M(verify_site) know the site's own. Empty to record nothing.
+      - Name of the part that this call renders. Objects that grant permissions or access are recorded under it, next to
+        O(kubeconfig). M(cluster_findings) and M(verify_site) identify the site's objects by this record. Empty to
+        record nothing.
     type: str
     default: ""
   record_more:
-    description: Keep what is on record under this name, because this call renders only a part of it.
+    description: Keep earlier records under this name, because this call renders only a part of them.
     type: bool
     default: false
   timeout:
@@ -126,14 +128,14 @@ options:
     type: int
     default: 180
 notes:
-  - In check mode an API server that cannot be reached is no error; the result says that nothing could be planned.
+  - In check mode, an unreachable API server is not an error; the result reports that nothing could be planned.
 attributes:
   check_mode:
     support: full
     description:
-      - Asks the API server for a dry run of every object. One whose kind or namespace is not there yet cannot be tried,
-        and is called not validated.
-      - Where it does not answer yet, says that nothing could be planned.
+      - Requests a dry run of all objects from the API server. An object whose kind or namespace does not exist yet is
+        reported as not validated.
+      - If the API server does not answer yet, reports that nothing could be planned.
   diff_mode:
     support: full
     description: Shows the fields that would change.
@@ -156,16 +158,16 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was (in check mode would be) written, one sentence each.
+  description: Executed steps, or planned steps in check mode, one sentence each.
   type: list
   elements: str
   returned: always
 planned:
-  description: False when check mode could not reach the API server.
+  description: False if check mode could not reach the API server.
   type: bool
   returned: always
 unread:
-  description: Why check mode could not read the present state.
+  description: Reason why check mode could not read the current state.
   type: str
   returned: when I(planned) is false
 """
@@ -198,7 +200,7 @@ SECRET_SPEC = {
     "name": {"type": "str", "required": True},
     "namespace": {"type": "str", "required": True},
     "type": {"type": "str", "default": "Opaque"},
-    # Paths, and nothing of what they hold.
+    # Only paths, not the content of the files.
     "files": {"type": "dict", "required": True},
     "labels": {"type": "dict", "default": {}},
 }
@@ -217,7 +219,7 @@ ARGUMENT_SPEC = {
 
 
 def read_objects(paths: list[str]) -> list[Object]:
-    """Objects of manifest files."""
+    """Read the objects of manifest files."""
     objects: list[Object] = []
     for path in paths:
         try:
@@ -226,7 +228,7 @@ def read_objects(paths: list[str]) -> list[Object]:
         except OSError as error:
             raise TrainyardError(
                 f"The manifest {path} cannot be read: {error.strerror}.",
-                remedy="Build the bundle first, or name another file.",
+                remedy="Build the bundle first, or set another file.",
             ) from error
     return objects
 
@@ -264,7 +266,7 @@ def main() -> None:
         return recorded(plan, objects) if params["record"] else plan
 
     def recorded(plan: Plan, objects: list[Object]) -> Plan:
-        """The plan that first writes the record: of what is applied halfway, the next run knows whose it is."""
+        """Return the plan with the record written first, so that the next run identifies partially applied objects."""
         record = plan_record(params["kubeconfig"], params["record"], objects, more=params["record_more"])
         if not record.changed:
             return plan

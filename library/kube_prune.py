@@ -1,23 +1,23 @@
 #!/usr/bin/python
-"""Delete labelled objects that are not wanted any more."""
+"""Delete labelled objects that are no longer wanted."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: kube_prune
-short_description: Delete labelled Kubernetes objects that nothing describes any more
+short_description: Delete labelled Kubernetes objects that are no longer wanted
 description:
-  - M(kube_apply) never deletes. For lists from which entries are taken, such as users, their objects bear a label, and
-    this deletes those that bear it and are not among O(keep).
-  - Runs where the kubeconfig is, usually on the controller.
+  - M(kube_apply) never deletes. If entries can be removed from a list, such as users, their objects have a label. This
+    module deletes the objects with that label that are not in O(keep).
+  - Runs on the host that has the kubeconfig, usually the controller.
 options:
   kubeconfig:
     description: Path of the kubeconfig.
     type: path
     required: true
   kinds:
-    description: What is looked for.
+    description: Kinds of objects to search.
     type: list
     elements: dict
     required: true
@@ -31,11 +31,11 @@ options:
         type: str
         required: true
       selector:
-        description: Label selector of everything that may be deleted. An empty one is refused.
+        description: Label selector of the objects that may be deleted. An empty one is refused.
         type: str
         required: true
       namespace:
-        description: Namespace to look in; without it all of them.
+        description: Namespace to search; the default is all namespaces.
         type: str
   keep:
     description: Objects that stay, by kind, namespace and name.
@@ -43,11 +43,11 @@ options:
     elements: dict
     default: []
 notes:
-  - In check mode an API server that cannot be reached is no error; the result says that nothing could be planned.
+  - In check mode, an unreachable API server is not an error; the result reports that nothing could be planned.
 attributes:
   check_mode:
     support: full
-    description: Looks, and deletes nothing.
+    description: Reads as usual, and deletes nothing.
   diff_mode:
     support: full
     description: Shows the names before and after.
@@ -57,7 +57,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Remove what belongs to users who left
+- name: Remove the objects of users who left
   kube_prune:
     kubeconfig: /var/lib/trainyard/kubeconfig
     kinds:
@@ -67,16 +67,16 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was (in check mode would be) deleted, one sentence each.
+  description: Executed steps, or planned steps in check mode, one sentence each.
   type: list
   elements: str
   returned: always
 planned:
-  description: False when check mode could not reach the API server.
+  description: False if check mode could not reach the API server.
   type: bool
   returned: always
 unread:
-  description: Why check mode could not read the present state.
+  description: Reason why check mode could not read the current state.
   type: str
   returned: when I(planned) is false
 """
@@ -108,7 +108,7 @@ def main() -> None:
     )
     params = module.params
     if not all(each["selector"].strip() for each in params["kinds"]):
-        module.fail_json(msg="A selector is empty: everything of its kind would be deleted.")
+        module.fail_json(msg="A selector is empty, which would delete all objects of its kind.")
 
     result = {"planned": True}
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Initialise a kubeadm control plane, and finish or redo an initialisation that was interrupted."""
+"""Initialise a kubeadm control plane, and complete or repeat an interrupted initialisation."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ DOCUMENTATION = r"""
 module: kubeadm_init
 short_description: Initialise the control plane of a cluster with kubeadm
 description:
-  - Looks at the host's files, its etcd data and its API server, and does what is missing.
-  - A finished cluster is left alone. After a power cut the module waits until the kubelet has brought the API server
-    back.
-  - An initialisation that this module began and that was interrupted is finished where it stopped if the API server
-    answers, otherwise its remains are removed and it is done again.
-  - Anything else that it finds is refused with a remedy; no cluster that was ever complete is reset.
-  - The configuration is checked by C(kubeadm config validate) before anything is written.
+  - Reads the host's files, its etcd data and its API server, and completes the initialisation.
+  - A complete cluster is not changed. After a power cut, the module waits until the kubelet has restarted the API
+    server.
+  - If this module's initialisation was interrupted and the API server answers, it continues where it stopped. If the
+    API server does not answer, its remains are removed and it starts again.
+  - Any other state is refused with a remedy. A cluster that was ever complete is never reset.
+  - C(kubeadm config validate) checks the configuration before anything is written.
 options:
   config:
     description: The documents of the kubeadm configuration (v1beta4).
@@ -22,7 +22,7 @@ options:
     elements: dict
     required: true
   ignore_preflight_errors:
-    description: Preflight checks whose errors are only warnings; V(all) is refused.
+    description: Preflight checks whose errors become warnings; V(all) is refused.
     type: list
     elements: str
     default: []
@@ -39,15 +39,15 @@ options:
     type: int
     default: 300
   api_timeout:
-    description: How many seconds the API server of an existing cluster may take to answer.
+    description: Seconds within which the API server of an existing cluster must answer.
     type: int
     default: 120
 attributes:
   check_mode:
-    description: Reports the same plan, also on a host on which kubeadm is not installed yet.
+    description: Reports the same plan, even if kubeadm is not installed yet.
     support: full
   diff_mode:
-    description: Shows the observed and the wanted state and the steps between them, without secrets.
+    description: Shows the observed and the desired state, and the steps, without secrets.
     support: full
 author:
   - trainyard
@@ -62,16 +62,16 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was (in check mode would be) done, one sentence each.
+  description: Executed steps, or planned steps in check mode, one sentence each.
   type: list
   elements: str
   returned: always
 complete:
-  description: Whether the host has a complete control plane when the module ends.
+  description: Whether the host has a complete control plane at the end.
   type: bool
   returned: always
 drift:
-  description: Fields of O(config) that differ from the configuration that this finished cluster was made with.
+  description: Fields of O(config) that differ from the configuration with which this cluster was created.
   type: list
   elements: str
   returned: always
@@ -123,9 +123,9 @@ def main() -> None:
         result["complete"] = finished or not module.check_mode
         if result["drift"]:
             module.warn(
-                "The kubeadm configuration differs from the one that this cluster was made with in "
-                f"{', '.join(result['drift'])}. A finished cluster is not changed by this: to bring it there, follow "
-                f"'Change the control plane' of docs/operations.md with {host.state}/{WANTED} on this host."
+                "The kubeadm configuration differs from the one with which this cluster was created, in "
+                f"{', '.join(result['drift'])}. An existing cluster is not changed. To change it, follow "
+                f"'Change the control plane' in docs/operations.md with {host.state}/{WANTED} on this host."
             )
         return made
 

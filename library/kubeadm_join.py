@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Join a host to a kubeadm cluster, and redo a join that was interrupted."""
+"""Join a host to a kubeadm cluster, and repeat an interrupted join."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ DOCUMENTATION = r"""
 module: kubeadm_join
 short_description: Join a host to a cluster with kubeadm
 description:
-  - Looks at the host's files and, with the kubelet's own credentials, at its node object, and does what is missing.
-  - A host that has joined this cluster is left alone. The remains of an interrupted join are removed, and it joins
-    again.
-  - While the cluster has a Ready node of the host's name, which a host that was reset a moment ago leaves behind, the
-    join waits, at most 90 s. A node that stays Ready is another host's, and the join is refused.
-  - A host that belongs to another cluster, which shows in its CA, is refused.
-  - The CA is pinned by the hash of its public key. The token lies in a file that only root can read, for the time
-    of the join.
-  - In check mode, or to find out whether a token is needed at all, neither token nor CA have to be known.
+  - Reads the host's files and, with the kubelet's own credentials, its node object, and completes the join.
+  - A host that has joined this cluster is not changed. After an interrupted join, the remains are removed, and the host
+    joins again.
+  - While the cluster has a Ready node of the host's name, the join waits up to 90 s, because a host that was just reset
+    still counts as Ready. If the node stays Ready, it belongs to another host, and the join is refused.
+  - A host of another cluster, identified by its CA, is refused.
+  - The CA is pinned by the hash of its public key. During the join, the token is in a file that only root can read.
+  - In check mode, which also shows whether a token is needed, neither token nor CA are required.
 options:
   endpoint:
     description: HOST:PORT of the API server.
@@ -35,7 +34,7 @@ options:
     type: str
     default: ""
   certificate_key:
-    description: Key of the certificates that control plane nodes share; needed with O(control_plane).
+    description: Key of the certificates that control plane nodes share; required with O(control_plane).
     type: str
     default: ""
   control_plane:
@@ -43,7 +42,7 @@ options:
     type: bool
     default: false
   schedulable:
-    description: Whether ordinary pods may run on this node although it is one of the control plane.
+    description: Whether ordinary pods may run on this control plane node.
     type: bool
     default: false
   node_name:
@@ -55,11 +54,11 @@ options:
     type: str
     required: true
   kubelet_extra_args:
-    description: Flags of the kubelet of this node, without the leading dashes.
+    description: Flags of this node's kubelet, without the leading dashes.
     type: dict
     default: {}
   ignore_preflight_errors:
-    description: Preflight checks whose errors are only warnings; V(all) is refused.
+    description: Preflight checks whose errors become warnings; V(all) is refused.
     type: list
     elements: str
     default: []
@@ -72,7 +71,7 @@ options:
     type: path
     default: /var/lib/etcd
   timeouts:
-    description: kubeadm's own limits (C(timeouts) of its v1beta4 configuration), for instance C(tlsBootstrap=10m0s).
+    description: kubeadm's own limits (C(timeouts) of its v1beta4 configuration), for example C(tlsBootstrap=10m0s).
     type: dict
     default: {}
   timeout:
@@ -80,15 +79,15 @@ options:
     type: int
     default: 300
   api_timeout:
-    description: How many seconds the API server may take to answer a host that has joined.
+    description: Seconds within which the API server must answer a host that has joined.
     type: int
     default: 120
 attributes:
   check_mode:
-    description: Reports the same plan, also on a host on which kubeadm is not installed yet.
+    description: Reports the same plan, even if kubeadm is not installed yet.
     support: full
   diff_mode:
-    description: Shows the observed and the wanted state and the steps between them, without secrets.
+    description: Shows the observed and the desired state, and the steps, without secrets.
     support: full
 author:
   - trainyard
@@ -107,7 +106,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was (in check mode would be) done, one sentence each.
+  description: Executed steps, or planned steps in check mode, one sentence each.
   type: list
   elements: str
   returned: always

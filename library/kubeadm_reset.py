@@ -1,16 +1,16 @@
 #!/usr/bin/python
-"""Undo kubeadm init or join on a host that is named as confirmed."""
+"""Undo kubeadm init or join on a confirmed host."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: kubeadm_reset
-short_description: Undo kubeadm init or join on a host that is named as confirmed
+short_description: Undo kubeadm init or join on a confirmed host
 description:
-  - Destroys all that Kubernetes keeps on the host, etcd data included, and what the network leaves behind.
-  - A host whose init or join was interrupted at any point is reset as well; one that has nothing is left alone.
-  - The confirmation is an option of this module, so that no limit, tag or start at a later task gets round it.
+  - Destroys all Kubernetes data on the host, including etcd data, and the remains of the network.
+  - A host whose init or join was interrupted at any point is reset, too. A host without such data is not changed.
+  - The confirmation is an option of this module, so that no limit, tag or start at a later task can skip it.
 options:
   name:
     description: Name of this host in the inventory.
@@ -30,7 +30,7 @@ options:
     type: path
     default: /var/lib/etcd
   paths:
-    description: Files and folders to remove beside those that kubeadm knows.
+    description: Files and folders to remove in addition to kubeadm's own.
     type: list
     elements: path
     default: []
@@ -41,12 +41,12 @@ options:
     default: []
   leave_etcd:
     description:
-      - Whether other members of etcd stay. This host is then taken out of their list first, and nothing is removed
+      - Whether other members of etcd remain. If so, this host is first removed from their list, and nothing is deleted
         while they count it as a member.
     type: bool
     default: true
   node_ip:
-    description: Address of the node, by which etcd knows a member that has never started.
+    description: Address of the node, which identifies an etcd member that never started.
     type: str
     default: ""
   timeout:
@@ -55,10 +55,10 @@ options:
     default: 300
 attributes:
   check_mode:
-    description: Refuses and reports as the real run does.
+    description: Refuses and reports like a normal run.
     support: full
   diff_mode:
-    description: Shows what is there and the steps that remove it.
+    description: Shows the existing state and the steps that remove it.
     support: full
 author:
   - trainyard
@@ -73,7 +73,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was (in check mode would be) done, one sentence each.
+  description: Executed steps, or planned steps in check mode, one sentence each.
   type: list
   elements: str
   returned: always

@@ -1,28 +1,28 @@
 #!/usr/bin/python
-"""Say what part a host has in a kubeadm cluster; read-only."""
+"""Read the part of a host in a kubeadm cluster."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: kubeadm_state
-short_description: Say what part a host has in the control plane of a cluster
+short_description: Read the part of a host in the control plane of a cluster
 description:
-  - Looks at the host's files only; it changes nothing and asks no server.
+  - Reads only the host's files; it changes nothing and queries no server.
 options: {}
 attributes:
   check_mode:
-    description: The same as a real run.
+    description: Runs as usual, because it never changes anything.
     support: full
   diff_mode:
-    description: There is nothing to show.
+    description: No changes to show.
     support: none
 author:
   - trainyard
 """
 
 EXAMPLES = r"""
-- name: Look at the control plane
+- name: Read the host's part in the control plane
   kubeadm_state:
   register: state
 """
@@ -30,9 +30,9 @@ EXAMPLES = r"""
 RETURN = r"""
 control_plane:
   description:
-    - V(made) for the host that made the cluster, V(joined) for one that is in its control plane, V(none) for others.
+    - V(made) for the host that created the cluster, V(joined) for one that joined its control plane, V(none) otherwise.
     - A record alone does not count, because a host that was reset by hand still has it.
-    - Neither does a join that has not ended.
+    - An incomplete join does not count, either.
   type: str
   returned: always
 """

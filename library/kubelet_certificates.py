@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Approve kubelets' requests for serving certificates that the inventory vouches for."""
+"""Approve kubelets' requests for serving certificates that match the inventory."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ DOCUMENTATION = r"""
 module: kubelet_certificates
 short_description: Approve the serving certificates of the inventory's kubelets
 description:
-  - A kubelet with C(serverTLSBootstrap) asks the cluster for the certificate with which it serves logs, exec and
-    metrics, and serves nothing until somebody approves that. Nobody in Kubernetes does, because the names in the
-    request are for somebody to judge who knows the hosts.
-  - Approves a request only if its signer, user, groups and usages are those of a kubelet, and its subject, every DNS
-    name and every address those of that very host in the inventory. Everything else stays pending, and is returned.
-  - Waits until each node of O(nodes) has asked or serves already, and in the end until all of them serve.
+  - A kubelet with C(serverTLSBootstrap) requests the certificate for serving logs, exec and metrics from the cluster,
+    and serves nothing until the request is approved. Kubernetes does not approve it, because it does not know which
+    names belong to the host.
+  - Approves a request only if its signer, user, groups and usages are those of a kubelet, and its subject, DNS names
+    and addresses are those of this host in the inventory. All other requests stay pending and are returned.
+  - Waits until each node in O(nodes) has requested a certificate or serves already, and at the end until all serve.
   - Runs on the controller.
 options:
   kubeconfig:
@@ -22,12 +22,12 @@ options:
     required: true
   hosts:
     description:
-      - Node name to C(names) (DNS names) and C(addresses), all that a certificate of this host may have.
-      - These must come from the inventory, and never from what the host itself reports.
+      - Node name to the permitted C(names) (DNS names) and C(addresses) in the host's certificate.
+      - These must come from the inventory, never from the host itself.
     type: dict
     required: true
   nodes:
-    description: Nodes that have to serve in the end, such as those of this run. Not waited for in check mode.
+    description: Nodes that must serve at the end, such as those of this run. Check mode does not wait for them.
     type: list
     elements: str
     default: []
@@ -38,7 +38,7 @@ options:
 attributes:
   check_mode:
     support: full
-    description: Looks and judges as always, once, and approves nothing. Without a cluster nothing can be planned.
+    description: Reads and checks once, and approves nothing. Without a cluster, nothing can be planned.
   diff_mode:
     support: full
     description: Shows the requests before and after.
@@ -48,7 +48,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Approve what the kubelets of this run have asked for
+- name: Approve the requests of this run's kubelets
   kubelet_certificates:
     kubeconfig: /var/lib/trainyard/kubeconfig
     hosts:
@@ -58,20 +58,20 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was (in check mode would be) approved, one sentence each.
+  description: Executed steps, or planned steps in check mode, one sentence each.
   type: list
   elements: str
   returned: always
 left:
-  description: Name of a request that stays pending to the node and the reason.
+  description: Name of each request that stays pending, to its node and the reason.
   type: dict
   returned: always
 planned:
-  description: False when check mode could not reach the API server.
+  description: False if check mode could not reach the API server.
   type: bool
   returned: always
 unread:
-  description: Why check mode could not read the present state.
+  description: Reason why check mode could not read the current state.
   type: str
   returned: when I(planned) is false
 """

@@ -8,12 +8,11 @@ DOCUMENTATION = r"""
 module: lab
 short_description: System containers and emulated machines that behave like servers
 description:
-  - Creates a network without a way out, SSH keys with pinned host keys, and one system container or emulated machine
-    for each node, and waits until every node answers on SSH.
-  - Existing nodes are started when they do not run, also after a power cut, and otherwise left alone; they are never
-    made anew.
-  - Touches only what carries the label of this lab; a container or network of the same name without it is refused.
-  - Runs on the computer that carries them, as root.
+  - Creates a network without outbound access, SSH keys with pinned host keys, and one system container or emulated
+    machine per node, and waits until all nodes answer on SSH.
+  - Existing nodes are started if they are not running, for example after a power cut. They are never recreated.
+  - Changes only objects with the label of this lab; a container or network of the same name without it is refused.
+  - Runs as root on the machine that hosts the lab.
 options:
   name:
     description: Name of the lab; prefix of its containers, volumes and network.
@@ -21,8 +20,8 @@ options:
     required: true
   state:
     description:
-      - V(absent) removes the nodes that O(nodes) names, with their volumes and keys.
-      - Without O(nodes) it removes everything - all nodes, the network, the firewall table and the state directory.
+      - V(absent) removes the nodes in O(nodes), with their volumes and keys.
+      - Without O(nodes), it removes all nodes, the network, the firewall table and the state directory.
     type: str
     choices: [present, absent]
     default: present
@@ -31,31 +30,31 @@ options:
     type: str
     required: true
   nodes:
-    description: Address in the subnet of each node, by host name.
+    description: Host name of each node to its address in the subnet.
     type: dict
     default: {}
   volumes:
-    description: Folders of every node that get a volume of their own.
+    description: Folders that get a volume of their own on each node.
     type: list
     elements: str
     default: []
   shared:
-    description: Folder that all system containers of the lab have in common; none without it.
+    description: Folder that all system containers of the lab share; by default none.
     type: str
   image:
-    description: The nodes' image as the bundle returns it, with C(layout) (path of the OCI layout) and C(digest).
+    description: The nodes' image, with C(layout) (path of the OCI layout) and C(digest), as returned by M(bundle).
     type: dict
     default: {}
   kinds:
-    description: What the nodes are, C(container) or C(machine), by name; a node that is not named is a container.
+    description: Node name to its kind, C(container) or C(machine); the default is a container.
     type: dict
     default: {}
   machine:
-    description: What every emulated machine is given.
+    description: Settings of all emulated machines.
     type: dict
     suboptions:
       image:
-        description: Folder of C(disk.raw), C(vmlinuz) and C(initrd.img), as the bundle makes it.
+        description: Folder with C(disk.raw), C(vmlinuz) and C(initrd.img), built by M(bundle).
         type: path
       cpus:
         description: Virtual CPUs.
@@ -64,44 +63,44 @@ options:
         description: Memory in MiB.
         type: int
       disk_gib:
-        description: Size of the disk in GiB; it takes room only as it fills.
+        description: Size of the disk in GiB; space is allocated as the disk fills.
         type: int
       accelerator:
-        description: V(auto) takes KVM where a kernel really starts under it, else software emulation (V(tcg)).
+        description: V(auto) uses KVM if a kernel really starts with it, otherwise software emulation (V(tcg)).
         type: str
         choices: [auto, kvm, tcg]
       boot_timeout:
         description: Seconds until a started machine must answer on SSH.
         type: int
   gpus:
-    description: GPUs of the containers that are not there; nodes have none without it.
+    description: Simulated GPUs of the containers; by default nodes have none.
     type: dict
     suboptions:
       counts:
-        description: How many each node has, by name.
+        description: Node name to its number of GPUs.
         type: dict
       folder:
-        description: What the bundle made of its entry C(lab_gpus).
+        description: Folder of the bundle's artefact C(lab_gpus).
         type: path
       profile:
-        description: Model, one of the folder's C(profiles.json).
+        description: Model, from the folder's C(profiles.json).
         type: str
       driver:
-        description: Version of the driver that the nodes seem to have.
+        description: Version of the simulated driver.
         type: str
       cuda:
-        description: Newest CUDA that the driver seems to know.
+        description: Newest CUDA version that the simulated driver supports.
         type: str
   state_dir:
     description:
-      - Folder of everything that the site keeps on this machine; the SSH keys and the known hosts lie in it.
-      - Its last part must be O(name), because it is removed as a whole; only a folder that the lab has marked is.
+      - Folder for the site's data on this machine, including the SSH keys and the known hosts.
+      - Its last part must be O(name), because it is removed as a whole, but only if the lab has marked it.
     type: path
     required: true
 attributes:
   check_mode:
     support: full
-    description: Says what would be created, started or removed.
+    description: Reports what would be created, started or removed.
   diff_mode:
     support: full
     description: Shows the state of each node before and after.
@@ -110,7 +109,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Bring up a lab of one node
+- name: Create a lab of one node
   lab:
     name: trainyard
     subnet: 10.84.0.0/24
@@ -129,7 +128,7 @@ nodes:
   returned: when O(state=present)
   type: dict
 ssh_key:
-  description: Path of the private key that opens the nodes.
+  description: Path of the private key for the nodes.
   returned: always
   type: str
 known_hosts:
@@ -137,7 +136,7 @@ known_hosts:
   returned: always
   type: str
 steps:
-  description: What was done, or would be done in check mode.
+  description: Executed steps, or planned steps in check mode.
   returned: always
   type: list
   elements: str
@@ -160,13 +159,13 @@ LOCK_TIMEOUT = 300.0
 
 
 def plan_present(lab: model.Lab, states: dict[str, str]) -> Plan:
-    """The steps of O(state=present), in the order in which they must be done."""
+    """Plan the steps of O(state=present), in order."""
     if absent := missing(*(machines.PROGRAMS if lab.machines else ())):
         states.update({node.name: "absent" for node in lab.nodes})
-        what = f"Make the lab once {', '.join(absent)} can be called"
+        what = f"Create the lab after the installation of {', '.join(absent)}"
         return Plan([Step(what, lambda: _impossible(absent))], {"network": "absent", **states})
     steps = keys.plan_marker(lab)
-    # A lab that is there already has changed the settings.
+    # An existing lab has already changed the settings.
     steps += host.plan_record(lab) if steps else []
     network_steps, found = network.plan(lab)
     steps += network_steps
@@ -180,11 +179,11 @@ def plan_present(lab: model.Lab, states: dict[str, str]) -> Plan:
     node_steps += machine_steps
     node_states |= machine_states
     states.update(node_states)
-    # The way out is closed before the first node starts.
+    # Outbound traffic is blocked before the first node starts.
     steps += network.plan_firewall(lab) + node_steps
     gpu_steps = gpus.plan(lab, node_states)
     if node_steps:
-        steps.append(Step("Wait for SSH on every node", lambda: _reach(lab)))
+        steps.append(Step("Wait for SSH on all nodes", lambda: _reach(lab)))
     elif found == "present":
         network.assert_route(lab)
     steps += gpu_steps
@@ -194,7 +193,7 @@ def plan_present(lab: model.Lab, states: dict[str, str]) -> Plan:
 
 
 def plan_absent(lab: model.Lab) -> Plan:
-    """The steps of O(state=absent)."""
+    """Plan the steps of O(state=absent)."""
     carried = not missing()
     found = sorted(nodes.containers(lab)) if carried else []
     emulated = machines.known(lab) if carried else []
@@ -209,7 +208,7 @@ def plan_absent(lab: model.Lab) -> Plan:
         return Plan(steps + nodes.plan_node_removal(lab, found), before, after)
     steps = machines.plan_removal(lab, emulated)
     steps += nodes.plan_removal(lab, found) + network.plan_removal(lab) if carried else []
-    # Refused before anything is removed, and done last.
+    # Planned here to refuse before anything is removed, but executed last.
     steps += host.plan_restore(lab) + keys.plan_state_removal(lab)
     return Plan(steps, before, {"containers": [], "machines": []})
 
@@ -217,7 +216,7 @@ def plan_absent(lab: model.Lab) -> Plan:
 def _impossible(absent: list[str]) -> None:
     raise TrainyardError(
         f"Not installed, or not on the PATH: {', '.join(absent)}.",
-        remedy="Install the packages of lab_packages, for machines also those of lab_machine_packages.",
+        remedy="Install the packages in lab_packages, and for machines also those in lab_machine_packages.",
     )
 
 

@@ -6,31 +6,31 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: mount_unit
-short_description: Keep a file system mounted by a unit of systemd
+short_description: Keep a file system mounted by a systemd unit
 description:
-  - Writes the unit, mounts it now and at every boot, and mounts it anew where the unit is newer than the mount, so that
-    a run that was cut off is made good by the next.
-  - A server that is away when the host boots, or at any other try, is tried again every 30 s by a service beside the
-    unit; systemd itself tries once.
-  - A folder with other files, or with somebody else's mount, is refused, and so is a new mount while pods use the old
-    one, or while a unit of this module mounts something at another path; nothing has been changed then.
-  - A server that does not answer ends the module in time, in check mode, too; nothing waits for it.
+  - Writes the unit, and mounts it now and at each boot. If the unit is newer than the mount, it is remounted, so that
+    running the module again completes an interrupted run.
+  - If the server is unreachable at boot or at another attempt, a service next to the unit retries every 30 s, because
+    systemd itself tries only once.
+  - Refuses a folder with other files or another mount, a new mount while pods use the old one, and a second mount while
+    a unit of this module mounts something at another path. Nothing is changed then.
+  - If the server does not answer, the module fails within its timeout, also in check mode.
 options:
   state:
-    description: V(absent) unmounts what this module has mounted, while no pod uses it, and removes the unit; by force
-      where the server does not answer. The folder stays, and what others have mounted.
+    description: V(absent) unmounts this module's mount, if no pod uses it, and removes the unit. If the server does not
+      answer, the unmount is forced. The folder and other mounts stay.
     type: str
     choices: [mounted, absent]
     default: mounted
   path:
-    description: Where to mount it. The folder is made where there is none.
+    description: Folder of the mount. It is created if it does not exist.
     type: path
     required: true
   source:
-    description: What is mounted, as mount takes it; needed for V(mounted).
+    description: Source in the syntax of mount; required for V(mounted).
     type: str
   fstype:
-    description: Type of the file system; needed for V(mounted).
+    description: Type of the file system; required for V(mounted).
     type: str
   options:
     description: Options of mount, in the unit's order.
@@ -38,8 +38,8 @@ options:
     elements: str
     default: []
   read_ahead_kb:
-    description: How much the kernel reads ahead, in KiB; 0 leaves that alone. For what is mounted now; a rule of udev
-      does it for later mounts.
+    description: Read-ahead of the kernel in KiB for the present mount; 0 does not change it. A udev rule sets it for
+      later mounts.
     type: int
     default: 0
   timeout:
@@ -47,16 +47,16 @@ options:
     type: int
     default: 60
   probe_timeout:
-    description: Seconds in which the server has to answer.
+    description: Seconds within which the server must answer.
     type: int
     default: 10
 attributes:
   check_mode:
     support: full
-    description: Reads, asks the server of what is mounted, and reports the same steps and refusals.
+    description: Reads the state, queries the server of the present mount, and reports the same steps and refusals.
   diff_mode:
     support: full
-    description: Shows the unit, and whether it is mounted.
+    description: Shows the unit, and whether the file system is mounted.
 author:
   - trainyard
 """
@@ -72,7 +72,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was (in check mode would be) done, one sentence each.
+  description: Executed steps, or planned steps in check mode, one sentence each.
   type: list
   elements: str
   returned: always
@@ -110,7 +110,7 @@ def main() -> None:
     )
     absent = module.params["state"] == "absent"
     given = {name: value for name, value in module.params.items() if name != "state" and value is not None}
-    # Not the real path: to look at links would be to ask the server of what is mounted there.
+    # Not the real path, because resolving links could block on the server of an existing mount.
     mount = Mount(**{**given, "path": os.path.normpath(given["path"])})
 
     def plan() -> Plan:

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Empty a node of its pods, keep new ones away, or make it schedulable again."""
+"""Drain a node, cordon it, or make it schedulable again."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ DOCUMENTATION = r"""
 module: node_drain
 short_description: Cordon a node and evict its pods
 description:
-  - Cordons the node and evicts all its pods through the Eviction API, except those of DaemonSets and static pods, so
-    that pod disruption budgets hold. An eviction that a budget refuses is tried again until O(timeout).
-  - Pods that are left then are a failure that names them. The node is schedulable again then, unless it was cordoned
+  - Cordons the node and evicts all its pods except static pods and those of DaemonSets. It uses the Eviction API, so
+    that pod disruption budgets hold. If a budget refuses an eviction, it is retried until O(timeout).
+  - If pods remain then, the module fails with their names, and makes the node schedulable again unless it was cordoned
     before.
-  - Runs where the kubeconfig is, usually on the controller.
+  - Runs on the host that has the kubeconfig, usually the controller.
 options:
   kubeconfig:
     description: Path of the kubeconfig.
@@ -24,24 +24,24 @@ options:
     required: true
   state:
     description:
-      - V(drained) empties the node and leaves it cordoned.
-      - V(cordoned) keeps new pods away, and leaves those that are there.
-      - V(schedulable) takes back the cordon that this module has made, and only that.
+      - V(drained) evicts the pods and leaves the node cordoned.
+      - V(cordoned) prevents new pods, and keeps the existing ones.
+      - V(schedulable) removes a cordon, but only one that this module set.
     type: str
     choices: [drained, cordoned, schedulable]
     default: drained
   delete_empty_dir:
-    description: Evict pods with C(emptyDir) volumes on disk; their data is lost. Without it such a pod is refused.
+    description: Evict pods with C(emptyDir) volumes on disk, whose data is lost. Otherwise such a pod is refused.
     type: bool
     default: false
   timeout:
-    description: Limit in seconds for all pods to be gone.
+    description: Limit in seconds until all pods are gone.
     type: int
     default: 300
 attributes:
   check_mode:
     support: full
-    description: Says which pods would be evicted.
+    description: Reports which pods would be evicted.
   diff_mode:
     support: full
     description: Shows the cordon and the pods before and after.
@@ -51,7 +51,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Empty a worker
+- name: Drain a worker
   node_drain:
     kubeconfig: /var/lib/trainyard/kubeconfig
     name: worker2
@@ -60,15 +60,15 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was (in check mode would be) done, one sentence each.
+  description: Executed steps, or planned steps in check mode, one sentence each.
   type: list
   elements: str
   returned: always
 pods:
-  description: The pods that are left, as C(namespace/name).
+  description: The remaining pods, as C(namespace/name).
   type: list
   elements: str
-  returned: when pods are left at the limit
+  returned: when pods remain after the timeout
 """
 
 from ansible.module_utils.basic import AnsibleModule

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Keep a node's kubelet configuration as the cluster has it, and kubeadm's files to their owner."""
+"""Keep a node's kubelet configuration equal to the cluster's, and restrict the modes of kubeadm's files."""
 
 from __future__ import annotations
 
@@ -8,43 +8,43 @@ DOCUMENTATION = r"""
 module: node_files
 short_description: Keep a node's kubelet configuration and the modes of its keys
 description:
-  - Compares the kubelet's configuration with the cluster's (ConfigMap C(kubelet-config)), which kubeadm wrote it from,
-    gives the node that again where it differs, and restarts the kubelet. A kubelet that runs with an older one is
-    restarted, too.
-  - Where somebody else than kubeadm wrote the ConfigMap last, the node does not follow it. That is for a person, whom a
-    check run shows it as a change, and any other run warns.
-  - Takes from others than their owner what they may do with the kubeconfigs, keys, certificates and static pods of
-    kubeadm and the kubelet, beyond what these give them.
-  - A host that is no node yet has nothing of this.
+  - Compares the kubelet's configuration with the cluster's (ConfigMap C(kubelet-config)), from which kubeadm wrote it.
+    If they differ, it restores the node's configuration and restarts the kubelet. A kubelet that still runs with an
+    older configuration is also restarted.
+  - If something other than kubeadm wrote the ConfigMap last, the node ignores it until an operator acts. Check mode
+    shows that as a change; a normal run warns.
+  - Restricts owners and modes of the kubeconfigs, keys, certificates and static pods to those with which kubeadm and
+    the kubelet write them.
+  - Does nothing on a host that is not a node yet.
 options:
   cri_socket:
-    description: URL of the container runtime's socket, which is the host's own.
+    description: URL of the container runtime's socket, which is specific to the host.
     type: str
     default: unix:///run/containerd/containerd.sock
 attributes:
   check_mode:
     support: full
-    description: Looks as always, and changes nothing.
+    description: Reads as usual, and changes nothing.
   diff_mode:
     support: full
-    description: Shows the configuration's lines and the modes, before and after.
+    description: Shows the lines of the configuration and the modes, before and after.
 author:
   - trainyard
 """
 
 EXAMPLES = r"""
-- name: Keep the files of the node
+- name: Keep the node's files
   node_files:
 """
 
 RETURN = r"""
 steps:
-  description: What was done, or in check mode would be done.
+  description: Executed steps, or planned steps in check mode.
   type: list
   elements: str
   returned: always
 for_a_person:
-  description: What is not repaired, one sentence each.
+  description: Findings that an operator must resolve, one sentence each.
   type: list
   elements: str
   returned: always

@@ -1,63 +1,63 @@
 #!/usr/bin/python
-"""Find what a host has that is neither kubeadm's, nor a package's, nor the site's."""
+"""Find changes on a host that come from neither kubeadm, nor a package, nor the site."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: node_findings
-short_description: Find what a host has that is not the site's
+short_description: Find unmanaged changes on a host
 description:
-  - Looks for units that are edited or have a stranger's drop-in, drop-ins of strangers for containerd and what they
-    change, flags that are added to the kubelet, static pods that are not kubeadm's, and certificates that end soon.
-  - With O(kubeadm_config) it compares the static pods of the control plane with what kubeadm would write for this host,
-    and the members of etcd with O(members), instead.
-  - Nothing of it is repaired here. A check run shows each as a change, any other run warns of each and reports none.
+  - Finds edited units and unmanaged drop-ins, unmanaged containerd drop-ins and the settings that they change, flags
+    added to the kubelet, static pods that are not kubeadm's, and certificates that expire soon.
+  - With O(kubeadm_config), it also compares the static pods of the control plane with kubeadm's output for this host.
+    With O(members), it compares the members of etcd.
+  - Repairs nothing. Check mode shows each finding as a change. A normal run warns about each and reports no change.
 options:
   units:
-    description: Names of units to the packages that bring them, such as C(kubelet.service) to V(kubelet).
+    description: Unit name to the package that contains it, such as C(kubelet.service) to V(kubelet).
     type: dict
     default: {}
   containerd:
-    description: Look at containerd's drop-in files.
+    description: Check containerd's drop-in files.
     type: bool
     default: false
   certificates:
-    description: Patterns of files with a certificate, or with one inside as kubeconfigs have it.
+    description: Patterns of files with a certificate, or of kubeconfigs with an embedded one.
     type: list
     elements: path
     default: []
   certificate_days:
-    description: Days that a certificate should be valid for yet.
+    description: Minimum remaining validity of a certificate in days.
     type: int
     default: 30
   kubelet:
-    description: Look at the kubelet's flags and for static pods that are not kubeadm's.
+    description: Check the kubelet's flags, and for static pods that are not kubeadm's.
     type: bool
     default: false
   kubeadm_config:
-    description: Documents of the kubeadm configuration for this host of the control plane.
+    description: Documents of the kubeadm configuration for this control plane host.
     type: list
     elements: dict
     default: []
   members:
-    description: Names of the nodes that should be members of etcd. Empty leaves the members alone.
+    description: Names of the nodes that should be members of etcd. If empty, the members are not checked.
     type: list
     elements: str
     default: []
 attributes:
   check_mode:
     support: full
-    description: Shows every finding as a change; otherwise warns of it and has changed nothing.
+    description: Shows each finding as a change. Without check mode, it warns about each and reports no change.
   diff_mode:
     support: full
-    description: Shows what is there, and what should be.
+    description: Shows the observed and the desired state of each finding.
 author:
   - trainyard
 """
 
 EXAMPLES = r"""
-- name: Look for what others have changed
+- name: Find unmanaged changes
   node_findings:
     units: {kubelet.service: kubelet, containerd.service: containerd.io}
     containerd: true
@@ -67,7 +67,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 for_a_person:
-  description: The findings, one sentence each.
+  description: Findings, one sentence each.
   type: list
   elements: str
   returned: always

@@ -1,17 +1,17 @@
 #!/usr/bin/python
-"""Keep the labels and the taint by which nodes are told apart."""
+"""Keep the labels and the taint that identify nodes."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: node_marks
-short_description: Keep the labels and the taint by which nodes are told apart
+short_description: Keep the labels and the taint that identify nodes
 description:
-  - kubeadm marks a control plane node once, when it makes or joins it, and a kubelet sets its node's name as a label
-    when it starts. What somebody takes away stays away; this sets it again. Other labels and taints are left alone.
-  - Nodes that are not in the cluster yet are passed over.
-  - Runs where the kubeconfig is, usually on the controller.
+  - kubeadm marks a control plane node only at init or join, and a kubelet sets the label with its node's name only at
+    its start. If they are removed, this module sets them again. Other labels and taints are not changed.
+  - Nodes that are not in the cluster yet are skipped.
+  - Runs on the host that has the kubeconfig, usually the controller.
 options:
   kubeconfig:
     description: Path of the kubeconfig.
@@ -23,23 +23,23 @@ options:
     elements: str
     required: true
   control_plane:
-    description: Those of them that are of the control plane.
+    description: Names of the control plane nodes among O(nodes).
     type: list
     elements: str
     required: true
   schedulable:
-    description: Control plane nodes take ordinary pods, and need no taint.
+    description: Whether control plane nodes run ordinary pods, and so need no taint.
     type: bool
     default: false
 notes:
-  - In check mode an API server that does not answer is no error; the result says that nothing could be planned.
+  - In check mode, an unreachable API server is not an error; the result reports that nothing could be planned.
 attributes:
   check_mode:
     support: full
-    description: Looks as always, and sets nothing.
+    description: Reads as usual, and sets nothing.
   diff_mode:
     support: full
-    description: Shows the marks before and after.
+    description: Shows labels and taints before and after.
 requirements: [kubernetes]
 author:
   - trainyard
@@ -55,16 +55,16 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was (in check mode would be) set, one sentence for each node.
+  description: Executed steps, or planned steps in check mode, one sentence for each node.
   type: list
   elements: str
   returned: always
 planned:
-  description: False when check mode could not ask the API server.
+  description: False if check mode could not query the API server.
   type: bool
-  returned: when it could not be asked
+  returned: when it could not be queried
 unread:
-  description: Why check mode could not read the present state.
+  description: Reason why check mode could not read the current state.
   type: str
   returned: when I(planned) is false
 """

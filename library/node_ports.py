@@ -1,41 +1,41 @@
 #!/usr/bin/python
-"""Refuse ports of the nodes that another Service holds."""
+"""Refuse node ports that another Service holds."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: node_ports
-short_description: Refuse ports of the nodes that another Service holds
+short_description: Refuse node ports that another Service holds
 description:
-  - The API server gives a port of the nodes to one Service alone, and refuses the second one late, when a run has
-    changed much. This lists the Services of all namespaces, and fails with the one that holds a port.
-  - Where the API server cannot be asked, it warns and refuses nothing. The run may be what mends that server.
-  - Runs where the kubeconfig is, usually on the controller.
+  - The API server assigns a node port to only one Service, and refuses a second one late in a run, after many changes.
+    This module lists the Services of all namespaces, and fails with the name of the Service that holds a port.
+  - If the API server cannot be queried, the module only warns, because the run may be needed to repair that server.
+  - Runs on the host that has the kubeconfig, usually the controller.
 options:
   kubeconfig:
     description: Path of the kubeconfig.
     type: path
     required: true
   ports:
-    description: The ports, each by the variable that names it.
+    description: Variable that sets a port to the port.
     type: dict
     required: true
   owner:
-    description: The Service that they are for, as C(NAMESPACE/NAME). What it holds already is its own.
+    description: The Service that needs the ports, as C(NAMESPACE/NAME). It may already hold them.
     type: str
     required: true
 attributes:
   check_mode:
     support: full
-    description: The same in check mode, nothing is ever changed.
+    description: Runs as usual, because it never changes anything.
 requirements: [kubernetes]
 author:
   - trainyard
 """
 
 EXAMPLES = r"""
-- name: Refuse a port that is taken
+- name: Refuse a port that is in use
   node_ports:
     kubeconfig: /var/lib/trainyard/kubeconfig
     ports: {dashboard_node_port: 30443}
@@ -44,7 +44,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 looked:
-  description: False when the API server could not be asked.
+  description: False if the API server could not be queried.
   type: bool
   returned: success
 """
@@ -71,7 +71,7 @@ def main() -> None:
     try:
         services = connect(params["kubeconfig"]).list("v1", "Service")
     except KubeError as error:
-        module.warn(f"Not looked whether the ports of {', '.join(ports)} are free: {error}")
+        module.warn(f"Not checked whether the ports of {', '.join(ports)} are free: {error}")
         module.exit_json(changed=False, looked=False)
     except TrainyardError as error:
         fail(module, error)

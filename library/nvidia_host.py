@@ -8,42 +8,42 @@ DOCUMENTATION = r"""
 module: nvidia_host
 short_description: Refuse a host on which an NVIDIA driver cannot be installed
 description:
-  - Looks at the GPUs and NVSwitches by PCI, at loaded kernel modules, kernel headers and secure boot, without a driver.
-  - Names everything that stands in the way at once. Changes nothing.
+  - Reads GPUs and NVSwitches on PCI, loaded kernel modules, kernel headers and secure boot, without a driver.
+  - Reports all obstacles at once. Changes nothing.
 options:
   host:
     description: Name of the host, for the error.
     type: str
     required: true
   branch:
-    description: Branch of the driver that is to be installed, such as V(580); empty where the distribution chooses it.
+    description: Branch of the driver to install, such as V(580); empty if the distribution chooses it.
     type: str
     default: ""
   open_modules:
-    description: Whether the open kernel modules are to be installed, or the proprietary ones.
+    description: Whether to install the open kernel modules instead of the proprietary ones.
     type: bool
     default: true
   installed:
-    description: Whether the driver is there already; a module that is loaded needs no other key then.
+    description: Whether the driver is already installed; a loaded module then needs no enrolled key.
     type: bool
     default: false
   preinstalled:
-    description: The driver is the owner's own. Only NVSwitches that no fabric manager sets up are refused then.
+    description: The host's owner manages the driver. Only NVSwitches without a fabric manager are refused then.
     type: bool
     default: false
 attributes:
   check_mode:
-    description: The same.
+    description: Runs as usual, because it never changes anything.
     support: full
   diff_mode:
-    description: There is nothing to show.
+    description: No changes to show.
     support: none
 author:
   - trainyard
 """
 
 EXAMPLES = r"""
-- name: Look at the host
+- name: Check the host
   nvidia_host:
     host: "{{ inventory_hostname }}"
     branch: "580"
@@ -52,7 +52,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 gpus:
-  description: PCI identifiers of the GPUs, as C(10de:2330).
+  description: PCI identifiers of the GPUs, such as C(10de:2330).
   returned: always
   type: list
   elements: str
@@ -61,7 +61,8 @@ kernel:
   returned: always
   type: str
 headers_lacking:
-  description: Packages of kernel headers that dkms lacks for the running kernel, the newest one, or later ones.
+  description: Missing packages of kernel headers, which dkms needs for the running kernel, the newest one, or later
+    ones.
   returned: always
   type: list
   elements: str
@@ -70,19 +71,19 @@ nouveau:
   returned: always
   type: bool
 loaded:
-  description: Version of the loaded kernel module, or nothing.
+  description: Version of the loaded kernel module, or empty.
   returned: always
   type: str
 on_disk:
-  description: Version of the kernel module that the next boot loads, or nothing.
+  description: Version of the kernel module that the next boot loads, or empty.
   returned: always
   type: str
 secure_boot:
-  description: Whether the kernel takes signed modules only.
+  description: Whether the kernel accepts only signed modules.
   returned: always
   type: bool
 key_enrolled:
-  description: Whether the machine knows the key with which dkms signs.
+  description: Whether the machine trusts the key with which dkms signs.
   returned: always
   type: bool
 """

@@ -8,33 +8,33 @@ DOCUMENTATION = r"""
 module: oci_push
 short_description: Push images from OCI layouts to a registry
 description:
-  - Compares the digest behind each tag with the one in the layout and pushes what differs, with C(skopeo).
-  - Blobs that the registry already has are not sent again. Digests are kept.
+  - Compares the digest behind each tag with the one in the layout, and pushes images that differ, with C(skopeo).
+  - Blobs that the registry has are not pushed again. Digests are preserved.
 options:
   registry:
     description: Address of the registry, C(https://host:port).
     type: str
     required: true
   ca_file:
-    description: Certificate authority of the registry; the system's when left out.
+    description: CA of the registry's certificate; the default is the system's CAs.
     type: path
   client_cert:
-    description: Certificate to show to the registry.
+    description: Client certificate for the registry.
     type: path
   client_key:
     description: Private key of O(client_cert).
     type: path
   auth_file:
-    description: File of logins, as C(skopeo login) and C(podman login) write it.
+    description: File with logins, in the format of C(skopeo login) and C(podman login).
     type: path
   username:
-    description: Name to log in with. The login is tried before anything else.
+    description: User name of the login, which is tested first.
     type: str
   password:
     description: Password or token of O(username).
     type: str
   probe:
-    description: Only see whether the registry answers and takes the login.
+    description: Only check that the registry answers and accepts the login.
     type: bool
     default: false
   images:
@@ -58,8 +58,8 @@ options:
 attributes:
   check_mode:
     support: full
-    description: Asks the registry. When nothing answers, or its authority is not made yet, everything counts as to be
-      pushed; a certificate or a login that is refused is an error.
+    description: Queries the registry. If it does not answer, or its CA does not exist yet, all images count as missing;
+      a refused certificate or login is an error.
   diff_mode:
     support: full
     description: Shows the digest behind each tag.
@@ -81,7 +81,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was pushed, or would be in check mode.
+  description: Executed steps, or planned steps in check mode.
   returned: always
   type: list
   elements: str

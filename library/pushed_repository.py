@@ -6,13 +6,13 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: pushed_repository
-short_description: Keep a bare git repository and a checkout of it at a revision that was sent to the host
+short_description: Keep a bare git repository and its checkout at a revision that was copied to the host
 description:
-  - Makes the repository, takes the commits out of a file that C(git bundle) has made, moves the ref, and checks the
-    revision out. The revision becomes the last good one of the schedule.
+  - Creates the repository, imports the commits from a file of C(git bundle), moves the ref, and checks the revision
+    out. The revision becomes the last good one of the schedule.
 options:
   path:
-    description: The repository.
+    description: Path of the repository.
     type: path
     required: true
   checkout:
@@ -20,18 +20,18 @@ options:
     type: path
     required: true
   ref:
-    description: Ref in full, C(refs/heads/main).
+    description: Full name of the ref, such as C(refs/heads/main).
     type: str
     required: true
   commit:
-    description: Commit in full that the ref leads to.
+    description: Full hash of the commit for the ref.
     type: str
     required: true
   bundle:
-    description: File with the commits. Without it, only what is missing can be asked for, in check mode.
+    description: File with the commits. It may be omitted only in check mode, which then reports what is missing.
     type: path
   user:
-    description: Owner of all of it, as whom git runs; it may not exist yet in check mode.
+    description: Owner of the files, and the user that runs git; in check mode, it need not exist yet.
     type: str
     default: ""
 attributes:
@@ -40,7 +40,7 @@ attributes:
     description: Reports the same plan.
   diff_mode:
     support: full
-    description: Shows where ref and checkout are.
+    description: Shows the commits of ref and checkout.
 requirements:
   - git
 author:
@@ -60,7 +60,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was done, or in check mode would be done.
+  description: Executed steps, or planned steps in check mode.
   returned: always
   type: list
   elements: str

@@ -8,27 +8,27 @@ DOCUMENTATION = r"""
 module: python_environment
 short_description: Keep a Python environment with exactly the locked packages
 description:
-  - Makes a virtual environment from a list in which every package has its hashes, and a link that leads to it. Another
-    list or another Python makes another one beside it; the link is moved when it is complete, and the old one removed.
+  - Creates a virtual environment from a list with the hashes of all packages, and a link to it. If the list or Python
+    changes, a new environment is created next to it. Once that is complete, the link is moved and the old one removed.
 options:
   path:
-    description: The link. The environments lie in the folder of its name with an C(s) beside it.
+    description: Path of the link. The environments are in a folder next to it, with the same name and an C(s) appended.
     type: path
     required: true
   requirements:
-    description: Text of the list, as C(pip --require-hashes) takes it.
+    description: Text of the list, in the format of C(pip --require-hashes).
     type: str
     required: true
   url:
-    description: Address of an archive of wheels (C(wheels/NAME.whl)); empty for the Python index.
+    description: URL of an archive of wheels (C(wheels/NAME.whl)); empty for the Python index.
     type: str
     default: ""
   sha256:
-    description: Of that archive.
+    description: SHA-256 of that archive.
     type: str
     default: ""
   python:
-    description: Program that it is made with.
+    description: Python program that creates it.
     type: path
     default: /usr/bin/python3
   timeout:
@@ -57,7 +57,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was done, or in check mode would be done.
+  description: Executed steps, or planned steps in check mode.
   returned: always
   type: list
   elements: str

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Put a site's receipt where the console, and a monitoring of the site's own, read it."""
+"""Publish a site's receipt for the console, and for the site's own monitoring."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ DOCUMENTATION = r"""
 module: receipt_publish
 short_description: Publish the receipt of a site
 description:
-  - Keeps the receipt of M(verify_site) as a ConfigMap in the console's namespace, passed and failed ones, and deletes
-    those beyond the newest ten. A receipt that says the same as the newest one, times and counters apart, is not
-    published again.
-  - A cluster without the console, or an API server that does not answer, is no failure; the verdict has said why.
+  - Stores each receipt of M(verify_site), passed or failed, as a ConfigMap in the console's namespace, and keeps the
+    newest ten. A receipt that differs from the newest one only in times and counters is not published again.
+  - A cluster without the console, or an unreachable API server, is not an error, because the verdict reports it.
   - Runs on the controller.
 options:
   kubeconfig:
@@ -19,19 +18,19 @@ options:
     type: path
     required: true
   receipt:
-    description: The document as M(verify_site) returned it.
+    description: The document returned by M(verify_site).
     type: dict
     required: true
   textfile:
     description:
-      - File on this host for the textfile collector of Prometheus' node exporter. Empty writes none.
-      - It is written every time, and a change is reported when it measures something else than before.
+      - File on this host for the textfile collector of Prometheus' node exporter. If empty, none is written.
+      - It is written in each run; only different series count as a change.
     type: path
     default: ""
 attributes:
   check_mode:
     support: full
-    description: Looks, and writes nothing.
+    description: Reads as usual, and writes nothing.
   diff_mode:
     support: full
     description: Shows the names of the receipts.
@@ -49,7 +48,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was (in check mode would be) written, one sentence each.
+  description: Executed steps, or planned steps in check mode, one sentence each.
   type: list
   elements: str
   returned: always
@@ -70,7 +69,7 @@ from ansible.module_utils.trainyard.verify.publish import plan_publish
 
 
 def read(path: str) -> str:
-    """A file's text; empty where there is none."""
+    """Return a file's text; empty if it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError:

@@ -6,16 +6,16 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: registry_tags
-short_description: Find tags of a registry that lead to other images than they should
+short_description: Find tags of a registry with an unexpected digest
 description:
-  - Asks a registry for the digest behind each tag, and changes nothing. Needs no program and no login.
+  - Queries a registry for the digest behind each tag, and changes nothing. Needs no program and no login.
 options:
   registry:
     description: Address of the registry, C(https://host:port).
     type: str
     required: true
   ca_file:
-    description: Authority of the registry's certificate; the system's when left out.
+    description: CA of the registry's certificate; the default is the system's CAs.
     type: path
   images:
     description: The images, each with its reference (repository and tag) and the digest of its manifest.
@@ -34,7 +34,7 @@ options:
 attributes:
   check_mode:
     support: full
-    description: It only looks.
+    description: Runs as usual, because it never changes anything.
   diff_mode:
     support: none
 author:
@@ -42,7 +42,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Look at a tag
+- name: Check a tag
   registry_tags:
     registry: https://10.84.0.2:5000
     images:
@@ -52,7 +52,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 differing:
-  description: Tags that lead to something else, with the digest that is there; empty where there is none.
+  description: Tags with an unexpected digest, each to the digest in the registry; empty if the tag does not exist.
   returned: always
   type: dict
 """

@@ -8,25 +8,25 @@ DOCUMENTATION = r"""
 module: service_credentials
 short_description: Keep the credentials of a systemd service
 description:
-  - Writes each text into a file of its own for C(LoadCredentialEncrypted=) where C(systemd-creds) of the host can
-    encrypt, and for C(LoadCredential=) otherwise, readable by root alone. What is not named is removed.
-  - No text is part of a result, a diff or an argument of a program.
+  - Writes each text to a file that only root can read. If the host's C(systemd-creds) can encrypt, the file is for
+    C(LoadCredentialEncrypted=), otherwise for C(LoadCredential=). Other credentials in the folder are removed.
+  - No text appears in a result, a diff or an argument of a program.
 options:
   folder:
-    description: Folder of the files, which nobody else uses.
+    description: Folder of the files, used only by this module.
     type: path
     required: true
   texts:
-    description: Name of each credential and its text; none removes all.
+    description: Name of each credential to its text; an empty mapping removes all.
     type: dict
     required: true
 attributes:
   check_mode:
     support: full
-    description: Reports the same plan; whether the host can encrypt is tried in memory.
+    description: Reports the same plan; a test in memory shows whether the host can encrypt.
   diff_mode:
     support: full
-    description: Names the credentials, and says whether each is as it should be.
+    description: Shows the names of the credentials, and whether each is correct.
 author:
   - trainyard
 """
@@ -50,7 +50,7 @@ paths:
   returned: always
   type: dict
 steps:
-  description: What was done, or in check mode would be done.
+  description: Executed steps, or planned steps in check mode.
   returned: always
   type: list
   elements: str

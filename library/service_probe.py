@@ -1,19 +1,18 @@
 #!/usr/bin/python
-"""Ask the cluster's DNS and its own API Service from a node."""
+"""Probe the cluster's DNS and its API Service from a node."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: service_probe
-short_description: Ask the cluster's DNS, a Service and the server of shared files from this host
+short_description: Probe the cluster's DNS, a Service and the server of shared files from this host
 description:
-  - Sends one DNS question for the Service C(kubernetes.default) to the cluster's DNS address by UDP, compares the
-    answer with the Service's address, then connects to that address over TLS and reads one HTTP status.
-  - Where O(kubelet_name) is given, shakes hands with this host's kubelet, whose certificate must be one of the cluster.
-  - Where O(mount_path) is given, looks whether something is mounted there, and asks its server, which is never
-    waited for.
-  - Changes nothing and does not fail when nothing answers; M(verify_site) judges the findings.
+  - Sends a DNS query for the Service C(kubernetes.default) to the cluster's DNS address over UDP, and compares the
+    answer with the Service's address. Then it connects to that address over TLS and reads an HTTP status.
+  - With O(kubelet_name), it does a TLS handshake with this host's kubelet, whose certificate must be from the cluster.
+  - With O(mount_path), it checks that something is mounted there, and probes its server with a timeout.
+  - Changes nothing, and does not fail if there is no answer; M(verify_site) evaluates the results.
 options:
   dns_server:
     description: Cluster address of the DNS Service.
@@ -24,7 +23,7 @@ options:
     type: int
     default: 53
   service_network:
-    description: Network of the Services. Kubernetes gives its first address to the API server's own Service.
+    description: Network of the Services. Kubernetes assigns its first address to the API server's own Service.
     type: str
     required: true
   domain:
@@ -36,19 +35,19 @@ options:
     type: int
     default: 443
   path:
-    description: What is asked for; the API server answers it to anybody unless told otherwise.
+    description: Path of the request. By default, the API server answers it without authentication.
     type: str
     default: /readyz
   ca_path:
-    description: CA file on the host that the certificate is verified with. Without the file it is not verified.
+    description: CA file on the host for verifying the certificate. Without the file, it is not verified.
     type: path
     default: /etc/kubernetes/pki/ca.crt
   timeout:
-    description: Limit in seconds for the DNS question and again for the request.
+    description: Limit in seconds for the DNS query, and again for the request.
     type: float
     default: 5.0
   mount_path:
-    description: Folder at which the shared files are mounted; empty where none are.
+    description: Folder at which the shared files are mounted; empty if there are none.
     type: str
     default: ""
   mount_timeout:
@@ -56,7 +55,7 @@ options:
     type: int
     default: 10
   kubelet_name:
-    description: Name of this node, for which its kubelet's certificate has to be; empty does not look at it.
+    description: Name of this node, which its kubelet's certificate must contain; if empty, it is not checked.
     type: str
     default: ""
   kubelet_address:
@@ -70,13 +69,13 @@ options:
 attributes:
   check_mode:
     support: full
-    description: Changes nothing in either mode.
+    description: Runs as usual, because it never changes anything.
 author:
   - trainyard
 """
 
 EXAMPLES = r"""
-- name: Ask DNS and the API Service
+- name: Probe DNS and the API Service
   service_probe:
     dns_server: "10.96.0.10"
     service_network: "10.96.0.0/16"
@@ -94,7 +93,7 @@ service:
   returned: always
   type: dict
 shared_files:
-  description: What was found at O(mount_path) (C(ok), C(path), C(error)).
+  description: State of O(mount_path) (C(ok), C(path), C(error)).
   returned: when it is given
   type: dict
 kubelet_certificate:
@@ -116,15 +115,15 @@ from ansible.module_utils.trainyard.net.certificate import certificate_end
 
 
 def service_address(network: str) -> str:
-    """The address of the Service C(kubernetes.default): the first one of the Services' network.
+    """Return the address of the Service C(kubernetes.default), the first one in the Services' network.
 
-    :raises ValueError: not a network.
+    :raises ValueError: this is not a network.
     """
     return str(ipaddress.ip_network(network)[1])
 
 
 def probe_dns(params: dict[str, Any], name: str, expected: str) -> dict[str, Any]:
-    """Ask for the name; `ok` if the expected address is the whole answer."""
+    """Query the name; `ok` if the answer is exactly the expected address."""
     kind = dns_probe.AAAA if ":" in expected else dns_probe.A
     found: dict[str, Any] = {"ok": False, "name": name, "addresses": [], "milliseconds": None, "error": ""}
     try:
@@ -140,7 +139,7 @@ def probe_dns(params: dict[str, Any], name: str, expected: str) -> dict[str, Any
 
 
 def probe_service(params: dict[str, Any], name: str, address: str) -> dict[str, Any]:
-    """Send the request; `ok` if an API server answered that is not in trouble."""
+    """Send the request; `ok` if a healthy API server answered."""
     found: dict[str, Any] = {"ok": False, "address": address, "status": None, "milliseconds": None, "error": ""}
     try:
         reply = verify_service.request(
@@ -165,7 +164,7 @@ def probe_service(params: dict[str, Any], name: str, address: str) -> dict[str, 
 
 
 def probe_mount(path: str, timeout: int) -> dict[str, Any]:
-    """Look for a mount and ask its server; `ok` if that answers."""
+    """Find the mount and probe its server; `ok` if that answers."""
     found: dict[str, Any] = {"ok": False, "path": path, "error": ""}
     entry = entry_at(path)
     if entry is None:
@@ -178,7 +177,7 @@ def probe_mount(path: str, timeout: int) -> dict[str, Any]:
 
 
 def probe_kubelet(params: dict[str, Any]) -> dict[str, Any]:
-    """Look at the kubelet's certificate; `ok` if the cluster vouches for it."""
+    """Check the kubelet's certificate; `ok` if the cluster's CA issued it."""
     found: dict[str, Any] = {"ok": False, "name": params["kubelet_name"], "ends": None, "error": ""}
     try:
         ends = certificate_end(

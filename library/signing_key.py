@@ -6,14 +6,14 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: signing_key
-short_description: Signing key of a package repository, by address and fingerprint
+short_description: Keep the signing key of a package repository
 description:
-  - Fetches a key file on every run, because vendors renew the dates of their keys, and refuses it unless it holds the
-    key with this fingerprint and no other. Keeps it armored in a file.
-  - Where the address does not answer, a file that is there and has that fingerprint is used on, with a warning.
+  - Fetches a key file in each run, because vendors renew the dates of their keys. The file is refused unless it
+    contains exactly the key with this fingerprint. The key is stored armored in a file.
+  - If the URL does not answer, an existing file with that fingerprint is used, with a warning.
 options:
   url:
-    description: Address of the key file, armored or binary.
+    description: URL of the key file, armored or binary.
     type: str
     required: true
   fingerprint:
@@ -21,13 +21,13 @@ options:
     type: str
     required: true
   path:
-    description: File to keep it in. Its folder is made.
+    description: File for the key. Its folder is created.
     type: path
     required: true
 attributes:
   check_mode:
     support: full
-    description: Fetches and compares the key, and tells whether the file would change.
+    description: Fetches and compares the key, and reports whether the file would change.
 author:
   - trainyard
 """
@@ -75,7 +75,7 @@ def main() -> None:
     except HttpError as error:
         if keys.fingerprints(kept.encode()) != [fingerprint]:
             module.fail_json(msg=str(error))
-        module.warn(f"{error} The key of the last run in {path} is used; it may have ended since.")
+        module.warn(f"{error} The key of the last run in {path} is used; it may have expired since.")
         key = kept
     except TrainyardError as error:
         module.fail_json(msg=str(error))

@@ -6,14 +6,14 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 module: systemd_unit
-short_description: Keep a systemd unit enabled, running with its present configuration, and answering
+short_description: Keep a systemd unit enabled, running with its current configuration, and answering
 description:
-  - Enables and starts a unit, and restarts it when a file that its process reads was changed after the process
-    started. A start of this module records what the unit reads, in C(/run/trainyard/units), so that a clock that is set
-    restarts nothing. Any other start is judged by times, and a time more than a minute ahead says nothing.
-  - The restart follows from the running process, so a run that was interrupted between a change and the
-    restart is made good by the next.
-  - Waits a bounded time until a probe succeeds; the error holds the probe's last answer and the end of the unit's
+  - Enables and starts a unit. If a file that its process reads changed after the process started, the unit is
+    restarted. Each start by this module records these files in C(/run/trainyard/units), so that setting the clock
+    causes no restart. For other starts, times are compared; a time more than a minute in the future is ignored.
+  - The restart is decided from the running process. So if a run was interrupted between a change and the restart,
+    running it again restarts the unit.
+  - Waits for a probe to succeed, with a timeout; the error contains the probe's last answer and the end of the unit's
     journal.
 options:
   name:
@@ -21,33 +21,33 @@ options:
     type: str
     required: true
   state:
-    description: Whether it runs. A stopped unit is not started at boot either, and need not exist; that it has failed
-      is forgotten.
+    description: Whether it runs. A stopped unit is also disabled at boot, and need not exist; its failed state is
+      reset.
     type: str
     choices: [started, stopped]
     default: started
   newer_than:
-    description: Glob patterns of the files that the process reads when it starts, its program included. The unit's
-      own files are always looked at.
+    description: Glob patterns of the files that the process reads at its start, including its program. The unit's own
+      files are always checked.
     type: list
     elements: str
     default: []
   restart:
-    description: Restart in any case. For check mode, where a changed file is only planned and cannot be seen on the
+    description: Restart in any case. This is for check mode, in which a changed file is only planned and not on the
       disk.
     type: bool
     default: false
   ready:
-    description: Program and arguments that succeed when the service works.
+    description: Program and arguments that succeed once the service works.
     type: list
     elements: str
     default: []
   ready_timeout:
-    description: Seconds that the probe may take to succeed.
+    description: Seconds within which the probe must succeed.
     type: int
     default: 60
   ready_remedy:
-    description: What the user can do where the probe does not succeed; the error ends with it.
+    description: Remedy for the user if the probe fails; it is the end of the error.
     type: str
     default: ""
   timeout:
@@ -56,8 +56,8 @@ options:
     default: 120
 attributes:
   check_mode:
-    description: Reports the same plan. A unit that does not exist yet is planned for, a masked one shown as a change,
-      where any other run refuses it; the probe runs only where nothing would change.
+    description: Reports the same plan. A missing unit is planned for, and a masked one is shown as a change, while a
+      normal run refuses both. The probe runs only if nothing would change.
     support: full
   diff_mode:
     description: Shows the state before and after.
@@ -67,7 +67,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Run containerd with its present configuration
+- name: Run containerd with its current configuration
   systemd_unit:
     name: "containerd.service"
     newer_than:
@@ -81,7 +81,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was done, or in check mode would be done, with the reason of a restart.
+  description: Executed steps, or planned steps in check mode, with the reason of a restart.
   returned: always
   type: list
   elements: str

@@ -1,43 +1,44 @@
 #!/usr/bin/python
-"""Run a training or a service on a cluster. Longer than usual: it documents every key of a description."""
+"""Run a training or a service on a cluster. Longer than usual, because it documents all keys of a description."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: training
-short_description: Run a distributed training and wait for its end, or a service until it answers
+short_description: Run a distributed training until its end, or start a service and wait until it answers
 description:
-  - Submits a training as a JobSet with everything that it needs round it, shows its progress, waits a bounded time for
-    its end, keeps the logs of all roles on the controller and records the result in the cluster.
-  - A training whose success is on record is not run again until its description changes.
-  - A training that goes on is never ended, unless O(replace) or O(state=restarted) says so.
-  - Fails, with the last lines of every role's log, when the training does not succeed.
-  - A description of the topology C(service) becomes a Deployment that goes on until it is stopped, with a Service and
-    a token, which is made once, kept in a Secret and written to O(token_dir). The token is never shown.
+  - Submits a training as a JobSet with its supporting objects, shows its progress, and waits for its end with a
+    timeout. Stores the logs of all roles on the controller and records the result in the cluster.
+  - A training with a recorded success is not run again until its description changes.
+  - A running training is never ended, except with O(replace) or O(state=restarted).
+  - If the training does not succeed, the module fails with the last lines of each role's log.
+  - A description with the topology C(service) becomes a Deployment that runs until it is stopped, with a Service and a
+    token. The token is created once, stored in a Secret and written to O(token_dir). It is never shown.
 options:
   kubeconfig:
     description: Path of the kubeconfig.
     type: path
     required: true
   training:
-    description: The training in full, as the filter P(complete_trainings#filter) makes it.
+    description: The complete training, as returned by the filter P(complete_trainings#filter).
     type: dict
     required: true
     suboptions:
       name: {description: Name of the run., type: str, required: true}
-      workload: {description: Its entry of the catalogue., type: str, required: true}
+      workload: {description: Its entry in the catalogue., type: str, required: true}
       description_hash:
-        description: SHA-256 of what the site says of it, kept on record so that a verdict can compare.
+        description: SHA-256 of its description in the site, recorded so that a verdict can compare it.
         type: str
         default: ''
-      program: {description: 'SHA-256 of its folder of code and its command, kept on record.', type: str, default: ''}
+      program: {description: 'SHA-256 of its code folder and its command, recorded.', type: str, default: ''}
       named:
-        description: Whether the site names the run. Else its folder does, and another program on record is refused.
+        description: Whether the site sets the run's name. Otherwise the name comes from its folder, and a recorded run
+          with another program is refused.
         type: bool
         default: true
       topology:
-        description: Which roles it has.
+        description: Topology, which determines the roles.
         type: str
         choices: [parameter_server, multi_worker, single, service]
         default: parameter_server
@@ -48,93 +49,93 @@ options:
         elements: dict
         required: true
         suboptions:
-          name: {description: Of the role., type: str, required: true}
-          replicas: {description: Pods; the topology says how many where this does not., type: int}
+          name: {description: Name of the role., type: str, required: true}
+          replicas: {description: Number of pods; the default depends on the topology., type: int}
           image: {description: Reference of the image., type: str, required: true}
           command: {description: Program and arguments before the flags., type: list, elements: str, required: true}
           limits: {description: Quantities of C(cpu) and C(memory) and of extended resources., type: dict, default: {}}
-          requests: {description: Set aside for it; else what is limited., type: dict, default: {}}
+          requests: {description: Requested quantities; the default is the limits., type: dict, default: {}}
           gpus: {description: GPUs of each pod., type: int, default: 0}
           cuda: {description: Version of CUDA in the image; a node whose driver is too old is refused., type: str}
-          port: {description: Of the TensorFlow server; the next one is used too., type: int, default: 2222}
-          node_selector: {description: Labels of the nodes that may be chosen., type: dict, default: {}}
+          port: {description: Port of the TensorFlow server; the next one is also used., type: int, default: 2222}
+          node_selector: {description: Labels that a node must have., type: dict, default: {}}
           tolerations: {description: As in a pod., type: list, elements: dict, default: []}
           spread: {description: Whether its pods are spread over nodes., type: bool, default: true}
           shm: {description: Size of the shared memory., type: str}
           priority: {description: Name of a priority class., type: str}
           env: {description: 'Variables: a value, or C(secret) and C(key) of a Secret.', type: dict, default: {}}
           volumes:
-            description: What it mounts besides.
+            description: Additional volumes.
             type: list
             elements: dict
             default: []
             suboptions:
-              name: {description: Of the volume., type: str, required: true}
+              name: {description: Name of the volume., type: str, required: true}
               mount: {description: Path in the pod., type: str, required: true}
-              read_only: {description: Whether it cannot be written., type: bool, default: true}
+              read_only: {description: Whether it is read-only., type: bool, default: true}
               image: {description: Reference of an image., type: str}
               claim: {description: Name of a claim in the namespace., type: str}
-              path: {description: A folder that every node has., type: str}
+              path: {description: A folder that exists on all nodes., type: str}
           grace: {description: Seconds from SIGTERM to SIGKILL., type: int}
-      flags: {description: What the program gets as C(--key=value)., type: dict, default: {}}
+      flags: {description: Flags of the program as C(--key=value)., type: dict, default: {}}
       data:
-        description: Mounted read-only at /data.
+        description: Data, mounted read-only at /data.
         type: dict
         suboptions:
           image: {description: Reference of an image., type: str}
           claim: {description: Name of a claim in the namespace., type: str}
-          folder: {description: Folder of the claim; without it all of it., type: str}
-          url: {description: An archive that is brought into this folder before the run is submitted., type: str}
-          sha256: {description: Of the archive., type: str}
-          runtime: {description: Image with Python in which it is fetched., type: str}
-          code: {description: Image with the program that fetches it., type: str}
-          authority: {description: 'Certificate authority of its server, PEM.', type: str}
-      code: {description: Reference of an image with code that comes first in Python's path., type: str}
-      token: {description: Variable in which a service gets the token that it asks for., type: str}
-      tensorboard: {description: Image of the TensorBoard that shows the claim of its files., type: str}
+          folder: {description: Folder of the claim; the default is the whole claim., type: str}
+          url: {description: An archive that is imported into this folder before the run is submitted., type: str}
+          sha256: {description: SHA-256 of the archive., type: str}
+          runtime: {description: Image with Python for the import., type: str}
+          code: {description: Image with the import program., type: str}
+          authority: {description: 'CA of the server, PEM.', type: str}
+      code: {description: Reference of an image with code that is first in Python's path., type: str}
+      token: {description: Variable in which a service receives the token that it requires., type: str}
+      tensorboard: {description: Image of the TensorBoard for the claim with its files., type: str}
       logs:
-        description: Where the run's files lie.
+        description: Location of the run's files.
         type: dict
         required: true
         suboptions:
           size: {description: Size of the claim., type: str, default: 1Gi}
           node: {description: Node of O(training.logs.path)., type: str, default: ''}
           path: {description: Folder on that node., type: str, default: ''}
-          storage_class: {description: Class of the claim., type: str, default: ''}
-          claim: {description: A claim that is there., type: str, default: ''}
+          storage_class: {description: Storage class of the claim., type: str, default: ''}
+          claim: {description: An existing claim., type: str, default: ''}
       success: {description: 'V(exit_code), or C(metric) and C(at_least).', type: raw, default: exit_code}
       image_pull_policy:
         description: As in a pod.
         type: str
         choices: [IfNotPresent, Always, Never]
         default: IfNotPresent
-      max_restarts: {description: Counted restarts of the whole run., type: int, default: 3}
-      worker_retries: {description: Failures of pods that are mended in place., type: int, default: 6}
+      max_restarts: {description: Maximum number of counted restarts of the whole run., type: int, default: 3}
+      worker_retries: {description: Maximum number of pod failures that are repaired in place., type: int, default: 6}
       timeout: {description: 'Seconds for each attempt, 0: no limit.', type: int, default: 900}
       total_timeout: {description: 'Seconds for all attempts together, 0: no limit.', type: int, default: 0}
-      start_timeout: {description: Seconds within which every pod must run., type: int, default: 300}
+      start_timeout: {description: Seconds within which all pods must run., type: int, default: 300}
   state:
     description:
-      - V(present) runs the training unless its success is on record; V(restarted) runs it in any case;
-        V(absent) deletes the run, its claim and its record (the files on the volume stay).
+      - V(present) runs the training unless its success is recorded; V(restarted) runs it in any case; V(absent) deletes
+        the run, its claim and its record (the files on the volume stay).
     type: str
     choices: [present, restarted, absent]
     default: present
   replace:
     description:
-      - Whether a run of the same name and another description that goes on is ended for this one, after it has saved.
-        Without it, it is left alone with a warning.
+      - Whether to end a running run of the same name with another description, after it has saved, and run this one
+        instead. Otherwise it keeps running, with a warning.
     type: bool
     default: false
   resume:
     description:
-      - Where a run is submitted, V(auto) goes on from its newest checkpoint and V(fresh) starts over, also one whose
-        success is on record.
+      - When a run is submitted, V(auto) continues from its newest checkpoint, and V(fresh) starts from scratch, even if
+        its success is recorded.
     type: str
     choices: [auto, fresh]
     default: auto
   wait:
-    description: Whether to follow the run to its end, and not only to submit it.
+    description: Whether to follow the run to its end instead of only submitting it.
     type: bool
     default: true
   log_dir:
@@ -142,37 +143,38 @@ options:
     type: path
     required: true
   token_dir:
-    description: Folder on the controller for the tokens of services; needed for those.
+    description: Folder on the controller for the tokens of services; required for services.
     type: path
     default: ''
   isolation_probe:
-    description: Whether a pod outside the run tries the run's ps port while it trains.
+    description: Whether an isolation probe, a pod outside the run, tries to connect to the run's ps port during
+      training.
     type: bool
     default: true
   isolation_control:
-    description: Address as C(host,port) that this pod must be able to reach.
+    description: Address C(host,port) that the isolation probe must be able to reach.
     type: str
     default: kubernetes.default.svc,443
   pull_registry:
-    description: Registry, host and port, that gets to see O(pull_username) and O(pull_password).
+    description: Registry, as host and port, that receives O(pull_username) and O(pull_password).
     type: str
   pull_username:
-    description: Name with which the nodes pull the images; without it they pull without a login.
+    description: User name with which the nodes pull the images; by default they pull without a login.
     type: str
   pull_password:
     description: Password or token of O(pull_username).
     type: str
   progress_file:
-    description: Set by the action plugin; the module appends lines of progress to it.
+    description: File for progress lines; set by the action plugin.
     type: path
 notes:
-  - In check mode an API server that cannot be reached is no error; the result says that nothing could be planned.
+  - In check mode, an unreachable API server is not an error; the result reports that nothing could be planned.
 attributes:
   check_mode:
     support: full
     description:
-      - Says whether the training would be run.
-      - Where the API server does not answer yet, says that nothing could be planned.
+      - Reports whether the training would be run.
+      - If the API server does not answer yet, reports that nothing could be planned.
   diff_mode:
     support: full
     description: Shows the run before and after.
@@ -204,11 +206,11 @@ EXAMPLES = r"""
 RETURN = r"""
 training:
   description:
-    - The result as it is on record. C(result) is V(passed), V(no_bound), or V(running) for a training without end;
-      C(roles) has the exit code of each pod, V(stopped) for one that was deleted first; C(isolation) has
-      C(stranger_blocked), null where it could not be found out, and C(detail).
+    - The recorded result. C(result) is V(passed), V(no_bound), or V(running) for a training without end. C(roles) has
+      the exit code of each pod, or V(stopped) for a pod that was deleted first. C(isolation) has C(stranger_blocked),
+      which is null if unknown, and C(detail).
   type: dict
-  returned: when it was run or is on record
+  returned: when it was run or is recorded
   sample:
     name: mnist
     result: passed
@@ -225,15 +227,15 @@ training:
     released: true
     logs: [/var/lib/trainyard/logs/trainings-mnist/20261121T120000Z/mnist-chief-0-0-abcde.log]
 left_alone:
-  description: Why nothing was done about a run of the name that goes on with another description; empty otherwise.
+  description: Reason why a running run of this name with another description was not replaced; empty otherwise.
   type: str
   returned: always
 planned:
-  description: False when check mode could not reach the API server.
+  description: False if check mode could not reach the API server.
   type: bool
   returned: always
 unread:
-  description: Why check mode could not read the present state.
+  description: Reason why check mode could not read the current state.
   type: str
   returned: when I(planned) is false
 """
@@ -316,7 +318,7 @@ def main() -> None:
             )
             result["left_alone"] = run.left_alone
             if run.left_alone:
-                module.warn(f"{run.left_alone}. End it for this one with workloads_replace={training.name}.")
+                module.warn(f"{run.left_alone}. Set workloads_replace={training.name} to end it and run this one.")
             return plan
         except KubeError as error:
             if not (module.check_mode and error.no_answer):

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Stop a run of a training after it has saved, and delete it where that is asked for."""
+"""Stop a run of a training after it has saved, and delete it on request."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ DOCUMENTATION = r"""
 module: training_stop
 short_description: Stop a run of a training after it has saved
 description:
-  - Tells the pods of a run to save and to stop, waits for them, and records how far it came. The same run submitted
-    again goes on from there.
-  - Nothing is touched unless O(confirm) is the name of the run, and there is a run of that name.
+  - Makes the pods of a run save and stop, waits for them, and records the progress. If the same run is submitted again,
+    it continues from there.
+  - Nothing is changed unless O(confirm) is the name of the run and the run exists.
 options:
   kubeconfig:
     description: Path of the kubeconfig.
@@ -21,24 +21,24 @@ options:
     type: str
     required: true
   confirm:
-    description: The same name.
+    description: The same name, as a confirmation.
     type: str
     required: true
   delete:
-    description: Whether its record and its files are deleted as well.
+    description: Whether to delete its record and its files as well.
     type: bool
     default: false
   log_dir:
-    description: Folder on the controller in which the logs of all its pods are kept, as M(training) does.
+    description: Folder on the controller for the logs of all its pods, as in M(training).
     type: path
     required: true
   progress_file:
-    description: Set by the action plugin; the module appends lines of progress to it.
+    description: File for progress lines; set by the action plugin.
     type: path
 attributes:
   check_mode:
     support: full
-    description: Says what would be stopped and deleted.
+    description: Reports what would be stopped and deleted.
   diff_mode:
     support: full
     description: Shows the run before and after.
@@ -58,11 +58,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 namespace:
-  description: Where the run is, or was.
+  description: Namespace of the run.
   type: str
   returned: success
 training:
-  description: The record of the run; empty where it was deleted.
+  description: The record of the run; empty if it was deleted.
   type: dict
   returned: success
   sample: {name: wide, result: stopped, steps: 1240, train_steps: 2000}
@@ -98,7 +98,7 @@ def main() -> None:
         if params["confirm"] != params["run"]:
             raise TrainyardError(
                 f"The run {params['run']} is not stopped: confirm is {params['confirm']!r}.",
-                remedy="Give the name of the run twice, as run and as confirm.",
+                remedy="Set both run and confirm to the name of the run.",
             )
         say = Progress(params["progress_file"]).say
         stops.append(Stop(connect(params["kubeconfig"]), params["run"], params["log_dir"], say))

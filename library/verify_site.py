@@ -1,23 +1,22 @@
 #!/usr/bin/python
-"""The verdict on a site: read everything, judge, keep the receipt."""
+"""Check a site, and store the verdict as a receipt."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 module: verify_site
-short_description: Judge a finished site and keep the receipt
+short_description: Check a finished site and store the receipt
 description:
-  - Reads nodes, system pods, network policies and what is on record of the trainings from the API server, adds the
-    findings of M(service_probe), and answers with one verdict, C(pass), C(fail) or C(unknown) (a check could not be
-    made).
-  - Changes nothing in the cluster. The receipt is written when something else than times and counters differs from the
-    one that is there, and only then is the task changed.
-  - Looks again until O(settle_timeout) as long as all that is wrong may settle by itself, such as a pod that is ending.
-  - Runs on the controller. Does not fail because of a verdict; the caller decides what to do with it.
+  - Reads nodes, system pods, network policies and the records of trainings from the API server, adds the results of
+    M(service_probe), and returns one verdict, C(pass), C(fail) or C(unknown) (a check was not possible).
+  - Changes nothing in the cluster. The receipt is written if it differs from the existing one in more than times and
+    counters, and only then the task reports a change.
+  - If all problems may settle by themselves, such as a terminating pod, it checks again until O(settle_timeout).
+  - Runs on the controller. A bad verdict is not a failure; the caller decides what to do.
 options:
   kubeconfig:
-    description: Credentials of the cluster. A file that does not exist makes the verdict C(unknown).
+    description: Credentials of the cluster. If the file does not exist, the verdict is C(unknown).
     type: path
     required: true
   nodes:
@@ -26,12 +25,12 @@ options:
     elements: str
     required: true
   missing_hosts:
-    description: Hosts of the inventory that were not reached or have dropped out of the run; any of them is a failure.
+    description: Hosts of the inventory that were unreachable or dropped out of the run; any such host is a failure.
     type: list
     elements: str
     default: []
   left_out:
-    description: What the run has left out, one phrase each; the verdict cannot be C(pass) then.
+    description: Parts that the run skipped, one phrase each; the verdict then cannot be C(pass).
     type: list
     elements: str
     default: []
@@ -45,66 +44,67 @@ options:
     required: true
   locked_images:
     description:
-      - Image reference to the digest that it must have where it runs (C(sha256:) and 64 hexadecimal digits).
-      - An image that is neither here nor in O(made_images) makes the verdict C(unknown).
+      - Image reference to the digest that running containers must have (C(sha256:) and 64 hexadecimal digits).
+      - If an image is neither here nor in O(made_images), the verdict is C(unknown).
     type: dict
     default: {}
   made_images:
     description:
-      - The same for the images of the bundle, which the receipt keeps.
-      - When left out, as for a verdict without a bundle, they are those of the receipt that is there.
+      - The same for the images of the bundle, which are stored in the receipt.
+      - Without it, as for a verdict without a bundle, those of the existing receipt are used.
     type: dict
   system_namespaces:
-    description: Namespaces whose pods must be healthy; one without any pod fails.
+    description: Namespaces whose pods must be healthy; a namespace without pods fails.
     type: list
     elements: str
     default: [kube-system]
   control_plane:
-    description: Those of O(nodes) that are of the control plane.
+    description: Names of the control plane nodes among O(nodes).
     type: list
     elements: str
     default: []
   recorded:
     description:
-      - Parts of the site that must be on the record of M(kube_apply) beside O(kubeconfig).
-      - Without one of them nothing can be said about rights and doors.
+      - Parts of the site that must be in the record of M(kube_apply) next to O(kubeconfig).
+      - If one of them is missing, permissions and access paths cannot be checked.
     type: list
     elements: str
     default: []
   accepted:
-    description: Rights and doors of others that the site allows, as O(accepted) of M(cluster_findings) has them.
+    description: Accepted permissions and access paths of others, as in O(accepted) of M(cluster_findings).
     type: list
     elements: raw
     default: []
   probes:
-    description: Node name to what M(service_probe) returned there.
+    description: Node name to the result of M(service_probe) there.
     type: dict
     default: {}
   gpus:
     description:
-      - Nodes that have GPUs. Each must offer as many healthy ones as it should, and have one version of its driver.
-      - Node name to C(gpus) (their number, or none for those that the driver shows), C(replicas) (pods that share one),
-        C(mig_strategy) (how those that MIG has divided are offered) and C(info) (what C(gpu_info) returned there).
+      - Nodes with GPUs. Each must offer the expected number of healthy GPUs, and have a consistent driver version.
+      - Node name to C(gpus) (number, or none for those that the driver shows), C(replicas) (pods that share a GPU),
+        C(mig_strategy) (how GPUs divided by MIG are offered) and C(info) (the result of M(gpu_info) there).
     type: dict
     default: {}
   usage:
-    description: Whether the API has to tell the use of every node, where the kubelets have certificates of the cluster.
+    description: Whether the API must report the resource usage of all nodes, whose kubelets then have certificates of
+      the cluster.
     type: bool
     default: false
   console:
-    description: How the console has to be reached; left out, nothing is checked about it.
+    description: Expected access to the console; without it, the console is not checked.
     type: dict
     suboptions:
-      ca_file: {description: Authority of its certificate, a file here. Empty for those of the system., type: str}
-      certificate_file: {description: Its certificate, where the site provides it; else empty., type: str}
-      name: {description: Name that its certificate has to be for. Empty for the address where it is asked., type: str}
-      user: {description: A user who may log in, for the last words., type: str}
+      ca_file: {description: CA file of its certificate on the controller. Empty for the system's CAs., type: str}
+      certificate_file: {description: File of its certificate if the site provides it; otherwise empty., type: str}
+      name: {description: Name that its certificate must contain. Empty for the address of the probe., type: str}
+      user: {description: A user who may log in; shown in the final message., type: str}
   kubelet_hosts:
-    description: As C(hosts) of M(kubelet_certificates), to say why a request is pending.
+    description: The same as C(hosts) of M(kubelet_certificates), to explain why a request is pending.
     type: dict
     default: {}
   trainings:
-    description: The trainings of the site. One that has ended must have learned, one that goes on must make steps.
+    description: Trainings of the site. An ended one must have learned, and a running one must make steps.
     type: list
     elements: dict
     default: []
@@ -112,30 +112,32 @@ options:
       name: {description: Name of the run., type: str, required: true}
       namespace: {description: Namespace of its pods., type: str, default: trainings}
       topology:
-        description: Which roles it has.
+        description: Topology, which determines the roles.
         type: str
         choices: [parameter_server, multi_worker, single, service]
         default: parameter_server
       description_hash:
-        description: SHA-256 of what the site says of it; a run by another description fails. Empty compares nothing.
+        description: SHA-256 of its description in the site; a run with another description fails. If empty, it is not
+          compared.
         type: str
         default: ""
       train_steps:
-        description: Steps that the site asks for, and the run on record has to have; left out compares nothing.
+        description: Number of steps in the site's description, which the recorded run must have; without it, it is not
+          compared.
         type: int
       accuracy_bound:
-        description: Held-out accuracy that it must have reached; left out for a program that knows no bound.
+        description: Minimum held-out accuracy; omit it for a program without a bound.
         type: float
-      start_timeout: {description: Seconds within which its pods run., type: float, default: 300.0}
-      stall_timeout: {description: Seconds within which it makes a step., type: float, default: 120.0}
+      start_timeout: {description: Seconds within which its pods must run., type: float, default: 300.0}
+      stall_timeout: {description: Seconds within which it must make a step., type: float, default: 120.0}
   left_alone:
     description:
-      - Names of runs that go on with another description than the site's; their images may be older ones.
-      - When left out, as for a verdict without a run of the role C(workloads), they are those of the receipt.
+      - Names of running runs whose description differs from the site's; their images may be older.
+      - Without it, as for a verdict without a run of the role C(workloads), those of the receipt are used.
     type: list
     elements: str
   accuracy_bound:
-    description: What every training that knows a bound must have reached at least; its own counts where that is higher.
+    description: Minimum accuracy of all trainings with a bound; a training's own bound counts if it is higher.
     type: float
     default: 0.0
   receipt_path:
@@ -143,21 +145,21 @@ options:
     type: path
     default: ""
   document_path:
-    description: File for the document of this very run, times included. It is written every time. Empty to write none.
+    description: File for this run's document, including times. It is written in each run. Empty to write none.
     type: path
     default: ""
   started_at:
-    description: Seconds since the epoch at which the site's run began, for the wall time. 0 if nobody knows.
+    description: Start of the site's run in seconds since the epoch, for the wall time; 0 if unknown.
     type: float
     default: 0.0
   settle_timeout:
-    description: Limit in seconds for what may settle by itself. Check mode does not wait.
+    description: Limit in seconds for problems that may settle by themselves. Check mode does not wait.
     type: float
     default: 90.0
 attributes:
   check_mode:
     support: full
-    description: Looks and judges as always, once, and writes nothing. A node that is not there yet is no failure then.
+    description: Reads and checks once, and writes nothing. A node that does not exist yet is then not a failure.
   diff_mode:
     support: full
     description: Shows the receipt's stable part before and after.
@@ -167,7 +169,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Judge the site
+- name: Check the site
   verify_site:
     kubeconfig: "/srv/trainyard/kubeconfig"
     nodes: ["cp1", "worker1", "worker2"]
@@ -186,7 +188,7 @@ verdict:
   returned: success
   type: str
 problems:
-  description: The checks that did not pass, one line each.
+  description: Checks that did not pass, one line each.
   returned: success
   type: list
   elements: str
@@ -195,7 +197,7 @@ receipt:
   returned: success
   type: dict
 table:
-  description: The same for people, as lines.
+  description: The verdict as a readable table, as lines.
   returned: success
   type: list
   elements: str

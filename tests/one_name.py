@@ -1,4 +1,4 @@
-"""One identity for the package in tests: modules of `library/` import it by the path that Ansible gives it on hosts."""
+"""One identity for the package in tests: modules in `library/` import it by the path that it has on hosts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SENT = "ansible.module_utils.trainyard"
 
 
 class OneName(MetaPathFinder, Loader):
-    """Finds `ansible.module_utils.trainyard.X` as `trainyard.X`: an error class is the same under both names."""
+    """A finder of `ansible.module_utils.trainyard.X` as `trainyard.X`: an error class is the same under both names."""
 
     def __init__(self) -> None:
         self._specs: dict[str, ModuleSpec | None] = {}
@@ -29,12 +29,12 @@ class OneName(MetaPathFinder, Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        # Python has given it the spec of its other name.
+        # Python has set the spec of the other name.
         assert module.__spec__
         module.__spec__ = self._specs.pop(module.__spec__.name)
 
 
 def install() -> None:
-    """Use one identity in this process."""
+    """Install the finder in this process."""
     if not any(isinstance(each, OneName) for each in sys.meta_path):
         sys.meta_path.insert(0, OneName())

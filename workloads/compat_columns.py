@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the columns of compat.json that TensorFlow's wheels record themselves; the typed ones stay as they are.
+"""Write the columns of compat.json that come from TensorFlow's wheels; the typed ones stay unchanged.
 
     python3 workloads/compat_columns.py
 
-Asks the Python index by pip, for metadata alone: no wheel is downloaded. The file is JSON, because the training image
-reads it, too, and has no parser of YAML.
+It queries the Python index with pip, for metadata only: no wheel is downloaded. The file is JSON, because the training
+image reads it, too, and has no YAML parser.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ TARGET = Path(__file__).with_name("compat.json")
 RELEASES = ("2.16", "2.17", "2.18", "2.19", "2.20", "2.21")
 PLATFORMS = ("manylinux_2_17_x86_64", "manylinux2014_x86_64", "manylinux_2_27_x86_64", "manylinux_2_28_x86_64")
 PYTHON = "3.12"
-"""One that every release has a wheel for; all of a release's wheels have the same metadata."""
+"""A version for which every release has a wheel; all of a release's wheels have the same metadata."""
 PARTS = {"cuda": "nvidia-cuda-runtime-cu12", "cudnn": "nvidia-cudnn-cu12", "nccl": "nvidia-nccl-cu12"}
-"""Column -> package of the extra `and-cuda`, whose oldest admitted version it is."""
+"""Column -> package of the extra `and-cuda`; the column holds its oldest allowed version."""
 TIMEOUT = 300
-"""Seconds for one question."""
+"""Seconds per query."""
 
 
 def metadata(requirement: str) -> dict[str, Any]:
-    """Metadata of the newest wheel that meets a requirement.
+    """Return the metadata of the newest wheel that satisfies a requirement.
 
     :raises CalledProcessError: pip finds none.
     """
@@ -52,9 +52,9 @@ def metadata(requirement: str) -> dict[str, Any]:
 
 
 def columns(wheel: dict[str, Any], tf_keras: dict[str, Any]) -> dict[str, Any]:
-    """A release's columns from the metadata of its wheel, and of the tf_keras that belongs to it.
+    """Return a release's columns from the metadata of its wheel and of the matching tf_keras.
 
-    :raises ValueError: the metadata does not say one of them.
+    :raises ValueError: a column is missing in the metadata.
     """
     pythons = [re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", line) for line in wheel["classifier"]]
     needs = wheel["requires_dist"]
@@ -64,23 +64,23 @@ def columns(wheel: dict[str, Any], tf_keras: dict[str, Any]) -> dict[str, Any]:
         "keras": oldest(needs, "keras"),
         "tf_keras": tf_keras["version"],
         **{name: oldest(needs, package) for name, package in PARTS.items()},
-        # The third number of CUDA's packages is not that of the toolkit.
+        # The third number of CUDA's packages differs from that of the toolkit.
         "cuda": ".".join(oldest(needs, PARTS["cuda"]).split(".")[:2]),
     }
 
 
 def oldest(needs: list[str], package: str) -> str:
-    """The oldest version of a package that one of these requirements admits."""
+    """Return the oldest version of a package that these requirements allow."""
     for need in needs:
         found = re.match(r"([\w.-]+)([^;]*)", need.replace(" ", ""))
         bound = re.search(r"(?:==|>=|~=)([\d.]+)", found[2]) if found and found[1] == package else None
         if bound:
             return bound[1]
-    raise ValueError(f"The wheel's metadata does not say which {package} it needs.")
+    raise ValueError(f"The wheel's metadata does not name the {package} that it needs.")
 
 
 def render(document: dict[str, Any]) -> str:
-    """The file's text."""
+    """Return the file's text."""
     return json.dumps(document, indent=2) + "\n"
 
 

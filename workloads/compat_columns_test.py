@@ -1,4 +1,4 @@
-"""The columns that come from metadata of wheels."""
+"""Tests of the columns that come from the metadata of wheels."""
 
 import json
 
@@ -38,7 +38,7 @@ def test_the_columns_of_a_release():
 
 def test_metadata_without_a_column_is_refused():
     without = {**WHEEL, "requires_dist": WHEEL["requires_dist"][1:]}
-    with pytest.raises(ValueError, match="does not say which keras"):
+    with pytest.raises(ValueError, match="does not name the keras"):
         compat_columns.columns(without, {"version": "2.20.1"})
 
 
@@ -52,7 +52,7 @@ def test_the_table_is_as_the_program_writes_it():
 @pytest.mark.slow
 @pytest.mark.proof
 def test_the_table_says_what_the_wheels_say():
-    """A minute for each release on two busy cores."""
+    """Compare the newest release with the index. It takes a minute on two busy cores."""
     (newest,) = compat_columns.RELEASES[-1:]
     wheel, tf_keras = (compat_columns.metadata(f"{name}~={newest}.0") for name in ("tensorflow", "tf_keras"))
     assert compat_columns.columns(wheel, tf_keras) == json.loads(TABLE.read_text())["tensorflow"][newest]

@@ -1,6 +1,6 @@
-"""Runs the module of the same name and shows its progress lines while it works.
+"""Run the module of the same name, and show its progress lines while it works.
 
-`training.py` and `training_stop.py` beside it are the same class: Ansible finds an action plugin by the module's name.
+`training.py` and `training_stop.py` are links to this file, as Ansible finds an action plugin by the module's name.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ POLL_SECONDS = 0.5
 
 
 class ActionModule(ActionBase):
-    """Passes `progress_file` to the module and copies what the module writes there to the terminal.
+    """Passes `progress_file` to the module, and copies the lines of the file to the terminal.
 
-    On another machine (`bundle_builder`) nobody would read the file, so there is none.
+    On another machine (`bundle_builder`) the file could not be read here, so there is none.
     """
 
     TRANSFERS_FILES = False
@@ -44,13 +44,13 @@ class ActionModule(ActionBase):
         arguments = result.get("invocation", {}).get("module_args", {})
         arguments.pop("progress_file", None)
         for role in (arguments.get("training") or {}).get("roles") or []:
-            # Values of an environment may be secrets; names tell what was set.
+            # Values of an environment may be secret, so only the names are shown.
             role["env"] = dict.fromkeys(role.get("env") or {}, "(hidden)")
         return result
 
 
 def _follow(path: str, ended: threading.Event) -> None:
-    """Show whole lines as they arrive; one last look after the module has ended."""
+    """Show whole lines as they arrive. Read the file once more after the module has ended."""
     display = Display()
     with open(path, encoding="utf-8") as stream:
         pending = ""

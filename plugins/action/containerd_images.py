@@ -1,7 +1,7 @@
-"""Sends the images that a node lacks, and has the module of the same name import them.
+"""Send missing images to a node, and import them with the module of the same name.
 
-An archive is packed once in a run, by whichever host needs it first, into Ansible's own folder of temporary files,
-which Ansible removes when the run ends.
+An archive is packed once in a run, for the first host that needs it, in Ansible's folder of temporary files. Ansible
+removes this folder at the end of the run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PACK_TIMEOUT = 900
 
 
 class ActionModule(ActionBase):
-    """Asks the node first, so that one which has everything costs one call of the module."""
+    """Queries the node first, so that a node with all images costs only one call of the module."""
 
     TRANSFERS_FILES = True
 
@@ -42,7 +42,7 @@ class ActionModule(ActionBase):
             self._task.check_mode = before
 
     def _delivered(self, image):
-        """The image with the path of its archive on the node."""
+        """Send an image, and return it with the path of its archive on the node."""
         if not self._connection._shell.tmpdir:
             self._make_tmp_path()
         name = f"{image['reference'].rpartition(':')[2]}.tar"
@@ -53,7 +53,7 @@ class ActionModule(ActionBase):
 
 
 def _packed(image, archive):
-    """The archive on the controller, made unless another host's process has made it."""
+    """Return the archive on the controller. Pack it unless another host's process has packed it."""
     with open(f"{archive}.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.exists(archive):

@@ -1,7 +1,7 @@
-"""Sends NVIDIA's binding of its management library along with the module `gpu_info`.
+"""Send NVIDIA's Python binding of its management library with the module `gpu_info`.
 
-The binding is one file without dependencies. No distribution that hosts run has it in its main archive, and a host
-should not need a Python environment to be asked for its GPUs; so it comes with the controller's, pinned by hash there.
+The binding is one file without dependencies. No supported distribution has it in its main archive, and a host should
+not need a Python environment for this module. So the controller's environment provides it, pinned by hash.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ansible.plugins.action import ActionBase
 
 
 class ActionModule(ActionBase):
-    """One file more than the module itself; it goes with Ansible's folder of temporary files."""
+    """Sends one additional file, which Ansible removes with its folder of temporary files."""
 
     TRANSFERS_FILES = True
 

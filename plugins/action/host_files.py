@@ -1,6 +1,6 @@
-"""Renders the entries of `host_files` on the controller, as `template` does, and hands the texts to the module.
+"""Render the entries of `host_files` on the controller, like `template`, and pass the texts to the module.
 
-The tests of the templates and the module's documentation (library/host_files.py) name what an entry takes.
+The module's documentation (library/host_files.py) and the tests of the templates describe the keys of an entry.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ HANDED_ON = {"dest", "owner", "group", "mode", "validate", "block", "own", "ours
 
 
 class ActionModule(ActionBase):
-    """Turns each entry into one file for the module, or into one for each element of its `loop`."""
+    """Turns each entry into one file for the module, or into one file for each element of its `loop`."""
 
     TRANSFERS_FILES = False
 
     @classmethod
     def finalize_task_arg(cls, name, value, templar, context):
-        # The entries speak of `item`, which exists only while their own loops run.
+        # The entries use `item`, which exists only in their own loops.
         return value if name == "files" else super().finalize_task_arg(name, value, templar, context)
 
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
         entries = self._task.args.get("files") or []
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            raise AnsibleActionFail("host_files: `files` has to be a list that is written in the task.")
+            raise AnsibleActionFail("host_files: `files` must be a list that is written in the task.")
         files = [file for entry in entries for file in self._files(entry, task_vars)]
         result.update(self._execute_module(module_args={**self._task.args, "files": files}, task_vars=task_vars))
         return result
 
     def _files(self, entry, task_vars):
-        """The files of one entry, as the module takes them."""
+        """Yield the files of an entry in the form of the module."""
         self._refuse_unknown(entry)
         if not self._templar.evaluate_conditional(entry.get("when", True)):
             return
         items = self._templar.template(entry["loop"]) if "loop" in entry else [None]
         if not isinstance(items, list):
-            raise AnsibleActionFail(f"host_files: the `loop` of {entry['dest']} is no list.")
+            raise AnsibleActionFail(f"host_files: the `loop` of {entry['dest']} is not a list.")
         for item in items:
             known = {**task_vars, "item": item} if "loop" in entry else task_vars
             templar = self._templar.copy_with_new_env(available_variables=known)
@@ -49,7 +49,7 @@ class ActionModule(ActionBase):
             self._refuse_path(file["dest"])
             text = self._text(entry, known)
             file["also"] = [self._text(entry, {**known, **other}) for other in entry.get("also", [])]
-            # A name of its own, because Ansible hides the values of an option everywhere or nowhere.
+            # A separate option, because Ansible hides either all values of an option or none.
             file["secret_content" if templar.template(entry.get("secret", False)) else "content"] = text or ""
             yield file
 
@@ -61,12 +61,14 @@ class ActionModule(ActionBase):
     def _refuse_unknown(self, entry):
         unknown = set(entry) - CONTROL - HANDED_ON
         if unknown:
-            raise AnsibleActionFail(f"host_files: an entry has no {', '.join(sorted(unknown))}: {sorted(entry)}.")
+            raise AnsibleActionFail(
+                f"host_files: an entry has the unknown key {', '.join(sorted(unknown))}: {sorted(entry)}."
+            )
         if "dest" not in entry or ("template" in entry) == ("content" in entry):
             raise AnsibleActionFail(f"host_files: an entry needs dest, and template or content: {sorted(entry)}.")
 
     def _refuse_path(self, path):
-        """A name in a path may come from a fact or a lookup, which the validation of the inventory does not see."""
+        """Refuse unsafe paths. A part may come from a fact or a lookup, which the validation does not check."""
         if not os.path.isabs(path) or path != os.path.normpath(path) or not path.isprintable():
             raise AnsibleActionFail(f"host_files: {path!r} is not a plain absolute path.")
 

@@ -1,6 +1,6 @@
-"""Takes the locks of a site for this run of ansible-playbook, or refuses with who has them.
+"""Take the locks of a site for this run of ansible-playbook, or fail with their holder.
 
-There is no module of this name: nothing of it happens on a host. In check mode the machine's lock alone is taken.
+There is no module of this name, as nothing runs on a host. In check mode only the machine's lock is taken.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from trainyard.site_lock import keeper, machine
 from trainyard.site_lock.holder import start_of
 
 RUN_ID = "TRAINYARD_RUN_ID"
-"""In the environment of a playbook that another run of ours has started: that run holds the locks for it."""
+"""Environment variable: set if `trainyard reprovision` started the playbook. Its run holds the locks."""
 
 
 class ActionModule(ActionBase):
-    """Fails where another run has a lock; a second call in the same run finds that it has them already.
+    """Fails if another run has a lock. A second call in the same run finds the locks already held.
 
-    `site` is the folder of the site (site_lock/machine.py), empty for its inventory; `kubeconfig` leads to its cluster.
+    `site` is the folder of the site (site_lock/machine.py), empty for its inventory. `kubeconfig` is the file with the
+    credentials of its cluster.
     """
 
     _requires_connection = False
@@ -40,7 +41,7 @@ class ActionModule(ActionBase):
                 "kubeconfig": {"type": "path", "default": ""},
             },
         )
-        # A task runs in a child of ansible-playbook.
+        # A task runs in a child process of ansible-playbook, which ends too early for the locks.
         parent = multiprocessing.parent_process()
         run = (parent.pid if parent else None) or os.getpid()
         site = arguments["site"] or str((context.CLIARGS.get("inventory") or ["."])[0])
@@ -61,12 +62,12 @@ class ActionModule(ActionBase):
             return {**result, "failed": True, "msg": f"Nothing was touched. {error}"}
         for note in holder.notes:
             Display().display(f"    {note}")
-        # For the callback of the same name, which gives them back at the end.
+        # For the callback of the same name, which releases the locks at the end.
         said = {"keeper": pid, "keeper_started": start_of(pid), "lock": str(machine.path_of(site))}
         return {**result, **said, "changed": False, "msg": f"Held by {holder}."}
 
 
 def _verb() -> str:
-    """The playbook of the call, such as `site` or `reset`."""
+    """Return the name of the called playbook, such as `site` or `reset`."""
     named = context.CLIARGS.get("args") or ("ansible",)
     return Path(str(named[0])).stem

@@ -1,7 +1,7 @@
-"""Collects what is known of a site before any connection and applies the rules of `trainyard.site` to it.
+"""Collect the data of a site that is known before a connection, and apply the rules of `trainyard.site`.
 
-Variables are read raw: only values that a rule looks at are templated, and lookups other than `locked_version` are not
-carried out, so that nothing is run, read or fetched on the way.
+Variables are read raw, and only values that a rule checks are templated. No lookup except `locked_version` is
+evaluated, so the validation runs, reads or fetches nothing else.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from trainyard.site.variables import OF_PLAYBOOKS, meant
 from trainyard.trainings.catalogue import read_catalogue
 
 _LOCKED = re.compile(r"v?\{\{\s*lookup\(\s*['\"](?:[a-z_.]+\.)?locked_version['\"],\s*['\"](\w+)['\"]\s*\)\s*\}\}")
-"""A default that is nothing but the locked version of an artefact."""
+"""Pattern of a default that is only the locked version of an artefact."""
 
 
 class ActionModule(ActionBase):
-    """Fails with all problems at once, or returns what was looked at."""
+    """Fails with all problems at once, or returns the number of checked hosts and the call."""
 
     _requires_connection = False
     TRANSFERS_FILES = False
@@ -75,7 +75,7 @@ class ActionModule(ActionBase):
         return result
 
     def _read(self, option: str) -> Mapping[str, Any]:
-        """One `-e`, as `ansible.utils.vars.load_extra_vars` reads it: that one gives all of them together."""
+        """Read one `-e` like `ansible.utils.vars.load_extra_vars`, which returns only all of them together."""
         if option.startswith("@"):
             return self._loader.load_from_file(option[1:], trusted_as_template=True)
         return self._loader.load(option) if option[0] in "[{" else parse_kv(option)
@@ -83,16 +83,16 @@ class ActionModule(ActionBase):
     def _call(
         self, site: Site, verb: str, extra: Mapping[str, Any], task_vars: Any
     ) -> tuple[Site, list[Problem], dict[str, Any]]:
-        """The site with the training that the call asks for in the place of its own, and what is wrong with it."""
+        """Return the site with the requested training instead of its own, the problems of the call, and the call."""
         given = {name: value for name, value in extra.items() if name in VERBS[verb]}
         problems = [*strange(extra, verb, site), *wrong(given, verb)]
-        # What the call's own names are for is said better by its own rules.
+        # The rules of short names report faults of the call's names better than those of variables.
         site = replace(site, settings=[each for each in site.settings if each.name not in VERBS[verb]])
         if verb == "train_stop":
             return site, problems or list(stop_call(given)), given
         known = [each.value for each in site.values("workloads_trainings") if isinstance(each.value, list)]
         if "workloads_trainings" in task_vars:
-            # Here lookups may be carried out: this run is about to use the value.
+            # Lookups may be evaluated here, as this run is about to use the value.
             known.append(self._templar.template(task_vars["workloads_trainings"]))
         call = None
         if not problems:
@@ -101,15 +101,15 @@ class ActionModule(ActionBase):
             )
         settings = [each for each in site.settings if each.name != "workloads_trainings"]
         settings.append(Setting("workloads_trainings", [call.wanted] if call else [], origin="with this call"))
-        # Without the training itself: it may hold an environment, and what is returned may be shown.
+        # Without the training itself, because its environment may be secret, and results may be shown.
         said = {**asdict(call), "given": given} if call else {}
         said.pop("wanted", None)
         return replace(site, settings=settings), problems, said
 
     def _site(self, project: Path, hostvars: Any) -> tuple[Site, int]:
-        """Everything the rules look at, and the number of hosts."""
+        """Return the data for the rules, and the number of hosts."""
         options, defaults = self._roles(project)
-        # The controller runs plays of its own, with the variables of `all`; it is no host of the site.
+        # The controller runs its own plays with the variables of `all`, but is not a host of the site.
         raw = {name: hostvars.raw_get(name) for name in dict.fromkeys([*hostvars, "localhost"])}
         named = raw["localhost"].get(lockfile.VARIABLE, "")
         named = Resolver(self._templar, raw, defaults, hostvars, {}).value("localhost", named)
@@ -145,7 +145,7 @@ class ActionModule(ActionBase):
         return site, len(hostvars)
 
     def _roles(self, project: Path) -> tuple[dict[str, Option], dict[str, Any]]:
-        """All declared variables of all roles, and their default values."""
+        """Return the declared variables of all roles, and their defaults."""
         options: dict[str, Option] = dict(OF_PLAYBOOKS)
         defaults: dict[str, Any] = {}
         for path in sorted(project.glob("roles/*/meta/argument_specs.yml")):
@@ -153,10 +153,10 @@ class ActionModule(ActionBase):
             owned = f"{path.parents[1].name}_"
             for entry_point in document.get("argument_specs", {}).values():
                 for name, spec in (entry_point.get("options") or {}).items():
-                    # Several roles may read a variable; the one that it belongs to describes it best.
+                    # If several roles declare a variable, use the description of the role that owns it.
                     if name.startswith(owned) or name not in options:
                         options[str(name)] = Option.parse(spec)
         for path in sorted(project.glob("roles/*/defaults/main.yml")):
-            # Read by Ansible, which trusts the templates in it; `unsafe` saves a deep copy.
+            # Ansible's loader trusts the templates in the file; `unsafe` avoids a deep copy.
             defaults.update(self._loader.load_from_file(str(path), unsafe=True) or {})
         return options, defaults

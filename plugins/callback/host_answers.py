@@ -1,7 +1,7 @@
-"""Bounds what one host may answer to one task: Ansible reads an answer of any size, and other hosts wait meanwhile.
+"""Limit the answer of a host to a task. Ansible reads an answer of any size while other hosts wait.
 
-An answer of 20 MB in short lines takes Ansible more than 100 s and 360 MB, and a difference of 200,000 lines on both
-sides much longer. Ansible has no setting for either.
+For an answer of 20 MB in short lines Ansible needs more than 100 s and 360 MB. For a difference of 200,000 lines on
+both sides it needs much longer. Ansible has no setting for either.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: host_answers
 type: aggregate
-short_description: Bound the answers of hosts
+short_description: Limit the answers of hosts
 description:
-  - Where a host answers a task by SSH with more than 8 MiB, it is not reached, and a message says so.
-  - A difference of more than 5,000 lines is not shown; the result itself keeps it.
+  - If a host answers a task by SSH with more than 8 MiB, it counts as unreachable, with a message.
+  - A difference of more than 5,000 lines is not shown, but stays in the result.
 """
 
 from collections.abc import Callable
@@ -23,21 +23,21 @@ from ansible.plugins.callback import CallbackBase
 from ansible.plugins.loader import connection_loader
 
 MOST_BYTES = 2**23
-"""Limit of one answer; the largest of the project is the plan of a manifest: each object before and after."""
+"""Limit of an answer. The largest of the project is the plan of a manifest: each object before and after."""
 MOST_LINES = 5_000
-"""Limit for both sides of a difference: with the slowest lines, Python compares that many in some seconds."""
+"""Limit for both sides of a difference. Python needs some seconds to compare that many lines in the worst case."""
 
 
 def bounded(run: Callable[..., tuple[int, bytes, bytes]]) -> Callable[..., tuple[int, bytes, bytes]]:
-    """The method of a connection that runs a command, with an error where the command says too much."""
+    """Return a connection's method for commands that raises an error if the output of a command is too large."""
 
     def exec_command(connection: Any, *arguments: Any, **options: Any) -> tuple[int, bytes, bytes]:
         code, said, error = run(connection, *arguments, **options)
         size = len(said) + len(error)
         if size > MOST_BYTES:
             raise AnsibleConnectionFailure(
-                f"The host's answer has {size >> 20} MiB, and {MOST_BYTES >> 20} MiB is the most. "
-                "Look at the host's Python and at what its programs print."
+                f"The host's answer has {size >> 20} MiB, but the limit is {MOST_BYTES >> 20} MiB. "
+                "Check the host's Python and the output of its programs."
             )
         return code, said, error
 
@@ -46,7 +46,7 @@ def bounded(run: Callable[..., tuple[int, bytes, bytes]]) -> Callable[..., tuple
 
 
 def short(diff: Any) -> Any:
-    """A difference as it is shown: one that is too long, or that has another form, says so in one line."""
+    """Return a difference for display. One that is too long or malformed is replaced by a line with the reason."""
     sides = [diff.get(name) for name in ("before", "after")] if isinstance(diff, dict) else [None]
     if not isinstance(diff, dict) or not all(isinstance(each, (str, dict, type(None))) for each in sides):
         return {"prepared": "The difference is not shown: it has an unknown form.\n"}
@@ -57,7 +57,7 @@ def short(diff: Any) -> Any:
 
 
 def _size(value: Any) -> int:
-    """Lines of a value that is shown with one line for each text."""
+    """Return the number of lines of a value that is shown with one line for each text."""
     if isinstance(value, (list, tuple)):
         return sum(map(_size, value))
     if isinstance(value, dict):
@@ -66,7 +66,7 @@ def _size(value: Any) -> int:
 
 
 class CallbackModule(CallbackBase):
-    """Puts the bounds in before the first task: processes that run tasks are copies of this one."""
+    """Installs the limits before the first task, as the processes that run tasks are copies of this one."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "aggregate"

@@ -1,7 +1,7 @@
-"""Refuses a playbook where the inventory's folder holds a file that no person has written as an inventory.
+"""Refuse a playbook if the inventory's folder contains a file that was not written as an inventory.
 
-Before the first task: Ansible templates variables such as `ansible_host` of an inventory for each task, also for that
-of the validation, so that a lookup in a foreign file would run before the validation could refuse it.
+This happens before the first task. Ansible templates variables such as `ansible_host` for each task, also for the
+validation. A lookup in an unexpected file would run before the validation could refuse it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: inventory_files
 type: aggregate
-short_description: Refuse unexpected files of an inventory's folder
+short_description: Refuse unexpected files in an inventory's folder
 description:
   - Ends the run before its first task, with status 1, and names the files.
   - The rule is that of C(trainyard.site.inventory_files).
@@ -23,7 +23,7 @@ from trainyard.site.inventory_files import problems_of, unexpected_files_of_call
 
 
 class CallbackModule(CallbackBase):
-    """Looks at the folders that `-i` names."""
+    """Checks the folders of `-i`."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "aggregate"
@@ -31,7 +31,7 @@ class CallbackModule(CallbackBase):
     CALLBACK_NEEDS_ENABLED = True
 
     def v2_playbook_on_start(self, playbook: Any) -> None:
-        """End the run where there is such a file; of an exception Ansible would make a warning."""
+        """End the run if there is such a file. Ansible would turn another exception than SystemExit into a warning."""
         found = unexpected_files_of_call()
         for problem in problems_of(found):
             self._display.error(str(problem), wrap_text=False)

@@ -1,7 +1,7 @@
-"""Cleans every text before Ansible shows it: what comes from a host is whatever its root wrote.
+"""Clean all texts before Ansible shows them, because the root user of a host controls its texts.
 
-Ansible shows warnings, differences and errors of a module as they are. Escape sequences in them reach the terminal of a
-person, and events that ansible-runner reads out of the same output could be forged for another host.
+Ansible shows warnings, differences and errors of a module unchanged. Escape sequences in them reach the operator's
+terminal. They could also forge events of other hosts for ansible-runner, which reads events from the same output.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ name: plain_output
 type: aggregate
 short_description: Show no control characters of hosts
 description:
-  - Removes control characters and escape sequences from all that Ansible shows, and cuts a text of more than 1 MiB.
-  - The colours in which Ansible itself shows differences stay.
+  - Removes control characters and escape sequences from Ansible's output, and cuts texts of more than 1 MiB.
+  - Keeps Ansible's own colours of differences.
 """
 
 import re
@@ -25,11 +25,11 @@ from ansible.utils import color
 from trainyard.core.untrusted import CUT, clean
 
 LONGEST = 2**20
-"""Characters of one text, some 10,000 lines: a difference of a large manifest is shorter."""
+"""Limit of the characters of one text, about 10,000 lines; a difference of a large manifest is shorter."""
 
 
 def own_colours() -> re.Pattern[str]:
-    """Sequences with which Ansible colours a difference; none where it colours nothing."""
+    """Return a pattern of the sequences with which Ansible colours a difference; it matches nothing without colours."""
     if not color.ANSIBLE_COLOR:
         return re.compile("(?!)")
     names = (constants.COLOR_DIFF_ADD, constants.COLOR_DIFF_REMOVE, constants.COLOR_DIFF_LINES)
@@ -38,15 +38,15 @@ def own_colours() -> re.Pattern[str]:
 
 
 def plain(text: str) -> str:
-    """A text as it is shown: without control characters, and not longer than `LONGEST`."""
+    """Return a text for display: without control characters, and not longer than `LONGEST`."""
     parts = own_colours().split(text[:LONGEST])
-    # Every second part is a colour that the pattern has kept.
+    # Each second part is a colour that the pattern has matched.
     shown = "".join(part if index % 2 else clean(part) for index, part in enumerate(parts))
     return shown if len(text) <= LONGEST else f"{shown}{CUT}"
 
 
 class CallbackModule(CallbackBase):
-    """Puts the cleaning before the one method through which Ansible shows every text."""
+    """Wraps the method through which Ansible shows all texts."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "aggregate"
@@ -55,7 +55,7 @@ class CallbackModule(CallbackBase):
 
     def __init__(self) -> None:
         super().__init__()
-        # An attribute of the one object, so that it holds whatever else has replaced the method of the class.
+        # Set on the object, so that it also works if another plugin has replaced the method of the class.
         shown = self._display.display
 
         def display(msg: Any, *arguments: Any, **options: Any) -> None:

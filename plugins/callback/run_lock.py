@@ -1,7 +1,7 @@
-"""Says when a run has lost its lease, and gives its locks back as soon as it ends.
+"""Warn if a run has lost its lease, and release its locks at its end.
 
-Nothing depends on it: what keeps the locks (`trainyard.site_lock.keeper`) watches the run's process, and without this
-notices a moment later that it has ended. Taking the locks is the task `run_lock`, because a callback cannot refuse.
+Nothing depends on this callback. The keeper of the locks (`trainyard.site_lock.keeper`) watches the run's process, and
+otherwise releases them a moment later. The task `run_lock` takes the locks, because a callback cannot refuse a run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ name: run_lock
 type: aggregate
 short_description: Locks of a site during a run
 description:
-  - Says once if the lease that the task C(run_lock) has taken was lost, and gives the locks back at the end of the run.
+  - Warns once if the lease that the task C(run_lock) has taken was lost. Releases the locks at the end of the run.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ from trainyard.site_lock.holder import parse, start_of
 
 
 class CallbackModule(CallbackBase):
-    """Reads what the keeper writes, and ends it."""
+    """Reads the keeper's lock file, and ends the keeper."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "aggregate"
@@ -37,22 +37,22 @@ class CallbackModule(CallbackBase):
         self._said = ""
 
     def v2_runner_on_ok(self, result: Any) -> None:
-        """Remember the keeper; `result` is an `ansible.executor.task_result.CallbackTaskResult`."""
+        """Store the keeper; `result` is an `ansible.executor.task_result.CallbackTaskResult`."""
         if result.task.action == "run_lock" and result.result.get("keeper"):
             self._taken = dict(result.result)
 
     def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
-        """Look whether the locks are still held."""
+        """Check that the locks are still held."""
         lost = self._lost()
         if lost and lost != self._said:
             self._display.warning(f"Another run may change the site at the same time. {lost}")
         self._said = lost
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
-        """Give the locks back."""
+        """Release the locks."""
         self.v2_playbook_on_task_start(None, False)
         if self._keeps() and not keeper.stop(self._taken["keeper"]):
-            self._display.warning("The locks of the site are given back late: the API server does not answer.")
+            self._display.warning("The locks of the site are released late: the API server does not answer.")
 
     def _lost(self) -> str:
         if not self._taken:

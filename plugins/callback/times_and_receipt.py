@@ -1,7 +1,7 @@
-"""The last words of a run: the times of its tasks, then the site's receipt.
+"""Show the times of the tasks at the end of a run, then the site's receipt.
 
-Ansible calls its own and a project's callbacks before those of collections, so beside `ansible.posix.profile_tasks` the
-receipt would never come last: it is added to that callback instead.
+Ansible calls a project's callbacks before those of collections. Next to `ansible.posix.profile_tasks` the receipt would
+never come last, so it extends that callback.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: times_and_receipt
 type: aggregate
-short_description: Time of each task, and at the end the receipt of M(verify_site)
+short_description: Times of the tasks, and at the end the receipt of M(verify_site)
 description:
-  - Does what P(ansible.posix.profile_tasks#callback) does, with the same settings.
-  - Shows the table that M(verify_site) returned last as the last words of the run; nothing where it did not run.
+  - Works like P(ansible.posix.profile_tasks#callback), with the same settings.
+  - Shows the last table of M(verify_site) at the end of the run; nothing if it did not run.
 options:
   output_limit:
     description: Number of tasks in the summary, or V(all).
@@ -26,7 +26,7 @@ options:
     env: [{name: PROFILE_TASKS_SORT_ORDER}]
     ini: [{section: callback_profile_tasks, key: sort_order}]
   summary_only:
-    description: Show the summary only.
+    description: Show only the summary.
     type: bool
     default: false
     env: [{name: PROFILE_TASKS_SUMMARY_ONLY}]
@@ -49,7 +49,7 @@ class CallbackModule(profile_tasks.CallbackModule):
         self._receipt: list[str] = []
 
     def v2_runner_on_ok(self, result: Any) -> None:
-        """Keep the table of a verdict; `result` is an `ansible.executor.task_result.CallbackTaskResult`."""
+        """Store the table of a verdict; `result` is an `ansible.executor.task_result.CallbackTaskResult`."""
         if result.task.action == "verify_site":
             self._receipt = result.result["table"]
 

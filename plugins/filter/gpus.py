@@ -1,4 +1,4 @@
-"""Filters: what the verdict has to know of each host with GPUs, and what is wrong with one."""
+"""Filters about hosts with GPUs: their data for the verdict, and their faults."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from trainyard.gpu import offer
 
 
 def gpu_hosts(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Node name to the fields of `verify.gpus.GpuNode`, from what inventory and driver say of each host.
+    """Return node name -> fields of `verify.gpus.GpuNode`, from the inventory and the driver of each host.
 
-    The values that nobody sets are those of the role `device_plugin`.
+    Unset values are the defaults of the role `device_plugin`.
 
-    :param hosts: those in `gpu_nodes` that are nodes.
+    :param hosts: nodes in `gpu_nodes`.
     """
     found = {}
     for host in hosts:
@@ -24,7 +24,7 @@ def gpu_hosts(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]) -
         found[str(known.get("kubernetes_node_name") or host)] = {
             "gpus": None if gpus is None else int(gpus),
             "replicas": int(known.get("device_plugin_replicas", 2)) if shared else 1,
-            # Without the package's own revision, which a driver does not know.
+            # Without the revision of the package, which the driver does not report.
             "version": str(known.get("nvidia_driver_version") or "").partition("-")[0],
             "mig_strategy": str(known.get("device_plugin_mig_strategy") or "none"),
             "info": info,
@@ -33,22 +33,22 @@ def gpu_hosts(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]) -
 
 
 def gpu_fault(info: Mapping[str, Any], said: int | None = None) -> str:
-    """Why not all GPUs of a host are well; empty where they are. `offer.fault` says more."""
+    """Return why GPUs of a host are unhealthy; empty if all are healthy. See `offer.fault`."""
     return offer.fault(offer.checked(info), None if said is None else int(said))
 
 
 def gpu_units(info: Mapping[str, Any], said: int | None, mig_strategy: str) -> int | None:
-    """What a host offers as `nvidia.com/gpu`, before several pods share one. `offer.units` says more."""
+    """Return the number of `nvidia.com/gpu` of a host, before several pods share one. See `offer.units`."""
     return offer.units(offer.checked(info), None if said is None else int(said), mig_strategy)
 
 
 def mig_fault(info: Mapping[str, Any], mig_strategy: str) -> str:
-    """Why the device plugin does not start with the strategy `single`; else empty. `offer.mig_fault` says more."""
+    """Return why the device plugin does not start with the strategy `single`; else empty. See `offer.mig_fault`."""
     return offer.mig_fault(offer.checked(info), mig_strategy)
 
 
 class FilterModule:
-    """What Ansible asks for."""
+    """The filters for Ansible."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {

@@ -1,4 +1,4 @@
-"""Filter: what the certificate of a kubelet may have, by what the inventory says of its host."""
+"""Filter: names and addresses that the certificate of a kubelet may contain, from the inventory."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 FACTS = re.compile(r"ansible_facts|ansible_(default|all)_ipv")
-"""What a value is made of that comes from a host."""
+"""Marks of a value that comes from a host."""
 WORDS = re.compile(r"[A-Za-z_]\w*")
 
 
 def kubelet_hosts(hosts: Sequence[str], hostvars: Any) -> dict[str, dict[str, list[str]]]:
-    """Node name to the DNS names and the addresses of its host.
+    """Return node name -> DNS names and addresses of its host.
 
-    An address that is a template of facts is left out: a host would vouch for itself.
+    An address from facts is left out, because a host could then choose its own certificate.
 
     :param hosts: names of the cluster's hosts.
-    :param hostvars: Ansible's, of which the untemplated values are looked at, too.
+    :param hostvars: Ansible's variables of all hosts, including the untemplated values.
     """
     found = {}
     for host in hosts:
@@ -26,13 +26,13 @@ def kubelet_hosts(hosts: Sequence[str], hostvars: Any) -> dict[str, dict[str, li
         node = str(known.get("kubernetes_node_name") or host)
         said = [_said(hostvars, host, name) for name in ("kubernetes_node_ip", "ansible_host")]
         addresses = [text for text in said if _is_address(text)]
-        # The address by which the controller reaches a host may be another one than the node's own.
+        # The controller may reach a host at another address than the node's own.
         found[node] = {"names": [node], "addresses": addresses[:1]}
     return found
 
 
 def _said(hostvars: Any, host: str, name: str) -> str:
-    """A variable of the inventory as text; empty where it is not set, or made of facts."""
+    """Return a variable of the inventory as text; empty if it is not set, or comes from facts."""
     raw: Mapping[str, Any] = hostvars.raw_get(host) if hasattr(hostvars, "raw_get") else hostvars[host]
     if name not in raw or _is_made_of_facts(raw, name, set()):
         return ""
@@ -40,7 +40,7 @@ def _said(hostvars: Any, host: str, name: str) -> str:
 
 
 def _is_made_of_facts(raw: Mapping[str, Any], name: str, seen: set[str]) -> bool:
-    """Whether a value, or that of a variable which it names, however far away, is a template of facts."""
+    """Return whether a value uses facts, directly or through other variables."""
     seen.add(name)
     text = str(raw[name])
     named = {word for word in WORDS.findall(text) if word in raw} - seen if "{{" in text else set()
@@ -56,7 +56,7 @@ def _is_address(text: str) -> bool:
 
 
 class FilterModule:
-    """What Ansible asks for."""
+    """The filters for Ansible."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {"kubelet_hosts": kubelet_hosts}

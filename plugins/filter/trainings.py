@@ -1,4 +1,4 @@
-"""Filters: from `workloads_trainings` to complete descriptions, and to the images that these trainings need."""
+"""Filters that turn `workloads_trainings` into complete descriptions, and into the images of these trainings."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Wanted = Sequence[Mapping[str, Any]]
 
 
 def complete_trainings(wanted: Wanted, folders: Sequence[str], site: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The complete description of each training, as the module `training` takes it.
+    """Return the complete description of each training for the module `training`.
 
-    :param folders: a site's own catalogues.
+    :param folders: the site's own catalogues.
     :param site: fields of `references.Defaults`.
-    :raises AnsibleFilterError: an unknown workload or key, or two runs of one name.
+    :raises AnsibleFilterError: an unknown workload or key, or two runs with the same name.
     """
     try:
         return trainings.complete_all(wanted, read_catalogue(folders), Defaults(**site))
@@ -30,9 +30,10 @@ def complete_trainings(wanted: Wanted, folders: Sequence[str], site: Mapping[str
 
 
 def called_training(wanted: Wanted, folders: Sequence[str], given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The training that a call of train.yml asks for, in the place of the site's own.
+    """Return the requested training of a call of train.yml, in a list that replaces the site's own.
 
-    :param given: its short names, which `validate_site` has checked.
+    :param folders: the site's own catalogues.
+    :param given: the short names of the call, which `validate_site` has checked.
     """
     call, problems = train_call(given, wanted, read_catalogue(folders))
     if call is None:
@@ -41,9 +42,10 @@ def called_training(wanted: Wanted, folders: Sequence[str], given: Mapping[str, 
 
 
 def training_images(wanted: Wanted, folders: Sequence[str], require_gpu: bool = True) -> list[dict[str, str]]:
-    """Repository and artefact of every image that these trainings need and the project makes.
+    """Return repository and artefact of the images that the trainings need and that the project builds.
 
-    :param require_gpu: as the site has it.
+    :param folders: the site's own catalogues.
+    :param require_gpu: `workloads_require_gpu` of the site.
     """
     try:
         catalogue = read_catalogue(folders)
@@ -55,7 +57,7 @@ def training_images(wanted: Wanted, folders: Sequence[str], require_gpu: bool = 
 
 
 def training_code(wanted: Wanted, folders: Sequence[str]) -> list[dict[str, Any]]:
-    """Folders of code that these trainings bring along, with the commands that are run in them."""
+    """Return the folders of code of the trainings, with the commands that run in them."""
     try:
         catalogue = read_catalogue(folders)
         return [code for each in wanted for code in trainings.code_folders(each, trainings.entry_of(each, catalogue))]
@@ -64,10 +66,11 @@ def training_code(wanted: Wanted, folders: Sequence[str]) -> list[dict[str, Any]
 
 
 def code_layouts(packed: Sequence[Mapping[str, Any]], registry: str, tagged: bool = False) -> list[dict[str, str]]:
-    """Where the layouts of folders of code lie and what they are to be called; see `image_layouts`.
+    """Return the layouts of folders of code, and their references; see `image_layouts`.
 
     :param packed: results of the module `code_image`.
-    :param tagged: under tags that no other code gets, into the path of the registry.
+    :param registry: registry and path of the trainings' images; empty without one.
+    :param tagged: whether the references are unique tags in the path of the registry, for a push.
     """
     found = {}
     for each in packed:
@@ -79,10 +82,11 @@ def code_layouts(packed: Sequence[Mapping[str, Any]], registry: str, tagged: boo
 
 
 def training_runs(wanted: Wanted, folders: Sequence[str]) -> list[dict[str, Any]]:
-    """Every run as the module `verify_site` has to know it.
+    """Return all runs for the module `verify_site`.
 
-    :raises AnsibleFilterError: an unknown workload. Nothing else is judged here: where images, archives and files are
-        is not known, and no matter to the verdict.
+    The places of images, archives and files are unknown here. The verdict does not need them.
+
+    :raises AnsibleFilterError: an unknown workload.
     """
     try:
         catalogue = read_catalogue(folders)
@@ -99,7 +103,7 @@ def training_runs(wanted: Wanted, folders: Sequence[str]) -> list[dict[str, Any]
 def _run(described: Mapping[str, Any]) -> dict[str, Any]:
     flags = described["flags"]
     run = {key: described[key] for key in ("name", "namespace", "topology", "start_timeout") if key in described}
-    # A program without such a flag knows no bound, and no limit of its own for a step.
+    # A program without these flags has no bound, and no own limit for a step.
     told = ("train_steps", "accuracy_bound", "stall_timeout")
     return run | {key: flags[key] for key in told if flags.get(key) is not None}
 
@@ -110,11 +114,12 @@ def image_layouts(
     registry: str,
     versions: Sequence[str] | None = None,
 ) -> list[dict[str, str]]:
-    """Where the layouts of images lie and what they are to be called.
+    """Return the layouts of images, and their references.
 
-    :param images: as `training_images` returns them.
-    :param registry: registry and path of the trainings' images; empty where none serves them.
-    :param versions: tags to push them under, one each, into the path of the registry; without them the references are
+    :param images: result of `training_images`.
+    :param bundle: artefacts of the bundle by name.
+    :param registry: registry and path of the trainings' images; empty without one.
+    :param versions: one tag for each image to push it to the path of the registry. Without them the references are
         those of the trainings, by digest.
     """
     found = []

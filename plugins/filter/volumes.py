@@ -1,4 +1,4 @@
-"""Filter: the claims whose files are on a file system, or may be on it, from the volumes of a cluster."""
+"""Filter: the claims whose files are, or may be, on a file system, from the volumes of a cluster."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 MARK = "trainyard.dev/file-system"
-"""Label by which the role storage says on which file system of EFS a volume is."""
+"""Label with which the role storage records the EFS file system of a volume."""
 
 MANAGED = ("app.kubernetes.io/managed-by", "trainyard")
 
@@ -20,16 +20,16 @@ def claims_on(
     folder: str = "",
     namespace: str = "",
 ) -> list[str]:
-    """The claims, as `namespace/name`, that are bound to a volume on a file system, or on nobody knows which.
+    """Return the claims, as `namespace/name`, that are bound to a volume on a file system, or on an unknown one.
 
-    A folder and a server's name do not tell what is behind them: those that the site has made count unless their label
-    says that they are elsewhere, whatever the inventory says by now.
+    A folder or a server's name does not identify the file system behind it. Volumes of the site count unless their
+    label names another file system. The present inventory does not matter.
 
-    :param volumes: persistent volumes, as the API gives them.
+    :param volumes: persistent volumes from the API.
     :param file_system: id of the file system.
-    :param addresses: those of its mount targets.
-    :param folder: where nodes mount it; volumes below it count, too, whoever has made them.
-    :param namespace: that of the shared claims; its volumes count, too.
+    :param addresses: of its mount targets.
+    :param folder: its mount point on nodes; all volumes below it count, too.
+    :param namespace: of the shared claims; its volumes count, too.
     """
     found = []
     for volume in volumes:
@@ -47,13 +47,13 @@ def _labels(volume: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _names(volume: Mapping[str, Any], file_system: str, addresses: Collection[str]) -> bool:
-    """Whether a volume says that it is on the file system: by its label, its handle, its server's name or address."""
+    """Return whether a volume names the file system by its label, its handle, or the name or address of its server."""
     server = str((volume["spec"].get("nfs") or {}).get("server", ""))
     return file_system in json.dumps([_labels(volume).get(MARK), volume["spec"]]) or server in addresses
 
 
 def _may_be(volume: Mapping[str, Any], folder: str, ours: bool) -> bool:
-    """Whether a volume says nothing of its file system and is the site's, or below the folder of the site."""
+    """Return whether a volume names no file system, and is the site's or below the folder of the site."""
     if MARK in _labels(volume):
         return False
     spec = volume["spec"]
@@ -65,7 +65,7 @@ def _may_be(volume: Mapping[str, Any], folder: str, ours: bool) -> bool:
 
 
 def _tells(server: str) -> bool:
-    """Whether a server's name says by itself which one it is: an address, or one of EFS."""
+    """Return whether a server's name identifies it: an address, or a name of EFS."""
     try:
         ipaddress.ip_address(server)
     except ValueError:
@@ -74,7 +74,7 @@ def _tells(server: str) -> bool:
 
 
 class FilterModule:
-    """What Ansible asks for."""
+    """The filters for Ansible."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {"claims_on": claims_on}

@@ -6,8 +6,8 @@ DOCUMENTATION = r"""
 name: bundle_index
 short_description: The index of artefacts that a mirror publishes
 description:
-  - Returns the text of the index, from which the module C(bundle_index) takes what the artefacts are on a controller
-    that makes none.
+  - Returns the text of the index.
+  - On a controller that builds no artefacts, the module C(bundle_index) reads their data from this index.
 options:
   _terms:
     description: The artefacts, as the module C(bundle) returns them.

@@ -1,4 +1,4 @@
-"""CUDA of the images in the lock file."""
+"""The versions of CUDA of the images in the lock file."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ DOCUMENTATION = r"""
 name: locked_cuda
 short_description: CUDA of the images in the lock file
 description:
-  - Returns one mapping from each image with CUDA to the version of it.
-  - The lock file is the one that the variable C(bundle_lock) names, or else C(bundle.lock.yml) in the project's root.
+  - Returns one mapping from each image with CUDA to its version of CUDA.
+  - The lock file is the value of the variable C(bundle_lock), by default C(bundle.lock.yml) in the project's root.
 options:
   _terms:
     description: None.

@@ -1,18 +1,18 @@
-"""The vendors' images of the lock file with their digests."""
+"""The vendors' images in the lock file with their digests."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: locked_images
-short_description: Vendors' images of the lock file with their digests
+short_description: Vendors' images in the lock file with their digests
 description:
-  - Returns one mapping from each reference to the digest of what the vendor publishes under it, which is that of the
-    index over all platforms where there is one.
-  - Images whose digest the lock does not know are not in it.
-  - The lock file is the one that the variable C(bundle_lock) names, or else C(bundle.lock.yml) in the project's root.
+  - Returns one mapping from each reference to the digest that the vendor publishes under it. For an image with several
+    platforms this is the digest of the index.
+  - Images without a digest in the lock are left out.
+  - The lock file is the value of the variable C(bundle_lock), by default C(bundle.lock.yml) in the project's root.
 options:
   _terms:
-    description: Names of artefacts; all images when there are none.
+    description: Names of artefacts; by default all images.
 """
 
 EXAMPLES = r"""

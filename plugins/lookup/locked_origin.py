@@ -1,4 +1,4 @@
-"""Where the vendor publishes a package of the lock file."""
+"""The vendor's package repository of an artefact in the lock file."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ DOCUMENTATION = r"""
 name: locked_origin
 short_description: Package repository of an artefact in the lock file
 description:
-  - Returns for each named artefact the apt repository in which the vendor publishes it - C(apt) (base URL), C(suite)
-    (C(/) for a flat repository), C(component) (empty for a flat one), C(key) (URL) and C(signed_by) (its fingerprint).
-  - The lock file is the one that the variable C(bundle_lock) names, or else C(bundle.lock.yml) in the project's root.
+  - Returns for each artefact the apt repository of its vendor - C(apt) (base URL), C(suite) (C(/) for a flat
+    repository), C(component) (empty for a flat one), C(key) (URL) and C(signed_by) (its fingerprint).
+  - The lock file is the value of the variable C(bundle_lock), by default C(bundle.lock.yml) in the project's root.
 options:
   _terms:
     description: Names of artefacts that are packages.
@@ -16,7 +16,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Show where the kubelet comes from
+- name: Show the package repository of the kubelet
   ansible.builtin.debug:
     msg: "{{ lookup('locked_origin', 'deb_kubelet').apt }}"
 """

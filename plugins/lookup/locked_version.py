@@ -6,8 +6,8 @@ DOCUMENTATION = r"""
 name: locked_version
 short_description: Version of an artefact in the lock file
 description:
-  - Returns the version of each named artefact of the lock file without a leading C(v).
-  - The lock file is the one that the variable C(bundle_lock) names, or else C(bundle.lock.yml) in the project's root.
+  - Returns the version of each artefact without a leading C(v).
+  - The lock file is the value of the variable C(bundle_lock), by default C(bundle.lock.yml) in the project's root.
 options:
   _terms:
     description: Names of artefacts.

@@ -6,9 +6,9 @@ DOCUMENTATION = r"""
 name: provided
 short_description: Facts that all roles provide about themselves
 description:
-  - Returns, for each role that has the named kind in its C(meta/provides.yml), the value there. So a new role is known
-    to the checks of ports, the reset of hosts and the verdict.
-  - Kinds are C(ports) (group -> port -> program), C(files) (group -> files that the role writes as a whole),
+  - Returns the value of the kind for each role that has it in its C(meta/provides.yml). So the checks of ports, the
+    reset of hosts and the verdict know a new role.
+  - Kinds are C(ports) (group -> port -> program), C(files) (group -> files that the role writes completely),
     C(kernel_features), C(namespaces), C(reset_paths) and C(reset_interfaces).
 options:
   _terms:

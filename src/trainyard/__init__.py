@@ -1,1 +1,1 @@
-"""What runs on the controller only and is never sent to a host."""
+"""The code of trainyard. Hosts receive only the modules that library/ imports."""

@@ -1,4 +1,4 @@
-"""`trainyard`, as `make env` installs it."""
+"""The program `trainyard`, as installed by `make env`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import sys
 from .project import ROOT
 
 if __name__ == "__main__":
-    # Before Ansible is imported, which reads it then: the program may be called from any folder.
+    # Set before Ansible is imported, because the program may be called from any folder.
     os.environ.setdefault("ANSIBLE_CONFIG", str(ROOT / "ansible.cfg"))
     from .cli.main import main
 
     try:
         sys.exit(main(prog_name="trainyard"))
     except KeyboardInterrupt:
-        # While a command is imported, or while Python ends.
+        # Ctrl-C during the import of a command, or during Python's exit.
         os._exit(130)

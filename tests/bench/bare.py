@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measure one program as a process of its own against the same in the cluster. Writes a table to docs/benchmarks.md.
+"""Measure one program as a plain process and as a pod. Writes a table to docs/benchmarks.md.
 
     .venv/bin/python tests/bench/bare.py [--pairs 3] [--inventory inventories/lab --lab trainyard]
 
 Both run on the same node from the same image, in turn. The bare one is a process in the image's file system: no pod, no
-container, no limits. It gets the threads that the pod has, and has to have its CPUs.
+container, no limits. It gets the same number of threads as the pod, and must have the same CPUs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from trainyard.trainings.logs import events, last
 FOLDER = Path(__file__).with_name("bare")
 NODE = "worker1"
 ROOT = "/var/lib/trainyard-bare"
-"""In the node, while the bare process runs."""
+"""Folder on the node while the bare process runs."""
 RUN = "bench-bare"
 ENTRY = {
     "workload": "alone",
@@ -43,7 +43,7 @@ Event = Mapping[str, Any]
 
 
 def in_cluster(stand: Stand) -> list[dict[str, Any]]:
-    """What the program says as the only pod of a run."""
+    """Return the events of the program as the only pod of a run."""
     stand.train(ENTRY, resume="fresh")
     kept = stand.record(RUN)
     text = "".join(Path(path).read_text(encoding="utf-8") for path in kept["logs"])
@@ -51,7 +51,7 @@ def in_cluster(stand: Stand) -> list[dict[str, Any]]:
 
 
 def as_process(stand: Stand, image: str, threads: Mapping[str, str]) -> list[dict[str, Any]]:
-    """What it says as a process of the node."""
+    """Return its events as a process on the node."""
     words = [f"{name}={value}" for name, value in threads.items()]
     program = (FOLDER / "main.py").read_text(encoding="utf-8")
     shell = ("sh", "-c", (FOLDER / "bare.sh").read_text(encoding="utf-8"), "bare.sh")
@@ -59,7 +59,7 @@ def as_process(stand: Stand, image: str, threads: Mapping[str, str]) -> list[dic
 
 
 def whole(told: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """All that the program has said, if it has come to its end.
+    """Return all events of the program, if it has ended.
 
     :raises BenchError: it has not.
     """
@@ -69,9 +69,9 @@ def whole(told: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def require_equal(one: Event, other: Event) -> None:
-    """Look at what the two had of the machine.
+    """Check that both had the same resources.
 
-    :raises BenchError: CPUs, threads or TensorFlow differ, so that the two cannot be compared.
+    :raises BenchError: CPUs, threads or TensorFlow differ, so the two cannot be compared.
     """
     for what in ("cpus", "threads", "tensorflow"):
         if one[what] != other[what]:
@@ -79,13 +79,13 @@ def require_equal(one: Event, other: Event) -> None:
 
 
 def verdict(ratios: Sequence[float]) -> bool:
-    """Whether the median reaches the aim, or the range holds 1.0."""
+    """Return whether the median reaches the aim, or the range contains 1.0."""
     return statistics.median(ratios) >= RATIO or min(ratios) <= 1.0 <= max(ratios)
 
 
 def measure(stand: Stand, pairs: int) -> bool:
-    """Run both in turn and write the table; whether the aim was reached."""
-    # Not counted: it brings the code to the node, and says what the pod has.
+    """Run both in turn and write the table; return whether the aim was reached."""
+    # This run is not counted: it transfers the code to the node, and reports the resources of the pod.
     pod = last(in_cluster(stand), "start")
     image = str(stand.record(RUN)["files"]["image"])
     rates: dict[str, list[float]] = {"bare": [], "cluster": []}

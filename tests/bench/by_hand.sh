@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# What site.yml does, by hand: the same bundle, the same nodes, packages, settings and training, in a lab of its own.
-# It is the yardstick of docs/benchmarks.md, not a way to make a cluster: it knows one machine, one shape, one state (none).
+# Do the work of site.yml by hand: the same bundle, nodes, packages, settings and training, in a separate lab.
+# It is the baseline of docs/benchmarks.md, not a way to build a cluster: it supports one machine, one layout, and no existing state.
 #
 #   by_hand.sh up     from no lab to a passed training; prints `phase NAME SECONDS` for every phase
-#   by_hand.sh down   removes all of it
+#   by_hand.sh down   removes everything
 #
-# BENCH_INPUTS  folder that inputs.py has written; without it `up` writes one first, which is not timed
-# PYTHON        interpreter of the project's environment, for that
+# BENCH_INPUTS  folder written by inputs.py; without it `up` writes one first, which is not timed
+# PYTHON        interpreter of the project's environment, for that purpose
 set -euo pipefail
 
 LAB=byhand
@@ -19,7 +19,7 @@ NODES=(cp1 worker1 worker2)
 declare -A ADDRESS=([mirror]=$NET.2 [cp1]=$NET.10 [worker1]=$NET.21 [worker2]=$NET.22)
 STATE=/var/lib/trainyard/$LAB
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# Nothing of this leaves the machine, whatever the environment says of proxies.
+# No request leaves the machine, whatever proxies the environment sets.
 export no_proxy="$NET.0/24,127.0.0.1" NO_PROXY="$NET.0/24,127.0.0.1"
 
 die() {
@@ -34,7 +34,7 @@ if [[ ! -e /sys/fs/cgroup/cgroup.controllers ]]; then
     PODMAN+=(--runtime "$(command -v runc)")
 fi
 pod() { timeout 300 "${PODMAN[@]}" "$@"; }
-# on NODE COMMAND...: one command in a node, with a limit.
+# on NODE COMMAND...: run one command in a node, with a time limit.
 on() {
     local node=$1
     shift
@@ -43,14 +43,14 @@ on() {
 kubectl() { on cp1 kubectl --kubeconfig=/etc/kubernetes/admin.conf "$@"; }
 
 phase_started=$EPOCHREALTIME
-# phase NAME: what ran since the last call was NAME.
+# phase NAME: report the time since the last call as phase NAME.
 phase() {
     local now=$EPOCHREALTIME
     awk -v name="$1" -v a="$phase_started" -v b="$now" 'BEGIN { printf "phase %s %.1f\n", name, b - a }'
     phase_started=$now
 }
 
-# background NAME FUNCTION [ARGUMENT...]: its output goes to a log; `finish NAME...` waits and fails with it.
+# background NAME FUNCTION [ARGUMENT...]: run in the background with output to a log; `finish NAME...` waits, and fails if it failed.
 declare -A JOB=()
 background() {
     local name=$1
@@ -67,7 +67,7 @@ finish() {
         }
     done
 }
-# until_true SECONDS COMMAND...: again and again until it succeeds; the last attempt's output is shown when it does not.
+# until_true SECONDS COMMAND...: repeat until it succeeds; on a timeout show the output of the last attempt.
 until_true() {
     local end=$((SECONDS + $1)) said
     shift
@@ -199,7 +199,7 @@ push() { # push LAYOUT REFERENCE
     timeout 300 skopeo --insecure-policy copy --quiet --preserve-digests --dest-cert-dir="$STATE/pki/trust" "oci:$1:image" \
         "docker://${ADDRESS[mirror]}:$PORT/$2"
 }
-# push_matching PATTERN: all images whose reference matches, the control plane's before the big one of the training.
+# push_matching PATTERN: push all images whose reference matches, those of the control plane before the large training image.
 push_matching() {
     local layout reference
     while read -r layout reference; do
@@ -330,7 +330,7 @@ calico() {
     kubectl apply --server-side -f - <"$STATE/calico.yaml"
 }
 
-# Not given to `background` directly: its commands have no standard input.
+# A function, because commands started by `background` have no standard input.
 jobset() { kubectl apply --server-side -f - <"$JOBSET_MANIFEST"; }
 
 ready() {
@@ -346,7 +346,7 @@ submit() { kubectl apply --server-side -f - <"$BENCH_INPUTS/$TRAINING-jobset.jso
 train() {
     on "$LOG_NODE" install -d -o 65532 -g 65532 -m 0750 "$LOG_PATH/$TRAINING"
     kubectl apply --server-side -f - <"$BENCH_INPUTS/$TRAINING-around.json" >/dev/null
-    # The controller's webhook may need a moment more than its pod.
+    # The controller's webhook may become ready slightly later than its pod.
     until_true 60 submit
     kubectl --namespace=trainings wait --timeout=280s "jobset/$TRAINING" --for=jsonpath='{.status.terminalState}' >/dev/null
     kubectl --namespace=trainings logs "job/$TRAINING-chief-0" >"$STATE/logs/chief.log"

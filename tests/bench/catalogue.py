@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measure what a user of the catalogue waits for, each a few times. Writes a table to docs/benchmarks.md.
+"""Measure the waiting times of a user of the catalogue, several times each. Writes a table to docs/benchmarks.md.
 
     .venv/bin/python tests/bench/catalogue.py [--runs 3] [--only seed] [--inventory inventories/lab --lab trainyard]
 
-Everything is called as a user calls it. Ratios against an earlier commit are in commits.py.
+All calls are those of a user. For ratios against an earlier commit see commits.py.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ RUNS = SEED, LONG, CNN, SUBMITTED = "bench-seed", "bench-long", "bench-cnn", "be
 
 @dataclass(frozen=True)
 class Aim:
-    """What a median has to reach, and how it is written.
+    """The required value of a median, and its format.
 
-    :param value: None where it is measured only.
+    :param value: None if it is only measured.
     :param at_least: whether more is better.
-    :param ratio: of two sides in turn, met as well where 1 lies within what was seen: no difference can be told.
+    :param ratio: whether it compares two alternating sides. Then it is also met if the range contains 1: no difference.
     """
 
     value: float | None = None
@@ -51,7 +51,7 @@ class Aim:
         return middle >= self.value if self.at_least else middle <= self.value
 
     def row(self, words: str, values: Sequence[float]) -> list[str]:
-        """A line of the table."""
+        """Return a line of the table."""
         bound = "at least" if self.at_least else "at most"
         aim = "" if self.value is None else f"{bound} {self.value:g}{self.unit}"
         missed = "" if self.met(values) else ", missed"
@@ -69,7 +69,7 @@ AIMS = {
 
 
 def seed(stand: Stand, number: int) -> dict[str, float]:
-    """The first training that was asked for: 200 steps of 20, 1 ps, 2 workers; those are the catalogue's knobs."""
+    """Run the original requested training: 200 steps of 20, 1 ps, 2 workers, which are the catalogue's defaults."""
     kept = trained(stand, {"workload": "mnist_ps", "run": SEED, "train_steps": 200}, 200)
     return {"200 steps with the seed's knobs, apply to completion": kept["apply_to_completion_seconds"]}
 
@@ -84,7 +84,7 @@ def long(stand: Stand, number: int) -> dict[str, float]:
 
 
 def cnn(stand: Stand, number: int) -> dict[str, float]:
-    # Another seed each time: three equal runs would say little of the accuracy.
+    # Use a different seed each time, because equal runs would show little about the accuracy.
     kept = trained(stand, {"workload": "cnn_ps", "run": CNN, "seed": number}, 600)
     return {
         ACCURACY: kept["accuracy"],
@@ -93,7 +93,7 @@ def cnn(stand: Stand, number: int) -> dict[str, float]:
 
 
 def verbs(stand: Stand, number: int) -> dict[str, float]:
-    """Submit, and look at it while it trains."""
+    """Submit a run, and show it while it trains."""
     run, words = SUBMITTED, {"workload": "mnist_ps", "steps": "200000", "wait": "false"}
     stand.forget(run)
     submit, _ = stand.train(run=run, **words)
@@ -124,9 +124,9 @@ MEASURES: dict[str, Callable[[Stand, int], dict[str, float]]] = {
 
 
 def trained(stand: Stand, entry: Mapping[str, Any], steps: int) -> dict[str, Any]:
-    """The record of a run from its first step to its end.
+    """Return the record of a run from its first step to its end.
 
-    :raises BenchError: it has not made its steps.
+    :raises BenchError: it has not done its steps.
     """
     stand.train(entry, resume="fresh")
     kept = stand.record(str(entry["run"]))
@@ -147,7 +147,10 @@ def until_it_steps(stand: Stand, run: str) -> None:
 
 
 def measure(stand: Stand, names: list[str], times: int) -> bool:
-    """Measure and write the table; whether every aim was reached. In turn, so that a slow minute does not meet one."""
+    """Measure and write the table; return whether every aim was reached.
+
+    The measures alternate, so that a slow minute does not affect only one of them.
+    """
     found: dict[str, list[float]] = {}
     for number in range(1, times + 1):
         for name in names:

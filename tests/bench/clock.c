@@ -1,4 +1,4 @@
-/* Puts the clock of a program forward by as many seconds as the file SHIFT says: LD_PRELOAD. */
+/* Advance the clock of a program by the seconds in the file SHIFT; loaded with LD_PRELOAD. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measure site.yml of an earlier commit against that of this checkout, in turn. Writes a table to docs/benchmarks.md.
+"""Measure site.yml of an earlier commit and of this checkout, in turn. Writes a table to docs/benchmarks.md.
 
     .venv/bin/python tests/bench/commits.py 34a5b7a --pairs 5
 
-Needs what compare.py needs. The earlier commit is checked out beside, and runs with the Python environment of this one.
-Both make the lab `trainyard-bench`, one after the other. The order changes from pair to pair.
+The requirements are those of compare.py. The earlier commit is checked out separately, and runs with the Python
+environment of this one. Both create the lab `trainyard-bench`, one after the other. The order alternates between pairs.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 def side(folder: Path, root: Path, name: str) -> Site:
-    """A side with its bundle complete."""
+    """Return a side with its bundle complete."""
     folder.mkdir()
     made = Site(folder, root, name)
     say(f"completing the bundle of {name}")
     made.prepare()
-    # Its own program: the images and the manifests may be others.
+    # Run the program of that commit, because images and manifests may differ.
     subprocess.run([sys.executable, root / "tests/bench/inputs.py", folder / "inputs"], cwd=root, check=True)
     return made
 
 
 def measure(old: Site, new: Site, pairs: int) -> dict[str, list[Result]]:
-    """Results by side, in the order of the runs."""
+    """Return the results by side, in the order of the runs."""
     results: dict[str, list[Result]] = {old.name: [], new.name: []}
     new.down()
     for number in range(1, pairs + 1):
@@ -67,7 +67,7 @@ LATER = "0.9, and at most 2 s longer"
 
 
 def rows(results: dict[str, list[Result]]) -> list[list[str]]:
-    """Medians and ranges of both sides, and of the ratios pair by pair."""
+    """Return medians and ranges of both sides, and of the ratios of pairs."""
     old, new = results.values()
 
     def row(what: str, value: Callable[[Result], float], aim: str = "") -> list[str]:

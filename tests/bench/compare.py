@@ -3,8 +3,8 @@
 
     .venv/bin/python tests/bench/compare.py --pairs 3
 
-Needs root, skopeo and a machine without other work: no other lab, no build. Both sides make labs of their own
-(`trainyard-bench` on 10.87.0.0/24, `byhand` on 10.83.0.0/24), which are removed before, between and after the runs; the
+It needs root, skopeo and a machine without other load: no other lab, no build. Each side creates its own lab
+(`trainyard-bench` on 10.87.0.0/24, `byhand` on 10.83.0.0/24). They are removed before, between and after the runs; the
 removal is not timed.
 """
 
@@ -31,7 +31,7 @@ from timed import BenchError
 def parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--pairs", type=int, default=3, help="runs of each side (default: %(default)s)")
-    parser.add_argument("--only", choices=["site", "hand"], help="one side, for work on it")
+    parser.add_argument("--only", choices=["site", "hand"], help="run only one side, for its development")
     parser.add_argument(
         "--output", type=Path, default=inputs.ROOT / "docs/benchmarks.md", help="document to write into"
     )
@@ -60,7 +60,7 @@ def say(text: str) -> None:
 
 
 def measure(options: argparse.Namespace, folder: Path, results: list[Result]) -> None:
-    """All runs; each result is appended as soon as it is there."""
+    """Run everything; each result is appended as soon as it is available."""
     site, hand = Site(folder), Hand(folder)
     sides = [side for name, side in (("site", site), ("hand", hand)) if options.only in (None, name)]
     say("completing the bundle")
@@ -85,7 +85,7 @@ def measure(options: argparse.Namespace, folder: Path, results: list[Result]) ->
 
 
 def remove(side: Site | Hand) -> None:
-    """Take a lab away after the last run, whatever came of it."""
+    """Remove a lab after the last run, whether or not that succeeded."""
     try:
         side.down()
     except BenchError as error:
@@ -101,7 +101,7 @@ def main(argv: list[str]) -> int:
     if options.results:
         report.write(options.output, report.load(options.results))
         return 0
-    # Before an hour is spent on measuring: is there a place to write to?
+    # Check that the result can be written before measuring for an hour.
     report.read(options.output)
     signal.signal(signal.SIGTERM, stop)
     folder = options.logs or Path(tempfile.mkdtemp(prefix="trainyard-bench-", dir="/var/tmp"))

@@ -27,14 +27,14 @@ HEAD = ["what", "median (range)", "times", "aim"]
 PARTS: dict[str, Callable[[Visit], Mapping[str, list[float]]]] = {
     "live": live,
     "first_page": first_page,
-    # Before many runs have left their files in the lab's cache.
+    # Measured before many runs have left their files in the lab's cache.
     "memory": memory,
     "watched": watched,
 }
 
 
 def measure(visit: Visit, names: Sequence[str]) -> bool:
-    """Do the parts and write their rows; whether all were done and reach what they should."""
+    """Run the parts and write their rows; return whether all ran and reached their aims."""
     good = True
     for name in names:
         try:
@@ -45,13 +45,13 @@ def measure(visit: Visit, names: Sequence[str]) -> bool:
         except (BenchError, KubeError, BrowserError, AssertionError) as error:
             print(f"console: {name} failed: {error}", file=sys.stderr, flush=True)
             good = False
-    # Also where a number was missed.
+    # Run the cases even if a measure failed.
     used = use(visit) if "cases" in names else True
     return good and used
 
 
 def use(visit: Visit) -> bool:
-    """Do the cases, each of which leaves a row if it went well."""
+    """Run the cases; each successful one writes a row."""
     good = True
     for name, case in CASES.items():
         try:

@@ -1,4 +1,4 @@
-"""A login's token, looked for wherever it must not be: its own file is the only place that may have it."""
+"""Search for a login's token in all places where it must not be: only its own file may contain it."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from stand import NAMESPACE
 from timed import BenchError
 
 PIECE = 40
-"""Characters of a token's signature that are looked for at a time: a line that was broken, or cut, has whole pieces."""
+"""Characters of a token's signature that are searched at a time: a wrapped or truncated line still has whole pieces."""
 SAMPLE_SECONDS = 0.02
 PART = 1 << 20
-"""Bytes of a file that are held at a time."""
+"""Bytes of a file that are read at a time."""
 SPACE = "trainyard-console"
 PAGES = ("/", path_of(RUN), "/nodes", "/receipts", "/cluster", f"/cluster/core/v1/pods?namespace={NAMESPACE}", "/about")
 WITHOUT_JSON = ("/",)
-"""Its view is that of `/runs`."""
+"""Its JSON is that of `/runs`."""
 
 
 def needles(token: str) -> list[str]:
-    """What gives a token away: pieces of its signature, as they are and as a Secret has them.
+    """Return texts that reveal a token: pieces of its signature, plain and as encoded in a Secret.
 
-    The two parts before it say whose token it is, and are no secret.
+    The two parts before the signature identify the user, and are not secret.
     """
     signature = token.rpartition(".")[2]
     pieces = [signature[place : place + PIECE] for place in range(0, len(signature) - PIECE + 1, PIECE)]
     if not pieces:
         raise ValueError("a signature that is shorter than a piece of it")
-    # Three characters are four of base64; where they begin in the whole is one of three.
+    # Three characters become four of base64, so there are three possible alignments.
     coded = [base64.b64encode(f"{' ' * shift}{signature}".encode())[4:-4].decode() for shift in range(3)]
     return [*pieces, *(each[place : place + PIECE] for each in coded for place in range(0, len(each) - PIECE, PIECE))]
 
 
 def texts_with(token: str, texts: Mapping[str, str]) -> list[str]:
-    """Names of the texts that give a token away."""
+    """Return the names of the texts that reveal a token."""
     wanted = needles(token)
     return [name for name, text in texts.items() if any(each in text for each in wanted)]
 
 
 def files_with(token: str, folders: Iterable[Path]) -> tuple[int, list[Path]]:
-    """How many files were read below some folders, and those that give a token away.
+    """Return the number of files read below some folders, and the files that reveal a token.
 
-    :raises OSError: one cannot be read.
+    :raises OSError: a file cannot be read.
     """
     wanted = [each.encode() for each in needles(token)]
     read, found = 0, []
@@ -62,7 +62,7 @@ def files_with(token: str, folders: Iterable[Path]) -> tuple[int, list[Path]]:
 
 
 def _parts(path: Path) -> Iterator[bytes]:
-    """A file's content in parts, each with the end of the one before, where a piece may begin."""
+    """Yield a file's content in parts, each with the end of the previous one, where a piece may begin."""
     end = b""
     with path.open("rb") as stream:
         while content := stream.read(PART):
@@ -72,13 +72,13 @@ def _parts(path: Path) -> Iterator[bytes]:
 
 @contextmanager
 def processes() -> Iterator[set[str]]:
-    """Every command line that this machine shows while something else is done."""
+    """Collect every command line visible on this machine during the context."""
     seen: set[str] = set()
     over = threading.Event()
 
     def sample() -> None:
         while not over.wait(SAMPLE_SECONDS):
-            # Without a limit on the width; the token would be behind it.
+            # No limit on the width, because the token would be cut off.
             done = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True, timeout=30)
             seen.update(done.stdout.splitlines())
 
@@ -92,7 +92,7 @@ def processes() -> Iterator[set[str]]:
 
 
 def canary(visit: Visit) -> str:
-    """A token is made, used and revoked, and is afterwards in its own file alone."""
+    """Create, use and revoke a token, and check that it is only in its own file."""
     with processes() as seen:
         token = visit.token(OPERATOR)
     if not any("trainyard" in line and line.endswith(f"token {OPERATOR}") for line in seen):
@@ -126,7 +126,7 @@ def canary(visit: Visit) -> str:
 
 
 def of_cluster(visit: Visit) -> dict[str, str]:
-    """Logs of the console, and objects in which something may be kept: receipts, records, Secrets."""
+    """Return logs of the console, and objects that may hold texts: receipts, records, Secrets."""
     api = visit.stand.api
     pods = [pod["metadata"]["name"] for pod in api.list("v1", "Pod", SPACE)]
     logs = {f"the log of {name}": api.log(SPACE, name) for name in pods}

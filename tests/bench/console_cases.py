@@ -1,4 +1,4 @@
-"""What people do with the console of a lab, each in a real browser before a real API server."""
+"""Actions of users with the console of a lab, each in a real browser with a real API server."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ NEVER: dict[str, Any] = {
     "run": WAITING,
     "worker": {"requests": {"memory": "900Gi"}, "limits": {"memory": "900Gi"}},
 }
-"""A run that no node can hold."""
+"""A run that fits on no node."""
 HIDE = """(hidden) => {
   Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
   document.dispatchEvent(new Event("visibilitychange"));
 }"""
 
 Case = Callable[[Visit], str]
-"""Does it, and says what came of it; raises what says that it went wrong."""
+"""Runs a case and returns its result; raises an error if it fails."""
 
 
 def logins(visit: Visit) -> str:
-    """A token that is right, one with a letter changed, one that has been revoked, and the end of a login."""
+    """Log in with a valid token, one with a changed letter, and a revoked one; log out."""
     token = visit.token(OPERATOR)
     page = visit.context().new_page()
     wrong = token[:-5] + ("A" if token[-5] != "A" else "B") + token[-4:]
@@ -71,7 +71,7 @@ def logins(visit: Visit) -> str:
 
 
 def live_and_tabs(visit: Visit) -> str:
-    """Eight tabs on one run, of which the one that is looked at is live."""
+    """Open eight tabs of one run; only the visible one is live."""
     begin(visit, LONG)
     until("a step", lambda: last_step(visit, RUN), LIMIT)
     first = visit.window()
@@ -90,7 +90,7 @@ def live_and_tabs(visit: Visit) -> str:
 
 
 def viewer(visit: Visit) -> str:
-    """A viewer sees no button, and is refused all the same when it posts."""
+    """Check that a viewer sees no button, and that a POST is refused anyway."""
     page = visit.window(VIEWER)
     page.goto(path_of(RUN))
     expect(page.locator("form[data-action]")).to_have_count(0)
@@ -103,13 +103,14 @@ def viewer(visit: Visit) -> str:
 
 
 def tensorboard(visit: Visit) -> str:
-    """TensorBoard shows the run; a stranger is sent to the login, and no pod of a training reaches it."""
+    """Check that TensorBoard shows the run, and that neither unauthenticated users nor pods of a training reach it."""
     page = visit.window()
     page.goto(path_of(RUN))
     link = page.get_by_role("link", name="TensorBoard").get_attribute("href") or ""
     page.goto(link)
     page.locator("canvas, svg.line-chart, card-view").first.wait_for()
-    # The console has sent the visit on to a path of its own; the page has no origin, and asks below that path.
+    # The console has redirected the visit to a separate path; the page has no origin, and sends requests below that
+    # path.
     shown = json.loads(ask(page, f"{page.url.partition('#')[0].partition('?')[0]}data/runs")[1])
     if not any(RUN in each for each in shown):
         raise BenchError(f"TensorBoard knows {shown}, and not {RUN}.")
@@ -144,7 +145,7 @@ def tensorboard(visit: Visit) -> str:
 
 
 def curve(visit: Visit) -> str:
-    """The points of the page are those of the run's own file, one by one."""
+    """Compare the points on the page with those in the run's own file, one by one."""
     page = visit.window()
     page.goto(path_of(RUN))
     stop(page, RUN)
@@ -161,7 +162,7 @@ def curve(visit: Visit) -> str:
 
 
 def why(visit: Visit) -> str:
-    """The page says of a run that waits what `trainyard why` says."""
+    """Check that for a waiting run the page shows the same reason as `trainyard why`."""
     begin(visit, NEVER)
     page = visit.window()
     status, text = visit.stand.answer("why", WAITING, "--json")
@@ -192,4 +193,4 @@ CASES: dict[str, Case] = {
     "the curve": curve,
     "why": why,
 }
-"""In an order in which each finds what it needs: the long run begins with the second and ends with the last but one."""
+"""The order matters: the long run begins with the second case and ends with the last but one."""

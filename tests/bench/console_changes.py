@@ -1,4 +1,4 @@
-"""What happens to the console of a lab while somebody looks, and what an operator does with a run."""
+"""Disturbances while a user watches the console of a lab, and an operator's actions on a run."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from timed import BenchError
 
 STOP_API_SERVER = "crictl ps --quiet --name kube-apiserver | xargs --no-run-if-empty crictl stop --timeout 0"
 NOTICE_SECONDS, REVOKED_SECONDS, BACK_SECONDS = 10.0, 75.0, 120.0
-"""Who watches is looked at once a minute."""
+"""Limits. The console checks its viewers once a minute."""
 
 
 def api_server_away(visit: Visit) -> str:
-    """The API server goes and comes back: a notice, and live again without a reload."""
+    """Stop and restart the API server: a notice appears, and the page is live again without a reload."""
     page = visit.window()
     page.goto(path_of(RUN))
     grows(page, "a point before")
@@ -42,12 +42,12 @@ def api_server_away(visit: Visit) -> str:
 def answers(visit: Visit) -> bool:
     try:
         return bool(visit.stand.api.list("v1", "Node"))
-    except Exception:  # it is away in more than one way
+    except Exception:  # an absent API server causes different errors
         return False
 
 
 def revoked_while_watching(visit: Visit) -> str:
-    """Somebody's token is revoked while the page is open."""
+    """Revoke a user's token while the page is open."""
     page = visit.window()
     page.goto(path_of(RUN))
     grows(page, "a point before")
@@ -59,7 +59,7 @@ def revoked_while_watching(visit: Visit) -> str:
 
 
 def stop_and_continue(visit: Visit) -> str:
-    """An operator stops a run and lets it go on: from the very step."""
+    """Stop a run and continue it from exactly the same step."""
     page = visit.window()
     page.goto(path_of(RUN))
     grows(page, "a point before")
@@ -75,14 +75,14 @@ def stop_and_continue(visit: Visit) -> str:
     (*_, event) = until("the run going on", restored, LIMIT)
     if stopped.get("result") != "stopped" or event["step"] != stopped.get("steps"):
         how = f"{stopped.get('result')} at step {stopped.get('steps')}"
-        raise BenchError(f"Stopped as {how}; went on from step {event['step']}.")
+        raise BenchError(f"Stopped as {how}; continued from step {event['step']}.")
     grows(page, "a point after")
     page.context.close()
     return f"stopped at step {stopped['steps']}, went on from step {event['step']}"
 
 
 def restart(visit: Visit) -> str:
-    """A restart is a new attempt from the first step, with the earlier one in the list."""
+    """Restart a run: a new attempt from the first step, with the earlier one in the list."""
     page = visit.window()
     page.goto(path_of(RUN))
     before = view(page, RUN)["attempt"]

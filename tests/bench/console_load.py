@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measure the console with viewers of one run: requests to the API server, memory, and how old a step is when it comes.
+"""Measure the console with viewers of one run: requests to the API server, memory, and the age of a step on arrival.
 
     .venv/bin/python tests/bench/console_load.py [--viewers 20] [--seconds 60] [--write]
 
-The API server is one on loopback, in this process with the viewers; the console is a process of its own.
+The API server is a substitute on loopback, in this process with the viewers; the console is a separate process.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def free_port() -> int:
 
 @contextlib.asynccontextmanager
 async def console(folder: Path, api: str) -> AsyncIterator[tuple[int, int]]:
-    """A console in a process of its own: its port and its process."""
+    """Start a console in a separate process; yield its port and its process id."""
     port = free_port()
     settings = {"API": api, "API_CA": folder / "ca.crt", "TLS": folder, "PORT": port, "TENSORBOARD_PORT": free_port()}
     environment = {**os.environ, **{f"CONSOLE_{name}": str(value) for name, value in settings.items()}}
@@ -57,7 +57,7 @@ async def console(folder: Path, api: str) -> AsyncIterator[tuple[int, int]]:
 
 
 def resident(pid: int) -> float:
-    """Most memory that a process has had, MiB."""
+    """Return the peak memory of a process, MiB."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     found = re.search(r"VmHWM:\s+(\d+) kB", status)
     assert found
@@ -65,9 +65,9 @@ def resident(pid: int) -> float:
 
 
 async def view(url: str, token: str, trusted: ssl.SSLContext, ages: list[float], begin: float, run: str = RUN) -> None:
-    """Log in, load the page, and watch: what a browser does.
+    """Log in, load the page, and watch, as a browser does.
 
-    :param ages: gets how old each step is when it comes, seconds; none from before `begin`, seconds since the epoch.
+    :param ages: receives the age of each step on arrival, seconds; none from before `begin`, seconds since the epoch.
     """
     connector = aiohttp.TCPConnector(ssl=trusted)
     jar = aiohttp.DummyCookieJar()
@@ -86,7 +86,7 @@ async def view(url: str, token: str, trusted: ssl.SSLContext, ages: list[float],
 
 
 async def watch_all(url: str, token: str, authority: Path, run: str, number: int) -> None:
-    """Let so many watch a run of a real console until somebody ends it."""
+    """Let this number of viewers watch a run of a real console until the task is cancelled."""
     trusted = ssl.create_default_context(cafile=authority)
     async with asyncio.TaskGroup() as group:
         for _ in range(number):
@@ -95,7 +95,7 @@ async def watch_all(url: str, token: str, authority: Path, run: str, number: int
 
 
 async def train(api: FakeApi) -> None:
-    """Say a step now and then."""
+    """Emit a step periodically."""
     step = 0
     while True:
         step += 1

@@ -1,4 +1,4 @@
-"""Measures of a lab's console: from a line to the drawn point, what watching costs, the first page."""
+"""Measures of a lab's console: the delay from a line to the drawn point, the cost of watching, the first page."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ LOADED = """() => {
 
 
 def delays(steps: Sequence[tuple[int, float]], drawn: Sequence[tuple[int, float]], since: float) -> list[float]:
-    """Seconds from each line to the frame in which its point, or a later one, was the last of the curve.
+    """Return the seconds from each line to the frame in which its point, or a later one, was the last of the curve.
 
-    :param steps: (step, time of the line), as the chief says them.
-    :param drawn: (last step of the curve, time of the frame), in the order of frames, each step another one.
-    :param since: lines before this are left out: the page was opened with them.
+    :param steps: (step, time of the line), as logged by the chief.
+    :param drawn: (last step of the curve, time of the frame), in the order of frames, each with a different step.
+    :param since: earlier lines are left out: the page was opened with them.
     """
-    # Where the curve became shorter, that of another attempt had been there.
+    # If the curve became shorter, it was that of another attempt before.
     begin = max((index for index, (one, two) in enumerate(pairwise(drawn), 1) if two[0] < one[0]), default=0)
     reached = drawn[begin:]
     found = []
@@ -66,7 +66,7 @@ def delays(steps: Sequence[tuple[int, float]], drawn: Sequence[tuple[int, float]
 
 
 def live(visit: Visit) -> dict[str, list[float]]:
-    """The run of site.yml, which trains anew, watched from its first moment."""
+    """Watch the run of site.yml, which trains from scratch, from its first moment."""
     window = visit.window()
     before = _attempt(window)
     with ThreadPoolExecutor(1) as pool:
@@ -74,7 +74,7 @@ def live(visit: Visit) -> dict[str, list[float]]:
         until("the new run", lambda: run.done() or _attempt(window) not in ("", before), 300.0)
         window.goto(path_of(SITE_RUN))
         since = time.time()
-        # While nobody drives the browser its page works all the same.
+        # The page continues to work while no test code drives the browser.
         run.result()
         window.wait_for_timeout(2000)
     steps = [(int(each["step"]), float(each["time"])) for each in said(visit, SITE_RUN) if each["event"] == "step"]
@@ -99,7 +99,7 @@ def _attempt(window: Page) -> str:
 
 @contextmanager
 def watchers(visit: Visit, run: str, number: int) -> Iterator[None]:
-    """People who watch a run, as their browsers ask, but without drawing."""
+    """Simulate viewers of a run, with a browser's requests, but without drawing."""
     loop, ended, authority = asyncio.new_event_loop(), threading.Event(), visit.stand.state / "console" / "ca.crt"
     token = visit.token(OPERATOR)
 
@@ -118,14 +118,14 @@ def watchers(visit: Visit, run: str, number: int) -> Iterator[None]:
             task.result()
     finally:
         task.cancel()
-        # All have hung up before their loop ends.
+        # All connections are closed before their loop ends.
         ended.wait(30)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(30)
 
 
 def rate(visit: Visit, seen: int = 0) -> float:
-    """Steps per second of one run, which so many watch."""
+    """Return the steps per second of one run with this number of viewers."""
     entry = {"workload": "mnist_ps", "run": WATCHED, "train_steps": STEPS, "accuracy_bound": 0.9}
     visit.stand.forget(WATCHED)
     with ThreadPoolExecutor(1) as pool:
@@ -137,7 +137,7 @@ def rate(visit: Visit, seen: int = 0) -> float:
 
 
 def watched(visit: Visit) -> dict[str, list[float]]:
-    """The same training with nobody and with ten watching, in turn."""
+    """Run the same training with no viewer and with ten viewers, in turn."""
     ratios = []
     for number in range(PAIRS):
         sides = {seen: rate(visit, seen) for seen in ((0, FEW) if number % 2 else (FEW, 0))}
@@ -147,7 +147,7 @@ def watched(visit: Visit) -> dict[str, list[float]]:
 
 
 def first_page(visit: Visit) -> dict[str, list[float]]:
-    """Login and Runs, in a browser that knows nothing yet."""
+    """Load login and Runs, in a browser without a cache."""
     sizes, seconds, token = [], [], visit.token(OPERATOR)
     for _ in range(LOADS):
         came: list[Request] = []

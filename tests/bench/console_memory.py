@@ -1,4 +1,4 @@
-"""Memory that the console, a TensorBoard and the whole lab take while a run is watched."""
+"""Memory of the console, a TensorBoard and the whole lab while a run is watched."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ UNITS = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "": 1.0}
 
 
 def memory(visit: Visit) -> dict[str, list[float]]:
-    """What the console, a TensorBoard and the lab take while twenty watch a run."""
+    """Return the memory of the console, a TensorBoard and the lab with twenty viewers of a run."""
     most = {CONSOLE: 0.0, BOARD: 0.0}
     with Sampler(visit.stand.lab) as made:
         time.sleep(5)
-    # An image that was pulled counts as in use for good: its file was read twice, and nothing else wants the memory.
+    # A pulled image counts as in use permanently: its file was read twice, and nothing else needs the memory.
     subprocess.run(["sync"], check=True, timeout=60)
     CACHES.write_text("1\n", encoding="ascii")
     with Sampler(visit.stand.lab) as peak, ThreadPoolExecutor(1) as pool:
@@ -47,10 +47,10 @@ def memory(visit: Visit) -> dict[str, list[float]]:
 
 
 def usage(stand: Stand) -> dict[str, float]:
-    """Namespace and name of a pod -> bytes, as the usage API says."""
+    """Return namespace and name of a pod -> bytes, from the metrics API."""
     try:
         answer = json.loads(stand.api.call("GET", "/apis/metrics.k8s.io/v1beta1/pods", what="the use of pods"))
-    except KubeError:  # it has none yet of a pod that has just begun
+    except KubeError:  # it has no metrics yet of a pod that has just started
         return {}
     return {
         f"{each['metadata']['namespace']}/{each['metadata']['name']}": sum(
@@ -63,5 +63,5 @@ def usage(stand: Stand) -> dict[str, float]:
 def in_bytes(quantity: str) -> float:
     found = re.fullmatch(r"(\d+)(Ki|Mi|Gi|)", quantity)
     if not found:
-        raise BenchError(f"{quantity!r} is no quantity of memory that is known here.")
+        raise BenchError(f"{quantity!r} is not a supported quantity of memory.")
     return float(found[1]) * UNITS[found[2]]

@@ -1,4 +1,4 @@
-"""The console of a lab that stands, and browsers before it."""
+"""The console of a running lab, and browsers for it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.browser.chromium import chromium
 from trainyard.trainings.logs import events
 
 WAIT_SECONDS, LIMIT = 60.0, 180.0
-"""For a page to do what is expected of it; for the cluster."""
+"""Limits for a page's expected reaction, and for the cluster."""
 REMEMBERED_SECONDS = 10.0
-"""For which the API server goes on accepting a token that has been revoked."""
+"""Time for which the API server still accepts a revoked token."""
 RUN = "console-long"
 LONG: dict[str, Any] = {"workload": "mnist_ps", "run": RUN, "train_steps": 200_000, "checkpoint_every": 500}
-"""A training that is not at its end before it is stopped."""
+"""A training that does not end before it is stopped."""
 OPERATOR, VIEWER = "alice", "bob"
 """Users of inventories/lab, by their level."""
 DRAWN = """
@@ -45,16 +45,16 @@ const look = () => {
 };
 requestAnimationFrame(look);
 """
-"""Keeps when the last point of each curve of the watched attempt has changed: what is drawn, after each frame."""
+"""Records when the last point of each curve of the watched attempt changed, as drawn after each frame."""
 POINTS = "(figure) => figure.curve.points"
 
 
 @dataclass
 class Visit:
-    """A browser that trusts the site's authority, and logins by `trainyard token`.
+    """A browser that trusts the site's certificate authority, and logins by `trainyard token`.
 
-    :param logins: user -> name of the login that was made last, which console_revoke.yml takes.
-    :param files: user -> file with the token that was made last.
+    :param logins: user -> name of the latest login, which console_revoke.yml takes.
+    :param files: user -> file with the latest token.
     """
 
     stand: Stand
@@ -77,7 +77,7 @@ class Visit:
         return found
 
     def window(self, user: str = OPERATOR, token: str = "", **options: Any) -> Page:
-        """A page after its login."""
+        """Return a page after its login."""
         page = self.context(**options).new_page()
         log_in(page, token or self.token(user))
         page.get_by_role("heading", name="Runs", level=1).wait_for()
@@ -101,15 +101,15 @@ FETCH = """async ([path, method, headers]) => {
 
 
 def ask(page: Page, path: str, method: str = "GET", **headers: str) -> tuple[int, str]:
-    """Status and text of an answer, asked by the page itself, with its certificate checked as the page's was."""
+    """Return status and text of an answer to a request of the page, whose certificate is checked like the page's."""
     status, text = page.evaluate(FETCH, [path, method, headers])
     return int(status), str(text)
 
 
 def view(page: Page, run: str) -> dict[str, Any]:
-    """What the console says of a run, as JSON.
+    """Return the console's JSON of a run.
 
-    :raises BenchError: it does not say anything.
+    :raises BenchError: the answer is not 200.
     """
     status, text = ask(page, f"/api/v1{path_of(run)}")
     if status != 200:
@@ -121,7 +121,7 @@ def view(page: Page, run: str) -> dict[str, Any]:
 def stop(page: Page, run: str) -> None:
     """Stop a run by the button of its page, and wait until its record says so.
 
-    Its state is `ended` before that: what runs it is deleted first, and its step is recorded when its pods have saved.
+    Its state is `ended` before that: its object is deleted first, and its step is recorded when its pods have saved.
     """
     page.locator("summary", has_text="Stop").click()
     page.locator("details[open] button", has_text="Stop").click()
@@ -134,18 +134,18 @@ def points(page: Page, tag: str) -> list[list[float]]:
 
 
 def address(stand: Stand) -> str:
-    """Where the console is, as `trainyard console` says where a port of a node is open for it."""
+    """Return the address of the console, from `trainyard console` with an open node port."""
     return stand.program("console")[1].strip().splitlines()[-1].rstrip("/")
 
 
 def begin(visit: Visit, entry: Mapping[str, Any]) -> None:
-    """Submit a run anew, and do not wait for it."""
+    """Submit a run from scratch, without waiting for it."""
     visit.stand.forget(str(entry["run"]))
     visit.stand.train(entry, wait="false")
 
 
 def said(visit: Visit, run: str) -> list[dict[str, Any]]:
-    """What the chief that is there now says."""
+    """Return the events of the current chief."""
     found: list[dict[str, Any]] = []
     for pod in visit.stand.pods(run, "chief"):
         if (pod.get("status") or {}).get("phase") in ("Running", "Succeeded", "Failed"):
@@ -158,14 +158,14 @@ def last_step(visit: Visit, run: str) -> int:
 
 
 def grows(page: Page, what: str, seconds: float = LIMIT) -> float:
-    """Seconds until the curve that a page shows has a point more."""
+    """Return the seconds until the curve on a page has another point."""
     before, started = points(page, "loss")[-1:], time.monotonic()
     until(what, lambda: points(page, "loss")[-1:] != before, seconds, pause=0.1)
     return time.monotonic() - started
 
 
 def revoke(visit: Visit, user: str) -> float:
-    """End the login that was made last; when it is gone, plus the time for which the API server remembers it."""
+    """Revoke the latest login; return when it was removed, after waiting for the API server's cache."""
     named = visit.logins[user]
     visit.stand.play("playbooks/console_revoke.yml", "-e", f"console_token={named}", "-e", f"console_confirm={named}")
     ended = time.monotonic()
@@ -175,6 +175,6 @@ def revoke(visit: Visit, user: str) -> float:
 
 @contextmanager
 def visiting(stand: Stand, home: Path) -> Iterator[Visit]:
-    """A browser before the console of a lab."""
+    """Open a browser for the console of a lab."""
     with chromium(home, stand.state / "console" / "ca.crt") as browser:
         yield Visit(stand, browser, address(stand))

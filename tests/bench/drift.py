@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Inject drift into a lab, group by group: found by a report that changes nothing, then repaired by a converge, or
-handed over. Writes a row for each kind into docs/drift.md.
+"""Inject drift into a lab by group: a report must find it, and a converge must repair it or hand it over.
 
     .venv/bin/python tests/bench/drift.py [--shape lab|three|machine] [--only objects,by_hand]
     .venv/bin/python tests/bench/drift.py [--inventory FOLDER --lab trainyard [--builder]]
 
-Most groups need the lab as it is, one an emulated machine, and one three control plane hosts.
+It writes a row for each kind into docs/drift.md. Most groups need the unchanged lab, one an emulated machine, and one
+three control plane hosts.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ PAGE = inputs.ROOT / "docs" / "drift.md"
 HEAD = ["drift", "found as", "class", "what became of it"]
 TIMES = ["group", "kinds", "report", "converge", "false items", "changed by the report"]
 MEASURE = 110
-"""Characters of a cell."""
+"""Maximum characters of a cell."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Kinds that are there at the same time.
+    """Kinds that are present at the same time.
 
-    :param repaired: whether a converge repairs them; else it changes nothing, and a person does.
-    :param blind: a report cannot look at everything meanwhile.
+    :param repaired: whether a converge repairs them; otherwise it changes nothing, and an operator does.
+    :param blind: whether a report cannot read everything meanwhile.
     :param shape: the lab that it needs.
     """
 
@@ -63,7 +63,7 @@ GROUPS = {
 
 
 def problems(group: Group, report: Ran, converge: Ran) -> list[str]:
-    """What is not as it has to be, one sentence each."""
+    """Return the deviations from the expected result, one sentence each."""
     wrong = [
         f"false item: {each}" for each in (*strange(group.kinds, report.items), *strange(group.kinds, converge.items))
     ]
@@ -81,7 +81,7 @@ def problems(group: Group, report: Ran, converge: Ran) -> list[str]:
 
 
 def row(kind: Kind, group: Group, report: Ran, converge: Ran) -> list[str]:
-    """A kind's row of the page."""
+    """Return a kind's row of the page."""
     mine, after = kind.mine(report.items), kind.mine(converge.items)
     became = {item["done"] if group.repaired else f"handed over: {item['reason']}" for item in after}
     return [
@@ -97,14 +97,14 @@ def _short(text: str) -> str:
 
 
 def fit(group: Group, stand: Stand) -> Group:
-    """The group without what this lab cannot have."""
+    """Return the group without kinds that this lab does not support."""
     listed = yaml.safe_load((stand.inventory / "hosts.yml").read_text(encoding="utf-8"))["all"]["children"]
     has = {name for name, each in listed.items() if (each or {}).get("hosts")}
     return replace(group, kinds=[kind for kind in group.kinds if not kind.needs or kind.needs in has])
 
 
 def measure(stand: Stand, name: str) -> list[str]:
-    """Inject one group, look, converge, and undo what a person undoes; what was wrong."""
+    """Inject one group, report, converge, and undo what an operator would undo; return the deviations."""
     group = fit(GROUPS[name], stand)
     try:
         for kind in group.kinds:
@@ -138,7 +138,7 @@ def undo(stand: Stand, group: Group) -> None:
 
 
 def untouched(stand: Stand, when: str) -> list[str]:
-    """A report on a site with which nothing is wrong; what it says otherwise."""
+    """Run a report on a site without drift; return the deviations."""
     before = state(stand)
     report = reprovision(stand, "report")
     differs = changed(before, state(stand))
@@ -151,7 +151,7 @@ def untouched(stand: Stand, when: str) -> list[str]:
 
 
 def named(when: str, shape: str) -> str:
-    """For the table: which lab it was."""
+    """Return a name for the table, with the lab's shape."""
     return when if shape == "lab" else f"{when} ({shape})"
 
 
@@ -173,7 +173,7 @@ def main(argv: list[str]) -> int:
             for name in names:
                 wrong += measure(stand, name)
                 print("\n".join(wrong), flush=True)
-            # A repair is proven by such a look, the last of the converge.
+            # A repair is already proven by such a report, the last one of the converge.
             if not GROUPS[names[-1]].repaired:
                 wrong += untouched(stand, named("nothing, after", options.shape))
     except (BenchError, subprocess.SubprocessError) as error:

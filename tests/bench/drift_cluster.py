@@ -1,5 +1,4 @@
-"""Drift of the cluster, of the mirror and of the controller: how each kind is made, and undone where a person does
-that."""
+"""Drift of the cluster, of the mirror and of the controller: its injection, and its removal if that is manual."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ OWN_KEY = """
 cd /etc/ssh; rm ssh_host_*; cp --archive /root/keys/* .; rm -r /root/keys
 {restart}
 """
-# Whoever is connected would not see another key.
+# An existing connection would not notice another key.
 RESTART = "systemctl restart ssh; pkill -x sshd-session || true"
 
 
@@ -44,7 +43,7 @@ def deleted(stand: Stand) -> None:
 
 
 def pushed_over(stand: Stand) -> None:
-    """Push one image of the mirror under the tag of another, as whoever has the site's certificate could."""
+    """Push one image of the mirror under the tag of another, as anyone with the site's certificate could."""
     own, other = (
         ":".join(link.removesuffix("/current/link").split("/_manifests/tags/"))
         for link in stand.on_node("mirror1", "sh", "-c", LINKS).split()
@@ -90,13 +89,13 @@ OBJECTS = [
 GONE = [Kind(KUBECONFIG, KEPT, deleted)]
 
 LAPTOP = '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "laptop"}}'
-# It pulls nothing: no node has this label.
+# It pulls no image, because no node has this label.
 MINER = (
     '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "miner", "namespace": "default"}, "spec":'
     ' {"nodeSelector": {"trainyard.dev/none": "true"}, "containers":'
     ' [{"name": "miner", "image": "registry.k8s.io/pause:3.10", "securityContext": {"privileged": true}}]}}'
 )
-# It is called for no object that there is, and a failure of it is ignored.
+# It is called for no existing object, and its failure is ignored.
 SPY = (
     '{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata":'
     ' {"name": "spy"}, "webhooks": [{"name": "spy.example.org", "sideEffects": "None", "failurePolicy": "Ignore",'
@@ -120,7 +119,7 @@ BY_HAND = [
          kubectl("k create clusterrolebinding eve --clusterrole=cluster-admin --user=eve > /dev/null\n"
                  "k --namespace=default create service nodeport shop --tcp=80 > /dev/null"),
          kubectl("k delete clusterrolebinding eve > /dev/null; k --namespace=default delete service shop > /dev/null")),
-    # The name of our field manager, which any client may choose.
+    # Any client may choose the name of our field manager.
     Kind("rights by a role of its own, with our field manager", ["cluster ClusterRoleBinding mallory"],
          kubectl("k create clusterrole mallory --verb='*' --resource='*.*' --field-manager=trainyard > /dev/null\n"
                  "k create clusterrolebinding mallory --clusterrole=mallory --user=mallory"
@@ -133,7 +132,7 @@ BY_HAND = [
          kubectl(f"echo '{SPY}' | k create --field-manager=trainyard --filename=- > /dev/null"),
          kubectl("k delete mutatingwebhookconfiguration spy > /dev/null")),
     Kind("image of the mirror changed under its tag", ["mirror1 image *"],
-         # A run of site.yml pushes the site's own again.
+         # A run of site.yml pushes the original image again.
          pushed_over, settle=True),
 ]  # fmt: skip
 
@@ -149,16 +148,16 @@ MANIFEST = "/etc/kubernetes/manifests/etcd.yaml"
 
 
 def taken_back(stand: Stand) -> None:
-    """As the documents of etcd say it: without its old data, and announced to the others first."""
+    """Add the member again as etcd's documentation describes: without its old data, and announced to the others."""
     stand.on_node("cp3", "sh", "-ec", f"mv {MANIFEST} /root/etcd.yaml; sleep 5; rm -r /var/lib/etcd/member")
     address = hostvars(stand.inventory)["cp3"]["ansible_host"]
     kubectl(f"{ETCDCTL} member add cp3 --peer-urls=https://{address}:2380 > /dev/null")(stand)
-    # What has failed for so long is tried every five minutes only, unless the kubelet begins anew.
+    # After repeated failures it is only retried every five minutes, unless the kubelet restarts.
     stand.on_node("cp3", "sh", "-ec", f"mv /root/etcd.yaml {MANIFEST}; systemctl restart kubelet")
 
 
 MEMBER = [
-    # Its host is refused as well: its API server has no etcd.
-    Kind("etcd member missing", ["cp1 etcd member cp3", "cp3 Find out whether*"], kubectl(REMOVED), taken_back),
+    # Its host is also refused, because its API server has no etcd.
+    Kind("etcd member missing", ["cp1 etcd member cp3", "cp3 refusal*"], kubectl(REMOVED), taken_back),
 ]  # fmt: skip
-"""Of three: the others have their quorum."""
+"""One of three members: the others keep their quorum."""

@@ -1,4 +1,4 @@
-"""Drift of hosts: how each kind is made, and undone where that is a person's."""
+"""Drift of hosts: its injection, and its removal if that is manual."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ export DEBIAN_FRONTEND=noninteractive
 dpkg --force-confold --force-downgrade --force-hold --install other.deb > /dev/null 2>&1
 rm -r "$PWD"
 """
-"""The package as it is, with another version."""
+"""Rebuilds the package unchanged with another version."""
 
 EDITED = [
     Kind("sysctl changed", [f"{ONE} sysctl net.ipv4.ip_forward"], on(ONE, "sysctl -qw net.ipv4.ip_forward=0")),
@@ -55,7 +55,7 @@ STOPPED = [
 ]  # fmt: skip
 
 
-# A file without holes, as swapon wants it.
+# A file without holes, as swapon requires.
 SWAP = "head -c 64M /dev/zero > /swap.drift; chmod 600 /swap.drift; mkswap -q /swap.drift; swapon /swap.drift"
 
 OF_A_MACHINE = [
@@ -66,12 +66,12 @@ OF_A_MACHINE = [
 
 
 def manifest(stand: Stand, old: str, new: str) -> None:
-    """Change a flag, in place: a file more in the folder would be a pod more. The kubelet starts the server anew."""
+    """Change a flag in place: another file in the folder would be another pod. The kubelet restarts the server."""
     script = (
         f"sed 's/--profiling={old}/--profiling={new}/' {API} > /run/edited; cat /run/edited > {API}; rm /run/edited"
     )
     stand.on_node("cp1", "sh", "-ec", script)
-    # Until it is down and back.
+    # Wait until it has restarted.
     stand.on_node("cp1", "sleep", "15")
     answering(stand)
 

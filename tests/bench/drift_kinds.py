@@ -1,4 +1,4 @@
-"""What a kind of drift is, and what has to be found of it."""
+"""Kinds of drift, and the items expected in a report."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ PROVEN = "repaired, proven"
 
 
 def nothing(stand: Stand) -> None:
-    """Nothing has to be done."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True)
 class Kind:
     """One row of docs/drift.md.
 
-    :param row: its words there.
-    :param found: `HOST SUBJECT` of the items that have to be found, as patterns, each of which fits one at least.
-    :param undo: what a person would do; of what is repaired, nothing.
-    :param follows: further items that come with it.
-    :param needs: group of the inventory without which it cannot be tried.
-    :param settle: undoing it leaves something that `site.yml` puts right, such as a restart.
+    :param row: its text there.
+    :param found: patterns for `HOST SUBJECT` of the expected items; each must match at least one item.
+    :param undo: the operator's action; nothing for kinds that are repaired.
+    :param follows: further items that it causes.
+    :param needs: group of the inventory that it requires.
+    :param settle: whether undoing it leaves something for `site.yml` to fix, such as a restart.
     """
 
     row: str
@@ -38,16 +38,16 @@ class Kind:
     settle: bool = False
 
     def mine(self, items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """The items that have to be found."""
+        """Return the expected items."""
         return [item for item in items if any(fits(item, pattern) for pattern in self.found)]
 
     def missing(self, items: Sequence[Mapping[str, Any]]) -> list[str]:
-        """What was not found."""
+        """Return the patterns without a matching item."""
         return [pattern for pattern in self.found if not any(fits(item, pattern) for item in items)]
 
 
 def told(item: Mapping[str, Any]) -> str:
-    """`HOST SUBJECT` of an item."""
+    """Return `HOST SUBJECT` of an item."""
     return f"{item['host']} {item['subject']}"
 
 
@@ -56,6 +56,6 @@ def fits(item: Mapping[str, Any], pattern: str) -> bool:
 
 
 def strange(kinds: Sequence[Kind], items: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Items that no kind explains: false ones."""
+    """Return items that no kind explains: false ones."""
     patterns = [pattern for kind in kinds for pattern in (*kind.found, *kind.follows)]
     return [told(item) for item in items if not any(fits(item, pattern) for pattern in patterns)]

@@ -1,4 +1,4 @@
-"""The labs that drift is injected into: their hosts and settings, as changes of the lab's inventory."""
+"""The labs for drift: their hosts and settings, as changes of the lab's inventory."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import yaml
 from sides import SUBNET
 
 DISK = "/var/lib/trainyard-drift"
-"""A small disk of a node, whose bound is one of the inventory's."""
+"""A small disk of a node, with a limit in the inventory."""
 SETTINGS = {
-    # Each group drifts on several hosts at once.
+    # Each group affects several hosts at once.
     "reprovision_max_hosts": "100%",
     "base_disk_free_min_mib": {"/var/lib": 5120, DISK: 32},
 }
@@ -26,10 +26,10 @@ MACHINE = "machine1"
 
 @dataclass(frozen=True)
 class Shape:
-    """What the lab's inventory is made into.
+    """Changes of the lab's inventory.
 
-    :param hosts: group -> its hosts with their variables, for the groups that are others than the lab's.
-    :param joining: groups of `hosts` that come when the site stands without them, so that its pods are elsewhere.
+    :param hosts: group -> its hosts with their variables, for groups that differ from the lab's.
+    :param joining: groups of `hosts` that are added when the site is running, so that its pods are elsewhere.
     """
 
     hosts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Shape:
 
 SHAPES = {
     "lab": Shape({"builders": {"worker2": None}}),
-    # What only several members of etcd can show. No training, which would only take time.
+    # For drift that needs several members of etcd. No training, which would only take time.
     "three": Shape(
         {
             "control_plane": {f"cp{number}": {"ansible_host": f"{SUBNET}{9 + number}"} for number in (1, 2, 3)},
@@ -47,7 +47,7 @@ SHAPES = {
         },
         {"workloads_trainings": []},
     ),
-    # What only a kernel of its own can show. It is emulated, so it has the limits of a slow host.
+    # For drift that needs a separate kernel. The machine is emulated, so it has the limits of a slow host.
     "machine": Shape(
         {
             "workers": {
@@ -69,25 +69,25 @@ SHAPES = {
             }
         },
         {
-            # The containers share a folder of this machine, which another kernel does not see.
+            # The containers share a folder of this machine, which another kernel cannot access.
             "storage_backend": "", "workloads_trainings": [],
             "network_timeout": 900, "lab_machine_boot_timeout": 900,
-            # Emulated, unpacking the images of the controllers takes eight minutes.
+            # On an emulated machine, unpacking the images of the controllers takes eight minutes.
             "control_plane_schedulable": True,
         },
         joining=["workers"],
     ),
 }  # fmt: skip
-"""The labs, by name: each kind of drift needs one of them."""
+"""The labs by name: each kind of drift needs one of them."""
 
 
 def shape(inventory: Path, wanted: Shape, *, joined: bool = True) -> None:
-    """Make a copied inventory that of a lab of this shape, with the bench's settings.
+    """Change a copied inventory to a lab of this shape, with the bench's settings.
 
-    :param joined: with the groups that come later.
+    :param joined: whether to include the groups that are added later.
     """
     text = yaml.safe_dump({**SETTINGS, **wanted.settings}, sort_keys=False)
-    # The last one in the order of their names, which counts.
+    # The last file by name takes precedence.
     (inventory / "group_vars" / "all" / "zz_drift.yml").write_text(f"---\n{text}", encoding="utf-8")
     path = inventory / "hosts.yml"
     listed = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -97,12 +97,12 @@ def shape(inventory: Path, wanted: Shape, *, joined: bool = True) -> None:
 
 
 def hosts_of(inventory: Path) -> list[str]:
-    """Hosts of the inventory's nodes, which are the lab's containers."""
+    """Return the hosts of the inventory's nodes, which are the lab's containers."""
     return sorted(hostvars(inventory))
 
 
 def hostvars(inventory: Path) -> dict[str, Any]:
-    """Host -> its variables."""
+    """Return host -> its variables."""
     told = subprocess.run(
         [str(Path(sys.executable).with_name("ansible-inventory")), "-i", str(inventory), "--list"],
         capture_output=True, text=True, check=True, timeout=120, cwd=inputs.ROOT,

@@ -1,4 +1,4 @@
-"""What must not change by a look: of hosts, of the cluster and of the controller, line by line."""
+"""State of hosts, the cluster and the controller, line by line, which a report must not change."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from stand import Stand
 
 KUBECTL = "kubectl --kubeconfig=/etc/kubernetes/admin.conf"
 LINES, LINE = 4, 200
-"""Lines of what has changed that are shown, and characters of each."""
+"""Number of shown changed lines, and characters of each."""
 MOVING = (".log", ".qcow2")
-"""Suffixes of what is written all the time: logs, and disks of running machines, which are looked at inside."""
+"""Suffixes of files that change constantly: logs, and disks of running machines, which are compared from inside."""
 KINDS = (
     "namespaces,configmaps,secrets,services,serviceaccounts,persistentvolumes,persistentvolumeclaims,daemonsets,"
     "deployments,networkpolicies,clusterroles,clusterrolebindings,roles,rolebindings,customresourcedefinitions,"
     "validatingwebhookconfigurations,mutatingwebhookconfigurations"
 )
-"""What somebody applies; what controllers note all the time is left out."""
-# Scopes of pods are transient units: they come and go with them.
+"""Kinds that users apply, without those that controllers write constantly."""
+# Scopes of pods are transient units, which come and go with them.
 FILES = """
 find /etc /usr/local /var/lib/kubelet/config.yaml /var/lib/kubelet/pki -xdev ! -type d \
   ! -path '/etc/cni/net.d/*' ! -name resolv.conf ! -name mtab -printf '%p %m %s %T@ %C@ %l\\n' | sort
@@ -34,7 +34,7 @@ cat /etc/hosts
 
 
 def state(stand: Stand) -> dict[str, str]:
-    """Host, `cluster` or `controller` -> what a report must leave as it is, line by line."""
+    """Return host, `cluster` or `controller` -> the state that a report must not change, line by line."""
     found = {}
     for host in hosts_of(stand.inventory):
         found[host] = stand.on_node(host, "sh", "-c", FILES)
@@ -47,7 +47,7 @@ def state(stand: Stand) -> dict[str, str]:
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
-    """Place -> the first lines that differ, of those that do."""
+    """Return place -> the first differing lines, for each place that differs."""
     found = {}
     for place in before:
         lines = difflib.unified_diff(before[place].splitlines(), after[place].splitlines(), n=0, lineterm="")
@@ -57,6 +57,6 @@ def changed(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, st
 
 
 def lasting(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """An object without what its controllers write by themselves."""
+    """Return an object without fields that controllers write."""
     meta = {key: value for key, value in obj["metadata"].items() if key not in ("managedFields", "resourceVersion")}
     return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": meta}

@@ -1,4 +1,4 @@
-"""The drills: what is done to a running training, what it may cost, and the training that it is done to."""
+"""The drills: faults of a running training, their maximum cost, and the training itself."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from mishaps import Pod, Watched, evict, kill, switch_off
 from trainyard.trainings.model import Training
 
 STEPS, LONG_STEPS = 6_000, 20_000
-"""Of a run; the longer one is not done yet when a chief that was cut off is overtaken, a minute and a half later."""
+"""Steps of a run; the longer one is still running when a chief that was cut off is overtaken, after 90 s."""
 CHECKPOINT_EVERY = 500
 HERE = "trainyard.dev/drill"
-"""Label of the nodes on which chief and ps of a drill may be."""
+"""Label of the nodes on which chief and ps of a drill may run."""
 
 
 @dataclass(frozen=True)
 class Drill:
-    """What is done to a run, and what it may cost.
+    """A fault of a run, and its maximum cost.
 
-    :param words: for the table.
-    :param do: does it; fails if it did not happen.
+    :param words: text for the table.
+    :param do: causes the fault; fails if it did not occur.
     :param seconds: aim for the longest time without a new step.
-    :param lost: steps that may be done twice. Where none may, no restart may be counted either.
-    :param together: chief and ps begin on one node, which nothing but a lost node takes them from.
-    :param cut: the chief's node keeps its power and its storage; who has written there is looked at afterwards.
+    :param lost: steps that may be repeated. If 0, no restart may be counted either.
+    :param together: whether chief and ps start on one node, which they leave only if the node is lost.
+    :param cut: whether the chief's node keeps its power and storage; then its written files are checked afterwards.
     """
 
     words: str
@@ -73,7 +73,7 @@ DRILLS = {
 
 
 def description(bundle: Mapping[str, Mapping[str, Any]], name: str) -> Training:
-    """The training that a drill is done to."""
+    """Return the training of a drill."""
     what = DRILLS[name]
     knobs: dict[str, Any] = {"run": f"drill-{name.replace('_', '-')}", "checkpoint_every": CHECKPOINT_EVERY}
     knobs |= {"train_steps": LONG_STEPS if what.cut else STEPS, "accuracy_bound": 0, "timeout": 0}

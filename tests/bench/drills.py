@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Do to a running training what happens to servers, and measure what it costs. Writes a table to docs/benchmarks.md.
+"""Inject typical server faults into a running training, and measure their cost. Writes a table to docs/benchmarks.md.
 
     .venv/bin/python tests/bench/drills.py [--only worker_kill,node_off] [--inventory inventories/lab --lab trainyard]
 
-Each drill is a run of its own, and fails if what was done did not happen, or if the run does not end with exactly its
-steps. A node that was switched off is started again afterwards, by site.yml.
+Each drill is a separate run. It fails if the fault did not occur, or if the run does not end with exactly its steps. A
+node that was switched off is started again afterwards by site.yml.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from trainyard.trainings.objects import surroundings
 BEGIN_AT = 1_200
 """Step at which the drill happens, after two checkpoints."""
 LIMIT = 600.0
-"""Seconds for one drill, before the mishap and after it."""
+"""Seconds for one drill, before the fault and after it."""
 HEAD = ["what happened", "longest time without a new step", "steps done twice", "counted restarts", "aim"]
 
 
 def drill(stand: Stand, run: Training, what: Drill) -> dict[str, float]:
-    """One run with one mishap.
+    """Run one training with one fault.
 
-    :returns: `gap`, the longest time without a new step from the mishap on, in seconds; `lost`, steps that were done
-        twice; `restarts` that count.
+    :returns: `gap`, the longest time without a new step since the fault, in seconds; `lost`, number of repeated steps;
+        `restarts`, number of counted restarts.
     """
     api = stand.api
     watched = Watched(api, run, f"{int(time.time())}")
@@ -62,7 +62,7 @@ def drill(stand: Stand, run: Training, what: Drill) -> dict[str, float]:
         raise BenchError(f"The run ended {watched.status().get('terminalState')} with {end[-1:]}.")
     if what.cut:
         cuts.require_one_writer(done, moment)
-    # What is done behind a cut is no comfort to who waits for the run.
+    # Steps behind a cut do not count, because the waiting user cannot see them.
     steps = [event for event in (heard if what.cut else done) if event["event"] in ("step", "end")]
     return {
         "gap": longest_pause(steps, moment),
@@ -72,7 +72,7 @@ def drill(stand: Stand, run: Training, what: Drill) -> dict[str, float]:
 
 
 def longest_pause(steps: Sequence[Mapping[str, Any]], moment: float) -> float:
-    """The longest time, in seconds, from one new step to the next after a moment; steps done twice are not new."""
+    """Return the longest time between two new steps after a moment, in seconds; repeated steps are not new."""
     highest, at, longest = 0, 0.0, 0.0
     for event in steps:
         if event["step"] <= highest:
@@ -84,21 +84,21 @@ def longest_pause(steps: Sequence[Mapping[str, Any]], moment: float) -> float:
 
 
 def lost(events: Sequence[Mapping[str, Any]], restore: Mapping[str, Any]) -> int:
-    """Steps that had been reported and were done again after a restore."""
+    """Return the number of reported steps that were repeated after a restore."""
     steps = [event for event in events if event["event"] in ("step", "end")]
     before = [event["step"] for event in steps if event["time"] <= restore["time"]]
     return max(0, max(before, default=0) - int(restore["step"]))
 
 
 def workers(api: Api) -> list[str]:
-    """Names of the nodes that are no control plane."""
+    """Return the names of the nodes that are not control planes."""
     role = "node-role.kubernetes.io/control-plane"
     names = [node["metadata"] for node in api.list("v1", "Node")]
     return [meta["name"] for meta in names if role not in meta.get("labels", {})]
 
 
 def mark(api: Api, nodes: Sequence[str]) -> None:
-    """Let chief and ps be on these nodes, and on no others."""
+    """Restrict chief and ps to these nodes."""
     for node in workers(api):
         labels = {HERE: "yes" if node in nodes else None}
         path = api.path("v1", "Node", None, node)
@@ -107,7 +107,7 @@ def mark(api: Api, nodes: Sequence[str]) -> None:
 
 
 def clean(stand: Stand, run: Training, nodes: Sequence[str]) -> None:
-    """Take the run away, and give every node back what it had."""
+    """Remove the run, and restore every node."""
     for node in nodes:
         cuts.heal(stand.lab, node)
     mark(stand.api, [])
@@ -120,7 +120,7 @@ def clean(stand: Stand, run: Training, nodes: Sequence[str]) -> None:
 
 
 def measure(stand: Stand, names: Sequence[str]) -> bool:
-    """Do the drills and write the rows of those that passed; whether all did."""
+    """Run the drills and write the rows of those that passed; return whether all did."""
     bundle = inputs.artefacts(inputs.CACHE)
     passed = True
     for name in names:

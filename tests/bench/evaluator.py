@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Prove in pods what the tests of the engine prove in processes: the evaluator, the exported model, data as records.
+"""Prove in pods what the engine's tests prove in processes: the evaluator, the exported model, data as records.
 
     .venv/bin/python tests/bench/evaluator.py [--inventory inventories/lab --lab trainyard]
 
-Nothing is measured. Fails with what is not as the documents say.
+Nothing is measured. It fails if something differs from the documentation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from trainyard.trainings.roles import EXIT_STOPPED, STOPPED
 STEPS, CHECKPOINT_EVERY = 600, 100
 BOUND = 0.9
 LEAST_JUDGED = 3
-"""Of the six checkpoints: the evaluator passes over those for which it is too slow."""
+"""Minimum of judged checkpoints, out of six: a slow evaluator skips some."""
 DATA = {"source": "image", "image": {"repository": "mnist-data", "artefact": "image_mnist"}}
 JUDGED = {
     "workload": "cnn_ps",
@@ -59,15 +59,15 @@ READ = {
 }
 NODE = "worker1"
 AS_GOOD = 0.0005
-"""By how much two judgements of one model may differ: five of 10,000 images."""
+"""Maximum difference of two evaluations of one model: five of 10,000 images."""
 
 Event = Mapping[str, Any]
 
 
 def require_judged(chief: Sequence[Event], evaluator: Sequence[Event]) -> None:
-    """Look at who has evaluated what.
+    """Check which process evaluated which checkpoint.
 
-    :raises BenchError: the chief did before its end, or the evaluator did not, the last checkpoint included.
+    :raises BenchError: the chief evaluated before its end, or the evaluator missed checkpoints, such as the last one.
     """
     early = [event["step"] for event in chief if event["event"] == "evaluate" and event["step"] != STEPS]
     if early:
@@ -78,22 +78,22 @@ def require_judged(chief: Sequence[Event], evaluator: Sequence[Event]) -> None:
 
 
 def require_best(account: Mapping[str, Any], evaluator: Sequence[Event], files: Sequence[str]) -> None:
-    """Look at what is kept as the best.
+    """Check the checkpoint that is kept as the best.
 
-    :param files: names in the run's folder, from there.
-    :raises BenchError: it is not the best of those that were judged, or its checkpoint or its events are not there.
+    :param files: names in the run's folder, relative to it.
+    :raises BenchError: it is not the best of the judged ones, or its checkpoint or its events are missing.
     """
     scores = {event["step"]: event["accuracy"] for event in evaluator if event["event"] == "evaluate"}
     best = account["best_step"]
     if scores.get(best) != max(scores.values()) or f"best/ckpt-{best}.index" not in files:
-        raise BenchError(f"Step {best} is kept as the best of {scores}, and best/ckpt-{best}.index is to be there.")
+        raise BenchError(f"Step {best} is kept as the best of {scores}, or best/ckpt-{best}.index is missing.")
     for part in ("train", "eval"):
         if not any(f"/{part}/events.out.tfevents." in name for name in files):
             raise BenchError(f"There are no events in {part}/.")
 
 
 def judged(stand: Stand) -> float:
-    """A training with an evaluator; its accuracy."""
+    """Run a training with an evaluator, and return its accuracy."""
     stand.forget("judged")
     stand.train(JUDGED)
     kept = stand.record("judged")
@@ -114,7 +114,7 @@ def judged(stand: Stand) -> float:
 
 
 def loaded(stand: Stand, accuracy: float) -> None:
-    """The exported model in a pod without our code."""
+    """Use the exported model in a pod without our code."""
     stand.train(LOADED, resume="fresh")
     found = stand.record("loaded")["accuracy"]
     if found is None or abs(found - accuracy) > AS_GOOD:
@@ -123,7 +123,7 @@ def loaded(stand: Stand, accuracy: float) -> None:
 
 
 def records(stand: Stand) -> None:
-    """The data set written as records onto a claim by a pod, and read from there by a training."""
+    """Write the data set as records to a claim with a pod, and train on them."""
     stand.train(WRITTEN, resume="fresh")
     stand.forget("records-read")
     stand.train(READ)

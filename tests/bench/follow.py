@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measure what it costs to follow a run of 25 pods (1 chief, 8 ps, 16 workers). Prints a line of a table in Markdown.
+"""Measure the cost of following a run of 25 pods (1 chief, 8 ps, 16 workers). Prints a line of a Markdown table.
 
     .venv/bin/python tests/bench/follow.py [--seconds 60] [--pods 25]
 
-The server is one on loopback in a process of its own, which is not counted; the follower is the project's own.
+The server is a substitute on loopback in a separate process, which is not counted; the follower is the project's own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ clusters: [{{name: bench, cluster: {{server: "http://127.0.0.1:{port}"}}}}]
 users: [{{name: bench, user: {{}}}}]
 """
 WARM_UP = 35.0
-"""Seconds that are not counted: the connection, and the first reading of every log, which is of all of it."""
+"""Seconds that are not counted: the connection, and the first reading of every log, which is complete."""
 
 
 def training(ps: int, workers: int) -> Training:
@@ -46,7 +46,7 @@ def training(ps: int, workers: int) -> Training:
 
 
 class Sampler:
-    """Takes the process' CPU time, the server's counts and the age of what is shown, whenever a line is shown."""
+    """Samples of the process's CPU time, the server's counts and the age of the shown step, at each shown line."""
 
     def __init__(self, run: Run, counts: Any) -> None:
         self._run, self._counts = run, counts

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Make the image with CUDA, which no site of the tests makes, and look into it.
+"""Build the image with CUDA, which no test site builds, and check it.
 
     .venv/bin/python tests/bench/gpu_image.py
 
-Its libraries must be found and load, its versions be those that workloads/compat.json asks for, and its label that of
-the lock. A training that requires a GPU must end in it for want of one, and not for want of CUDA. Needs root, the
-Python index and `FREE_BYTES` of disk; no GPU and no lab.
+Its libraries must be found and load, its versions must satisfy workloads/compat.json, and its label must match the
+lock. A training in it that requires a GPU must fail because there is no GPU, not because CUDA is missing. It needs
+root, the Python index and `FREE_BYTES` of disk space, but no GPU and no lab.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from trainyard.trainings.logs import events, last
 ARTEFACT = "image_tensorflow_gpu"
 LABEL = "dev.trainyard.cuda"
 FREE_BYTES = 25 << 30
-"""While it is built, the wheels are there three times (fetched, in the context, in a layer), and installed twice."""
+"""During the build the wheels exist three times (downloaded, in the context, in a layer), and twice installed."""
 BUILD_SECONDS, RUN_SECONDS = 2100, 180
 PROGRAM = Path(__file__).with_name("gpu_image") / "look.py"
 LIMITS = ("--ulimit=nofile=20000:20000", "--ulimit=nproc=32768:32768")
-"""Within what a machine has that cannot raise them."""
+"""Limits that also a machine allows that cannot raise them."""
 
 
 def require_room(cache: Path) -> None:
-    """Look at the disk before anything is fetched.
+    """Check the disk space before any download.
 
     :raises BenchError: there is not enough.
     """
@@ -57,13 +57,13 @@ def require_room(cache: Path) -> None:
 
 
 def assembly(cache: Path) -> Assembly:
-    """The image in the bundle's store, or what of it is missing there."""
+    """Return the assembly of the image from the bundle's store, which knows the missing parts."""
     entries = lock.load(str(inputs.ROOT / "bundle.lock.yml"))
     return Assembly(entries, [ARTEFACT], Store(cache), Context(inputs.ROOT, cache, ""), source="source")
 
 
 def make(log: Path) -> None:
-    """Have the role make it, as a site would."""
+    """Build it with the role, as a site would."""
     wanted = {"supply": "vendors", "bundle_artefacts_wanted": [ARTEFACT], "bundle_artefacts_of_site": []}
     program = str(Path(sys.executable).with_name("ansible"))
     role = ["localhost", "-m", "ansible.builtin.include_role", "-a", "name=bundle"]
@@ -71,7 +71,7 @@ def make(log: Path) -> None:
 
 
 def labels(layout: Path) -> dict[str, str]:
-    """Labels of an image in an OCI layout."""
+    """Return the labels of an image in an OCI layout."""
 
     def blob(digest: str) -> Any:
         return json.loads((layout / "blobs" / digest.replace(":", "/")).read_text(encoding="utf-8"))
@@ -81,9 +81,9 @@ def labels(layout: Path) -> dict[str, str]:
 
 
 def faults(found: Mapping[str, Any], labelled: str, locked: Mapping[str, Any]) -> list[str]:
-    """What is wrong with an image.
+    """Return the faults of an image.
 
-    :param found: what `look.py` said in it.
+    :param found: output of `look.py` in it.
     :param labelled: its label.
     :param locked: its entry in the lock.
     """
@@ -116,7 +116,7 @@ def run(podman: list[str], *arguments: str, given: str = "") -> subprocess.Compl
 
 
 def look(podman: list[str], made: str) -> dict[str, Any]:
-    """What the image holds, as `look.py` says it in there."""
+    """Return the output of `look.py` in the image."""
     said = run(podman, made, "python", "-", *PARTS.values(), given=PROGRAM.read_text(encoding="utf-8"))
     lines = [line for line in said.stdout.splitlines() if line.startswith("{")]
     if said.returncode or not lines:
@@ -125,9 +125,9 @@ def look(podman: list[str], made: str) -> dict[str, Any]:
 
 
 def require_refusal(podman: list[str], made: str) -> None:
-    """A training in it, on this machine without a GPU.
+    """Run a training in it, on this machine without a GPU.
 
-    :raises BenchError: it does not end for want of one.
+    :raises BenchError: it does not fail because of the missing GPU.
     """
     code = f"--volume={inputs.ROOT / 'workloads'}:/opt/trainyard/code:ro"
     said = run(podman, code, made, "python", "-m", "training.mnist_gpu.main", "--log_dir=/tmp/logs")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measure jobs with GPUs by train.yml against the same pods applied by hand. Writes a table to docs/benchmarks.md.
+"""Measure GPU jobs started by train.yml against the same pods applied by hand. Writes a table to docs/benchmarks.md.
 
     .venv/bin/python tests/bench/gpu_jobs.py [--pairs 3] [--inventory inventories/lab --lab trainyard]
 
-In the lab, whose GPUs do not compute: what is measured is what the project adds to a pod, and what the device plugin
-takes. By hand means: the Job of the run before, created again through the API and asked ten times a second.
+The lab's GPUs cannot compute. The measurement shows the overhead of the project per pod, and the delay of the device
+plugin. By hand means: the Job of the previous run, created again through the API and polled ten times a second.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from timed import BenchError
 from trainyard.kube.api import Api, KubeError
 
 GPUS = {"lab_gpus": 2}
-"""Of each worker."""
+"""GPUs of each worker."""
 JOBS = ("nvidia_smi", "mnist_gpu", "speech_gpu")
 RATIO = 1.1
 ALLOCATABLE_SECONDS = 10.0
@@ -42,7 +42,7 @@ Object = Mapping[str, Any]
 
 
 def by_train(stand: Stand, workload: str) -> tuple[float, Object]:
-    """Seconds of the run as its record has them, and the Job that the cluster had for it."""
+    """Return the seconds of the run from its record, and its Job in the cluster."""
     run = workload.replace("_", "-")
     stand.forget(run)
     stand.train(workload=workload)
@@ -56,7 +56,7 @@ def by_train(stand: Stand, workload: str) -> tuple[float, Object]:
 
 
 def copied(job: Object) -> dict[str, Any]:
-    """What somebody would write by hand: the same pod in a Job of the same name, without what the cluster added."""
+    """Return the Job as a user would write it: the same pod and name, without fields added by the cluster."""
     template = {**job["spec"]["template"]}
     added = ("batch.kubernetes.io/controller-uid", "controller-uid", "batch.kubernetes.io/job-name", "job-name")
     labels = {name: value for name, value in template["metadata"]["labels"].items() if name not in added}
@@ -71,8 +71,10 @@ def copied(job: Object) -> dict[str, Any]:
 
 
 def by_hand(stand: Stand, job: Object) -> float:
-    """Seconds from the creation of a Job to its condition Complete; its files are removed then, as nobody has a record
-    of them, and another Job by hand would go on from them."""
+    """Return the seconds from the creation of a Job to its condition Complete.
+
+    Its files are removed afterwards: they have no record, and another Job by hand would continue from them.
+    """
     name = job["metadata"]["name"]
     stand.forget(name)
     begin = time.monotonic()
@@ -86,7 +88,7 @@ def by_hand(stand: Stand, job: Object) -> float:
 
 
 def complete(job: Object | None) -> bool:
-    """Whether a Job is complete.
+    """Return whether a Job is complete.
 
     :raises BenchError: it has failed.
     """
@@ -98,7 +100,7 @@ def complete(job: Object | None) -> bool:
 
 
 def until(what: str, done: Callable[[], bool]) -> None:
-    """Wait.
+    """Wait for a condition.
 
     :raises BenchError: it takes too long.
     """
@@ -110,7 +112,7 @@ def until(what: str, done: Callable[[], bool]) -> None:
 
 
 def start_plugin(api: Api, node: str) -> float:
-    """Seconds from the start of the plugin on a node that had none until the node offers all its GPUs."""
+    """Return the seconds from the start of the plugin on a node without one until the node offers all its GPUs."""
 
     def plugin() -> Object:
         pods = api.list("v1", "Pod", "kube-system", labels=PLUGIN)
@@ -120,7 +122,7 @@ def start_plugin(api: Api, node: str) -> float:
         return int(((api.get("v1", "Node", node) or {}).get("status") or {}).get("allocatable", {}).get(RESOURCE, 0))
 
     label(api, node, None)
-    # A plugin that comes back at once is never missed: a node tells its state every 10 s.
+    # A plugin that returns immediately goes unnoticed: a node reports its state every 10 s.
     until("the loss of the GPUs", lambda: not plugin() and allocatable() == 0)
     label(api, node, "ready")
     until("the return of the GPUs", lambda: allocatable() == GPUS["lab_gpus"])
@@ -129,20 +131,20 @@ def start_plugin(api: Api, node: str) -> float:
 
 
 def label(api: Api, node: str, state: str | None) -> None:
-    """Set the label that lets the plugin onto a node, or remove it."""
+    """Set or remove the label that places the plugin on a node."""
     body = {"metadata": {"labels": {"trainyard.dev/gpu": state}}}
     path = api.path("v1", "Node", None, node)
     api.call("PATCH", path, body=body, content_type="application/merge-patch+json", what=f"label of {node}")
 
 
 def begun(pod: Object) -> float:
-    """When the first container of a pod was started, seconds since the epoch; the cluster knows whole seconds."""
+    """Return when the first container of a pod started, seconds since the epoch; the cluster records whole seconds."""
     state = pod["status"]["containerStatuses"][0]["state"]
     return datetime.fromisoformat(state["running"]["startedAt"]).timestamp()
 
 
 def measure(stand: Stand, pairs: int) -> bool:
-    """Run both in turn and write the table; whether the aims were reached."""
+    """Run both in turn and write the table; return whether the aims were reached."""
     stand.play("playbooks/supply.yml", "-e", json.dumps({"bundle_artefacts_also": ["image_speech"]}), limit=1800)
     starts = [start_plugin(stand.api, "worker1") for _ in range(pairs)]
     met = statistics.median(starts) <= ALLOCATABLE_SECONDS
@@ -150,7 +152,7 @@ def measure(stand: Stand, pairs: int) -> bool:
     rows = [["GPUs offered, from the start of the device plugin", report.spread(starts), str(pairs), words]]
     page.write("gpu_jobs", HEAD, rows)
     for workload in JOBS:
-        # Not counted: it brings image and code to the nodes.
+        # This run is not counted: it transfers image and code to the nodes.
         _, job = by_train(stand, workload)
         seconds: dict[str, list[float]] = {"train.yml": [], "by hand": []}
         for number in range(pairs):

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How much harm a converge does at most: too many hosts that have drifted, and bad revisions, in a lab of five hosts.
-Writes a table to docs/benchmarks.md.
+"""Measure the maximum harm of a converge: too many drifted hosts, and bad revisions. Writes a table to
+docs/benchmarks.md.
 
     .venv/bin/python tests/bench/harm.py
 
-With three of five hosts drifted nothing may change until somebody has approved the report. A bad revision is a commit
-of a checkout of its own; once approved, it may reach the canary alone.
+In a lab of five hosts, three drifted ones must stay unchanged until an operator approves the report. A bad revision is
+a commit in a separate checkout; once approved, it may reach only the canary.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WORKERS = {f"worker{number}": {"ansible_host": f"{SUBNET}{20 + number}"} for num
 CANARY = "worker1"
 SHAPE = Shape(
     {"workers": WORKERS},
-    # The limit as it is without a setting.
+    # The default limit.
     {"workloads_trainings": [], "reprovision_max_hosts": "20%"},
 )
 DRIFT = "sysctl -qw net.ipv4.ip_forward=0; apt-mark unhold kubelet > /dev/null"
@@ -43,11 +43,11 @@ HEAD = ["what", "hosts that drifted", "the converge ended with", "hosts that wer
 
 @dataclass(frozen=True)
 class Bad:
-    """A revision that somebody should not have pushed.
+    """A revision that should not have been pushed.
 
-    :param words: for the table.
-    :param old: text of the template; `new` is what the revision has in its place.
-    :param said: what the reason of the failure has in it; empty where the hosts refuse the file before it is written.
+    :param words: text for the table.
+    :param old: text of the template; the revision replaces it with `new`.
+    :param said: part of the reason of the failure; empty if the hosts refuse the file before it is written.
     """
 
     words: str
@@ -71,7 +71,7 @@ BAD = [
 
 
 def commit(root: Path, what: str) -> None:
-    """Commit everything in a checkout, which becomes a repository with the first one."""
+    """Commit everything in a checkout; the first commit creates the repository."""
     for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-q", "-m", what]):
         who = ["-c", "user.name=proof", "-c", "user.email=proof@proof"]
         subprocess.run(["git", *who, *words], cwd=root, check=True, timeout=60)
@@ -79,9 +79,9 @@ def commit(root: Path, what: str) -> None:
 
 @contextmanager
 def standing() -> Iterator[Stand]:
-    """The lab, with a checkout of its own.
+    """Provide the lab with a separate checkout.
 
-    :raises BenchError: it cannot be made.
+    :raises BenchError: it cannot be created.
     """
     folder = Path(tempfile.mkdtemp(prefix="trainyard-harm-", dir="/var/tmp"))
     print(f"logs are in {folder}", flush=True)
@@ -101,7 +101,7 @@ def standing() -> Iterator[Stand]:
 
 
 def held(stand: Stand, what: str, drifted: Sequence[str], status: int = HELD, said: str = "") -> str:
-    """A converge that changes nothing, because a limit holds it back or the hosts do; the name of its report."""
+    """Run a converge that changes nothing, because of a limit or of the hosts; return the name of its report."""
     before = state(stand)
     ran = reprovision(stand, "converge")
     differs = changed(before, state(stand))
@@ -128,7 +128,7 @@ def approve(stand: Stand, report: str) -> None:
 
 
 def too_many(stand: Stand) -> None:
-    """60 % of the hosts: nothing, and with an approval everything."""
+    """Let 60 % of the hosts drift: nothing changes, and everything after an approval."""
     for host in WORKERS:
         on(host, DRIFT)(stand)
     what = "the same things broken by hand on three workers"
@@ -142,7 +142,7 @@ def too_many(stand: Stand) -> None:
 
 
 def bad(stand: Stand, revision: Bad) -> None:
-    """Nothing without an approval, and the canary alone with one; the good revision repairs it."""
+    """Apply a bad revision: nothing changes without approval, only the canary with one; the good one repairs it."""
     template = stand.root / CONTAINERD
     good = template.read_text(encoding="utf-8")
     if good.count(revision.old) != 1:
@@ -151,7 +151,7 @@ def bad(stand: Stand, revision: Bad) -> None:
     commit(stand.root, revision.words)
     hosts = ["cp1", *WORKERS]
     if not revision.said:
-        held(stand, revision.words, hosts, LEFT, f"{len(hosts)} items of drift, {len(hosts)} for a person")
+        held(stand, revision.words, hosts, LEFT, f"{len(hosts)} items of drift, {len(hosts)} for an operator")
         template.write_text(good, encoding="utf-8")
         commit(stand.root, "good again")
         return

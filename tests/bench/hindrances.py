@@ -1,4 +1,4 @@
-"""What hinders a converge: a network that is cut, a clock that jumps, a webhook that hangs, a disk that is full."""
+"""Disturbances of a converge: a cut network, a jumping clock, a hanging webhook, a full disk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STATE = f"{FOLDER}/site"
 LIBRARY, SHIFT = "/usr/local/lib/trainyard-clock.so", "/run/trainyard-clock"
 DROPIN = f"/run/systemd/system/{UNIT}.d"
 CLOCK = Path(__file__).with_name("clock.c")
-"""A library that puts the clock of programs forward: a container has its machine's, and that one must not jump."""
+"""A library that advances the clock of programs: a container shares its machine's clock, which must not jump."""
 HANGS = f"""
 import os, socket
 with socket.create_server(("127.0.0.1", {HANGING})) as server, open("/run/hangs.pid", "w") as pid:
@@ -30,7 +30,7 @@ with socket.create_server(("127.0.0.1", {HANGING})) as server, open("/run/hangs.
     while True:
         kept.append(server.accept())
 """
-"""A server that takes every connection and never says anything."""
+"""A server that accepts every connection and never answers."""
 FULL = f"""
 set -e
 rm -rf /var/lib/kept; cp -a {STATE} /var/lib/kept
@@ -51,9 +51,9 @@ rm -rf /var/lib/kept
 
 
 def drift(stand: Scheduled) -> None:
-    """Break five things of the worker, each in the same way however often it is done.
+    """Break five things of the worker, in the same way each time.
 
-    One is the file of host names, whose difference shows the secret.
+    One is the file of host names, whose diff contains the secret.
     """
     script = """
     sysctl -q -w net.ipv4.ip_forward=0
@@ -67,7 +67,7 @@ def drift(stand: Scheduled) -> None:
 
 def must_work(stand: Scheduled) -> None:
     if not stand.works():
-        raise BenchError("The converge was over before anything happened to it.")
+        raise BenchError("The converge had ended before it was disturbed.")
 
 
 def network(stand: Scheduled) -> Ended:
@@ -81,7 +81,7 @@ def network(stand: Scheduled) -> Ended:
 
 
 def shiftable(stand: Scheduled) -> None:
-    """Have the service's programs read a clock that can be shifted; it goes right so far."""
+    """Make the service's programs use a shiftable clock, without a shift for now."""
     built = build(stand.folder / "clock.so", SHIFT)
     subprocess.run(["podman", "cp", str(built), f"{stand.lab}-{CONTROLLER}:{LIBRARY}"], check=True, timeout=60)
     shift(stand, 0)
@@ -108,29 +108,29 @@ def clock(stand: Scheduled) -> Ended:
 
 
 def right_again(stand: Scheduled) -> None:
-    """Two hours back: what the disturbed run has written lies in the future now."""
+    """Set the clock back by two hours: files of the disturbed run are now in the future."""
     last = max((each["ended"] or 0 for each in stand.look()["reports"] if each), default=0)
     if last < time.time() + JUMP_SECONDS / 2:
-        raise BenchError("The clock has not jumped, so that nothing was tried.")
+        raise BenchError("The clock has not jumped, so nothing was tested.")
     stand.on_node(CONTROLLER, "rm", "-r", DROPIN, LIBRARY, SHIFT)
     stand.on_node(CONTROLLER, "systemctl", "daemon-reload")
 
 
 def hang(stand: Scheduled) -> None:
-    """Somebody answers the webhook, and says nothing; and the last state is one that changes with the next run."""
+    """Start a server for the webhook that never answers; the next run will change the last state."""
     command = ["podman", "exec", "--detach", f"{stand.lab}-{CONTROLLER}", "python3", "-c", HANGS]
     subprocess.run(command, check=True, timeout=60, capture_output=True)
-    until("somebody who hangs", lambda: stand.on_node(CONTROLLER, "sh", "-c", "cat /run/hangs.pid || true"), 30)
+    until("the hanging server", lambda: stand.on_node(CONTROLLER, "sh", "-c", "cat /run/hangs.pid || true"), 30)
 
 
 def hung(stand: Scheduled) -> Ended:
-    """A report, whose drift is a change of state."""
+    """Run a report whose drift is a change of state."""
     stand.wait()
     drift(stand)
     ended = stand.run("report")
     told = [note for each in stand.look()["reports"] if each for note in each["notes"]]
     if not any(note.startswith("the hook hanging failed 3 times: no answer within 10 s") for note in told):
-        raise BenchError(f"Nobody was waited for: {told[-3:]}")
+        raise BenchError(f"No hook was waited for: {told[-3:]}")
     return ended
 
 
@@ -139,5 +139,5 @@ def no_more(stand: Scheduled) -> None:
 
 
 def script(text: str) -> Callable[[Scheduled], object]:
-    """Something that is done on the controller."""
+    """Return an action that runs a script on the controller."""
     return lambda stand: stand.on_node(CONTROLLER, "sh", "-c", text)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Keep what input_rate/main.py has said of a folder, from standard input, in the table of docs/benchmarks.md.
+"""Write the output of input_rate/main.py for a folder, from standard input, to the table of docs/benchmarks.md.
 
 python main.py FOLDER 3 | .venv/bin/python tests/bench/input_rate.py "NFS 4.1"
 """
@@ -20,7 +20,7 @@ HEAD = ["256 MiB in", "written, median (range)", "read, median (range)", "times"
 
 
 def row(where: str, text: str) -> list[str]:
-    """The line of one place.
+    """Return the line of one folder.
 
     :param text: output of the program.
     :raises BenchError: it has no rates.

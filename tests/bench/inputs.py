@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What both sides of the benchmark are given: where the bundle's artefacts lie, and the training, as files.
+"""Provide both sides of the benchmark with the locations of the bundle's artefacts, and with the training, as files.
 
     python tests/bench/inputs.py DIRECTORY [CACHE]
 
-writes `inputs.sh` (variables for by_hand.sh), `images` (layout and reference, one image a line), and two runs of the
+It writes `inputs.sh` (variables for by_hand.sh), `images` (layout and reference, one image a line), and two runs of the
 lab's training as manifests: `NAME-around.json` (namespace, policies, volume) and `NAME-jobset.json`. Nothing is built.
 """
 
@@ -32,22 +32,22 @@ from trainyard.trainings.references import Defaults
 from trainyard.trainings.spec import parse_training
 
 ROOT = Path(__file__).resolve().parents[2]
-# Programs of this folder share helpers with the tests.
+# Programs in this folder share helpers with the tests.
 sys.path.append(str(ROOT))
 CACHE = "/var/cache/trainyard"
 REGISTRY = "mirror.trainyard.internal:5000/trainyard"
 SHARED = "/srv/trainyard/shared/training"
-"""Where the lab's nodes have the claim with the folders of the runs (inventories/lab, role storage)."""
+"""Path of the claim with the runs' folders on the lab's nodes (inventories/lab, role storage)."""
 LOG_NODE = "worker1"
 LOG_PATH = "/var/lib/trainyard/trainings"
 SEED = {"run": "seed", "train_steps": 200, "accuracy_bound": 0}
-"""The training as it was first asked for; batch size, learning rate and roles are the catalogue's."""
+"""The training of the original request; batch size, learning rate and roles are the catalogue's."""
 
 
 def artefacts(cache: str | Path) -> dict[str, dict[str, Any]]:
-    """The bundle's artefacts by name, with path and facts.
+    """Return the bundle's artefacts by name, with path and facts.
 
-    :raises SystemExit: something of it has still to be built.
+    :raises SystemExit: an artefact is not built yet.
     """
     entries = lock.load(str(ROOT / "bundle.lock.yml"))
     assembly = Assembly(entries, None, Store(cache), Context(ROOT, Path(cache), ""), source="source")
@@ -57,9 +57,9 @@ def artefacts(cache: str | Path) -> dict[str, dict[str, Any]]:
 
 
 def training(bundle: Mapping[str, Mapping[str, Any]], override: Mapping[str, Any], claim: str = "") -> Training:
-    """The lab's training: catalogue, the inventory's knobs, the bundle's images by digest, then `override`.
+    """Return the lab's training: catalogue, the inventory's settings, the bundle's images by digest, then `override`.
 
-    :param claim: where its files lie; on one node when empty.
+    :param claim: claim for its files; a folder on one node if empty.
     """
     knobs = yaml.safe_load((ROOT / "inventories/lab/group_vars/all/workloads.yml").read_text(encoding="utf-8"))
     wanted = {**knobs["workloads_trainings"][0], **override}
@@ -68,14 +68,14 @@ def training(bundle: Mapping[str, Mapping[str, Any]], override: Mapping[str, Any
 
 
 def write_manifests(folder: Path, run: Training) -> None:
-    """The run `run` as two lists that `kubectl apply` takes."""
+    """Write the run `run` as two lists for `kubectl apply`."""
     for part, items in (("around", surroundings(run)), ("jobset", [run_object(run, "bench")])):
         document = {"apiVersion": "v1", "kind": "List", "items": items}
         (folder / f"{run.name}-{part}.json").write_text(json.dumps(document), encoding="utf-8")
 
 
 def shell_variables(bundle: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, str]:
-    """What by_hand.sh needs to know. Versions are the lock's, without a leading v."""
+    """Return the variables of by_hand.sh. Versions are the lock's, without a leading v."""
     locked = yaml.safe_load((ROOT / "bundle.lock.yml").read_text(encoding="utf-8"))["artefacts"]
 
     def version(entry: str) -> str:
@@ -84,7 +84,7 @@ def shell_variables(bundle: Mapping[str, Mapping[str, Any]], name: str) -> dict[
     node = bundle["image_lab_node"]
     return {
         "NODE_LAYOUT": node["layout"],
-        # The name under which the lab role keeps it, so that neither side loads what the other has loaded.
+        # The image name of the lab role, so that neither side loads an image that the other has loaded.
         "NODE_IMAGE": f"localhost/trainyard/lab-node:{node['digest'].removeprefix('sha256:')[:16]}",
         "REPOSITORY": bundle["apt_repository"]["path"],
         "SUITE": bundle["apt_repository"]["suite"],
@@ -104,7 +104,7 @@ def shell_variables(bundle: Mapping[str, Mapping[str, Any]], name: str) -> dict[
 
 
 def write(folder: Path, cache: str | Path = CACHE) -> dict[str, dict[str, Any]]:
-    """Write all files to `folder`; the artefacts are returned."""
+    """Write all files to `folder`, and return the artefacts."""
     bundle = artefacts(cache)
     folder.mkdir(parents=True, exist_ok=True)
     run = training(bundle, {})

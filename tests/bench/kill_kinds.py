@@ -1,4 +1,4 @@
-"""What happens to a converge on purpose, while it is at work or before it begins."""
+"""Deliberate faults of a converge, while it is running or before it starts."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ KILLS, CONTROLLER_CUTS, WORKER_CUTS = 10, 3, 2
 OFF_SECONDS = 15.0
 BOOT_SECONDS = 240.0
 LATEST = 0.9
-"""Share of the length of an undisturbed converge: what comes later may find nobody at work."""
+"""Share of the duration of an undisturbed converge: later faults may come after its end."""
 AT_ONCE = (0.0, 0.01)
 
 
 @dataclass(frozen=True)
 class Mishap:
-    """One thing that happens.
+    """One fault.
 
-    :param words: for the table.
-    :param do: makes it happen while a converge is at work that `begin` has started, and returns what became of that;
-        None where nobody can say, because its machine has lost its power.
-    :param share: of the length of an undisturbed converge, after which it happens.
-    :param statuses: with which the disturbed run may end; none for any.
-    :param before: makes it happen before the converge is started.
-    :param after: puts it right, once the disturbed run is over.
-    :param end: takes away what it needed, after the next run.
+    :param words: text for the table.
+    :param do: causes the fault during the converge started by `begin`, and returns the end of that; None if unknown
+        because its machine has lost its power.
+    :param share: range of its time, as a share of the duration of an undisturbed converge.
+    :param statuses: permitted exit statuses of the disturbed run; empty for any.
+    :param before: prepares the fault before the converge is started.
+    :param after: repairs the damage when the disturbed run has ended.
+    :param end: removes the preparations after the next run.
     """
 
     words: str
@@ -46,7 +46,7 @@ class Mishap:
 
 
 def kill(whom: str) -> Callable[[Scheduled], Ended]:
-    """End the run by signal 9: its main process alone, or all of it."""
+    """End the run by signal 9: only its main process, or all of it."""
 
     def do(stand: Scheduled) -> Ended:
         must_work(stand)
@@ -63,7 +63,7 @@ def power_of_controller(stand: Scheduled) -> None:
 
 
 def power_of_worker(stand: Scheduled) -> Ended:
-    """Cut it a moment after its repair has begun, which the report says before anything is changed."""
+    """Cut the power shortly after the worker's repair has begun, which the report states before any change."""
 
     def repairs() -> bool:
         must_work(stand)
@@ -114,11 +114,11 @@ MISHAPS = {
     ),
     "clock": Mishap(
         "clock that jumps two hours forward, and back", hindrances.clock,
-        # Not before the run has its name, which says when it began.
+        # Not before the run has its name, which contains its start time.
         (0.3, LATEST), before=hindrances.shiftable, after=hindrances.right_again,
     ),
     "network": Mishap(
         f"network of the controller cut for {hindrances.CUT_SECONDS:.0f} s", hindrances.network, (0.1, 0.8)
     ),
 }  # fmt: skip
-"""By name. Ten points of a converge are one at random in each tenth of it."""
+"""Faults by name. The ten kills are at random times, one in each tenth of a converge."""

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Do to a converge what happens to machines, and see the next run end as if nothing had been. Writes a table to
+"""Inject machine faults into a converge, and check that the next run ends normally. Writes a table to
 docs/benchmarks.md.
 
     .venv/bin/python tests/bench/kills.py [--only kill_0,disk] [--seed 7]
 
-Before each, the worker drifts; after each there is no lock to remove, every document on the disk can be read, and a
-secret of the site is nowhere. All of them take more than 40 minutes, so they are three parts of `make proof`.
+The worker drifts before each fault. Afterwards no lock may be left, every document on the disk must be readable, and a
+secret of the site must be nowhere. All faults take more than 40 minutes, so they are three parts of `make proof`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from timed import BenchError
 from trainyard.kube.api import KubeError
 
 DRIFTS = 5
-"""Items of `hindrances.drift`."""
+"""Number of items of `hindrances.drift`."""
 LOOK_SECONDS = 2.0
 LEFT_BEHIND = (
     *(f"{FOLDER}/{name}" for name in ("site", "home", "worktrees")),
@@ -41,10 +41,10 @@ HEAD = ["what happened", "when", "the run ended with", "the next one ended with"
 
 
 def amiss(ended: Ended, found: Mapping[str, Any], held: bool) -> list[str]:
-    """What is not as it should be after the run that comes next; empty for nothing.
+    """Return the deviations after the next run; empty if there are none.
 
-    :param found: what `schedule_probe.look` says.
-    :param held: whether somebody has the lease.
+    :param found: result of `schedule_probe.look`.
+    :param held: whether the lease is held.
     """
     told = [] if ended.status == 0 else [f"it ended with {ended.status}: {ended.said[-1500:]}"]
     told += [f"{name}: {each}" for name in ("left", "broken", "processes") for each in found[name]]
@@ -65,15 +65,15 @@ def held(stand: Scheduled) -> bool:
 
 
 def keys(stand: Scheduled) -> list[str]:
-    """What must turn up nowhere: the site's secret, and the lines of the key for its hosts."""
+    """Return the texts that must be nowhere: the site's secret, and the lines of the key for its hosts."""
     return [stand.canary, *secret.key_lines((stand.state / "ssh" / "id_ed25519").read_text(encoding="utf-8"))]
 
 
 def one(stand: Scheduled, what: Mishap, length: float) -> list[str]:
-    """One mishap, and the run after it; the row of the table.
+    """Inject one fault, run a converge afterwards, and return the row of the table.
 
-    :param length: of an undisturbed converge, in seconds.
-    :raises BenchError: something is not as it should be.
+    :param length: duration of an undisturbed converge, in seconds.
+    :raises BenchError: there are deviations.
     """
     what.before(stand)
     drift(stand)
@@ -98,22 +98,22 @@ def one(stand: Scheduled, what: Mishap, length: float) -> list[str]:
 
 
 def nowhere(stand: Scheduled) -> int:
-    """Look for the secrets in everything that the runs have left; the number of files that were looked at."""
+    """Search for the secrets in all files left by the runs; return the number of searched files."""
     wanted = keys(stand)
     files = secret.of_node(stand, CONTROLLER, LEFT_BEHIND, BELONGS)
     for node in (WORKER, "cp1"):
         files += secret.of_node(stand, node, ("/tmp", "/var/tmp", "/dev/shm", "/root/.ansible"))
-    # It was there to be found: the hosts have it, and a hook has said it.
+    # Check that it could be found: the hosts have it, and a hook has printed it.
     if not secret.search([("hosts", stand.bytes_of(WORKER, "cat", "/etc/hosts"))], wanted):
-        raise BenchError("No host has the secret, so that nothing was tried.")
+        raise BenchError("No host has the secret, so nothing was tested.")
     notes = [note for each in stand.look()["reports"] if each for note in each["notes"]]
     if not any("the hook telltale failed" in note and "********" in note for note in notes):
-        raise BenchError("No error message had the secret, so that nothing was tried.")
+        raise BenchError("No error message had the secret, so nothing was tested.")
     return secret.require_nowhere(files, wanted)
 
 
 def measure(stand: Scheduled, names: Sequence[str]) -> bool:
-    """Do them and write the rows of those that passed; whether all did."""
+    """Inject the faults and write the rows of those that passed; return whether all did."""
     drift(stand)
     undisturbed = stand.run()
     found = stand.look()
@@ -130,7 +130,7 @@ def measure(stand: Scheduled, names: Sequence[str]) -> bool:
         except (BenchError, KubeError, subprocess.SubprocessError) as error:
             passed = False
             print(f"kills: {name} failed: {error}", file=sys.stderr, flush=True)
-            # So that the others are not hindered by it: a run that is left at work holds the site.
+            # Clean up for the other faults: a run that is still active holds the site.
             for mend in (Scheduled.wait, MISHAPS[name].after, MISHAPS[name].end):
                 with suppress(BenchError, KubeError, subprocess.SubprocessError):
                     mend(stand)

@@ -1,4 +1,4 @@
-"""Memory of all containers of a lab, sampled from their control groups while something runs."""
+"""Memory of all containers of a lab, sampled from their control groups in the background."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 from types import TracebackType
 
 ROOTS = (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup"))
-"""Where the memory controller is: version 1, version 2."""
+"""Folders of the memory controller: version 1, version 2."""
 
 INTERVAL = 1.0
 LOOK_EVERY = 5
-"""Samples between two looks for new containers, each of which costs a call of the engine."""
+"""Samples between two searches for new containers; each search needs a call of the engine."""
 
 
 @dataclass
 class Peak:
-    """Largest sums over all containers seen at one moment, in bytes.
+    """Largest sums over all containers at one moment, in bytes.
 
-    :param working_set: usage less the file cache that is inactive, which is how the kubelet counts.
+    :param working_set: usage minus the inactive file cache, as the kubelet counts.
     :param resident: anonymous memory and mapped files, without other file cache.
     """
 
@@ -29,7 +29,7 @@ class Peak:
 
 
 def measure(folder: Path) -> tuple[int, int]:
-    """Working set and resident bytes of a control group and everything below it, of either version."""
+    """Return working set and resident bytes of a control group with its descendants, for both versions."""
     stat = dict(line.split() for line in (folder / "memory.stat").read_text(encoding="ascii").splitlines())
     version1 = folder / "memory.usage_in_bytes"
     usage = int((version1 if version1.exists() else folder / "memory.current").read_text(encoding="ascii"))
@@ -41,7 +41,7 @@ def measure(folder: Path) -> tuple[int, int]:
 
 
 def groups(prefix: str) -> dict[str, Path]:
-    """Control groups of the running containers whose names begin with `prefix` and a dash."""
+    """Return the control groups of the running containers whose names begin with `prefix` and a dash."""
     command = ["podman", "ps", "--no-trunc", "--format={{.ID}}", f"--filter=name=^{prefix}-"]
     found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL)
     root = next(root for root in ROOTS if root.is_dir())
@@ -56,8 +56,8 @@ def groups(prefix: str) -> dict[str, Path]:
 class Sampler:
     """Samples a lab in the background while the `with` block runs.
 
-    :param prefix: of the containers' names.
-    :param nodes: how many containers the lab has; no look for more once they are found.
+    :param prefix: prefix of the containers' names.
+    :param nodes: number of the lab's containers; the search ends when they are found.
     """
 
     def __init__(self, prefix: str, nodes: int = 4) -> None:

@@ -1,4 +1,4 @@
-"""What happens to servers, done to a running training on purpose, and what its chiefs said meanwhile."""
+"""Faults of servers, injected into a running training, and the output of its chiefs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Pod = Mapping[str, Any]
 
 @dataclass
 class Watched:
-    """A run, with everything that its chiefs have said so far.
+    """A run with all output of its chiefs so far.
 
-    :param attempt: at the run.
+    :param attempt: attempt at the run.
     """
 
     api: Api
@@ -31,7 +31,7 @@ class Watched:
     said: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def look(self) -> list[dict[str, Any]]:
-        """All events of all chiefs, by their own clocks, which are this machine's."""
+        """Return all events of all chiefs, sorted by their clocks, which are this machine's."""
         for pod in self.pods("chief"):
             name = pod["metadata"]["name"]
             try:
@@ -51,9 +51,9 @@ class Watched:
         return self.api.list("v1", "Pod", self.run.namespace, labels=labels)
 
     def pod(self, role: str, apart: bool = False) -> Pod:
-        """The running pod of a role with the lowest index.
+        """Return the running pod of a role with the lowest index.
 
-        :param apart: of those on nodes without a chief.
+        :param apart: whether to consider only nodes without a chief.
         """
         running = [pod for pod in self.pods(role) if (pod.get("status") or {}).get("phase") == "Running"]
         if apart:
@@ -82,7 +82,7 @@ def node_container(lab: str, pod: Pod) -> str:
 
 
 def container_of(pod: Pod) -> str:
-    """The identity of a pod's container, as its node knows it."""
+    """Return the id of a pod's container on its node."""
     return str(pod["status"]["containerStatuses"][0]["containerID"]).removeprefix("containerd://")
 
 
@@ -91,13 +91,13 @@ def kill(watched: Watched, lab: str, role: str) -> Pod:
     pod = watched.pod(role)
     end = ["ctr", "--namespace=k8s.io", "tasks", "kill", "--signal=SIGKILL", container_of(pod)]
     subprocess.run(["podman", "exec", node_container(lab, pod), *end], check=True, timeout=60)
-    # A set that restarts at once takes the pod along.
+    # A JobSet that restarts immediately removes the pod.
     until(f"the end of {pod['metadata']['name']}", lambda: ended(watched, pod) in (137, -1), 60)
     return pod
 
 
 def ended(watched: Watched, pod: Pod) -> int | None:
-    """The exit code of a pod, -1 if it is gone, None while it runs."""
+    """Return the exit code of a pod, -1 if it is gone, None while it runs."""
     found = watched.api.get("v1", "Pod", pod["metadata"]["name"], watched.run.namespace)
     if found is None or found["metadata"]["uid"] != pod["metadata"]["uid"]:
         return -1
@@ -108,7 +108,7 @@ def ended(watched: Watched, pod: Pod) -> int | None:
 
 
 def evict(watched: Watched, lab: str, role: str) -> Pod:
-    """What a drain does to each pod, whatever node it is on."""
+    """Evict a pod as a drain does, on any node."""
     pod = watched.pod(role)
     meta = pod["metadata"]
     body = {
@@ -132,7 +132,7 @@ def evict(watched: Watched, lab: str, role: str) -> Pod:
 def switch_off(watched: Watched, lab: str, role: str, apart: bool = False) -> Pod:
     """Cut the power of the node of a role's pod.
 
-    :param apart: of a node without a chief.
+    :param apart: whether to take a node without a chief.
     """
     pod = watched.pod(role, apart)
     name = node_container(lab, pod)

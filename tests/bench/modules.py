@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measure the role containerd against the same with single modules (docs/adr/0005), and print a table in Markdown.
+"""Measure the role containerd against the same with single modules (docs/adr/0005), and print a Markdown table.
 
     .venv/bin/python tests/bench/modules.py --pairs 5
 
-Needs the lab of inventories/lab as `make lab` leaves it. Both sides run with nothing to do, in turn.
+It needs the lab of inventories/lab as `make lab` leaves it. Both sides run without changes, in turn.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from timed import BenchError, timed
 
 SIDES = ("builtin", "house")
 LIMIT = 300
-"""Seconds for a run."""
+"""Seconds per run."""
 
 
 def run(side: str, folder: Path, number: int) -> float:
-    """Seconds of a run that has nothing to do.
+    """Return the seconds of a run without changes.
 
-    :raises BenchError: it failed, or there was something to do.
+    :raises BenchError: it failed, or it changed something.
     """
     log = folder / f"{side}-{number}.log"
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

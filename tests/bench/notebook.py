@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Prove the notebook as its user has it: made, opened in a browser with its token alone, a cell that trains, stopped.
+"""Prove the notebook as a user sees it: created, opened in a browser with only its token, a training cell, stopped.
 
     .venv/bin/python tests/bench/notebook.py [--inventory inventories/lab --lab trainyard]
 
-Needs what docs/trainings.md asks for, kubectl, and Debian's browser: apt-get install chromium.
+It needs the prerequisites of docs/trainings.md, kubectl, and Debian's browser: apt-get install chromium.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ RUN = "notebook"
 PORT = 8888
 CELL = inputs.ROOT / "tests" / "bench" / "notebook" / "cell.py"
 SAID = "weight 3.0 in /logs/notebook"
-"""By the cell, at its end."""
+"""Printed by the cell at its end."""
 FORWARD_SECONDS, PAGE_SECONDS, CELL_SECONDS = 30, 120, 180
 ADDRESS = re.compile(r"127\.0\.0\.1:\d+")
 LEFT = (
@@ -43,13 +43,13 @@ LEFT = (
     ("v1", "Secret", f"{RUN}-token"),
     ("networking.k8s.io/v1", "NetworkPolicy", RUN),
 )
-"""What must be gone after a stop that deletes."""
+"""Objects that must be gone after a stop that deletes."""
 
 
 def made(stand: Stand) -> str:
-    """Make it, twice; its token, which nobody was shown.
+    """Create it, twice; return its token, which must not be shown.
 
-    :raises BenchError: the second call changed something, or the token is not kept as it should be.
+    :raises BenchError: the second call changed something, or the token is not stored as required.
     """
     _, first = stand.train(workload=RUN)
     _, second = stand.train(workload=RUN)
@@ -66,9 +66,9 @@ def made(stand: Stand) -> str:
 
 @contextmanager
 def forwarded(stand: Stand) -> Iterator[str]:
-    """Address of the notebook on this machine, as docs/trainings.md has it."""
+    """Return the address of the notebook on this machine, as docs/trainings.md describes it."""
     config = f"--kubeconfig={stand.state / 'kubeconfig'}"
-    # The first port that is free: another one may be in use here.
+    # Use any free port, because a fixed one may be in use here.
     forward = ["kubectl", config, f"--namespace={NAMESPACE}", "port-forward", f"service/{RUN}", f":{PORT}"]
     log = stand.folder / "port-forward.log"
     with log.open("w", encoding="utf-8") as stream:
@@ -85,9 +85,9 @@ def forwarded(stand: Stand) -> Iterator[str]:
 
 
 def require_token(url: str) -> None:
-    """Ask without the token.
+    """Send a request without the token.
 
-    :raises BenchError: something else than a refusal is answered.
+    :raises BenchError: it is not refused.
     """
     try:
         urllib.request.urlopen(f"{url}/api/contents", timeout=PAGE_SECONDS).close()
@@ -99,10 +99,10 @@ def require_token(url: str) -> None:
 
 
 def in_browser(url: str, token: str, code: str, said: str) -> str:
-    """Log in, make a notebook, run a cell; what the cell says.
+    """Log in, create a notebook, run a cell, and return its output.
 
-    :param said: what it has to say at its end.
-    :raises BenchError: a step of that does not work, or the page asks another server for something.
+    :param said: expected end of the output.
+    :raises BenchError: a step fails, or the page sends a request to another server.
     """
     foreign: set[str] = set()
 
@@ -112,19 +112,19 @@ def in_browser(url: str, token: str, code: str, said: str) -> str:
             foreign.add(parts.netloc)
 
     with sync_playwright() as playwright:
-        # Root may not have the browser's own sandbox.
+        # Root cannot use the browser's own sandbox.
         sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
         with playwright.chromium.launch(executable_path=shutil.which("chromium"), args=sandbox) as browser:
             page = browser.new_page()
             page.set_default_timeout(1000 * PAGE_SECONDS)
             page.on("request", lambda request: look(request.url))
             try:
-                # As it is at first, whatever was open in the folder of the run before.
+                # Reset the workspace, because the folder may have the state of the previous run.
                 page.goto(f"{url}/lab?reset")
                 page.locator("#password_input").fill(token)
                 page.locator("#login_submit").click()
                 page.locator('.jp-LauncherCard[data-category="Notebook"]').first.click()
-                # A cell that is run before its kernel is there is not run at all.
+                # A cell started before its kernel is ready does not run at all.
                 expect(page.get_by_text("| Idle")).to_be_visible(timeout=1000 * CELL_SECONDS)
                 cell = page.locator(".jp-Notebook .jp-CodeCell").first
                 cell.locator(".cm-content").click()
@@ -142,7 +142,7 @@ def in_browser(url: str, token: str, code: str, said: str) -> str:
 
 
 def prove(stand: Stand) -> None:
-    # As docs/trainings.md has it for a site with a mirror.
+    # As docs/trainings.md describes for a site with a mirror.
     stand.play("playbooks/supply.yml", "-e", json.dumps({"bundle_artefacts_also": ["image_notebook"]}), limit=1800)
     token = made(stand)
     with forwarded(stand) as url:

@@ -18,10 +18,10 @@ def markers(name: str) -> tuple[str, str]:
 
 
 def with_rows(document: str, name: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The document with rows in the table of this name.
+    """Return the document with rows in the table of this name.
 
-    A row takes the place of the one with the same first cell; the others stay, and new ones come at the end. A table
-    with other columns is written anew.
+    A row replaces the one with the same first cell; the others stay, and new ones are appended. A table with other
+    columns is replaced.
 
     :raises ValueError: the document has no place for this table.
     """
@@ -44,6 +44,6 @@ def write(name: str, head: Sequence[str], rows: Sequence[Sequence[str]], path: P
 
 
 def _cells(line: str) -> list[str]:
-    """The cells of a line of a table, as `report.table` was given them."""
+    """Return the cells of a line of a table, as given to `report.table`."""
     inner = line.strip().removeprefix("|").removesuffix("|")
     return [cell.strip().replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", inner)]

@@ -1,4 +1,4 @@
-"""What an operator of one namespace tries and must be refused, as data: requests with his token."""
+"""Requests that must be refused to an operator of one namespace, as data; sent with the operator's token."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 from stand import NAMESPACE
 
 OTHER = "trainings-other"
-"""A namespace with the runs of other people."""
+"""A namespace with the runs of other users."""
 CLAIM = "training"
-"""A claim there, whose TensorBoard the operator would like to see."""
+"""A claim there, whose TensorBoard the operator tries to see."""
 POLICY, RIGHTS = "the admission policies of the console", "the rights of the console's levels"
 """Guards, by the names under which the part switches them off."""
 MERGE = "application/merge-patch+json"
@@ -40,10 +40,10 @@ class Attempt:
 
 @dataclass(frozen=True)
 class There:
-    """What the operator finds in the cluster.
+    """Existing objects of the cluster.
 
-    :param image: by digest, of a run.
-    :param record: name of a ConfigMap that is the record of one of his runs.
+    :param image: image of a run, by digest.
+    :param record: name of a ConfigMap that is the record of one of the operator's runs.
     """
 
     image: str
@@ -51,12 +51,12 @@ class There:
 
     @property
     def registry(self) -> str:
-        """Where the site's images come from."""
+        """Return the registry of the site's images."""
         return self.image.partition("@")[0].rpartition("/")[0]
 
 
 def pod(there: There, **spec: Any) -> dict[str, Any]:
-    """A pod that the rules of the namespace accept, with changes."""
+    """Return a pod that the rules of the namespace accept, with changes."""
     container = {
         "name": "tensorflow",
         "image": there.image,
@@ -86,9 +86,9 @@ def job(
     annotations: Mapping[str, str] | None = None,
     namespace: str = NAMESPACE,
 ) -> dict[str, Any]:
-    """A Job as one of the project.
+    """Return a Job in the project's form.
 
-    :param labels: of its pods, beside those of a run.
+    :param labels: labels of its pods, in addition to those of a run.
     """
     run = {"trainyard.dev/run": name, "trainyard.dev/role": "worker"}
     return {
@@ -111,7 +111,7 @@ def job(
 
 
 def of_pods(there: There) -> list[Attempt]:
-    """Jobs whose pods would get what is not the operator's."""
+    """Return Jobs whose pods would exceed the operator's rights."""
     jobs = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 
     def one(name: str, said: str, labels: Mapping[str, str] | None = None, **spec: Any) -> Attempt:
@@ -145,7 +145,7 @@ def of_pods(there: There) -> list[Attempt]:
 
 
 def of_records(there: There) -> list[Attempt]:
-    """Changes of ConfigMaps that are no result of a run."""
+    """Return changes of ConfigMaps that are not results of a run."""
     maps = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 
     def one(name: str, said: str, target: str, body: Any) -> Attempt:
@@ -159,7 +159,7 @@ def of_records(there: There) -> list[Attempt]:
 
 
 def of_rights(there: There) -> list[Attempt]:
-    """What the levels do not have at all."""
+    """Return requests for rights that no level has."""
 
     def one(name: str, method: str, path: str, body: Any = None, content: str = "application/json") -> Attempt:
         return Attempt(name, RIGHTS, "cannot|forbidden", method, path, body, content)

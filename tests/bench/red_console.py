@@ -1,4 +1,4 @@
-"""The console for somebody without a browser: a login, pages, and what their text must not have."""
+"""A console client without a browser: login, pages, and checks of their text."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from stand import NAMESPACE, Stand
 from timed import BenchError
 
 PAGE_SECONDS = 5.0
-"""Within which a page answers: a console that is busy with an attack is slower than this."""
+"""Maximum time for a page: a console that is busy with an attack is slower."""
 MOST_MEMORY = 160e6
-"""Bytes that the console may have while it is attacked; its pod may have 256 MiB."""
+"""Maximum bytes of the console during an attack; its pod may have 256 MiB."""
 POD = "trainyard-console/console-"
 BOARDS = 30444
 """The node port of TensorBoards, the role's default."""
 MARKUP = "<script>alert(29)</script>"
-"""What an attacker writes wherever he may; no page has it as it is."""
+"""Markup that an attacker writes wherever possible; no page may contain it unescaped."""
 
 
 class Visitor:
-    """Asks the console, with its certificate verified, and keeps the cookie of a login.
+    """A client of the console that verifies its certificate and keeps the cookie of a login.
 
     :param address: URL of the console.
     """
@@ -39,9 +39,9 @@ class Visitor:
     def ask(
         self, path: str, method: str = "GET", body: str = "", port: int = 0, **headers: str
     ) -> tuple[int, bytes, str]:
-        """Status, body and cookie of an answer.
+        """Return status, body and cookie of an answer.
 
-        :param port: another one than that of the pages.
+        :param port: another port than that of the pages.
         """
         own = {"Cookie": self._cookie} if self._cookie else {}
         http_ = http.client.HTTPSConnection(self.host, port or self.port, timeout=20, context=self._trusted)
@@ -53,7 +53,7 @@ class Visitor:
             http_.close()
 
     def log_in(self, token: str) -> int:
-        """Status of a login: 303 for one that is accepted."""
+        """Log in and return the status: 303 if the login is accepted."""
         form = {"Content-Type": "application/x-www-form-urlencoded", "Origin": f"https://{self.host}:{self.port}"}
         status, _, cookie = self.ask("/login", "POST", urlencode({"token": token}), **form)
         if status == 303:
@@ -61,9 +61,9 @@ class Visitor:
         return status
 
     def pages(self, *runs: str) -> list[str]:
-        """What is amiss with the pages, as pages and as JSON, a sentence each.
+        """Return the faults of all pages, as HTML and as JSON, a sentence each.
 
-        :param runs: names of runs whose pages are among them.
+        :param runs: names of runs whose pages are included.
         """
         paths = ["/runs", *(f"/runs/{NAMESPACE}/{quote(run)}" for run in runs), "/nodes", "/receipts"]
         paths.append(f"/cluster/core/v1/pods?namespace={NAMESPACE}")
@@ -78,9 +78,9 @@ class Visitor:
 
 
 def faults(status: int, body: bytes, seconds: float, begin: str) -> list[str]:
-    """What is amiss with an answer.
+    """Return the faults of an answer.
 
-    :param begin: of its path; empty for a page, else it is JSON.
+    :param begin: beginning of its path; empty for HTML, otherwise JSON.
     """
     wrong = [] if status == 200 else [f"is answered with {status}"]
     wrong += [] if seconds < PAGE_SECONDS else [f"took {seconds:.1f} s"]
@@ -99,9 +99,9 @@ def _refuse(word: str) -> float:
 
 
 def console_memory(stand: Stand) -> float:
-    """Bytes that the console has, as the usage API says.
+    """Return the console's bytes from the metrics API.
 
-    :raises BenchError: it says nothing of the console.
+    :raises BenchError: it does not list the console.
     """
     from console_memory import usage
 
@@ -112,14 +112,14 @@ def console_memory(stand: Stand) -> float:
 
 
 def restarts(stand: Stand) -> str:
-    """Which pods the console has, and how often their containers were restarted."""
+    """Return the console's pods, and the number of restarts of their containers."""
     pods = [each for each in stand.api.list("v1", "Pod", "trainyard-console") if "console-" in each["metadata"]["name"]]
     states = {each["metadata"]["name"]: each["status"].get("containerStatuses") or [] for each in pods}
     return json.dumps({name: [one["restartCount"] for one in each] for name, each in sorted(states.items())})
 
 
 def console_faults(stand: Stand, visitor: Visitor, before: str, *runs: str) -> list[str]:
-    """What is amiss with the console after an attack: its pages, its memory, its restarts."""
+    """Return the faults of the console after an attack: its pages, memory and restarts."""
     used = console_memory(stand)
     wrong = [] if used < MOST_MEMORY else [f"the console has {used / 1e6:.0f} MB"]
     wrong += [] if restarts(stand) == before else [f"the console was {before} and is {restarts(stand)}"]

@@ -1,4 +1,4 @@
-"""Guards against an operator, and how each is switched off: by what returns switches it on again."""
+"""Guards against an operator, each with a function that switches it off and returns the function to switch it on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trainyard.kube.api import Api, KubeError
 from trainyard.trainings.stop import Stop
 
 GUARD_SECONDS = 60.0
-"""For the API server to know that a guard is off, or on again."""
+"""Time for the API server to notice that a guard is off, or on again."""
 ADMISSION = "admissionregistration.k8s.io/v1"
 BINDING = "ValidatingAdmissionPolicyBinding"
 BINDINGS = ("trainyard-console-pods", "trainyard-reserved-labels", "trainyard-console-records")
@@ -29,7 +29,7 @@ SERVERS = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "gene
 
 
 def applied(obj: dict[str, Any]) -> dict[str, Any]:
-    """An object as it can be applied again after it was deleted."""
+    """Return an object in a form that can be applied again after its deletion."""
     meta = {key: value for key, value in obj["metadata"].items() if key not in SERVERS}
     return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": meta}
 
@@ -37,12 +37,12 @@ def applied(obj: dict[str, Any]) -> dict[str, Any]:
 def policies_off(stand: Stand) -> Callable[[], None]:
     """Delete the bindings of the console's admission policies.
 
-    :raises BenchError: one is not there, so that nothing is tried.
+    :raises BenchError: one is missing, so nothing is tested.
     """
     found = [stand.api.get(ADMISSION, BINDING, name) for name in BINDINGS]
     kept = [applied({"apiVersion": ADMISSION, "kind": BINDING, **each}) for each in found if each]
     if len(kept) != len(BINDINGS):
-        raise BenchError(f"Of {', '.join(BINDINGS)} only {len(kept)} are there.")
+        raise BenchError(f"Only {len(kept)} of {', '.join(BINDINGS)} exist.")
     for name in BINDINGS:
         stand.api.delete(ADMISSION, BINDING, name)
 
@@ -70,7 +70,7 @@ OFF: dict[str, Callable[[Stand], Callable[[], None]]] = {POLICY: policies_off, R
 
 @contextmanager
 def open_volumes() -> Iterator[None]:
-    """A deletion as it was before it compared the claims of volumes: a volume is a run's by the begin of its name."""
+    """Remove the check of volumes' claims from a deletion: a volume belongs to a run by the beginning of its name."""
 
     def begins(stop: Any, volume: dict[str, Any]) -> bool:
         return str(volume["metadata"]["name"]).startswith(f"{stop.namespace}-")
@@ -80,7 +80,7 @@ def open_volumes() -> Iterator[None]:
 
 
 def ask(api: Api, one: Attempt, dry: bool) -> int:
-    """Status of an attempt; 0 for one that was accepted.
+    """Return the status of an attempt; 0 if it was accepted.
 
     :raises BenchError: it is refused for another reason than its guard.
     """
@@ -95,7 +95,7 @@ def ask(api: Api, one: Attempt, dry: bool) -> int:
 
 
 def refused(api: Api, tries: Sequence[Attempt]) -> list[str]:
-    """Do all of them for real; those that are not refused by their guard, a sentence each."""
+    """Send all requests for real; return those that their guard does not refuse, a sentence each."""
     wrong = []
     for one in tries:
         try:
@@ -108,24 +108,24 @@ def refused(api: Api, tries: Sequence[Attempt]) -> list[str]:
 
 
 def accepted(api: Api, tries: Sequence[Attempt]) -> list[str]:
-    """The same without their guard, as dry runs: those that do not work then, either, a sentence each."""
+    """Send the same without their guard, as dry runs; return those that fail anyway, a sentence each."""
     wrong = []
     for one in tries:
         status = ask(api, one, dry=True)
-        # A proxy leads to a server that may not be there: 404 or 503 is the word of what the guard had kept away.
+        # A proxy leads to a server that may not exist: 404 or 503 comes from behind the guard.
         works = status not in (401, 403) if "/proxy/" in one.path else status == 0
         wrong += [] if works else [f"{one.name} is answered with {status} without its guard, too"]
     return wrong
 
 
 def without(stand: Stand, guard: str, api: Api, tries: Sequence[Attempt]) -> list[str]:
-    """Switch a guard off, see the attempts work, and switch it on again."""
+    """Switch a guard off, check that the attempts work, and switch it on again."""
     mine = [one for one in tries if one.guard == guard]
     on = OFF[guard](stand)
     probe = mine[0]
     try:
         until(f"an end of {guard}", lambda: ask(api, probe, dry=True) != 403, GUARD_SECONDS)
-        # Each server has its own memory of rules, and each rule its own.
+        # Each server caches rules separately, and each rule on its own.
         time.sleep(3)
         return accepted(api, mine)
     finally:

@@ -1,9 +1,9 @@
-"""Opens connections and leaves them unfinished, without a credential; runs on a node of a lab, with Python alone.
+"""Open connections and leave them unfinished, without credentials; runs on a node of a lab, with Python alone.
 
 python3 red_load.py SUBNET ADDRESS PORT KIND COUNT SECONDS
 
-KIND is `connect`, `handshake`, `headers` or `body`. It ends by itself, and goes nowhere but into the lab. What a server
-closes is opened again, at most COUNT at a time and ten times as many altogether.
+KIND is `connect`, `handshake`, `headers` or `body`. It ends by itself, and connects only within the lab. Connections
+that a server closes are opened again, at most COUNT at a time and ten times as many in total.
 """
 
 import asyncio
@@ -15,27 +15,28 @@ import sys
 import time
 
 MOST, LONGEST = 1_000, 60.0
-"""Connections at a time and seconds that it accepts: a mistake of a caller must not become an attack."""
+"""Limits of simultaneous connections and seconds: a caller's mistake must not become an attack."""
 HELLO = bytes.fromhex("160301020001000001fc0303")
-"""A record of TLS with 512 bytes of a ClientHello, of which 12 come."""
+"""A TLS record that announces 512 bytes of a ClientHello, followed by 12."""
 HEADERS = b"GET / HTTP/1.1\r\nHost: x\r\nX-A: "
 BODY = b"POST /login HTTP/1.1\r\nHost: x\r\nOrigin: https://x\r\nContent-Type: application/x-www-form-urlencoded\r\n"
 BODY += b"Content-Length: 65000\r\n\r\ntoken=" + b"a" * 1_000
 SAID = {"connect": b"", "handshake": HELLO, "headers": HEADERS, "body": BODY}
 
-# Nothing is trusted, and nothing secret is said. One for all: each new one takes a tenth of a second.
+# No certificate is checked, because nothing secret is sent. One context for all: creating one takes a tenth of a
+# second.
 CARELESS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 CARELESS.check_hostname, CARELESS.verify_mode = False, ssl.CERT_NONE
 
 
 class Load:
-    """Counts of connections that were tried, were open, and at most at a time."""
+    """Counts of tried connections, of opened ones, and of the maximum at a time."""
 
     def __init__(self) -> None:
         self.tried = self.opened = self.open = self.most = 0
 
     async def one(self, address: str, port: int, kind: str, end: float, limit: int) -> None:
-        """Hold one connection until the end; again where the server closes it."""
+        """Hold one connection until the end; reopen it if the server closes it."""
         wrapped = CARELESS if kind in ("headers", "body") else None
         while time.monotonic() < end and self.tried < limit:
             self.tried += 1
@@ -58,14 +59,15 @@ class Load:
 
 
 def checked(subnet: str, address: str, kind: str, count: int, seconds: float) -> None:
-    """
-    :raises SystemExit: this would be more than a test of a lab, or elsewhere.
+    """Check the limits of the attack.
+
+    :raises SystemExit: it would exceed a test of a lab, or leave the lab.
     """
     there = ipaddress.ip_address(address)
     if not (there.is_loopback or (there in ipaddress.ip_network(subnet) and there.is_private)):
         raise SystemExit(f"{address} is not in the lab's network {subnet}.")
     if kind not in SAID or not 0 < count <= MOST or not 0 < seconds <= LONGEST:
-        raise SystemExit(f"{kind}, {count} connections or {seconds} s cannot be.")
+        raise SystemExit(f"{kind}, {count} connections or {seconds} s is not allowed.")
 
 
 async def run(address: str, port: int, kind: str, count: int, seconds: float) -> Load:

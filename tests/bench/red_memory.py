@@ -1,4 +1,4 @@
-"""Memory of this program's own children on the controller, sampled while an attacker fills them."""
+"""Memory of this program's own child processes on the controller, sampled during an attack."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INTERVAL = 0.5
 
 
 def resident(proc: Path = Path("/proc")) -> dict[int, tuple[int, int]]:
-    """Process -> its parent and its resident bytes, of all that can be read."""
+    """Return process -> its parent and its resident bytes, for all readable processes."""
     found = {}
     for folder in proc.iterdir():
         if not folder.name.isdigit():
@@ -29,7 +29,7 @@ def resident(proc: Path = Path("/proc")) -> dict[int, tuple[int, int]]:
 
 
 def largest(found: dict[int, tuple[int, int]], root: int) -> int:
-    """Resident bytes of the largest process below another one; 0 where there is none."""
+    """Return the resident bytes of the largest descendant of a process; 0 if there is none."""
     below, more = {root}, True
     while more:
         added = {pid for pid, (parent, _) in found.items() if parent in below} - below
@@ -38,7 +38,7 @@ def largest(found: dict[int, tuple[int, int]], root: int) -> int:
 
 
 class Children:
-    """Samples in the background while the `with` block runs; `most` is the largest process that was seen, in bytes."""
+    """Samples in the background while the `with` block runs; `most` is the size of the largest process, in bytes."""
 
     def __init__(self) -> None:
         self.most = 0

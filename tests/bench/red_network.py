@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Hold connections to the servers of a lab without a credential, and see each answer a legitimate client.
+"""Hold connections to a lab's servers without credentials, and check that each still answers a legitimate client.
 
     .venv/bin/python tests/bench/red_network.py [--inventory inventories/lab --lab trainyard]
 
-A worker of the lab is the attacker, so that its address is not that of the client, this machine. Each of console,
-registry, apt server and API server gets 1,000 connections, and 300 stalled handshakes, headers and bodies.
+The attacker is a worker of the lab, so that its address differs from that of the client, this machine. Console,
+registry, apt server and API server each get 1,000 connections, and 300 stalled handshakes, headers and bodies.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from timed import BenchError
 from trainyard.core.errors import TrainyardError
 
 KINDS = {"connect": 1000, "handshake": 300, "headers": 300, "body": 300}
-"""What is left unfinished -> connections at a time."""
+"""Kind of unfinished request -> simultaneous connections."""
 ATTACK_SECONDS, WARM_UP = 20.0, 5.0
 AIM_SECONDS = 2.0
 ATTACKER = "worker2"
@@ -43,9 +43,9 @@ HEAD = ["server", "connections", "at most open", "a client's longest wait", "aim
 
 @dataclass(frozen=True)
 class Server:
-    """What is attacked.
+    """A server under attack.
 
-    :param answers: asks as a legitimate client does; raises where it gets no right answer.
+    :param answers: sends a request like a legitimate client; raises an error without a correct answer.
     """
 
     address: str
@@ -54,9 +54,9 @@ class Server:
 
 
 def fetch(address: str, port: int, name: str, authority: Path, path: str) -> bytes:
-    """An answer of a server, whose certificate is checked for its name.
+    """Return the answer of a server, with its certificate checked for its name.
 
-    :raises BenchError: it is no 200.
+    :raises BenchError: the status is not 200.
     """
     trusted = ssl.create_default_context(cafile=str(authority))
     asked = http.client.HTTPSConnection(name, port, timeout=20)
@@ -74,7 +74,7 @@ def fetch(address: str, port: int, name: str, authority: Path, path: str) -> byt
 
 
 def direct(address: str) -> bool:
-    """Whether an address is on a network of this very machine, so that nothing leaves it."""
+    """Return whether an address is on a network of this machine, so that nothing leaves it."""
     said = subprocess.run(
         ["ip", "-json", "route", "get", address], capture_output=True, text=True, check=True, timeout=10
     ).stdout
@@ -82,19 +82,19 @@ def direct(address: str) -> bool:
 
 
 def is_direct(routes: list[dict[str, str]]) -> bool:
-    """The same by what `ip` says of the route."""
+    """Return whether routes from `ip` have no gateway."""
     return bool(routes) and all("gateway" not in each and "via" not in each for each in routes)
 
 
 def page_of(visitor: Visitor) -> None:
-    """A page of the console for a user who has logged in."""
+    """Request a page of the console as a logged-in user."""
     status, _, _ = visitor.ask("/api/v1/runs")
     if status != 200:
         raise BenchError(f"The console answers with {status}.")
 
 
 def servers(stand: Stand, visitor: Visitor) -> dict[str, Server]:
-    """The servers of a lab.
+    """Return the servers of a lab.
 
     :raises BenchError: one of them is reached by a gateway.
     """
@@ -116,7 +116,7 @@ def servers(stand: Stand, visitor: Visitor) -> dict[str, Server]:
 
 
 def attack(stand: Stand, subnet: str, server: Server, kind: str) -> tuple[dict[str, int], float]:
-    """What the attacker says of his connections, and the longest wait of a client meanwhile, in seconds.
+    """Return the attacker's connection counts, and the longest wait of a client meanwhile, in seconds.
 
     :raises BenchError: a client gets no answer, or the attack did not happen.
     """
@@ -139,12 +139,12 @@ def attack(stand: Stand, subnet: str, server: Server, kind: str) -> tuple[dict[s
         raise BenchError(f"The attacker ended with {process.returncode}: {error.decode(errors='replace')[-500:]}")
     found: dict[str, int] = json.loads(said)
     if found["tried"] < count or not found["opened"]:
-        raise BenchError(f"The attacker has tried {found} connections, and not {count}.")
+        raise BenchError(f"The attacker has tried {found} connections, not {count}.")
     return found, longest
 
 
 def network(inventory: Path) -> str:
-    """The lab's network, by its inventory."""
+    """Return the lab's network from its inventory."""
     for file in (inventory / "group_vars" / "all").glob("*.yml"):
         if subnet := (yaml.safe_load(file.read_text(encoding="utf-8")) or {}).get("lab_subnet"):
             return str(subnet)
@@ -152,7 +152,7 @@ def network(inventory: Path) -> str:
 
 
 def measure(stand: Stand) -> list[str]:
-    """Attack one server after the other, and write the table; what is not as it should be."""
+    """Attack one server after the other, and write the table; return the faults."""
     wrong: list[str] = []
     visitor = Visitor(stand.program("console")[1].strip().splitlines()[-1], stand.state / "console" / "ca.crt")
     if visitor.log_in(red.new_token(stand, "bob")) != 303:

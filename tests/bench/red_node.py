@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Let root of one worker of a lab lie to every program, and see controller, other hosts and their reports stay right.
+"""Let root of one worker of a lab send false data to every program, and check that controller, hosts and reports are
+right.
 
     .venv/bin/python tests/bench/red_node.py [--inventory inventories/lab --lab trainyard]
 
-The worker answers modules with 20 MB, with forged lines, events and facts, and with differences that take long; it uses
-its kubelet's credential, and another server takes the kubelet's place. Then each guard is off once.
+The worker answers modules with 20 MB, with forged lines, events and facts, and with slow diffs. It uses its kubelet's
+credentials, and another server replaces the kubelet. Then each guard is switched off once.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ from stand import SITE_LIMIT, Stand
 from timed import BenchError
 
 MORE_MEMORY = 300 * 2**20
-"""Bytes that the largest process of a run may have more than without the attack: the issue's number."""
+"""Maximum additional bytes of the largest process of a run under attack."""
 LOOKING = ("flood", "forged", "warned", "failed", "slow")
 HERE = Path("/tmp/red-node-was-here")
-"""The file that a template of the attacker would make."""
+"""The file that a template of the attacker would create."""
 AGES = ("first_seen", "last_seen", "runs", "key")
 
 
 def of_others(report: Mapping[str, Any]) -> dict[str, str]:
-    """The report of all hosts but the attacker, as text: the state of each, and each item."""
+    """Return the report of all hosts but the attacker, as text: the state of each, and each item."""
     found = {f"host {name}": json.dumps(each) for name, each in report["hosts"].items() if name != ATTACKER}
     for item in report["items"]:
-        # Work that is done elsewhere for the attacker, such as for its node, may differ.
+        # Delegated work for the attacker, such as for its node, may differ.
         if ATTACKER in (item["host"], item.get("via")) or ATTACKER in str(item["subject"]):
             continue
         lasting = {name: value for name, value in item.items() if name not in AGES}
@@ -49,7 +50,7 @@ def of_others(report: Mapping[str, Any]) -> dict[str, str]:
 
 
 def written(stand: Stand, run: str) -> list[str]:
-    """Faults of the files that a run has left, and of the output of its programs."""
+    """Return faults of the files that a run has left, and of the output of its programs."""
     files = [path for path in (stand.state / "reprovision").rglob(f"{run}/*") if path.is_file()]
     files.append(stand.folder / f"{run}.txt")
     wrong = [] if len(files) > 1 else [f"the run {run} has left no file"]
@@ -60,14 +61,14 @@ def written(stand: Stand, run: str) -> list[str]:
 
 
 def look(stand: Stand) -> tuple[Ran, int]:
-    """A report, and the bytes of the largest process that made it."""
+    """Run a report; return it with the bytes of its largest process."""
     with Children() as children:
         ran = reprovision(stand, "report")
     return ran, children.most
 
 
 def judged(before: tuple[Ran, int], after: tuple[Ran, int]) -> list[str]:
-    """Changes of a report by an attack, without those of the attacker's own host."""
+    """Return changes of a report by an attack, without those of the attacker's own host."""
     (calm, size), (ran, most) = before, after
     wrong = [f"report: {each}" for each in red.differences(of_others(calm.report), of_others(ran.report))]
     wrong += [] if ran.status in (0, 1, 2) else [f"the report ended with {ran.status}"]
@@ -76,7 +77,7 @@ def judged(before: tuple[Ran, int], after: tuple[Ran, int]) -> list[str]:
 
 
 def attacked(stand: Stand, mode: str, before: tuple[Ran, int]) -> list[str]:
-    """Look while the worker answers in a mode."""
+    """Run a report while the worker answers in a mode."""
     attacks.mode(stand, mode)
     try:
         after = look(stand)
@@ -89,7 +90,7 @@ def attacked(stand: Stand, mode: str, before: tuple[Ran, int]) -> list[str]:
 
 
 def verified(stand: Stand, wanted: tuple[str, ...]) -> list[str]:
-    """Faults of `trainyard verify`: another verdict than one of these, or its output."""
+    """Return faults of `trainyard verify`: an unexpected verdict, or its output."""
     verdict, failing = red.verdict(stand)
     said = (stand.folder / "verify.log").read_text(encoding="utf-8")
     wrong = [f"trainyard verify has {each}" for each in red.amiss(said)]
@@ -97,18 +98,18 @@ def verified(stand: Stand, wanted: tuple[str, ...]) -> list[str]:
 
 
 def others(stand: Stand) -> dict[str, str]:
-    """Files, packages and services of all hosts but the attacker."""
+    """Return files, packages and services of all hosts but the attacker."""
     return {host: stand.on_node(host, "sh", "-c", FILES) for host in hosts_of(stand.inventory) if host != ATTACKER}
 
 
 def requests(stand: Stand) -> list[str]:
-    """Use the kubelet's credential for what it is not for."""
+    """Misuse the kubelet's credentials."""
     api = attacks.as_node(stand)
     wrong = attacks.refused(api)
     names = attacks.ask(api)
     attacks.label(api, wanted=True)
     try:
-        # The approver of certificates runs here, and every reader of labels.
+        # The approver of certificates runs here, and all readers of labels.
         stand.play("site.yml", limit=SITE_LIMIT)
         for words in (("gpus",), ("gpus", "--json"), ("trainings",)):
             code, said = stand.answer(*words)
@@ -121,7 +122,7 @@ def requests(stand: Stand) -> list[str]:
 
 
 def kubelet(stand: Stand) -> list[str]:
-    """Put another server in the place of the kubelet, and see no program believe it."""
+    """Replace the kubelet by another server, and check that no program trusts it."""
     pods = stand.api.list("v1", "Pod", "kube-system")
     named = [each["metadata"]["name"] for each in pods if each["spec"].get("nodeName") == ATTACKER]
     if not named:
@@ -131,7 +132,7 @@ def kubelet(stand: Stand) -> list[str]:
 
 
 def measure(stand: Stand) -> list[str]:
-    """All of it; what is not as it should be."""
+    """Run all attacks; return the faults."""
     wrong: list[str] = []
     red.tried("verdict before", wrong, lambda: verified(stand, ("pass",)))
     before = look(stand)
@@ -140,7 +141,7 @@ def measure(stand: Stand) -> list[str]:
         attacks.install(stand)
         for mode in LOOKING:
             red.tried(mode, wrong, lambda mode=mode: attacked(stand, mode, before))
-        # Before a verdict and a converge, which write a receipt into the cluster.
+        # Compared before a verdict and a converge, which write a receipt into the cluster.
         red.tried("objects", wrong, lambda: red.differences(objects, red.others(stand)))
         red.tried("other hosts", wrong, lambda: red.differences(hosts, others(stand)))
         attacks.mode(stand, "warned")

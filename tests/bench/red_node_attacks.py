@@ -1,4 +1,4 @@
-"""Attacks by root of one worker: another Python, hostile facts, the kubelet's own credential, another kubelet."""
+"""Attacks by root of one worker: another Python, hostile facts, the kubelet's own credentials, another kubelet."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def script(stand: Stand, text: str, given: str = "") -> str:
 
 
 def install(stand: Stand) -> None:
-    """Put the hostile Python in the place of the node's own, in honest mode, and hostile facts beside it."""
+    """Replace the node's Python by the hostile one, in honest mode, and add hostile facts."""
     script(stand, INSTALL, given=Path(hostile.__file__).read_text(encoding="utf-8"))
 
 
@@ -71,14 +71,14 @@ def mode(stand: Stand, name: str) -> None:
 
 
 def restore(stand: Stand) -> None:
-    """The node as it was, also after half an installation; waits until it is Ready."""
+    """Restore the node, even after an incomplete installation; wait until it is Ready."""
     script(stand, RESTORE)
     answering(stand)
 
 
 @contextmanager
 def another_kubelet(stand: Stand) -> Iterator[None]:
-    """A server with a certificate of its own in the place of the node's kubelet."""
+    """Replace the node's kubelet by a server with another certificate."""
     try:
         script(stand, ANOTHER_KUBELET)
         yield
@@ -88,10 +88,10 @@ def another_kubelet(stand: Stand) -> Iterator[None]:
 
 
 def as_node(stand: Stand) -> Api:
-    """The API server for one who has the kubelet's own credential."""
+    """Return the API server for a user with the kubelet's own credentials."""
     pem = base64.b64encode(stand.bytes_of(ATTACKER, "cat", CREDENTIAL)).decode()
     known = yaml.safe_load((stand.state / "kubeconfig").read_text(encoding="utf-8"))
-    # The file has certificate and key, and a reader of either takes its part.
+    # The file has both certificate and key; each reader takes its part.
     document = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -107,7 +107,7 @@ def as_node(stand: Stand) -> Api:
 
 
 def status(api: Api, method: str, path: str, body: Any = None, content: str = "application/json") -> int:
-    """Status of a refusal; 0 for what is accepted."""
+    """Return the status of a refusal; 0 if the request is accepted."""
     try:
         api.call(method, path, body=body, content_type=content, what="red-node")
     except KubeError as error:
@@ -116,7 +116,7 @@ def status(api: Api, method: str, path: str, body: Any = None, content: str = "a
 
 
 def refused(api: Api) -> list[str]:
-    """Requests that Kubernetes refuses to a kubelet; a sentence for each that is not refused."""
+    """Send requests that Kubernetes refuses to a kubelet; return a sentence for each that is not refused."""
     labels = {"metadata": {"labels": {"node-restriction.kubernetes.io/red": "x"}}}
     nodes, own = "/api/v1/nodes", f"/api/v1/nodes/{ATTACKER}"
     tries: list[tuple[str, str, Any, str]] = [
@@ -133,7 +133,7 @@ def refused(api: Api) -> list[str]:
 
 
 def label(api: Api, wanted: bool) -> None:
-    """Labels and an annotation that a node may give itself, with values that no program expects; or without them."""
+    """Set or remove labels and an annotation that a node may give itself, with unexpected values."""
     values = {"gpu.memory": "abc", "gpu.count": "9" * 40, "cuda.driver-version.full": "x"}
     labels = {f"nvidia.com/{name}": value for name, value in values.items()}
     meta = {"labels": labels, "annotations": {"red": hostile.texts(VICTIM)}}
@@ -143,9 +143,9 @@ def label(api: Api, wanted: bool) -> None:
 
 
 def request(name: str, subject: str, signer: str) -> dict[str, Any]:
-    """A request for a certificate.
+    """Return a request for a certificate.
 
-    :param subject: as OpenSSL takes it.
+    :param subject: in the format of OpenSSL.
     """
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
@@ -169,13 +169,13 @@ WANTED = {
 
 
 def ask(api: Api) -> list[str]:
-    """Names of the requests that the API server takes; the others are refused at once."""
+    """Return the names of the requests that the API server accepts; the others are refused immediately."""
     return [name for name, (subject, signer) in WANTED.items()
             if status(api, "POST", REQUESTS, request(name, subject, signer)) == 0]  # fmt: skip
 
 
 def approved(api: Api, names: list[str]) -> list[str]:
-    """Requests that have been approved or signed, a sentence each; all are removed."""
+    """Return approved or signed requests, a sentence each; all are removed."""
     wrong = []
     for name in names:
         found = json.loads(api.call("GET", f"{REQUESTS}/{name}")).get("status") or {}
@@ -186,7 +186,7 @@ def approved(api: Api, names: list[str]) -> list[str]:
 
 
 def misled(stand: Stand, pod: str) -> list[str]:
-    """Answers that the API server passes on from a server that is no kubelet of the cluster."""
+    """Return answers that the API server forwards from a server that is not a kubelet of the cluster."""
     wrong = []
     for path in (f"/api/v1/nodes/{ATTACKER}/proxy/healthz", f"/api/v1/namespaces/kube-system/pods/{pod}/log"):
         try:
@@ -194,7 +194,7 @@ def misled(stand: Stand, pod: str) -> list[str]:
         except KubeError as error:
             wrong += [] if "x509" in error.message or "certificate" in error.message else [f"{path}: {error.message}"]
         except (TrainyardError, ValueError) as error:
-            wrong.append(f"{path} is answered, by what is no kubelet: {error}")
+            wrong.append(f"{path} is answered by a server that is not a kubelet: {error}")
         else:
             wrong.append(f"{path} is answered by a server without a certificate of the cluster")
     return wrong

@@ -1,4 +1,4 @@
-"""Guards against root of one worker, each off once: then the attack works."""
+"""Guards against root of one worker, each switched off once; the attack must then work."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ ASK = """
 
 
 def asked(stand: Stand, mode: str, guards: str) -> tuple[runner.Played, list[Mapping[str, Any]]]:
-    """Ask attacker and victim one thing; what the report's reader made of it, and what ansible-runner took for events.
+    """Send one request to attacker and victim; return the result of the report's reader, and the events of
+    ansible-runner.
 
-    :param guards: callbacks that are on.
+    :param guards: enabled callbacks.
     """
     playbook, seen = stand.folder / "ask.yml", []
     playbook.write_text(ASK.replace("ATTACKER", ATTACKER).replace("VICTIM", VICTIM), encoding="utf-8")
@@ -49,7 +50,7 @@ def forged(played: runner.Played) -> bool:
 
 
 def without_guards(stand: Stand) -> list[str]:
-    """Each guard off once; attacks that fail all the same, and those that work with the guards on."""
+    """Switch each guard off once; return attacks that fail anyway, and those that work with the guards on."""
     wrong = [] if not forged(asked(stand, "forged", GUARDS)[0]) else ["an event is forged with all guards"]
     played, seen = asked(stand, "forged", "host_answers")
     events = [each for each in seen if (each.get("event_data") or {}).get("task") == hostile.TASK]

@@ -1,7 +1,7 @@
-"""The Python of a hostile worker: it runs each module with the real one, and changes the answer as its mode says.
+"""The Python of a hostile worker: it runs each module with the real one, and changes the answer according to its mode.
 
 `install` writes it to a node with the path of the real Python in its first line. The mode is in the file `mode` beside
-it; only the program of a module, which comes on standard input, is changed.
+it. Only the output of modules, which come on standard input, is changed.
 """
 
 import base64
@@ -21,14 +21,14 @@ TEMPLATE = "{{ lookup('ansible.builtin.pipe', 'touch /tmp/red-node-was-here') }}
 
 
 def marker(event):
-    """An event in the form in which ansible-runner finds it in the output."""
+    """Return an event in the form that ansible-runner recognises in the output."""
     text = base64.b64encode(json.dumps(event).encode()).decode()
     parts = [text[begin : begin + 76] for begin in range(0, len(text), 76)]
     return "\x1b[K" + "".join(f"{part}\x1b[{len(part)}D" for part in parts) + "\x1b[K"
 
 
 def forged_event(victim):
-    """A change of a file of another host, as a report would take it."""
+    """Return a change of a file of another host, in the form that a report accepts."""
     diff = {"prepared": "", "before": {"/etc/red": "a"}, "after": {"/etc/red": "b"}}
     data = {"host": victim, "task": TASK, "role": "base", "task_uuid": "red", "resolved_action": "host_files"}
     data["res"] = {"changed": True, "diff": diff, "steps": ["Write /etc/red"]}
@@ -36,13 +36,13 @@ def forged_event(victim):
 
 
 def texts(victim):
-    """Texts that mislead a reader of lines, of escape sequences, or of events."""
+    """Return texts that mislead a reader of lines, of escape sequences, or of events."""
     lines = ["", f"changed: [{victim}]", f"ok: [worker2 -> {victim}]", "PLAY RECAP ****", f"{victim} : changed=9"]
     return "\n".join([*lines, ESCAPES, marker(forged_event(victim)) + "x" + marker({})])
 
 
 def facts(victim):
-    """Facts that would change how Ansible reaches hosts, or that are templates."""
+    """Return facts that would change how Ansible reaches hosts, or that are templates."""
     return {
         "ansible_connection": "local", "ansible_host": victim, "ansible_python_interpreter": "/bin/false",
         "ansible_ssh_executable": "/bin/false", "red": TEMPLATE, TEMPLATE: TEMPLATE, "hostname": victim,
@@ -50,7 +50,7 @@ def facts(victim):
 
 
 def changed(mode, answer, victim):
-    """The answer of a module as a mode makes it."""
+    """Return the answer of a module as changed by a mode."""
     text = texts(victim)
     if mode == "flood":
         return {**answer, "stdout": "x\n" * (FLOOD // 3)}
@@ -64,7 +64,7 @@ def changed(mode, answer, victim):
     found = {**found, "changed": True, "ansible_facts": {**(answer.get("ansible_facts") or {}), **facts(victim)}}
     if mode == "warned":
         return {**found, **internal, "warnings": [text], "deprecations": [{"msg": text, "version": "99"}]}
-    # A difference without its halves is in no module's form.
+    # A diff without `before` and `after` is not in any module's format.
     return {**found, "diff": {"prepared": text}}
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Attack a lab with the token of a console operator of one namespace, and see everything else stay as it was.
+"""Attack a lab with the token of a console operator of one namespace, and check that everything else is unchanged.
 
     .venv/bin/python tests/bench/red_operator.py [--inventory inventories/lab --lab trainyard]
 
-30 requests are refused; what is accepted harms no program, no page and no file. Then each guard is switched off once,
-and the attack works.
+30 requests must be refused, and accepted ones must harm no program, page or file. Then each guard is switched off once,
+and the attack must work.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ USER = "alice"
 
 
 def board(visitor: Visitor) -> int:
-    """Status of the TensorBoard of another namespace."""
+    """Return the status of the TensorBoard of another namespace."""
     return visitor.ask(f"/tensorboard/{OTHER}/training/", port=BOARDS)[0]
 
 
 def programs(stand: Stand) -> list[str]:
-    """What is amiss with the output of programs that look at planted runs."""
+    """Return faults of the output of programs that read planted runs."""
     wrong = []
     for words in (("trainings",), ("trainings", "--json"), ("why", PATH), ("why", ABOVE, "--json"), ("logs", PATH)):
         code, said = stand.answer(*words)
@@ -58,7 +58,7 @@ def programs(stand: Stand) -> list[str]:
 
 
 def harmless(stand: Stand, api: Api, visitor: Visitor, there: There, wrong: list[str]) -> None:
-    """Do what is accepted, use it with every program, and note what was harmed."""
+    """Send accepted requests, run every program on the results, and record damage."""
     logs, stolen = stand.state / "logs", stand.folder / "stolen"
     before, console = set(red.hashes(logs)), restarts(stand)
     plant_run(api, there, PATH, str(stolen))
@@ -82,7 +82,7 @@ def harmless(stand: Stand, api: Api, visitor: Visitor, there: There, wrong: list
 
 
 def open_gates(stand: Stand, api: Api, there: There) -> list[str]:
-    """The guards of this project's own programs off, one at a time; attacks that fail all the same."""
+    """Switch off the guards of this project's own programs, one at a time; return attacks that fail anyway."""
     wrong = []
     folder = stand.folder / "open"
     plant_run(api, there, PATH, str(folder))
@@ -98,7 +98,7 @@ def open_gates(stand: Stand, api: Api, there: There) -> list[str]:
 
 
 def measure(stand: Stand) -> list[str]:
-    """All of it; what is not as it should be."""
+    """Run all attacks; return the faults."""
     wrong: list[str] = []
     token = red.new_token(stand, USER)
     api = red.as_user(stand, USER, token)
@@ -125,7 +125,7 @@ def measure(stand: Stand) -> list[str]:
 
 
 def image_of_a_run(stand: Stand) -> str:
-    """An image by digest that the nodes have, as the record of a run names it."""
+    """Return an image that the nodes have, by digest, from the record of a run."""
     found = [record.read(each) for each in stand.api.list("v1", "ConfigMap", NAMESPACE, labels=NAME_LABEL)]
     images = [str(each["files"]["image"]) for each in found if "files" in each]
     if not images:

@@ -1,4 +1,4 @@
-"""The frame of a part of the red team: a lab, what is wrong with it, and the status."""
+"""The common frame of the red team's parts: a lab, the found faults, and the exit status."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from trainyard.core.errors import TrainyardError
 
 
 def run_part(name: str, about: str | None, measure: Callable[[Stand], list[str]], well: str, argv: list[str]) -> int:
-    """Run a part over a lab of its own, print what is wrong, and return its status.
+    """Run a part on a lab, print the faults, and return its exit status.
 
-    :param about: the program's own text; its first line is the help.
-    :param well: the sentence for a part that has found nothing wrong.
+    :param about: the program's docstring; its first line is the help.
+    :param well: the sentence for a part without faults.
     """
     parser = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
     add_options(parser)

@@ -1,4 +1,4 @@
-"""Objects of the attacker that the cluster accepts, and those of other people that he would like to harm."""
+"""Objects of the attacker that the cluster accepts, and objects of other users that are targets."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ PATH, ABOVE, RECORD = "red-path", "red-above", "red-record"
 RUNS = (PATH, ABOVE, RECORD)
 VOLUME = f"{OTHER}-{RECORD}-logs"
 HOSTILE = f"\x1b]52;c;ZXZpbA==\x07\x1b[2J\x1b[31m[/x][bold]\u202e\u2028{MARKUP}"
-"""Commands to a terminal, marks of Rich, a direction of writing, and markup."""
+"""Terminal commands, Rich markup, a change of writing direction, and HTML markup."""
 SAID = "planted"
 PROGRAM = f"import time; print({HOSTILE!r}, flush=True); print({SAID!r}, flush=True); time.sleep(900)"
 START_SECONDS, STOP_SECONDS = 120.0, 120.0
 BYTES = 900_000
-"""Of a text in a record: all of a ConfigMap may have 1 MiB."""
+"""Bytes of a text in a record: a whole ConfigMap may have 1 MiB."""
 
 
 def annotations(attempt: str) -> dict[str, str]:
-    """What the operator writes to a run: a path, commands to a terminal, and as much as fits."""
+    """Return the operator's annotations of a run: a path, terminal commands, and as much text as fits."""
     return {
         "trainyard.dev/attempt": attempt,
         "trainyard.dev/workload": HOSTILE,
@@ -38,7 +38,7 @@ def annotations(attempt: str) -> dict[str, str]:
 
 
 def hostile_run(there: There, name: str, attempt: str) -> dict[str, Any]:
-    """A Job as one of the project, whose pod prints what harms a terminal."""
+    """Return a Job in the project's form, whose pod prints text that harms a terminal."""
     command = {"command": ["/opt/venv/bin/python", "-c", PROGRAM]}
     return job(name, pod(there, container=command), None, annotations(attempt))
 
@@ -59,7 +59,7 @@ def plant_run(api: Api, there: There, name: str, attempt: str) -> None:
 
 
 def hostile_records() -> dict[str, dict[str, str]]:
-    """Name -> data of a record that the admission policy accepts."""
+    """Return name -> data of a record that the admission policy accepts."""
     texts = {"workload": HOSTILE, "result": HOSTILE, "attempt": "/etc/cron.d", "topology": HOSTILE, "x": HOSTILE}
     files = {"claim": CLAIM, "folder": "/logs/../..", "image": "x; rm -rf /"}
     odd = {"steps": "many", "accuracy": float("nan"), "seconds": 1e400, "logs": ["/etc/shadow"], "files": files}
@@ -69,13 +69,13 @@ def hostile_records() -> dict[str, dict[str, str]]:
         "a record with commands": {"result.json": json.dumps({**texts, "files": files, "roles": {HOSTILE: HOSTILE}})},
         "a record of 900 kB": {"result.json": json.dumps(long)},
         "a record without an end": {"result.json": deep, "manifest.json": deep},
-        # Last: the deletion uses its places.
+        # The last one, because the deletion uses its paths.
         "a record with odd values": {"result.json": json.dumps(odd), "manifest.json": json.dumps([HOSTILE])},
     }
 
 
 def record(namespace: str) -> dict[str, Any]:
-    """The record of a run that has ended; one of another namespace is none to the programs, which know names alone."""
+    """Return the record of a run that has ended; in another namespace it lacks the label, and programs ignore it."""
     ours = {"app.kubernetes.io/managed-by": "trainyard"} if namespace == NAMESPACE else {}
     meta = {"name": f"{RECORD}-result", "namespace": namespace, "labels": {"trainyard.dev/run": RECORD, **ours}}
     data = {"result.json": json.dumps({"name": RECORD, "result": "stopped"})}
@@ -83,7 +83,7 @@ def record(namespace: str) -> dict[str, Any]:
 
 
 def of_others() -> list[dict[str, Any]]:
-    """A namespace with a record, a TensorBoard's Service and a volume of runs that are none of the operator's."""
+    """Return a namespace with a record, a TensorBoard's Service and a volume of runs of other users."""
     port = {"port": 6006, "targetPort": 6006}
     labels = {"app.kubernetes.io/managed-by": "trainyard", "trainyard.dev/run": RECORD}
     return [
@@ -112,20 +112,20 @@ def of_others() -> list[dict[str, Any]]:
 
 
 def plant(stand: Stand) -> str:
-    """Make what other people have, and a record of the operator's own; the name of that."""
+    """Create objects of other users, and a record of the operator; return the name of the record."""
     for each in of_others():
         stand.api.apply(each)
     return plant_record(stand)
 
 
 def plant_record(stand: Stand) -> str:
-    """Make the record of a run of the operator, as the project would; its name."""
+    """Create the record of a run of the operator, as the project would; return its name."""
     stand.api.apply(record(NAMESPACE))
     return f"{RECORD}-result"
 
 
 def stop(stand: Stand, run: str, *, delete: bool = False) -> list[str]:
-    """Stop a run by the playbook, as an administrator does; what is amiss."""
+    """Stop a run with the playbook, as an administrator does; return the faults."""
     words = ["-e", f"run={run}", "-e", f"confirm={run}", *(["-e", "delete=true"] if delete else [])]
     _, said = stand.play("playbooks/train_stop.yml", *words)
     bad = [each for each in ("\x1b", "\x07") if each in said]
@@ -133,7 +133,7 @@ def stop(stand: Stand, run: str, *, delete: bool = False) -> list[str]:
 
 
 def stop_elsewhere(api: Api, run: str, logs: Path, *, delete: bool = False) -> None:
-    """The same by the module's own class in this process, whose guards a caller has opened."""
+    """Stop a run with the module's own class in this process, whose guards a caller has switched off."""
     from trainyard.trainings.found import at
 
     Stop(api, at(api, NAMESPACE, run), str(logs), print).plan(delete=delete).execute()
@@ -145,7 +145,7 @@ def volume_is_there(stand: Stand) -> bool:
 
 
 def uproot(stand: Stand) -> None:
-    """Take away all that was planted."""
+    """Remove all planted objects."""
     for name in (PATH, ABOVE):
         stand.api.delete("batch/v1", "Job", name, NAMESPACE, grace=0)
     for name in RUNS:

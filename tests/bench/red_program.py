@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Run hostile programs in a lab as trainings of `own`, and see record, kept log, exit code and console stay right.
+"""Run hostile programs in a lab as trainings of `own`, and check that record, kept log, exit code and console are
+right.
 
     .venv/bin/python tests/bench/red_program.py [--inventory inventories/lab --lab trainyard]
 
-Three runs: bars and bytes between events, forged events before a failure, and a gibibyte of output. Then the guards of
-the readers are switched off, and the same logs mislead them.
+There are three runs: bars and bytes between events, forged events before a failure, and a gibibyte of output. Then the
+guards of the readers are switched off, and the same logs must mislead them.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ NOISE, FORGED, FLOOD = RUNS = ("red-noise", "red-forged", "red-flood")
 MORE_THAN_KEPT = 2**20
 """Bytes of notes and of the last reading, beyond the limit of a run's kept logs."""
 MOST_FOLLOWER = 400 * 2**20
-"""Bytes of a process of this machine: Ansible alone has 100 to 150 MiB, and a follower holds some MiB of a log."""
+"""Maximum bytes of a process on this machine: Ansible alone has 100 to 150 MiB, and a follower holds some MiB."""
 NODE = "worker1"
 
 
 def program() -> ModuleType:
-    """The program that runs in the pods, for what it prints."""
+    """Return the program that runs in the pods, for its output."""
     spec = importlib.util.spec_from_file_location("red_program_main", CODE / "main.py")
     assert spec and spec.loader
     found = importlib.util.module_from_spec(spec)
@@ -50,7 +51,7 @@ PRINTED = program()
 
 
 def entry(run: str) -> dict[str, Any]:
-    """A training of `own` with the hostile program; one attempt each."""
+    """Return a training of `own` with the hostile program; one attempt each."""
     return {
         "workload": "own",
         "run": run,
@@ -62,7 +63,7 @@ def entry(run: str) -> dict[str, Any]:
 
 
 def kept_log(stand: Stand, run: str) -> bytes:
-    """The kept log of a run's only pod.
+    """Return the kept log of a run's only pod.
 
     :raises BenchError: there is none, or more than one.
     """
@@ -73,8 +74,8 @@ def kept_log(stand: Stand, run: str) -> bytes:
 
 
 def noise_faults(kept: bytes, record: Mapping[str, Any]) -> list[str]:
-    """What is amiss with the run that prints bars and bytes, and succeeds."""
-    # containerd takes the carriage return before a line feed as a part of the line's end (readLine of its CRI logger).
+    """Return faults of the run that prints bars and bytes, and succeeds."""
+    # containerd treats a carriage return before a line feed as part of the line ending (readLine of its CRI logger).
     wanted = b"".join(PRINTED.noise()).replace(b"\r\n", b"\n")
     said = events(kept.decode("utf-8", "surrogateescape"))
     steps = [each["step"] for each in said if each["event"] == "step"]
@@ -84,7 +85,7 @@ def noise_faults(kept: bytes, record: Mapping[str, Any]) -> list[str]:
 
 
 def difference(kept: bytes, wanted: bytes) -> str:
-    """The number of lines of a log that is another, and the first line that differs."""
+    """Return the number of lines of a differing log, and the first line that differs."""
     mine, printed = kept.split(b"\n"), wanted.split(b"\n")
     numbers = (number for number, pair in enumerate(zip(mine, printed, strict=False)) if pair[0] != pair[1])
     first = next(numbers, min(len(mine), len(printed)))
@@ -93,27 +94,27 @@ def difference(kept: bytes, wanted: bytes) -> str:
 
 
 def result_faults(record: Mapping[str, Any]) -> list[str]:
-    """What is amiss with the record of a run that succeeds."""
+    """Return faults of the record of a run that succeeds."""
     got = (record.get("result"), record.get("accuracy"))
     return [] if got == ("passed", PRINTED.ACCURACY) else [f"the record says {got}"]
 
 
 def forged_faults(code: int, record: Mapping[str, Any]) -> list[str]:
-    """What is amiss with the run that forges its end, and fails."""
+    """Return faults of the run that forges its end, and fails."""
     wrong = [] if code else ["train.yml succeeds"]
     wrong += ["the record says success"] if record.get("result") in SUCCESSES else []
     try:
         json.dumps(dict(record), allow_nan=False)
     except ValueError:
-        wrong.append("the record has a number that is none of JSON")
+        wrong.append("the record has a number that is not valid in JSON")
     return wrong
 
 
 def flood_faults(kept: int, record: Mapping[str, Any], follower: int) -> list[str]:
-    """What is amiss with the run that prints a gibibyte.
+    """Return faults of the run that prints a gibibyte.
 
     :param kept: bytes of all its kept logs.
-    :param follower: most bytes that a process of this machine that follows it has had.
+    :param follower: maximum bytes of a process on this machine that follows it.
     """
     wrong = [] if kept <= RUN_BYTES + MORE_THAN_KEPT else [f"{kept >> 20} MiB are kept"]
     wrong += [] if follower < MOST_FOLLOWER else [f"a process that follows had {follower / 2**20:.0f} MiB"]
@@ -121,7 +122,7 @@ def flood_faults(kept: int, record: Mapping[str, Any], follower: int) -> list[st
 
 
 def train(stand: Stand, run: str) -> int:
-    """Submit a run and wait for its end; 0 where the playbook succeeds."""
+    """Submit a run and wait for its end; return 0 if the playbook succeeds."""
     try:
         stand.train(entry(run), resume="fresh")
     except BenchError:
@@ -130,7 +131,7 @@ def train(stand: Stand, run: str) -> int:
 
 
 def programs(stand: Stand) -> list[str]:
-    """What is amiss with the output of the programs that show the runs."""
+    """Return faults of the output of the programs that show the runs."""
     wrong = []
     calls = [("trainings",), ("trainings", "--json"), *((verb, run) for run in RUNS for verb in ("why", "logs"))]
     for words in calls:
@@ -141,15 +142,15 @@ def programs(stand: Stand) -> list[str]:
 
 
 def files(stand: Stand) -> str:
-    """Files of all other runs on the claim, with their hashes."""
+    """Return the files of all other runs on the claim, with their hashes."""
     mine = " ".join(f"! -path '{inputs.SHARED}/{run}/*'" for run in RUNS)
     return stand.on_node(NODE, "sh", "-c", f"find {inputs.SHARED} -type f {mine} -exec sha256sum {{}} + | sort")
 
 
 def without_guards(stand: Stand) -> list[str]:
-    """The readers as they were, on the same logs: attacks that fail all the same."""
+    """Read the same logs without guards; return attacks that fail anyway."""
     kept = kept_log(stand, NOISE).decode("utf-8", "replace")
-    # Python ends a line at ten characters, and a bar hides the event behind it.
+    # Python splits lines at ten different characters, and a bar hides the event behind it.
     lines = [each for each in kept.splitlines() if each.startswith("{")]
     found = [each for each in lines if '"step"' in each and each.endswith("}")]
     wrong = ["a reader of lines of Python loses nothing"] if len(kept.splitlines()) == kept.count("\n") + 1 else []
@@ -159,7 +160,7 @@ def without_guards(stand: Stand) -> list[str]:
 
 
 def measure(stand: Stand) -> list[str]:
-    """All of it; what is not as it should be."""
+    """Run all attacks; return the faults."""
     wrong: list[str] = []
     visitor = Visitor(stand.program("console")[1].strip().splitlines()[-1], stand.state / "console" / "ca.crt")
     if visitor.log_in(red.new_token(stand, "bob")) != 303:

@@ -1,4 +1,4 @@
-"""The generated part of docs/benchmarks.md: from results to text."""
+"""The generated part of docs/benchmarks.md, made from results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_ROLE = "(playbooks)"
 
 
 def profile(log: str) -> list[tuple[str, float]]:
-    """Tasks of a run with their seconds, longest first, from the end of a log with ansible.posix.profile_tasks.
+    """Return the tasks of a run with their seconds, longest first, from a log with ansible.posix.profile_tasks.
 
     A task that ran several times has one line each time.
     """
@@ -36,7 +36,7 @@ def profile(log: str) -> list[tuple[str, float]]:
 
 
 def by_role(tasks: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
-    """Seconds of all tasks of each role, longest first; a task's name begins with its role's."""
+    """Return the seconds of all tasks of each role, longest first; a task's name begins with its role's."""
     sums: dict[str, float] = {}
     for name, seconds in tasks:
         role, colon, _ = name.partition(" : ")
@@ -46,7 +46,7 @@ def by_role(tasks: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
 
 
 def spread(values: Sequence[float], unit: str = " s", digits: int = 1) -> str:
-    """Median and range, or a dash without values."""
+    """Return median and range, or a dash without values."""
     if not values:
         return "-"
     middle, low, high = statistics.median(values), min(values), max(values)
@@ -54,13 +54,13 @@ def spread(values: Sequence[float], unit: str = " s", digits: int = 1) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown. A bar inside a cell needs an escape: tasks of included files have one in their names."""
+    """Return a Markdown table. Bars in cells are escaped: task names of included files contain them."""
     lines = [head, ["---"] * len(head), *([cell.replace("|", r"\|") for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def machine() -> list[str]:
-    """What it was measured on."""
+    """Return a description of the measured machine."""
     info = dict(
         line.split(":", 1) for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines() if ":" in line
     )
@@ -89,7 +89,7 @@ def _first(command: list[str]) -> str:
 
 
 def measures(results: Sequence[Result]) -> str:
-    """The table that compares the sides; ratios are taken pair by pair."""
+    """Return the table that compares the sides; ratios are taken pair by pair."""
     site = [result for result in results if result.side == Site.name]
     hand = [result for result in results if result.side == Hand.name]
     pairs = list(zip(site, hand, strict=False))
@@ -112,7 +112,7 @@ def measures(results: Sequence[Result]) -> str:
 
 
 def render(results: Sequence[Result]) -> str:
-    """The whole generated part.
+    """Return the whole generated part.
 
     :param results: in the order of the runs.
     """
@@ -155,9 +155,9 @@ def _tasks(which: str, log: str, seconds: float) -> str:
 
 
 def insert(document: str, generated: str) -> str:
-    """The document with a new generated part; the rest stays.
+    """Return the document with a new generated part; the rest stays.
 
-    :raises ValueError: the markers are not there exactly once.
+    :raises ValueError: the markers do not occur exactly once.
     """
     if document.count(BEGIN) != 1 or document.count(END) != 1:
         raise ValueError(f"the document needs {BEGIN} and {END} once each")
@@ -166,7 +166,7 @@ def insert(document: str, generated: str) -> str:
 
 
 def read(path: Path) -> str:
-    """The document as it is, or the frame of one.
+    """Return the document, or an empty frame if it is missing.
 
     :raises ValueError: it has no place for the generated part.
     """
@@ -176,7 +176,7 @@ def read(path: Path) -> str:
 
 
 def load(path: Path) -> list[Result]:
-    """Results of an earlier measurement, from its results.json."""
+    """Return results of an earlier measurement, from its results.json."""
     entries = json.loads(path.read_text(encoding="utf-8"))
     return [Result(**{**entry, "peak": Peak(**entry["peak"])}) for entry in entries]
 

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Run a schedule on an untouched site again and again, and start it several times at once. Writes tables to
-docs/benchmarks.md.
+"""Run a schedule repeatedly on an untouched site, and start it several times at once. Writes to docs/benchmarks.md.
 
     .venv/bin/python tests/bench/schedule.py [--only runs,starts]
 
-The timer's interval is one second, and all else is as in production. Thirty runs and the eighty starts take more than
-40 minutes together, so they are two parts of `make proof`.
+The timer's interval is one second; all other settings are those of production. Thirty runs and the eighty starts take
+more than 40 minutes together, so they are two parts of `make proof`.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ HEAD = ["what", "measured", "aim"]
 
 @dataclass
 class Sizes:
-    """What the nodes and etcd take after each run, in bytes."""
+    """Bytes used by the nodes and etcd after each run."""
 
     nodes: dict[str, list[float]] = field(default_factory=dict)
 
@@ -55,7 +54,7 @@ class Sizes:
 
 
 def measure(stand: Scheduled, sizes: Sizes) -> None:
-    """Add what nodes and etcd take now."""
+    """Add the current sizes of nodes and etcd."""
     groups = memory.groups(stand.lab)
     for node in ("cp1", WORKER):
         ask = ["podman", "inspect", "--format={{.Id}}", f"{stand.lab}-{node}"]
@@ -65,7 +64,7 @@ def measure(stand: Scheduled, sizes: Sizes) -> None:
 
 
 def runs(stand: Scheduled) -> bool:
-    """Thirty runs that the timer starts; whether all is as it should be."""
+    """Let the timer start thirty runs; return whether there are no faults."""
     first = stand.look()
     known = {each["id"] for each in first["reports"]}
     pods, sizes = running_pods(), Sizes()
@@ -86,7 +85,7 @@ def runs(stand: Scheduled) -> bool:
         if told := next(filter(None, map(wrong, done)), ""):
             raise BenchError(f"Run {len(done)} of an untouched site: {told}.")
         measure(stand, sizes)
-    # Its own time again, and the run that has begun meanwhile to its end.
+    # Restore the timer's schedule, and wait for the run that has begun meanwhile.
     stand.on_node(CONTROLLER, "rm", "-r", folder)
     stand.on_node(CONTROLLER, "sh", "-c", f"systemctl daemon-reload && systemctl restart {TIMER}")
     until("the end of the last run", lambda: not stand.works(), 600, pause=3)
@@ -117,7 +116,7 @@ def runs(stand: Scheduled) -> bool:
 
 
 def starts(stand: Scheduled) -> bool:
-    """Eight starts at the same moment, ten times."""
+    """Start eight runs at the same moment, ten times."""
     units = [f"start-{number}.service" for number in range(STARTS)]
     for unit in units:
         stand.copy(unit)

@@ -1,4 +1,4 @@
-"""What has to be true of the runs of a schedule, as functions of what they left."""
+"""Conditions for the runs of a schedule, as functions of their results."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from schedule_stand import Ended
 from timed import BenchError
 
 WARM, LAST = 5, 5
-"""Runs before memory and etcd are compared, and runs that are compared with each other at both ends."""
+"""Runs before memory and etcd are compared, and runs that are compared at both ends."""
 REFUSED_SECONDS = 5.0
 KEPT_RUNS = 20
-"""Runs whose events and output stay, the role's default; two files each, beside the three of a report."""
+"""Runs whose events and output are kept, the role's default; two files each, in addition to the three of a report."""
 
 
 def growth(values: Sequence[float]) -> float:
-    """By which share a series has grown: the median of its last values against that of those after the warm-up.
+    """Return the relative growth of a series: the median of its last values against that of those after the warm-up.
 
-    :raises BenchError: it is too short to tell.
+    :raises BenchError: it is too short.
     """
     if len(values) < WARM + 2 * LAST:
         raise BenchError(f"{len(values)} values are too few to tell whether they grow.")
@@ -27,7 +27,7 @@ def growth(values: Sequence[float]) -> float:
 
 
 def wrong(report: dict[str, Any] | None) -> str:
-    """What is not as it should be in the report of a run on an untouched site; empty for nothing."""
+    """Return the fault of the report of a run on an untouched site; empty if there is none."""
     if report is None or report["state"] != "complete":
         return "there is no complete report"
     if report["exit_status"] != 0 or report["verdict"] != "pass":
@@ -38,14 +38,14 @@ def wrong(report: dict[str, Any] | None) -> str:
 
 
 def files_kept(runs: int) -> int:
-    """Files of complete runs that are there to stay."""
+    """Return the number of files that complete runs keep."""
     return 3 * runs + 2 * min(runs, KEPT_RUNS)
 
 
 def refused(ends: Sequence[Ended]) -> list[float]:
-    """The seconds of those that were too many.
+    """Return the seconds of the refused starts.
 
-    :raises BenchError: it was not exactly one that ran, or one of the others took too long.
+    :raises BenchError: not exactly one start ran, or a refusal took too long.
     """
     statuses = sorted(each.status for each in ends)
     if statuses != [0, *[4] * (len(ends) - 1)]:

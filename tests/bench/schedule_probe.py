@@ -1,4 +1,4 @@
-"""What the runs of a schedule have left on its host, as one JSON document. Runs there, with nothing but Python's own.
+"""Print the remnants of a schedule's runs on its host as a JSON document. Runs there with Python's standard library.
 
 python3 schedule_probe.py /var/lib/trainyard-reprovision trainyard-reprovision
 """
@@ -13,16 +13,17 @@ from pathlib import Path
 from typing import Any
 
 TEMPORARY = (".new-", ".trainyard-")
-"""What names of files begin with that were not written to their end."""
+"""Name prefixes of files that were not written completely."""
 LOCK = "trainyard.lock"
 SETTINGS = Path("/etc/trainyard/reprovision")
 
 
 def look(folder: Path, places: tuple[Path, ...], owner: int, proc: Path = Path("/proc")) -> dict[str, Any]:
-    """
-    :param folder: of the schedule.
+    """Return reports, sizes, remnants, broken documents and processes of a schedule.
+
+    :param folder: folder of the schedule.
     :param places: folders for temporary files.
-    :param owner: number of the schedule's user.
+    :param owner: user id of the schedule.
     """
     state = folder / "site" / "reprovision"
     files = [path for path in _all(state) if path.is_file()]
@@ -44,7 +45,7 @@ def look(folder: Path, places: tuple[Path, ...], owner: int, proc: Path = Path("
 
 
 def _all(folder: Path) -> Iterator[Path]:
-    """Everything below a folder; nothing where there is none."""
+    """Yield everything below a folder; nothing if it is missing."""
     for place, folders, files in os.walk(folder):
         yield from (Path(place, name) for name in (*folders, *files))
 

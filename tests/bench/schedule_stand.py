@@ -1,4 +1,4 @@
-"""A lab with a schedule: a site from a checkout of its own, and the host `controller1` that runs it."""
+"""A lab with a schedule: a site from a separate checkout, and the host `controller1` that runs it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ BOOT_LIMIT = 120.0
 
 @dataclass(frozen=True)
 class Ended:
-    """A run that is over.
+    """A finished run.
 
-    :param seconds: of its process, from the start of the unit.
+    :param seconds: duration of its process, from the start of the unit.
     """
 
     status: int
@@ -43,7 +43,7 @@ class Ended:
 class Scheduled(Stand):
     """A site with its schedule.
 
-    :param canary: a secret that the site's vault and its hosts have.
+    :param canary: a secret in the site's vault and on its hosts.
     """
 
     canary = ""
@@ -53,22 +53,23 @@ class Scheduled(Stand):
         self._before: dict[str, str] = {}
 
     def show(self, unit: str, *names: str) -> dict[str, str]:
-        """Properties of a unit."""
+        """Return properties of a unit."""
         told = self.on_node(CONTROLLER, "systemctl", "show", unit, *(f"--property={name}" for name in names))
         return dict(line.split("=", 1) for line in told.splitlines() if "=" in line)
 
     def copy(self, unit: str, mode: str = "") -> None:
-        """The service under another name. It stays known when it is over: a unit that nobody names is forgotten.
+        """Copy the service under another name. It remains loaded after its end, because systemd unloads unreferenced
+        units.
 
-        :param mode: in the place of the schedule's.
+        :param mode: replaces the schedule's mode.
         """
         text = self.on_node(CONTROLLER, "cat", f"/etc/systemd/system/{UNIT}")
         self.on_node(CONTROLLER, "tee", f"/run/systemd/system/{unit}", given=copied(text, mode))
         self.on_node(CONTROLLER, "systemctl", "daemon-reload")
 
     def begin(self, *units: str) -> None:
-        """Start units at the same moment, and do not wait for them."""
-        # By this a run is told from the one before it.
+        """Start units at the same moment, without waiting for them."""
+        # This distinguishes a run from the previous one.
         self._before = {unit: self.show(unit, BEGAN)[BEGAN] for unit in units}
         self.on_node(CONTROLLER, "systemctl", "start", "--no-block", *units)
 
@@ -88,12 +89,12 @@ class Scheduled(Stand):
         shown = until(f"the end of {unit}", ended, RUN_LIMIT)
         said = self.on_node(CONTROLLER, "journalctl", f"--unit={unit}", "--lines=80", "--no-pager", "--output=cat")
         if unit != UNIT:
-            # One that has failed is known until it is forgotten; one that has not is by then.
+            # A failed unit stays loaded until it is reset; a successful one is unloaded by the stop.
             self.on_node(CONTROLLER, "sh", "-c", f"systemctl stop {unit}; systemctl reset-failed {unit} || true")
         return Ended(int(shown[names[1]]), (int(shown[names[3]]) - int(shown[BEGAN])) / 1e6, said)
 
     def run(self, mode: str = "") -> Ended:
-        """One run to its end; with a mode, in a unit of its own."""
+        """Run once to the end; with a mode, in a separate unit."""
         unit = BY_HAND if mode else UNIT
         if mode:
             self.copy(unit, mode)
@@ -101,11 +102,11 @@ class Scheduled(Stand):
         return self.wait(unit)
 
     def works(self) -> bool:
-        """Whether the service is at work, what follows its process included."""
+        """Return whether the service is active, including work after its main process."""
         return self.show(UNIT, "ActiveState")["ActiveState"] not in ("inactive", "failed")
 
     def look(self) -> dict[str, Any]:
-        """What `schedule_probe.look` says."""
+        """Return the result of `schedule_probe.look`."""
         source = Path(__file__).with_name("schedule_probe.py").read_text(encoding="utf-8")
         found: dict[str, Any] = json.loads(self.on_node(CONTROLLER, "python3", "-", FOLDER, USER, given=source))
         return found
@@ -128,16 +129,16 @@ class Scheduled(Stand):
 
 
 def copied(text: str, mode: str = "") -> str:
-    """The text of a copy of the service, see `Scheduled.copy`."""
+    """Return the text of a copy of the service, see `Scheduled.copy`."""
     found = re.sub(r"(?m)^Type=oneshot$", "Type=oneshot\nRemainAfterExit=yes", text)
     return re.sub(r"(?m)^(ExecStart=.*)$", rf"\1 --mode {mode}", found) if mode else found
 
 
 @contextmanager
 def scheduled() -> Iterator[Scheduled]:
-    """A lab of three nodes and a controller, after site.yml and playbooks/reprovision.yml; removed afterwards.
+    """Provide a lab of three nodes and a controller, after site.yml and playbooks/reprovision.yml; removed afterwards.
 
-    :raises BenchError: the lab cannot be made.
+    :raises BenchError: the lab cannot be created.
     """
     folder = Path(tempfile.mkdtemp(prefix="trainyard-proof-", dir="/var/tmp"))
     print(f"logs are in {folder}", flush=True)

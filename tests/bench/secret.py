@@ -1,6 +1,6 @@
-"""A value that must turn up nowhere, and where it did: in files, compressed ones and archives too, and in processes.
+"""Search for a value that must be nowhere: in files, including compressed ones and archives, and in processes.
 
-It is looked for as it is and as programs write it: in JSON, in addresses, in base64 wherever it begins, in hexadecimal.
+The search covers the plain value and its common encodings: JSON, URLs, base64 at any alignment, hexadecimal.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from stand import Stand
 from timed import BenchError
 
 SHORTEST = 12
-"""Characters of a value that is looked for: a shorter one turns up by chance."""
+"""Minimum length of a searched value: a shorter one may occur by chance."""
 KEY_LINE = 40
-"""Characters from which a line of a private key is one that no other text has."""
+"""Length from which a line of a private key is unique."""
 PROCESSES = """
 import os, sys
 for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -41,43 +41,43 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
 
 
 def new() -> str:
-    """A value that nobody has; it can be the name of a host, too."""
+    """Return a unique value, which is also valid as a host name."""
     return f"canary{secrets.token_hex(12)}"
 
 
 def key_lines(key: str) -> list[str]:
-    """The lines of a private key that tell it from others; the first ones say of which kind it is."""
+    """Return the lines of a private key that identify it; the first ones only state its kind."""
     lines = [line for line in key.splitlines() if len(line) >= KEY_LINE and not line.startswith("-----")]
     return lines[1:] or lines
 
 
 def forms(value: str) -> set[bytes]:
-    """How a value is written.
+    """Return the encodings of a value.
 
-    :raises ValueError: it is so short that it turns up by chance.
+    :raises ValueError: it is so short that it may occur by chance.
     """
     if len(value) < SHORTEST:
-        raise ValueError(f"a value of {len(value)} characters turns up by chance")
+        raise ValueError(f"a value of {len(value)} characters may occur by chance")
     data = value.encode()
     found = {data, json.dumps(value)[1:-1].encode(), quote(value, safe="").encode(), data.hex().encode()}
     for before in range(3):
-        # The characters of base64 that its neighbours in a longer text have no part in.
+        # The base64 characters that do not depend on neighbouring text.
         code = base64.b64encode(b"\0" * before + data)
         found.add(code[-(-before * 8 // 6) : (before + len(data)) * 8 // 6])
     return found
 
 
 def inside(data: bytes) -> Iterator[bytes]:
-    """A file's bytes, and what they are when they are unpacked."""
+    """Yield a file's bytes, and its decompressed content."""
     yield data
     if data.startswith(b"\x1f\x8b"):
-        # Of what a killed run has begun to write, as far as it came.
+        # A killed run may have left an incomplete file; decompress as much as possible.
         with suppress(zlib.error):
             yield zlib.decompressobj(31).decompress(data)
 
 
 def search(files: Iterable[tuple[str, bytes]], values: Sequence[str]) -> list[str]:
-    """Names of the files in which one of the values is, the name itself looked at as well; never the value."""
+    """Return the names of the files in which one of the values is; names are searched, too. Never return the value."""
     wanted = re.compile(b"|".join(re.escape(form) for value in values for form in sorted(forms(value))), re.IGNORECASE)
 
     def has_one(name: str, data: bytes) -> bool:
@@ -87,14 +87,14 @@ def search(files: Iterable[tuple[str, bytes]], values: Sequence[str]) -> list[st
 
 
 def of_folder(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """All files below a folder of this machine."""
+    """Yield all files below a folder of this machine."""
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not path.is_symlink():
             yield str(path), path.read_bytes()
 
 
 def of_archive(archive: bytes) -> Iterator[tuple[str, bytes]]:
-    """All files of an archive of tar."""
+    """Yield all files of a tar archive."""
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         for member in tar:
             content = tar.extractfile(member) if member.isfile() else None
@@ -102,10 +102,10 @@ def of_archive(archive: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def of_node(stand: Stand, node: str, folders: Sequence[str], without: Sequence[str] = ()) -> list[tuple[str, bytes]]:
-    """Files of a node, and its journal. What is not there is left out.
+    """Return files of a node, and its journal. Missing folders are left out.
 
-    :param without: patterns of tar, for where the value belongs.
-    :raises BenchError: they cannot be read; a search in nothing finds nothing.
+    :param without: tar patterns for places where the value belongs.
+    :raises BenchError: nothing can be read; a search in nothing would find nothing.
     """
     there = [folder for folder in folders if stand.on_node(node, "sh", "-c", f"test -e {folder} && echo yes || true")]
     options = [f"--exclude={pattern}" for pattern in without]
@@ -113,17 +113,17 @@ def of_node(stand: Stand, node: str, folders: Sequence[str], without: Sequence[s
     journal = stand.bytes_of(node, "journalctl", "--no-pager", "--output=export")
     found = [(f"{node}:{name}", data) for name, data in of_archive(packed)]
     if not found or not journal:
-        raise BenchError(f"There is nothing on {node} to look at.")
+        raise BenchError(f"There is nothing on {node} to search.")
     return [*found, (f"{node}: its journal", journal)]
 
 
 def of_processes(stand: Stand, node: str) -> list[tuple[str, bytes]]:
-    """Arguments and environment of what runs on a node at this moment."""
+    """Return arguments and environment of the current processes of a node."""
     return [(f"{node}: processes", stand.bytes_of(node, "python3", "-", given=PROCESSES))]
 
 
 def require_nowhere(files: Mapping[str, bytes] | Iterable[tuple[str, bytes]], values: Sequence[str]) -> int:
-    """How many files were looked at.
+    """Check that no file has one of the values; return the number of searched files.
 
     :raises BenchError: one of the values is in one of them.
     """

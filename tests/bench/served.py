@@ -1,4 +1,4 @@
-"""An API server on loopback with one run whose pods' logs grow with the clock, in a process of its own."""
+"""An API server on loopback with one run whose pods' logs grow with time, in a separate process."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from trainyard.trainings.model import Training
 from trainyard.trainings.names import INDEX_LABEL
 
 LINES_BEFORE = 5_000
-"""Of every pod, from before somebody follows: an hour of a worker, a quarter of an hour of a chief."""
+"""Lines of every pod from before the following: an hour of a worker, a quarter of an hour of a chief."""
 CHIEF_SECONDS, OTHERS_SECONDS = 0.2, 1.0
-"""Between two lines of a log."""
+"""Interval between two lines of a log."""
 STEPS = 20
-"""From one line of the chief to the next."""
+"""Steps between two lines of the chief."""
 
 
 class Run:
-    """What the server shows: a pure function of the time since it began.
+    """The served run: a pure function of the time since its start.
 
-    :param seconds: after which the run has completed.
+    :param seconds: duration of the run.
     """
 
     def __init__(self, training: Training, attempt: str, seconds: float) -> None:
@@ -64,7 +64,7 @@ class Run:
         return {**self._live, "status": {"conditions": done if time.time() > self._end else []}}
 
     def changes(self, version: str) -> str:
-        """What a watch answers: nothing while the run goes on, and then that all pods have ended."""
+        """Return the answer to a watch: nothing while the run is running, then the end of all pods."""
         if time.time() < self._end or version != "1":
             return ""
         ended = {"phase": "Succeeded", "containerStatuses": [{"state": {"terminated": {"exitCode": 0}}}]}
@@ -89,7 +89,7 @@ class Run:
         return "".join(f"{_stamp(at) + ' ' if 'timestamps' in query else ''}{line}\n" for at, line in lines)
 
     def said_at(self, step: int) -> float:
-        """When the chief has said a step, in seconds since the epoch."""
+        """Return when the chief logged a step, in seconds since the epoch."""
         return self.begin + (step / STEPS - LINES_BEFORE) * CHIEF_SECONDS
 
 
@@ -109,7 +109,7 @@ def _serve(run: Run, port: Any, counts: Any) -> None:
         protocol_version = "HTTP/1.1"
 
         def log_message(self, *_: Any) -> None:
-            """Nothing: standard output is the table."""
+            """Print nothing, because standard output is the table."""
 
         def do_GET(self) -> None:
             url = urlsplit(self.path)
@@ -155,7 +155,7 @@ def _answer(run: Run, path: str, query: dict[str, str]) -> tuple[int, str]:
 
 @contextmanager
 def served(run: Run) -> Iterator[tuple[int, Any]]:
-    """The server's port, and the requests that it has had with the bytes of its answers."""
+    """Yield the server's port, and its counts of requests and of answered bytes."""
     fork = multiprocessing.get_context("fork")
     port, counts = fork.Queue(), fork.Array("q", 2)
     process = fork.Process(target=_serve, args=(run, port, counts), daemon=True)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Prove that trainings live on the claims and on no node. Writes tables to docs/benchmarks.md.
+"""Prove that trainings depend on the claims and on no node. Writes tables to docs/benchmarks.md.
 
     .venv/bin/python tests/bench/shared.py [--inventory inventories/lab --lab trainyard]
 
-The data is imported onto `datasets`; a training reads it there. A pod on another node judges the model that it leaves
-on `training`; a longer training on that node goes on from its last step, and elsewhere when the node is switched off
-for good. At last the rate at which a pod reads and writes the claim.
+The data is imported to `datasets`, and a training reads it there. A pod on another node judges the resulting model on
+`training`. A longer training on that node continues from the last step, and continues elsewhere when the node is
+switched off permanently. Finally a pod measures the read and write rate of the claim.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ HEAD = ["a training on the claims", "measured", "aim"]
 
 
 def submitted(stand: Stand, entry: Mapping[str, Any], node: str) -> tuple[Watched, str]:
-    """Submit a run whose chief has to be on a node; the run, and what the call has said.
+    """Submit a run whose chief must be on a given node; return the run, and the output of the call.
 
     :raises BenchError: the chief is elsewhere.
     """
-    # Of this only the names are looked at.
+    # Only the names in this description are used.
     run = inputs.training(inputs.artefacts(inputs.CACHE), {"run": RUN}, claim="training")
     mark(stand.api, [node])
     _, said = stand.train(entry, wait="false")
@@ -74,9 +74,10 @@ def submitted(stand: Stand, entry: Mapping[str, Any], node: str) -> tuple[Watche
 
 
 def first(stand: Stand, node: str, other: str) -> float:
-    """A training on imported data; its accuracy, by a pod on the other node that has its model and the data.
+    """Train on imported data; return the accuracy according to a pod on the other node, which has the model and the
+    data.
 
-    :raises BenchError: the data was not imported, the other node lacks what the run has written, or the two differ.
+    :raises BenchError: the data was not imported, the other node lacks files of the run, or the accuracies differ.
     """
     _, said = submitted(stand, FIRST, node)
     if f"data of {RUN}: imported" not in said:
@@ -94,11 +95,11 @@ def first(stand: Stand, node: str, other: str) -> float:
 
 
 def longer(stand: Stand, node: str, other: str) -> dict[str, float]:
-    """Go on with the run on the other node, and switch that node off.
+    """Continue the run on the other node, and switch that node off.
 
-    :returns: `from`, the step that it went on from; `gap`, the longest time in seconds without a new step after that;
-        `lost`, steps that were done twice.
-    :raises BenchError: it began anew, it did not end on the node that was left, or that was not the only one.
+    :returns: `from`, the step that it continued from; `gap`, the longest time in seconds without a new step after that;
+        `lost`, number of repeated steps.
+    :raises BenchError: it started from scratch, it did not end on the remaining node, or the other was on again.
     """
     watched, _ = submitted(stand, LONGER, other)
     until(f"step {OFF_AT}", lambda: (watched.steps() or [{"step": 0}])[-1]["step"] >= OFF_AT, LIMIT)
@@ -108,7 +109,7 @@ def longer(stand: Stand, node: str, other: str) -> dict[str, float]:
     stand.train(LONGER)
     require_steps(stand.record(RUN), MORE_STEPS)
     if is_on(node_container(stand.lab, off)):
-        raise BenchError(f"{other} was on again before the end of the run, so that nothing was proven.")
+        raise BenchError(f"{other} was on again before the end of the run, so nothing was proven.")
     return account(cuts.written(stand, watched, node), moment)
 
 
@@ -118,7 +119,7 @@ def is_on(container: str) -> bool:
 
 
 def measure(stand: Stand) -> bool:
-    """Do all of it, and write the tables; whether the run went on in time."""
+    """Run everything, and write the tables; return whether the run continued in time."""
     node, other = sorted(workers(stand.api))[:2]
     forget(stand, other)
     try:
@@ -126,7 +127,7 @@ def measure(stand: Stand) -> bool:
         print(f"shared: the model on {other} is that of {node}, {accuracy:.4f}", flush=True)
         seen = longer(stand, node, other)
     finally:
-        # A node that is off comes back by it; where none is, it changes nothing.
+        # This starts a node that is off; otherwise it changes nothing.
         stand.play("site.yml", limit=SITE_LIMIT)
         mark(stand.api, [])
     met = seen["gap"] <= AIM_SECONDS and seen["lost"] <= CHECKPOINT_EVERY
@@ -150,7 +151,7 @@ def measure(stand: Stand) -> bool:
 
 
 def forget(stand: Stand, node: str) -> None:
-    """Take the runs away, and the data that was imported for them."""
+    """Remove the runs, and the data that was imported for them."""
     for entry in (FIRST, JUDGED, RATE):
         stand.forget(str(entry["run"]))
     stand.on_node(node, "rm", "-rf", f"{DATASETS}/{FOLDER}", f"{DATASETS}/.import-{FOLDER}")

@@ -1,4 +1,4 @@
-"""The runs of shared.py, and what is made of what they leave on the claims."""
+"""The runs of shared.py, and the evaluation of their files on the claims."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIRST: dict[str, Any] = {
     "train_steps": STEPS,
     "checkpoint_every": CHECKPOINT_EVERY,
     "accuracy_bound": 0,
-    # All of its pods have to fit on the node that is left.
+    # All of its pods must fit on the remaining node.
     "requests": {"cpu": "50m"},
     "chief": {"node_selector": {HERE: "yes"}},
 }
@@ -46,13 +46,13 @@ Event = Mapping[str, Any]
 
 
 def on(node: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """A run of one worker, on this node alone."""
+    """Return a run of one worker, only on this node."""
     worker = {**(entry.get("worker") or {}), "node_selector": {"kubernetes.io/hostname": node}}
     return {**entry, "worker": worker}
 
 
 def require_output(files: Sequence[str], attempt: str) -> None:
-    """Look at what a run has left.
+    """Check the files that a run has left.
 
     :param files: paths in its folder.
     :raises BenchError: its last checkpoint, its events, its metrics or its model are missing.
@@ -66,23 +66,26 @@ def require_output(files: Sequence[str], attempt: str) -> None:
 
 
 def require_steps(kept: Mapping[str, Any], steps: int) -> None:
-    """:raises BenchError: a run has not ended well with its steps."""
+    """Check that a run has ended well with its steps.
+
+    :raises BenchError: it has not.
+    """
     if (kept.get("result"), kept.get("steps")) != ("no_bound", steps):
         raise BenchError(f"The run ended with {kept.get('result')} at step {kept.get('steps')} of {steps}.")
 
 
 def account(told: Sequence[Event], moment: float) -> dict[str, float]:
-    """What the chiefs of the longer training have written, as numbers; see `longer`.
+    """Return figures of the events of the longer training's chiefs; see `longer`.
 
-    :param moment: when the node was switched off, seconds since the epoch.
-    :raises BenchError: the first has not gone on from the last step of the run before it, or none has taken its place.
+    :param moment: time at which the node was switched off, seconds since the epoch.
+    :raises BenchError: the first did not continue from the last step of the previous run, or none has replaced it.
     """
     restored = [event for event in told if event["event"] == "restore"]
     if not restored or restored[0]["step"] != STEPS or restored[0]["time"] > moment:
-        raise BenchError(f"The longer training went on from {restored[:1]}, not from step {STEPS}.")
+        raise BenchError(f"The longer training continued from {restored[:1]}, not from step {STEPS}.")
     after = [event for event in restored if event["time"] > moment]
     if not after:
-        raise BenchError("No chief has gone on after the node was switched off.")
+        raise BenchError("No chief has continued after the node was switched off.")
     steps = [event for event in told if event["event"] in ("step", "end")]
     return {
         "from": float(restored[0]["step"]),

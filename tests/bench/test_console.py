@@ -1,4 +1,4 @@
-"""What the measures of the console make of times and quantities."""
+"""Tests of times and quantities in the console's measures."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from timed import BenchError
     ("steps", "drawn", "since", "expected"),
     [
         ([(20, 10.0), (40, 11.0)], [(20, 10.2), (40, 11.5)], 0.0, [0.2, 0.5]),
-        # Two lines that come between two frames are drawn by the second.
+        # Two lines between two frames are drawn by the second frame.
         ([(20, 10.0), (40, 10.1)], [(40, 10.4)], 0.0, [0.4, 0.3]),
-        # The page was opened with the first.
+        # The page was opened with the first line.
         ([(20, 10.0), (40, 11.0)], [(20, 10.9), (40, 11.1)], 10.5, [0.1]),
-        # The page was opened with the curve of the attempt before.
+        # The page was opened with the curve of the previous attempt.
         ([(20, 10.0), (40, 11.0)], [(2000, 9.0), (20, 10.5), (40, 11.25)], 0.0, [0.5, 0.25]),
     ],
 )
@@ -37,5 +37,5 @@ def test_quantities_of_memory(quantity: str, expected: float) -> None:
 
 
 def test_a_quantity_that_is_not_known_is_an_error() -> None:
-    with pytest.raises(BenchError, match="no quantity of memory"):
+    with pytest.raises(BenchError, match="not a supported quantity of memory"):
         console_memory.in_bytes("1e3")

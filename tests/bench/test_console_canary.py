@@ -1,4 +1,4 @@
-"""The search for a token finds it where it was put on purpose, whole, in parts, and coded."""
+"""Tests that the search finds a planted token, whole, in parts, and encoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds of drift: all of the page's, each found as what the table of classes has, and what is false is seen."""
+"""Tests of the kinds of drift: complete, of the class in the table, and with false items detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a drill makes of the events of the chiefs."""
+"""Tests of the evaluation of the chiefs' events by a drill."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def checkpoint(epoch: int, time: float) -> dict[str, Any]:
 
 
 def two_chiefs() -> list[dict[str, Any]]:
-    """One saves and trains until 190 s, though it was cut off at 100 s; another takes the folder then."""
+    """Return events of two chiefs: one saves and trains until 190 s, cut off at 100 s; then another takes over."""
     return [
         {"event": "start", "time": 10.0},
         checkpoint(1, 90.0),
@@ -60,7 +60,7 @@ def test_a_chief_that_was_cut_off_and_was_overtaken_has_written_nothing_afterwar
     ("events", "why"),
     [
         ([*two_chiefs(), checkpoint(1, 193.0)], "saved 3.0 s after"),
-        ([each for each in two_chiefs() if each["event"] != "step" or each["time"] < CUT], "did not go on"),
+        ([each for each in two_chiefs() if each["event"] != "step" or each["time"] < CUT], "did not continue"),
         (two_chiefs()[:4], "No other chief"),
     ],
     ids=["wrote", "stood still", "alone"],

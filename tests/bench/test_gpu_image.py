@@ -1,4 +1,4 @@
-"""The image with CUDA: what its proof takes for whole, and what for lacking."""
+"""Tests of the proof of the image with CUDA: complete and incomplete images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is looked at after a mishap can fail, and each mishap is part of `make proof` once."""
+"""Tests that the checks after a fault can fail, and that each fault is part of `make proof` once."""
 
 from __future__ import annotations
 

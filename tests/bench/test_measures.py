@@ -1,4 +1,4 @@
-"""What programs of `make proof` ask of a site, in which order, and what they write, against one that only remembers."""
+"""Tests of the calls of `make proof` programs to a site, their order, and their output, with a recording site."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def line(event: str, **values: object) -> str:
 
 
 class Site(stand.Stand):
-    """Every run passes at once."""
+    """A site on which every run passes immediately."""
 
     def __init__(self, folder: Path, **record: Any) -> None:
         super().__init__(folder, "lab", folder)
@@ -77,7 +77,7 @@ class Site(stand.Stand):
 
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[list[str]]]:
-    """Rows by the name of their table."""
+    """Return rows by the name of their table."""
     tables: dict[str, list[list[str]]] = {}
     monkeypatch.setattr(page, "write", lambda name, head, rows: tables.update({name: rows}))
     return tables

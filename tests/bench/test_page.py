@@ -1,4 +1,4 @@
-"""The tables that programs write into docs/benchmarks.md."""
+"""Tests of the tables that programs write into docs/benchmarks.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of `make proof`: the runs that they ask for can be, and what they look at can fail."""
+"""Tests of `make proof` programs: their runs are valid, and their checks can fail."""
 
 from __future__ import annotations
 

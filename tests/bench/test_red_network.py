@@ -1,4 +1,4 @@
-"""The red team's load is bounded and stays in the lab, and what a client waits for is seen; on loopback."""
+"""Tests that the red team's load is bounded and stays in the lab, and that a client's wait is detected; on loopback."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ class Handler(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers["Content-Length"]))
 
     def log_message(self, *_: Any) -> None:
-        """Nothing."""
+        """Print nothing."""
 
 
 class Threads(ThreadingHTTPServer):
-    """A thread for each connection."""
+    """A server with a thread for each connection."""
 
     request_queue_size = 64
 
 
 class OneByOne(HTTPServer):
-    """One connection after the other."""
+    """A server that handles one connection after the other."""
 
     request_queue_size = 64
 
 
 @contextmanager
 def serving(folder: Path, kind: type[HTTPServer] = Threads) -> Iterator[int]:
-    """A server with TLS on loopback: its port."""
+    """Start a server with TLS on loopback, and yield its port."""
     certificate, key = self_signed()
     for name, text in (("tls.crt", certificate), ("tls.key", key)):
         (folder / name).write_text(text)
     server = kind(("127.0.0.1", 0), Handler)
     trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trusted.load_cert_chain(folder / "tls.crt", folder / "tls.key")
-    # The handshake is the first read's: a client that does not finish it holds a thread, and not the server.
+    # The handshake happens at the first read: a client that does not finish it blocks a thread, not the server.
     server.socket = trusted.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
@@ -129,7 +129,7 @@ def test_a_server_answers_by_its_name(tmp_path: Path) -> None:
 
 @pytest.fixture
 def podman(tmp_path: Path) -> Iterator[None]:
-    """A container engine whose only container is this machine."""
+    """Provide a container engine whose only container is this machine."""
     program = tmp_path / "podman"
     program.write_text('#!/bin/sh\nshift 3\nexec "$@"\n')
     program.chmod(0o755)
@@ -150,7 +150,7 @@ def short() -> Iterator[None]:
 @pytest.mark.usefixtures("podman", "short")
 @pytest.mark.parametrize(("kind", "holds"), [(Threads, False), (OneByOne, True)])
 def test_a_server_that_is_held_is_seen(tmp_path: Path, kind: type[HTTPServer], holds: bool) -> None:
-    """One handshake after the other is what the attack needs: without a thread for each, nobody is answered."""
+    """Sequential handshakes make the attack succeed: without a thread for each, no client gets an answer."""
     lab: Any = mock.Mock(lab="x")
     with serving(tmp_path, kind) as port:
 

@@ -1,4 +1,4 @@
-"""The red team's hostile worker does what it says, and harm to others is seen."""
+"""Tests that the red team's hostile worker acts as described, and that harm to others is detected."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def report(*items: dict[str, Any], **hosts: str) -> dict[str, Any]:
 @pytest.mark.parametrize("mode", hostile.MODES)
 def test_each_mode_is_an_answer(tmp_path: Path, mode: str) -> None:
     (tmp_path / "mode").write_text(f"{mode} cp1")
-    # The kernel ends the path of an interpreter at a space, which the folder of this project may have.
+    # The kernel ends the path of an interpreter at a space, which the path of this project may contain.
     (tmp_path / "real").symlink_to(sys.executable)
     (tmp_path / "python").write_text(f"#!{tmp_path / 'real'}\n{Path(hostile.__file__).read_text(encoding='utf-8')}")
     (tmp_path / "python").chmod(0o755)
@@ -39,7 +39,7 @@ def test_each_mode_is_an_answer(tmp_path: Path, mode: str) -> None:
     assert answer.get("ping", "pong") == "pong" and (mode == "honest") == (answer == {"changed": False, "ping": "pong"})
     assert mode != "flood" or len(done.stdout) >= 20_000_000 - 100
     said = subprocess.run([str(tmp_path / "python"), "-c", "print(1)"], capture_output=True, check=True, timeout=60)
-    assert said.stdout == b"1\n", "a program with arguments is no module"
+    assert said.stdout == b"1\n", "a program with arguments is not a module"
 
 
 def test_a_report_is_compared_without_the_attacker() -> None:
@@ -75,7 +75,7 @@ def test_requests_are_what_openssl_makes() -> None:
 
 
 def test_scripts_are_shell_and_undo_each_other(tmp_path: Path) -> None:
-    """On a folder in the place of `/`: the link and the facts are there, and are as before afterwards."""
+    """Run the scripts in a folder instead of `/`: the link and the facts are created, and restored afterwards."""
     for name in ("usr/bin", "etc", "opt", "bin"):
         (tmp_path / name).mkdir(parents=True, exist_ok=True)
     (tmp_path / "usr/bin/python3").symlink_to(sys.executable)

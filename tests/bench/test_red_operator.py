@@ -1,4 +1,4 @@
-"""What the red team's operator tries can be tried, and what looks at the harm sees it."""
+"""Tests that the attempts of the red team's operator are valid, and that harm is detected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unittest import mock
 
 import pytest
 
-# The console is the package of that name in workloads, and not the program here.
+# The console is the project's package, not the program in this folder.
 import red
 import red_console
 import red_guards
@@ -80,7 +80,7 @@ def test_guards_are_on_again_as_they_were() -> None:
 def test_what_is_planted_is_a_run_to_our_programs_and_harmless() -> None:
     job = red_planted.hostile_run(THERE, red_planted.PATH, "/etc/cron.d")
     assert attempt_of(job) == "unknown"
-    assert sum(map(len, job["metadata"]["annotations"].values())) < 2**18, "Kubernetes takes no more"
+    assert sum(map(len, job["metadata"]["annotations"].values())) < 2**18, "Kubernetes accepts no more"
     server = ApiServer({f"{JOBS}/red-path": job, RECORD: red_planted.record("trainings")})
     assert {name for _, name in found.runs(Api(server))} == {"red-path", "red-record"}
     assert found.LABELS.partition("=")[0] not in red_planted.record("elsewhere")["metadata"]["labels"]

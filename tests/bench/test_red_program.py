@@ -1,4 +1,4 @@
-"""What the red team's programs print is what part 3 of the rules for logs is about, and harm is seen."""
+"""Tests that the red team's programs print output covered by the rules for logs (part 3), and that harm is detected."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from trainyard.trainings.logs import events
 PRINTED = red_program.PRINTED
 NOISE = b"".join(PRINTED.noise())
 KEPT = NOISE.replace(b"\r\n", b"\n")
-"""As a node writes it."""
+"""The noise as a node stores it."""
 PASSED = {"result": "passed", "accuracy": PRINTED.ACCURACY}
 
 
@@ -59,7 +59,7 @@ def test_a_log_with_less_is_seen(kept: bytes, record: dict[str, Any], why: str) 
 
 def test_forged_events_say_success_to_a_reader_that_believes_them() -> None:
     said = events("".join(each.decode() for each in PRINTED.forged()))
-    assert 0 < len(said) < len(PRINTED.FORGED), "those with other types are none"
+    assert 0 < len(said) < len(PRINTED.FORGED), "events with other types do not count"
     assert any(each.get("result") == "passed" for each in said)
     assert red_program.forged_faults(1, {"result": "failed", "accuracy": 1.0}) == []
     assert red_program.forged_faults(0, {"result": "passed"}) == ["train.yml succeeds", "the record says success"]
@@ -83,7 +83,7 @@ def test_the_program_lays_links_and_ends_with_its_code(tmp_path: Path) -> None:
 def test_memory_is_that_of_the_largest_child() -> None:
     tree = {10: (1, 5), 11: (10, 7), 12: (11, 900), 13: (1, 9000)}
     assert (red_memory.largest(tree, 10), red_memory.largest(tree, 12)) == (900, 0)
-    # In a process of its own: this one may have other children, the scenarios beside the unit tests.
+    # Measured in a separate process: this one may have other children, such as scenarios beside the unit tests.
     measure = (
         "import subprocess, sys, time, red_memory\n"
         "child = [sys.executable, '-c', \"import time; held = b'x' * 60_000_000; time.sleep(3)\"]\n"

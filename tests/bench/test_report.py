@@ -1,4 +1,4 @@
-"""The parts of the benchmark that read and write text; what is measured is nowhere tested."""
+"""Tests of the benchmark's input and output of text; the measures themselves are not tested."""
 
 from __future__ import annotations
 

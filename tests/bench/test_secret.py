@@ -1,4 +1,4 @@
-"""A secret is found wherever it was planted, however it is written, and nowhere else."""
+"""Tests that a planted secret is found in any encoding, and nowhere else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLANTED = {
     "base64 one further": base64.b64encode(f"x{VALUE}zz".encode()),
     "hexadecimal": VALUE.encode().hex().upper().encode(),
     "compressed": gzip.compress(f"x{VALUE}".encode()),
-    # What a killed run has begun to write.
+    # Left by a killed run.
     "compressed and cut off": gzip.compress(f"x{VALUE}".encode() + b"y" * 100, 0)[:-12],
 }
 

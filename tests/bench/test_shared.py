@@ -1,4 +1,4 @@
-"""What the proof of trainings on claims makes of what the runs have left, and the program that measures the claim."""
+"""Tests of the evaluation of runs on claims, and of the program that measures the claim."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_run_that_goes_on_from_another_node_and_past_its_loss_is_accounted_for
     [
         ([restored(100, 1.0), *TOLD[1:]], "not from step 200"),
         (TOLD[1:], "not from step 200"),
-        (TOLD[:3], "No chief has gone on"),
+        (TOLD[:3], "No chief has continued"),
         ([], "not from step 200"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The faults for `trainyard why`: each has a run that can be, changes that hold, and an end."""
+"""Tests of the faults for `trainyard why`: each has a valid run, effective changes, and an end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ASKED = {
     "quota", "pod_security", "controller_down", "scheduler_down", "dns_down", "node_not_ready", "silent",
     "policy_blocks", "oom_killed", "disk_full", "below_bound", "refused_input", "gpu_unhealthy", "gpu_skew",
 }  # fmt: skip
-"""What has to be named."""
+"""Codes that must be covered."""
 
 
 def test_every_code_that_is_asked_for_has_a_fault() -> None:
@@ -104,7 +104,7 @@ def test_six_of_them_find_a_place_side_by_side(name: str) -> None:
     for job in made["spec"]["replicatedJobs"]:
         spec = job["template"]["spec"]
         assert spec["parallelism"] == 1
-        # Of the node without a kubelet the others know nothing.
+        # The other runs do not use the node without a kubelet.
         alone = (name, job["name"]) == ("kubelet", "worker")
         where = spec["template"]["spec"]["nodeSelector"]["kubernetes.io/hostname"]
         assert where == ("worker2" if alone else "worker1")

@@ -1,4 +1,4 @@
-"""Running a program against the clock."""
+"""Run a program and measure its time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from inputs import ROOT
 
 
 class BenchError(Exception):
-    """A run that did not do what is measured; the message names the log."""
+    """A run that did not do the measured work; the message names the log."""
 
 
 def timed(
@@ -24,11 +24,11 @@ def timed(
     given: Path | None = None,
     cwd: Path = ROOT,
 ) -> float:
-    """Run a command with its output in `log`; returns its seconds.
+    """Run a command with its output in `log`, and return its seconds.
 
-    :param given: file that is its standard input.
-    :param cwd: folder that it runs in.
-    :raises BenchError: it fails, or takes longer than `limit`; its whole process group is ended then.
+    :param given: file for its standard input.
+    :param cwd: working folder.
+    :raises BenchError: it fails, or takes longer than `limit`; then its whole process group is ended.
     """
     started = time.monotonic()
     with log.open("ab") as stream, open(given or os.devnull, "rb") as stdin:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Inject faults into a lab, one after the other, and see each named by `trainyard why` as the first cause. Writes a
-table to docs/benchmarks.md, and the snapshots into a folder, for the tables of tests/unit/why.
+"""Inject faults into a lab in turn; `trainyard why` must name each as the first cause. Writes to docs/benchmarks.md.
 
     .venv/bin/python tests/bench/why.py [--only too_large,quota] [--keep FOLDER] [--inventory FOLDER --lab trainyard]
 
-Each has to be named within 15 s from when it can be seen from outside, and is undone.
+Each must be named within 15 s of becoming visible from outside, and is undone. The snapshots are written to a folder,
+for the tables of tests/unit/why.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from trainyard.why.judge import judge
 from trainyard.why.snapshot import Snapshot, snapshot
 
 NAME_SECONDS = 15.0
-"""From when a fault can be seen to when it is named."""
+"""Maximum time from a fault's visibility to its naming."""
 SEE_SECONDS = 240.0
-"""From the injection to when it can be seen: a lost node takes almost a minute, an eviction two."""
+"""Maximum time from the injection to the visibility: a lost node takes almost a minute, an eviction two."""
 PROGRAM_SECONDS = 2.0
 PAUSE = 0.5
 GPUS = {"lab_gpus": 2}
-"""Of each worker."""
+"""GPUs of each worker."""
 HEAD = ["fault", "named as", "after", "one look", "aim"]
 
 
 class Unnamed(BenchError):
-    """A fault is not named, and the snapshot in which it should have been."""
+    """A fault that is not named, with the snapshot that should have revealed it."""
 
     def __init__(self, message: str, seen: Snapshot) -> None:
         super().__init__(message)
@@ -54,9 +54,9 @@ class Unnamed(BenchError):
 
 
 def find(scene: Scene, what: Fault) -> tuple[Snapshot, float, float]:
-    """Look until the fault is named.
+    """Take snapshots until the fault is named.
 
-    :return: the snapshot in which it was named, seconds from when it could be seen, and seconds for that look.
+    :return: the snapshot in which it was named, seconds since its visibility, and seconds for that snapshot.
     :raises Unnamed: it is not named in time.
     """
     begin, visible, wrong = time.monotonic(), None, ""
@@ -69,7 +69,7 @@ def find(scene: Scene, what: Fault) -> tuple[Snapshot, float, float]:
             visible = started
         if answer.cause and answer.cause.code in what.codes:
             return seen, now - (visible or started), now - started
-        # The evidence with it: the next attempt of a run that was started again has none of it.
+        # Print the evidence, too: the next attempt of a restarted run has none of it.
         said = "; ".join(str(each) for each in (answer.cause.evidence if answer.cause else ()))
         named = f"{answer.cause.code} ({said})" if answer.cause else f"nothing ({answer.headline})"
         if named != wrong:
@@ -83,7 +83,7 @@ def find(scene: Scene, what: Fault) -> tuple[Snapshot, float, float]:
 
 
 def of_one_run(seen: Snapshot) -> Snapshot:
-    """The snapshot without the events of runs before this one: they are most of it."""
+    """Return the snapshot without the events of earlier runs, which are most of it."""
     events = seen.parts["events"]
     if isinstance(events, Unread):
         return seen
@@ -93,14 +93,14 @@ def of_one_run(seen: Snapshot) -> Snapshot:
 
 
 def write(path: Path, seen: Snapshot) -> None:
-    """Keep a snapshot, without a time in its file, so that what did not change is the same."""
+    """Write a snapshot without a time in its file, so that unchanged content gives an equal file."""
     path.write_bytes(gzip.compress(json.dumps(of_one_run(seen).as_json()).encode(), mtime=0))
 
 
 def inject(scene: Scene, what: Fault, places: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Break what is to be broken.
+    """Inject a fault.
 
-    :param places: role -> the node that its pods have to be on.
+    :param places: role -> the node for its pods.
     """
     what.before(scene)
     scene.submit(what.around, asleep=what.asleep, places=places, **what.changes)
@@ -110,7 +110,7 @@ def inject(scene: Scene, what: Fault, places: Mapping[str, str] = MappingProxyTy
 
 
 def mend(scene: Scene, what: Fault) -> None:
-    """Undo it, and wait until the lab is as it was."""
+    """Undo the fault, and wait until the lab is restored."""
     what.undo(scene)
     scene.clean()
     until("nodes that are Ready", lambda: all(map(_is_ready, scene.api.list("v1", "Node"))), SEE_SECONDS)
@@ -122,7 +122,7 @@ def _is_ready(node: dict[str, object]) -> bool:
 
 
 def measure(stand: Stand, names: Sequence[str], keep: Path) -> bool:
-    """Inject the faults and write the rows of those that were named; whether all were."""
+    """Inject the faults and write the rows of those that were named; return whether all were."""
     bundle = inputs.artefacts(inputs.CACHE)
     keep.mkdir(parents=True, exist_ok=True)
     passed = True
@@ -154,7 +154,7 @@ def measure(stand: Stand, names: Sequence[str], keep: Path) -> bool:
 
 
 def program(stand: Stand) -> bool:
-    """The program itself on the run that the site ends with; whether it answers in time."""
+    """Run the program itself on the run that the site ends with; return whether it answers in time."""
     seconds, said = stand.program("why", "mnist-ps")
     words = "none: the program, from its start to its end"
     page.write("why", HEAD, [[words, said.splitlines()[0], "", f"{seconds:.2f} s", f"{PROGRAM_SECONDS:.0f} s"]])

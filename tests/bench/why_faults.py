@@ -1,4 +1,4 @@
-"""The faults that `trainyard why` has to name: what is broken, as which codes, and from when it can be seen."""
+"""The faults that `trainyard why` must name: their injection, their codes, and when they become visible."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ NOTHING: Callable[[Scene], None] = lambda _: None  # noqa: E731
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that goes wrong.
+    """One fault.
 
-    :param codes: as which it is named; the first cause must have one of them.
-    :param seen: whether it can be seen from outside; the time counts from there.
-    :param knobs: of the training.
-    :param changes: to its pods, see `why_lab.altered`.
-    :param asleep: roles whose programs only sleep, because nothing hangs on them.
-    :param before: what is done before the run is submitted.
-    :param around: what is done to what stands round the run, before it is submitted.
-    :param after: what is done when it trains; without it, nothing is waited for.
-    :param undo: what undoes both, besides the run and the objects that were put beside it.
-    :param own_volume: the run has its files in `FULL`.
+    :param codes: valid names; the first cause must have one of them.
+    :param seen: whether it is visible from outside; the time counts from there.
+    :param knobs: settings of the training.
+    :param changes: changes of its pods, see `why_lab.altered`.
+    :param asleep: roles whose programs only sleep, because nothing depends on them.
+    :param before: action before the run is submitted.
+    :param around: action on the run's supporting objects, before it is submitted.
+    :param after: action when it trains; without it, nothing is waited for.
+    :param undo: action that undoes them, in addition to deleting the run and the added objects.
+    :param own_volume: whether the run has its files in `FULL`.
     """
 
     codes: tuple[str, ...]
@@ -48,7 +48,7 @@ class Fault:
 
 
 def description(bundle: Mapping[str, Mapping[str, Any]], name: str) -> Training:
-    """The training that a fault is done to."""
+    """Return the training for a fault."""
     what = FAULTS[name]
     knobs: dict[str, Any] = {
         "run": f"why-{name.replace('_', '-')}",
@@ -91,7 +91,7 @@ FAULTS = {
                  undo=lambda scene: scene.scale(*DNS, 2)),
     "kubelet": Fault(("node_not_ready",), is_lost, asleep=(), knobs=LONG, changes={"pod": on(WORKER)},
                      after=do.kubelet("stop"), undo=do.kubelet("start")),
-    # Before the run's watchdog ends the chief it is silent; then it says whom it has lost.
+    # It is silent until the run's watchdog ends the chief, which then names the lost task.
     "ps_stopped": Fault(("silent", "peer_unreachable"), is_silent, asleep=(), knobs=LONG,
                         after=lambda scene: scene.signal("ps", "SIGSTOP")),
     "policy": Fault(("policy_blocks",), has_begun, asleep=(), around=do.cut_policy),
@@ -104,4 +104,4 @@ FAULTS = {
     "gpu_unhealthy": Fault(("gpu_unhealthy",), is_unplaced, changes=GPU, before=do.break_gpus, undo=do.mend_gpus),
     "gpu_skew": Fault(("gpu_skew",), is_unplaced, changes=GPU, before=do.other_driver, undo=do.same_driver),
 }  # fmt: skip
-"""In the order in which they are injected; what leaves a node to mend is last."""
+"""The order matters: faults after which a node must be repaired are last."""

@@ -1,4 +1,4 @@
-"""How faults are injected into a lab, and undone."""
+"""Injection and removal of faults in a lab."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ DNS = ("kube-system", "coredns")
 MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 ASIDE = "/root/kube-scheduler.yaml"
 FULL = "/var/lib/trainyard/why-full"
-"""A folder of 1 MiB on a node, in which a run has its files."""
+"""A folder of 1 MiB on a node for the files of a run."""
 
 
 def hold(scene: Scene) -> None:
-    """Another run takes what both workers have left, but for what chief and ps need."""
+    """Let another run take the free CPUs of both workers, except for the needs of chief and ps."""
     for node in ("worker1", WORKER):
         free = scene.room(node)["cpu"]
         if free < 0.8:
@@ -70,7 +70,7 @@ def registry(verb: str) -> Callable[[Scene], None]:
 
 
 def claim(name: str, **spec: Any) -> dict[str, Any]:
-    """A claim for a role's volume."""
+    """Return a claim for a role's volume."""
     wanted = {
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "1Mi"}},
@@ -82,7 +82,7 @@ def claim(name: str, **spec: Any) -> dict[str, Any]:
 
 
 def far_volume(name: str) -> dict[str, Any]:
-    """A volume on a node that is not there any more."""
+    """Return a volume on a node that no longer exists."""
     term = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["worker9"]}
     return {
         "apiVersion": "v1",
@@ -105,13 +105,13 @@ def gone_volume(scene: Scene) -> None:
 
 
 def quota(namespace: str) -> dict[str, Any]:
-    """Admits no pod at all."""
+    """Return a quota that admits no pod."""
     meta = {"name": "why", "namespace": namespace, "labels": OWNER}
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": {"hard": {"pods": "0"}}}
 
 
 def cut_policy(scene: Scene) -> None:
-    """The run's own policy admits nobody to the ps any more; the namespace's denies all."""
+    """Change the run's own policy so that it admits no pod to the ps; the namespace's policy denies all."""
     selector = {"matchLabels": {NAME_LABEL: scene.run.name}}
     selector["matchExpressions"] = [{"key": "trainyard.dev/role", "operator": "NotIn", "values": ["ps"]}]  # type: ignore[assignment]
     path = {"spec": {"podSelector": selector}}
@@ -144,7 +144,7 @@ def small_volume(scene: Scene) -> None:
 
 
 def no_small_volume(scene: Scene) -> None:
-    # TensorBoard would hold the claim for ever.
+    # TensorBoard would hold the claim forever.
     claim, space = logs_claim(scene.run), scene.run.namespace
     scene.api.delete("apps/v1", "Deployment", tensorboard_name(claim), space)
     scene.api.delete("v1", "PersistentVolumeClaim", claim, space)
@@ -170,7 +170,7 @@ def offered(scene: Scene) -> float:
 
 
 def other_driver(scene: Scene) -> None:
-    """Another library beside the loaded module, as an upgrade by hand leaves it; site.yml labels the node."""
+    """Install another library beside the loaded module, as a manual upgrade does; site.yml labels the node."""
     scene.stand.on_node(WORKER, "lab-gpus", "driver", "580.126.09")
     try:
         scene.stand.play("site.yml", limit=1200.0)

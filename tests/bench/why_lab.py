@@ -1,4 +1,4 @@
-"""What a fault is injected into: a lab, and one run on it; and what all faults are made of."""
+"""The lab and the run that a fault is injected into, and common parts of all faults."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from trainyard.trainings.submit import new_attempt
 Object = dict[str, Any]
 MERGE = "application/merge-patch+json"
 WORKER = "worker2"
-"""The node to which things are done."""
+"""The node for the faults."""
 LIMIT = 180.0
 SLEEP = ["sh", "-c", "trap 'exit 0' TERM; sleep 3600 & wait"]
-"""A program that does nothing, and ends when it is told to."""
+"""A program that does nothing, and ends on SIGTERM."""
 OWNER = {"app.kubernetes.io/managed-by": "trainyard", "trainyard.dev/proof": "why"}
-"""Labels of what a fault puts into the cluster beside the run."""
+"""Labels of objects that a fault adds to the cluster."""
 
 
 @dataclass
 class Scene:
-    """A run on a lab that stands.
+    """A run on a running lab.
 
-    :param attempt: of the run, which names its folder.
+    :param attempt: attempt of the run, which names its folder.
     """
 
     stand: Stand
@@ -47,10 +47,10 @@ class Scene:
         return self.stand.api
 
     def submit(self, around: Callable[[Scene], None], **changes: Any) -> None:
-        """Make the run, and what stands round it.
+        """Create the run with its supporting objects.
 
-        :param around: what is done to that before the run is there.
-        :param changes: to containers and pods, see `altered`.
+        :param around: action on the supporting objects before the run is created.
+        :param changes: changes of containers and pods, see `altered`.
         """
         self.attempt = new_attempt()
         for obj in surroundings(self.run):
@@ -65,13 +65,13 @@ class Scene:
         until(f"a step of {self.run.name}", lambda: self.watched().steps(), LIMIT)
 
     def put(self, *objects: Object) -> None:
-        """Put objects into the cluster, which go when the fault is undone."""
+        """Add objects to the cluster, which are removed with the fault."""
         for obj in objects:
             self.api.apply(obj)
             self.made.append(obj)
 
     def clean(self) -> None:
-        """Take the run away, and what was put beside it."""
+        """Remove the run and the added objects."""
         for version, kind in (("jobset.x-k8s.io/v1alpha2", "JobSet"), ("v1", "ConfigMap")):
             name = self.run.name if kind == "JobSet" else f"{self.run.name}-result"
             self.api.delete(version, kind, name, self.run.namespace)
@@ -91,7 +91,7 @@ class Scene:
         self.api.call("PATCH", path, body=body, content_type=MERGE, what=f"{kind} {name}")
 
     def scale(self, namespace: str, name: str, replicas: int) -> None:
-        """Change the number of a Deployment's pods, and wait until it has as many that are ready."""
+        """Change the number of a Deployment's pods, and wait until that many are ready."""
         self.patch("apps/v1", "Deployment", name, {"spec": {"replicas": replicas}}, namespace)
 
         def there() -> bool:
@@ -107,14 +107,14 @@ class Scene:
         self.stand.on_node(pod["spec"]["nodeName"], *kill)
 
     def room(self, node: str) -> dict[str, float]:
-        """What pods can have of a node now."""
+        """Return the resources of a node that are available to pods now."""
         found = self.api.get("v1", "Node", node)
         if found is None:
             raise BenchError(f"There is no node {node}.")
         return left(found, self.api.list("v1", "Pod"))
 
     def filler(self, node: str, **asked: str) -> Object:
-        """A pod of another run that holds something of a node.
+        """Return a pod of another run that holds resources of a node.
 
         :param asked: resource to quantity; `gpu` for a GPU.
         """
@@ -156,11 +156,11 @@ def altered(
     asleep: Sequence[str] = (),
     places: Mapping[str, str] = MappingProxyType({}),
 ) -> Object:
-    """The object that runs a training, with changes to its pods.
+    """Return the object that runs a training, with changes of its pods.
 
-    :param role: to whose pods the next two are changes: keys of the specification, and of the container.
-    :param asleep: roles whose programs only sleep, because nothing hangs on them.
-    :param places: role -> the node that its pods have to be on.
+    :param role: role whose pods are changed by `pod` and `container`: keys of the specification, and of the container.
+    :param asleep: roles whose programs only sleep, because nothing depends on them.
+    :param places: role -> the node for its pods.
     """
     found = copy.deepcopy(run)
     for job in found["spec"]["replicatedJobs"]:
@@ -176,12 +176,12 @@ def altered(
 
 
 def on(node: str) -> Object:
-    """The choice of one node."""
+    """Return the selector for one node."""
     return {"nodeSelector": {"kubernetes.io/hostname": node}}
 
 
 def asking(**quantities: str) -> Object:
-    """Resources of a container."""
+    """Return the resources of a container."""
     return {"resources": {"requests": quantities, "limits": quantities}}
 
 

@@ -1,4 +1,4 @@
-"""When a fault can be seen from outside, by the same snapshot that is judged."""
+"""Conditions for a fault to be visible from outside, in the same snapshot that is judged."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def is_made(seen: Snapshot) -> bool:
 
 
 def has_begun(seen: Snapshot) -> bool:
-    """The chief has said that it starts: from then on it looks for the others."""
+    """Return whether the chief has logged its start: from then on it connects to the others."""
     return any(last(events(text), "start") for text in seen.logs.values() if isinstance(text, str))
 
 
@@ -55,7 +55,7 @@ def is_lost(seen: Snapshot) -> bool:
 
 
 def is_silent(seen: Snapshot) -> bool:
-    """No step has come for as long as usually two take; the injection is older than that."""
+    """Return whether no step has come for twice the usual time; the injection is older than that."""
     view = View(seen)
     return bool(view.steps_since) and view.now.timestamp() - view.steps_since > 2.0
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Inject six faults into a lab, side by side, and see each named by `trainyard why` as the first cause.
+"""Inject six faults into a lab at the same time; `trainyard why` must name each as the first cause.
 
     .venv/bin/python tests/bench/why_together.py [--inventory FOLDER --lab trainyard [--data CLAIM]]
 
-Nothing is undone: one node has no kubelet then.
+Nothing is undone: afterwards one node has no kubelet.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from trainyard.why.judge import judge
 
 SIX = ("too_large", "image", "quota", "kubelet", "ps_stopped", "memory")
 SMALL: Mapping[str, Any] = {"cpu": "50m", "memory": "256Mi"}
-"""Requested by each pod, so that all runs find a place at once."""
+"""Requests of each pod, so that all runs fit at the same time."""
 QUOTA_SPACE = "why-quota"
-"""A namespace of its own: the quota must not keep the others out."""
+"""A separate namespace, because the quota must not affect the others."""
 
 
 def small(run: Training, name: str, data: str) -> Training:
-    """A run that is as small as it can be, and on data that the lab has.
+    """Return a minimal run, on data of the lab.
 
     :param data: claim with the folder `mnist`; empty for the image.
     """
@@ -45,12 +45,12 @@ def small(run: Training, name: str, data: str) -> Training:
 
 
 def places(name: str) -> dict[str, str]:
-    """Where the pods of a run are: the node that loses its kubelet has the worker of one of them alone."""
+    """Return the nodes of a run's pods: only one run has its worker on the node that loses its kubelet."""
     return {"chief": "worker1", "ps": "worker1", "worker": WORKER if name == "kubelet" else "worker1"}
 
 
 def run(stand: Stand, bundle: Mapping[str, Mapping[str, Any]], name: str, data: str) -> str:
-    """Inject one fault and look until it is named; why it was not, or nothing."""
+    """Inject one fault and wait until it is named; return why it was not, or an empty string."""
     what = FAULTS[name]
     scene = Scene(stand, small(description(bundle, name), name, data))
     try:
@@ -66,9 +66,7 @@ def run(stand: Stand, bundle: Mapping[str, Mapping[str, Any]], name: str, data: 
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     add_options(parser)
-    parser.add_argument(
-        "--data", default="", help="claim with the data of mnist, where the registry has no image of it"
-    )
+    parser.add_argument("--data", default="", help="claim with the data of mnist, if the registry has no image of it")
     options = parser.parse_args(argv)
     try:
         with standing(options) as stand, ThreadPoolExecutor(len(SIX)) as pool:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Run cnn_ps once in the size of the field: 1 chief, 8 ps and 16 workers. Writes a table to docs/benchmarks.md.
+"""Run cnn_ps once at a realistic size: 1 chief, 8 ps and 16 workers. Writes a table to docs/benchmarks.md.
 
     .venv/bin/python tests/bench/wide.py [--inventory inventories/lab --lab trainyard]
 
-Fails if a pod does not run in time, if the run does not end with exactly its steps, or if it leaves something behind.
+It fails if a pod does not run in time, if the run does not end with exactly its steps, or if it leaves remnants.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ RUN = "wide"
 PS, WORKERS, STEPS = 8, 16, 200
 PODS = 1 + PS + WORKERS
 AIM_SECONDS = 240
-"""For all pods to run, from the submission."""
+"""Time for all pods to run, from the submission."""
 LIMIT = 600.0
-"""After which they are not waited for any more."""
+"""Time limit of the wait for them."""
 ENTRY = {
     "workload": "cnn_ps",
     "run": RUN,
@@ -49,13 +49,13 @@ HEAD = ["1 chief, 8 ps, 16 workers", "measured", "aim"]
 
 
 def measure(stand: Stand) -> bool:
-    """Run it, and write what it took; whether the pods ran in time."""
+    """Run it, and write the times; return whether the pods ran in time."""
     stand.forget(RUN)
     with Sampler(stand.lab) as peak:
         stand.train(ENTRY, wait="false")
         begin = datetime.fromisoformat(created(live_object(stand.api, NAMESPACE, RUN))).timestamp()
         running = until_all_run(stand, begin)
-        # The same call again follows it to its end.
+        # The same call again follows the run to its end.
         stand.train(ENTRY)
     kept = stand.record(RUN)
     require(kept, stand.pods(RUN))
@@ -75,9 +75,9 @@ def measure(stand: Stand) -> bool:
 
 
 def until_all_run(stand: Stand, begin: float) -> float:
-    """Seconds from the submission until every pod runs at the same time.
+    """Return the seconds from the submission until all pods run at the same time.
 
-    :raises BenchError: they do not, with what the others wait for.
+    :raises BenchError: they do not; the message has the reasons.
     """
     while True:
         pods = stand.pods(RUN)
@@ -93,7 +93,7 @@ def phase(pod: Mapping[str, Any]) -> str:
 
 
 def waiting(pods: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Pods that do not run, with the cluster's words where it has some."""
+    """Return pods that do not run, with the cluster's messages, if any."""
     found = []
     for pod in pods:
         if phase(pod) == "Running":
@@ -105,7 +105,7 @@ def waiting(pods: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def require(kept: Mapping[str, Any], pods: Iterable[Mapping[str, Any]]) -> None:
-    """Look at what is on record, and at what is left.
+    """Check the record and the remaining pods.
 
     :raises BenchError: steps are missing, or a pod still holds resources.
     """
@@ -119,7 +119,7 @@ def require(kept: Mapping[str, Any], pods: Iterable[Mapping[str, Any]]) -> None:
 
 
 def chief_events(logs: Iterable[str]) -> list[dict[str, Any]]:
-    """Everything that the chief has said, from the logs that were kept."""
+    """Return all events of the chief from the kept logs."""
     paths = sorted(path for path in logs if "-chief-" in path)
     found = []
     for path in paths:

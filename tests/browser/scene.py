@@ -15,7 +15,7 @@ CHECKS = (
     ("dns", "pass", "names of the cluster are resolved on every node"),
     ("network_policies", "pass", "a pod that is not of the run is kept away from its port"),
     ("gpus_offered", "pass", "4 of 4 GPUs are offered"),
-    ("gpus_healthy", "fail", "worker2: 1 of 2 GPUs is unhealthy: broken rows of its memory could not be replaced"),
+    ("gpus_healthy", "fail", "worker2: 1 of 2 GPUs is unhealthy: broken rows of its memory could not be remapped"),
     ("console", "pass", "answers over a certificate of the site's authority"),
     ("usage_api", "pass", "usage of 3 of 3 nodes"),
 )

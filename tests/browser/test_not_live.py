@@ -62,7 +62,7 @@ def test_a_tab_that_was_hidden_for_longer_than_its_login_lasts_leads_to_the_logi
 
 def test_a_run_that_was_deleted_is_said_to_be(console: Running, notice: Locator) -> None:
     console.becomes(lambda: console.api.change("DELETED", JOBSET, console.api.objects[JOBSET]))
-    expect(notice).to_contain_text("There is no such run any more")
+    expect(notice).to_contain_text("The run no longer exists")
 
 
 def test_an_api_server_that_is_away_is_said_to_be_since_when(console: Running, notice: Locator) -> None:

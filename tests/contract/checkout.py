@@ -1,4 +1,4 @@
-"""The checkout as data, for the contract tests: roles with their files, and what they declare."""
+"""The checkout as data, for the contract tests: roles with their files and declarations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def read_yaml(path: Path) -> Any:
-    """A YAML file as plain data; nothing for a file that does not exist."""
+    """Return a YAML file as plain data; None if it does not exist."""
     if not path.exists():
         return None
     return yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
@@ -35,7 +35,7 @@ class Role:
 
     @cached_property
     def variables(self) -> dict[str, Any]:
-        """The internal constants of `vars/`."""
+        """Return the internal constants of `vars/`."""
         found: dict[str, Any] = {}
         for path in sorted((self.path / "vars").glob("*.yml")):
             found.update(read_yaml(path) or {})
@@ -48,7 +48,7 @@ class Role:
 
     @cached_property
     def options(self) -> dict[str, dict[str, Any]]:
-        """The options of all entry points; the main one describes an option that several have."""
+        """Return the options of all entry points; for an option of several the main one wins."""
         found: dict[str, dict[str, Any]] = {}
         for options in [*self.entry_points.values(), self.entry_points.get("main", {})]:
             found.update(options)
@@ -65,7 +65,7 @@ class Role:
 
     @cached_property
     def task_text(self) -> str:
-        """All tasks and handlers as text."""
+        """Return all tasks and handlers as text."""
         files = [*sorted((self.path / "tasks").rglob("*.yml")), *sorted((self.path / "handlers").rglob("*.yml"))]
         return "\n".join(path.read_text(encoding="utf-8") for path in files)
 
@@ -73,7 +73,7 @@ class Role:
 ROLES = [Role(path) for path in sorted((ROOT / "roles").iterdir()) if path.is_dir()]
 
 DECLARED = {name for role in ROLES for name in {*role.options, *role.defaults}}
-"""Every public variable of every role."""
+"""All public variables of all roles."""
 
 
 def role_id(role: Role) -> str:

@@ -1,8 +1,9 @@
-"""Values from outside in one function: whether one reaches a path or a number without the gate `core/untrusted.py`.
+"""Find values from outside in one function that reach a path or a number without the gate `core/untrusted.py`.
 
-A value is from outside when it is read under one of the names in `SOURCES`, by a subscript or `.get`, from anything. It
-stays so through names, attributes, subscripts, methods, formatting, arithmetic and containers of the same function, and
-through functions whose result it is. A call of the gate ends it, and so does one that returns no text, like `len`.
+A value is from outside if it is read under one of the names in `SOURCES`, by a subscript or `.get`, from any object. It
+remains so through names, attributes, subscripts, methods, formatting, arithmetic and containers of the same function,
+and through functions that return it. A call of the gate ends it, and so does a function that returns no text, like
+`len`.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ import ast
 from collections.abc import Callable
 
 SOURCES = {"metadata", "annotations", "labels", "data", "ansible_facts"}
-"""Keys under which objects of the cluster and facts of hosts hold what their writers chose."""
+"""Keys under which cluster objects and host facts hold values that their writers chose."""
 GATE = {
     "text", "line", "number", "whole", "moment", "name", "is_name", "clean", "plain", "path_below", "open_below",
     "checked_attempt",
 }  # fmt: skip
 """Functions that return a checked value."""
 ENDS = {"len", "bool", "isinstance", "hash", "id", "any", "all", "range"}
-"""Functions whose result is no text of the value."""
+"""Functions whose result contains no text of the value."""
 NUMBERS = {"int", "float"}
 PATHS = {"open", "makedirs", "mkdir", "unlink", "rmtree", "rename", "Path", "listdir", "scandir", "chown", "chmod"}
 PATH_MODULES = {"os", "shutil", "path", "posixpath"}
@@ -28,7 +29,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 Place = tuple[str, str]
 """File and name of a function."""
 Resolve = Callable[[ast.Call], "Place | None"]
-"""A call -> the project's function that it calls; None for any other."""
+"""Resolves a call to the called function of the project; None for any other."""
 
 
 class Reading(ast.NodeVisitor):
@@ -53,7 +54,7 @@ class Reading(ast.NodeVisitor):
             case ast.Call():
                 return self._call(node)
             case ast.Compare() | ast.BinOp(op=ast.Sub() | ast.FloorDiv()):
-                # A truth, or a number: texts have none of these operators.
+                # The result is a boolean or a number: texts do not support these operators.
                 return False
             case ast.Lambda():
                 return self.is_tainted(node.body)
@@ -81,7 +82,7 @@ class Reading(ast.NodeVisitor):
             if self.is_tainted(node.func.value):
                 return True
         if (place := self._resolve(node)) in self._known:
-            # Its own reading says whether what it is given comes out again.
+            # Its own reading tells whether its arguments are returned.
             return place in self._tainted
         return any(self.is_tainted(each) for each in (*node.args, *(each.value for each in node.keywords)))
 
@@ -138,7 +139,7 @@ class Reading(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        """An inner function is looked at by itself."""
+        """Skip an inner function, which is read separately."""
 
 
 def _called(node: ast.Call) -> str:

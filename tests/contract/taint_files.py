@@ -1,4 +1,4 @@
-"""Values from outside in all files: a reading of each function, until no call brings another value to a function."""
+"""Find values from outside in all files: read each function until no call passes a new value to a function."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def functions(tree: ast.AST) -> Iterator[Function]:
 
 
 def findings(files: dict[str, str]) -> list[Finding]:
-    """Every value from outside that reaches a path or a number.
+    """Return every value from outside that reaches a path or a number.
 
     :param files: path -> text of a Python file.
     """
@@ -55,7 +55,7 @@ def findings(files: dict[str, str]) -> list[Finding]:
     for number, (path, each) in enumerate(known):
         inner = list(ast.walk(each))
         uses.append({resolvers[path](node) for node in inner if isinstance(node, ast.Call)})
-        # Without a name of a source, a value from outside comes by a call alone, and that makes a change below.
+        # Without a name of a source, a value from outside arrives only by a call, which counts as a change below.
         if any(isinstance(node, ast.Constant) and node.value in SOURCES for node in inner):
             todo.append(number)
     while todo:
@@ -71,7 +71,7 @@ def findings(files: dict[str, str]) -> list[Finding]:
         changed = {*(now - returning), *(place for place, _ in calls - passed)}
         returning |= now
         passed |= calls
-        # Only what a change of the last round can have changed is looked at again.
+        # Read again only functions that the changes of the last round can affect.
         todo = [n for n, (path, each) in enumerate(known) if (path, each.name) in changed or uses[n] & changed]
     return sorted(
         {
@@ -84,7 +84,8 @@ def findings(files: dict[str, str]) -> list[Finding]:
 
 
 def _resolver(path: str, tree: ast.Module, own: set[str], files: dict[str, str]) -> Resolve:
-    """Which function of the project a call in a file is: its own, a method of its classes, or an imported one.
+    """Return a function that resolves calls in a file: to its own functions, methods of its classes, or imported
+    functions.
 
     :param own: names of the file's functions.
     """
@@ -116,7 +117,7 @@ def _resolver(path: str, tree: ast.Module, own: set[str], files: dict[str, str])
 
 
 def _module(path: str, node: ast.ImportFrom) -> str:
-    """The path of an imported module without its suffix."""
+    """Return the path of an imported module without its suffix."""
     inside = (node.module or "").replace(".", "/")
     if not node.level:
         for prefix, folder in IMPORTED.items():
@@ -128,7 +129,7 @@ def _module(path: str, node: ast.ImportFrom) -> str:
 
 
 def _returns_numbers(function: Function) -> bool:
-    """Whether a function is of the gate, or declares that it returns numbers; mypy holds it to that."""
+    """Return whether a function belongs to the gate, or declares that it returns numbers; mypy enforces that."""
     declared = ast.unparse(function.returns) if function.returns else ""
     return function.name in GATE or bool(re.fullmatch(r"(?:tuple|int|float|bool|None|[\[\], .|])+", declared))
 
@@ -147,7 +148,7 @@ def _look(
     known = {each for each in here if isinstance(each, str)}
     known |= {named[each] for each in here if isinstance(each, int) and each < len(named)}
     look = Reading(resolve, places, returning, known)
-    # Twice: a name may be bound below the place at which a loop uses it.
+    # Twice, because a loop may use a name that is bound further down.
     for _ in range(2):
         look.found.clear()
         for statement in function.body:
@@ -156,7 +157,7 @@ def _look(
 
 
 def product_files(root: Path) -> dict[str, str]:
-    """The product's Python files that read the cluster, hosts, logs and records: path below the root -> text."""
+    """Return the product's Python files that read the cluster, hosts, logs and records: path below the root -> text."""
     paths = [path for folder in FOLDERS for path in sorted((root / folder).rglob("*.py"))]
     product = [path for path in paths if not path.name.endswith("_test.py")]
     return {str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in product}

@@ -1,4 +1,4 @@
-"""The host that cannot fail is in every play of site.yml that could end the run, and nothing is done by way of it."""
+"""Tests of the host that cannot fail: each play of site.yml that could end the run has it, and does nothing on it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from test_locks import plays
 
 SITE = re.compile(r"\b(cluster|mirror|builders|gpu_nodes|control_plane|workers)\b")
 CANNOT_END = {
-    "Call the roll",
+    "Find hosts that dropped out",
     "Probe DNS and a Service from every cluster node",
-    "Ask the GPUs' drivers",
+    "Query the GPU drivers",
     "Check the limit",
 }
-"""They fail on no host, and say of each that it was not reached; or they shall end the run."""
+"""Plays that fail on no host and report hosts that were not reached, or that are meant to end the run."""
 
 FIRST = "tasks/bystander.yml"
 
@@ -30,7 +30,7 @@ def test_every_play_of_hosts_has_it_and_lets_it_go_first() -> None:
         assert "bystander" in play["hosts"], play["name"]
         first = [*play.get("pre_tasks", []), *play.get("tasks", [])][0]
         assert first["ansible.builtin.import_tasks"] == FIRST, play["name"]
-        # Facts are gathered before any task, and it has none.
+        # Facts are gathered before any task, and this host has none.
         assert play["gather_facts"] is False, play["name"]
 
 

@@ -1,4 +1,4 @@
-"""Adding a workload touches its own files alone: one file in a folder is enough for all that runs and judges."""
+"""Tests that a new workload needs only its own files: one file in a folder is enough to run and judge it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from trainyard.trainings.references import Defaults
 from trainyard.trainings.spec import parse_training
 
 OWN = {
-    "description": "A stranger's script",
+    "description": "A user's script",
     "kind": "training",
     "topology": "multi_worker",
     "image": "registry.example.org/mine/script:1",
@@ -95,7 +95,7 @@ def test_the_verdict_asks_for_nothing_that_only_a_run_needs(more: dict[str, Any]
 
 
 NEEDED = {"own": {"command": "python worker.py"}}
-"""What a user has to say of an entry."""
+"""Values that a user must set for an entry."""
 
 
 @pytest.mark.parametrize("name", sorted(read_catalogue([])))
@@ -108,9 +108,9 @@ def test_every_entry_of_ours_can_be_run(name: str) -> None:
 
 
 def _images(**more: Any) -> list[dict[str, str]]:
-    """Of all that the catalogue can run.
+    """Return the images of all entries of the catalogue.
 
-    :param more: said of each.
+    :param more: keys added to each run.
     """
     names = sorted(read_catalogue([]))
     wanted = [{"workload": name, "run": f"r-{index}", **more} for index, name in enumerate(names)]
@@ -125,7 +125,7 @@ def test_artefacts_of_the_catalogue_are_in_the_lock() -> None:
 
 
 def test_artefacts_of_trainings_are_made_for_every_site() -> None:
-    """And those of services, of GPUs, and those that few sites have, for sites that list one: they are large."""
+    """Artefacts of services, of GPUs, and rarely used ones are large, so they are only made for sites that list one."""
     catalogue = read_catalogue([])
     locked = read_yaml(ROOT / "bundle.lock.yml")["artefacts"]
     trainings = [{"workload": name} for name, entry in catalogue.items() if entry.get("kind") == "training"]
@@ -162,10 +162,10 @@ def test_what_a_site_lists_is_made_with_the_rest_of_it(variables: dict[str, Any]
 
 
 def test_artefacts_of_the_catalogue_are_made_before_they_are_pushed() -> None:
-    # The large ones of GPUs are made where the site lists a training with some: `bundle_artefacts_of_site`.
+    # The large artefacts for GPUs are made if the site lists a training with GPUs: `bundle_artefacts_of_site`.
     needed = {image["artefact"] for image in _images(gpus=0)}
     *_, play = read_yaml(ROOT / "playbooks/push.yml")
-    (made,) = [task["vars"]["bundle_artefacts_wanted"] for task in play["tasks"] if "Make" in task["name"]]
+    (made,) = [task["vars"]["bundle_artefacts_wanted"] for task in play["tasks"] if "Build" in task["name"]]
     assert needed | {"image_console"} == set(made)
 
 

@@ -1,4 +1,4 @@
-"""The examples for a CI: what they run is what their authors reviewed, whatever a tag or a form says later."""
+"""Tests of the CI examples: they run exactly the reviewed code, whatever a tag or a form contains later."""
 
 from __future__ import annotations
 

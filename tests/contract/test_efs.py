@@ -1,4 +1,4 @@
-"""The page of EFS's parameters is that of the model, and names options that there are."""
+"""Tests that the page of EFS parameters matches the model, and names existing options."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAGE = _load("docs/efs_parameters.py")
 
 
 def _option(module: str, path: str) -> dict[str, Any]:
-    """The specification of an option, `a.b` being `b` of the dictionaries in `a`."""
+    """Return the specification of an option; `a.b` is `b` of the dictionaries in `a`."""
     options = _load(f"library/{module}.py").ARGUMENT_SPEC
     names = path.split(".")
     for name in names[:-1]:

@@ -1,4 +1,4 @@
-"""What the trainings exit with is known to what runs them, and to the pages that people read."""
+"""Tests that the submitter and the documentation know the exit codes of the trainings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainyard.trainings.jobset import failure_policy
 from trainyard.trainings.roles import EXIT_STOPPED
 
 ENDS = {ExitCode.BAD_INPUT, ExitCode.BOUND_NOT_REACHED, ExitCode.DIVERGED, ExitCode.VOLUME}
-"""Another attempt would end the same way."""
+"""Exit codes after which another attempt would end the same way."""
 
 
 def test_codes_that_another_attempt_does_not_change_fail_the_run() -> None:

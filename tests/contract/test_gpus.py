@@ -1,4 +1,4 @@
-"""GPUs of trainings: which pods get them, which image these run, and where it is made and laid into."""
+"""Tests of GPUs of trainings: the pods that get them, their images, and where these are made and imported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from trainyard.trainings.spec import parse_training
         ("speech_gpu", "chief", "tensorflow-gpu"),
         ("speech_ps", "worker", "tensorflow-gpu"),
         ("notebook", "server", "notebook-gpu"),
-        # It needs the driver's program alone, which comes with the GPU.
+        # It only needs the driver's program, which is mounted with the GPU.
         ("nvidia_smi", "chief", "tensorflow"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The shipped inventories, used as shipped: nothing is set but what their users set, and no fact is invented."""
+"""Tests of the shipped inventories in unchanged form: they set only user settings, and invent no facts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ USERS_OWN = (
     ("192.0.2.", "10.1.0."),
     ("kubernetes.example.org", "10.1.0.10"),
 )
-"""What the user of a shipped inventory replaces."""
+"""Values that the user of a shipped inventory replaces."""
 
 
 def play(inventory: Path, playbook: str, *flags: str) -> subprocess.CompletedProcess[str]:
@@ -38,13 +38,13 @@ def play(inventory: Path, playbook: str, *flags: str) -> subprocess.CompletedPro
 
 
 def problems(found: subprocess.CompletedProcess[str]) -> list[str]:
-    # The lab may be looked at by anybody and made by root only.
+    # Any user may inspect the lab, but only root may create it.
     lines = (found.stdout + found.stderr).splitlines()
     return [line for line in lines if line.startswith("  - ") and "not root" not in line]
 
 
 def bundle_artefacts(inventory: Path) -> dict[str, dict[str, str]]:
-    """What the role bundle hands on, in the shape of its result: only the artefacts that the site's supply makes."""
+    """Return artefacts in the form of the result of the role bundle, limited to those that the site's supply makes."""
     supply = read_yaml(inventory / "group_vars" / "all" / "supply.yml")["supply"]
     wanted = read_yaml(ROOT / "roles" / "bundle" / "vars" / "main.yml")["__bundle_artefacts_wanted"][supply]
     names = wanted or list(read_yaml(ROOT / "bundle.lock.yml")["artefacts"])
@@ -77,14 +77,14 @@ def test_its_placeholders_are_refused(inventory: Path) -> None:
     assert all(PLACEHOLDERS.search(line) for line in refused), "\n".join(refused)
 
 
-# Fifteen seconds and more for each.
+# Each takes at least fifteen seconds.
 @pytest.mark.slow
 @pytest.mark.parametrize("inventory", INVENTORIES, ids=lambda path: path.name)
 def test_every_role_accepts_its_arguments(inventory: Path, tmp_path: Path) -> None:
-    """Only what always runs is run: gathering facts, from this very machine, and the argument validation."""
+    """Only the always tagged tasks run: fact gathering, on this machine, and the argument validation."""
     result = tmp_path / "bundle.json"
     result.write_text(json.dumps({"bundle_artefacts": bundle_artefacts(inventory)}), encoding="utf-8")
-    # As JSON, because a path may have a space.
+    # As JSON, because a path may contain a space.
     here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "ansible_become": False}
     found = play(
         inventory, "site.yml", "--tags", "none", "--skip-tags", "validate", "-e", f"@{result}", "-e", json.dumps(here)

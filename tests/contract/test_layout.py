@@ -1,4 +1,4 @@
-"""The checkout as a whole: sizes, places, locks, and configurations that must say the same."""
+"""Tests of the checkout as a whole: sizes, places, locks, and configurations that must agree."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ LIMITS = (
     ("tests/**/*.py", 200),
     ("workloads/**/*.py", 400),
 )
-"""Lines that a file of a kind may have."""
+"""Maximum number of lines by kind of file."""
 
 REASON = re.compile(r"[Ll]onger than (?:usual|the others|its limit)")
-"""A comment with these words and the reason lifts the limit of its file."""
+"""A comment with these words and the reason exempts its file from the limit."""
 
 TOP = {
     ".ci",
@@ -51,7 +51,7 @@ PATHS = ("library", "module_utils", "roles_path", "action_plugins", "lookup_plug
 
 
 def _files(pattern: str) -> list[Path]:
-    # The environment lies in a hidden folder and has ten times the files of the project.
+    # The environment is in a hidden folder, and has ten times as many files as the project.
     anywhere = pattern.startswith("**/")
     folders = [each for each in ROOT.iterdir() if each.is_dir() and each.name[0] != "."] if anywhere else [ROOT]
     found = (path for folder in folders for path in folder.glob(pattern))
@@ -92,13 +92,13 @@ def test_yaml_files_have_one_suffix_and_snake_case_names() -> None:
 
 
 def test_no_folder_is_below_library() -> None:
-    """Ansible's loader looks two levels below a module path and would take the utilities for modules."""
+    """Ansible's loader searches two levels below a module path, and would treat the utilities as modules."""
     assert not [path for path in (ROOT / "library").iterdir() if path.is_dir() and path.name != "__pycache__"]
 
 
 @pytest.mark.parametrize("pattern", LOCKS)
 def test_locks_name_no_server(pattern: str) -> None:
-    """A lock pins names, versions and hashes; where they come from is the machine's own setting."""
+    """A lock pins names, versions and hashes; the source is a setting of the machine."""
     for path in _files(pattern):
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             place = f"{path.relative_to(ROOT)}:{number}: {line}"
@@ -145,7 +145,7 @@ def test_every_used_collection_is_listed() -> None:
 
 
 def _molecule_defaults() -> dict[Path, dict[str, str]]:
-    """The [defaults] that molecule's configurations hand to Ansible, for those that have any."""
+    """Return the [defaults] that molecule's configurations pass to Ansible, if they have any."""
     found = {}
     patterns = ("molecule/_shared/*.yml", "molecule/*/molecule.yml", ".config/molecule/*.yml")
     for path in [path for pattern in patterns for path in ROOT.glob(pattern)]:

@@ -1,4 +1,4 @@
-"""The linters, without exceptions beyond the ones that the code itself gives a reason for."""
+"""Run the linters, without exceptions other than those that the code itself gives a reason for."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ LINTERS = {
 }
 """Programs of the test environment, by the name of the check."""
 
-# It starts Ansible for each playbook: almost three minutes of processor.
+# It starts Ansible for each playbook: almost three minutes of CPU time.
 NAMES = [pytest.param(name, marks=[pytest.mark.slow] if name == "ansible-lint-tests" else []) for name in LINTERS]
 TIMEOUT = 600
-"""Seconds for one of them, beside the lab's scenarios."""
+"""Seconds per linter, beside the lab's scenarios."""
 
 
 @dataclass(frozen=True)
 class Started:
-    """A linter under way, and the file that it writes to."""
+    """A running linter and its output file."""
 
     process: subprocess.Popen[bytes]
     output: Path
 
 
 def shadows(folder: Path) -> list[str]:
-    """Options by which mypy reads each module with the package's own name, which it can follow."""
+    """Return options with which mypy reads each module under the package's own name, which it can follow."""
     options = []
     for path in sorted((ROOT / "library").glob("*.py")):
         shadow = folder / path.name
@@ -49,7 +49,7 @@ def shadows(folder: Path) -> list[str]:
 
 @pytest.fixture(scope="session")
 def linters(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Started]]:
-    """Those that pytest was asked for, started when the first asks: half of their time passes beside other tests."""
+    """Start the requested linters at the first request, so that half of their time passes beside other tests."""
     folder, started = tmp_path_factory.mktemp("linters"), {}
     tests = [item for item in request.session.items if item.name.startswith("test_linter_finds_nothing[")]
     try:

@@ -1,4 +1,4 @@
-"""Every playbook that changes something takes the locks, before it does."""
+"""Tests that every playbook that changes something takes the locks first."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ LOOKING = {"verify"}
 """Verbs that change nothing."""
 
 SUBMITTING = {"train", "train_stop"}
-"""Verbs of people who train, of which many may run at once: the API server tells two of one run apart."""
+"""Verbs for training, which may run concurrently: the API server resolves conflicts over one run."""
 
 VERBS = sorted(path.stem for path in (ROOT / "playbooks").glob("*.yml") if not path.stem.startswith("_"))
 BEFORE = ("assert", "set_fact", "add_host", "fail", "debug", "validate_site")
-"""What may be done without the locks: it looks at inputs, and touches nothing."""
+"""Actions allowed before the locks: they check inputs, and change nothing."""
 
 
 def plays(playbook: str) -> list[dict[str, Any]]:
-    """The plays of a playbook in their order, those of imported ones in their place; `_lock` stays one entry."""
+    """Return the plays of a playbook in their order, with imported ones expanded; `_lock` stays one entry."""
     found = []
     for play in read_yaml(ROOT / "playbooks" / playbook):
         name = play.get("ansible.builtin.import_playbook")
@@ -28,7 +28,7 @@ def plays(playbook: str) -> list[dict[str, Any]]:
 
 
 def touches(play: dict[str, Any]) -> bool:
-    """Whether a play could change something: it has roles, or tasks beyond those that look at inputs."""
+    """Return whether a play could change something: it has roles, or tasks other than checks of inputs."""
     if play.get("roles") or play.get("pre_tasks"):
         return True
     return any(not [key for key in task if key.rpartition(".")[2] in BEFORE] for task in play.get("tasks", []))

@@ -1,4 +1,4 @@
-"""Every custom module documents exactly what it accepts."""
+"""Tests that every custom module documents exactly its accepted arguments."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MODULES = sorted((ROOT / "library").glob("*.py"))
 
 
 class _Seen(Exception):
-    """Carries what a module gave to AnsibleModule, and ends the module there."""
+    """Carries the arguments of AnsibleModule, and ends the module there."""
 
 
 def _load(path: Path) -> Any:
@@ -50,7 +50,10 @@ def _argument_spec(module: Any) -> dict[str, Any]:
 
 
 def _normal(options: Mapping[str, Any], children: str) -> dict[str, Any]:
-    """Options with the implied values written out; `children` is the key of the nested ones."""
+    """Return options with the implied values written out.
+
+    :param children: key of the nested options.
+    """
     normal = {}
     for name, option in options.items():
         normal[name] = {
@@ -86,7 +89,7 @@ def test_documentation_agrees_with_the_argument_specification(path: Path) -> Non
     module = _load(path)
     documented = _normal(yaml.safe_load(module.DOCUMENTATION).get("options") or {}, "suboptions")
     if not hasattr(module, "main"):
-        # Documentation of an action plugin, which has the specification; it does its work without a module.
+        # This documents an action plugin, which has the specification and works without a module.
         assert (ROOT / "plugins" / "action" / path.name).is_file()
         return
     arguments = _argument_spec(module)
@@ -103,12 +106,12 @@ ASKING = {
     "kubelet_certificates": {"hosts": {}},
     "node_marks": {"nodes": [], "control_plane": []},
 }
-"""Modules that look at a cluster in a check run, with the least that they need."""
+"""Modules that read a cluster in a check run, with their minimal arguments."""
 
 
 @pytest.mark.parametrize("name", ASKING)
 def test_a_check_run_without_a_cluster_says_that_nothing_was_planned(name: str, tmp_path: Path) -> None:
-    """A report would take it for drift otherwise."""
+    """Otherwise a report would count it as drift."""
     arguments = {"kubeconfig": str(tmp_path / "none"), **ASKING[name], "_ansible_check_mode": True}
     done = subprocess.run(
         [sys.executable, "-c", RUN, str(ROOT / "library" / f"{name}.py")],

@@ -1,4 +1,4 @@
-"""What the image of the trainings' code holds: all that its programs import, and nothing that only tests do."""
+"""Tests of the code image: it contains all that its programs import, and no test helpers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def workloads(root: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def packed(workloads: Path) -> dict[str, Path]:
-    """The modules of the image by their names."""
+    """Return the modules of the image by their names."""
     return named(workloads, (workloads / entry.name for entry in folder.read(workloads)))
 
 
@@ -28,7 +28,7 @@ def named(workloads: Path, files: Iterable[Path]) -> dict[str, Path]:
 
 
 def imported(file: Path) -> set[str]:
-    """Names of modules, and of what is taken from them, which may be modules, too."""
+    """Return the names of imported modules, and of names imported from them, which may also be modules."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

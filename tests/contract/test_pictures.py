@@ -1,4 +1,4 @@
-"""The pictures of the console: there, small, and of the pages as they are."""
+"""Tests of the console's screenshots: present, small, and of the current pages."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.browser.pictures import CONSOLE, DIGEST, DOCUMENTS, HEIGHT, LARGEST, 
 from tests.browser.png import size
 
 README = ("nodes", "pending", "receipt", "run", "tensorboard")
-"""What the page that everybody reads has to show."""
+"""Pictures that the main page must show."""
 PAGES = {"runs": "runs", "run": "run", "nodes": "nodes", "receipts": "receipts", "receipt": "receipt",
          "kinds": "cluster", "objects": "objects", "object": "object", "about": "about", "login": "login"}  # fmt: skip
 """Template of a page -> its picture."""
 PARTS = {"base", "macros", "error"}
-"""Templates that are no page of their own."""
+"""Templates that are not pages."""
 
 
 def test_the_pictures_are_of_the_pages_as_they_are() -> None:

@@ -1,4 +1,4 @@
-"""Each plugin is imported as Ansible does it: alone, and with no other path than its own file adds."""
+"""Tests that each plugin can be imported as Ansible does it: alone, with only the paths that its own file adds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ sys.exit(f"not imported: {failed}" if failed else 0)
 
 
 def test_each_plugin_is_imported_alone() -> None:
-    """A filter whose import fails is no filter to Ansible, which continues without it until a template asks for it."""
+    """Ansible ignores a filter whose import fails, until a template uses it."""
     plugins = [str(path) for path in sorted(ROOT.glob("plugins/*/*.py"))]
     command = [sys.executable, "-I", "-c", IMPORT_EACH, *plugins]
     done = subprocess.run(command, cwd="/", capture_output=True, text=True, timeout=120, check=False)

@@ -1,4 +1,4 @@
-"""Every object that a role renders is on the record by which drift and verdict know the site's own."""
+"""Tests that every object that a role applies is in the record from which drift and verdict know the site's objects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import yaml
 from checkout import ROOT
 
 NODES = "roles/device_plugin/tasks/label.yml"
-"""Labels of nodes alone, which open nothing."""
+"""Tasks that only set labels of nodes, which grant no access."""
 
 
 def _tasks(tasks: Any) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The locked Python packages are installable with every Python that a controller may have."""
+"""Tests that the locked Python packages are installable with every Python that a controller may have."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PYTHONS = ("3.11", "3.12", "3.13")
 
 LOCK = ROOT / "requirements.txt"
 INSTALLED_ON_EACH = (LOCK, ROOT / "requirements-lock.txt")
-"""What is installed with whatever Python is there; the tests' own packages only with that of who tests."""
+"""Locks that are installed with any of these Pythons; the test packages only with the tester's."""
 LOCKED = re.compile(r"^(?P<name>[a-z0-9._-]+)==(?P<version>\S+)", re.MULTILINE)
 
 
@@ -33,7 +33,7 @@ def test_makefile_takes_these_pythons() -> None:
 
 
 def test_everything_that_is_locked_is_what_make_lock_makes() -> None:
-    """Each list in its file of wishes has its locked twin, and the verb makes all of them."""
+    """Each `.in` file has its lock, and `make lock` generates all of them."""
     made = re.search(r"^\tfor name in (.+); do", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert made
     assert sorted(made[1].split()) == sorted(path.stem for path in ROOT.glob("requirements*.in"))
@@ -42,7 +42,7 @@ def test_everything_that_is_locked_is_what_make_lock_makes() -> None:
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_no_package_needs_one_that_is_not_locked(python: str) -> None:
-    """What a package needs can depend on the Python; the lock was made with the oldest."""
+    """The dependencies of a package can depend on the Python version; the lock was made with the oldest."""
     environment = {"python_version": python, "python_full_version": f"{python}.0", "extra": ""}
     for name in _locked():
         for text in distribution(name).requires or ():
@@ -52,7 +52,7 @@ def test_no_package_needs_one_that_is_not_locked(python: str) -> None:
 
 
 def _image(name: str) -> dict[str, str]:
-    """What an image of the trainings has locked."""
+    """Return the locked versions of an image of the trainings."""
     text = (ROOT / "workloads/images" / name / "requirements.txt").read_text(encoding="utf-8")
     found = {each["name"]: each["version"] for each in LOCKED.finditer(text)}
     assert len(re.findall(r"--hash=sha256:[0-9a-f]{64}", text)) >= len(found) > 0

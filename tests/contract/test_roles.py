@@ -1,4 +1,4 @@
-"""What every role promises: the same shape, and one place for each thing that is said of a variable."""
+"""Tests of every role: the same layout, and one place for each fact about a variable."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_defaults_and_specification_have_the_same_keys(role: Role) -> None:
 
 def test_a_default_stands_in_one_place(role: Role) -> None:
     for name, option in role.options.items():
-        assert "default" not in option, f"the default of {name} stands in defaults/main.yml"
+        assert "default" not in option, f"move the default of {name} to defaults/main.yml"
     for name, value in role.defaults.items():
         if "undef(" in str(value):
             assert role.options[name].get("required"), f"{name} must be given, so it is required"
@@ -45,7 +45,7 @@ def test_every_option_is_described_and_typed(role: Role) -> None:
 
 
 def test_names(role: Role) -> None:
-    """Public names begin with the role's name; what belongs to another role is declared there."""
+    """Public names begin with the role's name; names of another role are declared there."""
     for name in role.defaults:
         assert name.startswith(f"{role.name}_"), f"{name} in the defaults of {role.name}"
     for name in role.options.keys() - role.own_options:
@@ -61,10 +61,10 @@ def test_readme_says_what_a_user_needs(role: Role) -> None:
 
 
 def test_a_role_names_no_internal_of_another(role: Role) -> None:
-    """What begins with two underscores may change with its role at any time."""
+    """Names with two underscores may change with their role at any time."""
     others = "|".join(other.name for other in ROLES if other.name != role.name)
     internal = re.compile(rf"\b__({others})_[a-z]\w*")
-    # Of two roles whose names begin alike, the longer one owns the name.
+    # If the names of two roles begin alike, the longer one owns the name.
     own = f"__{role.name}_"
     found = {
         f"{path.relative_to(role.path)}: {match[0]}"

@@ -1,4 +1,4 @@
-"""Every template can be read, uses only what exists, and renders where the roles' own values suffice."""
+"""Tests that every template can be parsed, uses only existing names, and renders if the roles' own values suffice."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAGIC = {
     *("group_names", "hostvars", "inventory_hostname", "inventory_dir", "playbook_dir", "role_path", "item", "omit"),
     *("lookup", "q", "query", "range", "undef", "now", "namespace", "dict"),
 }
-"""Names that Ansible or Jinja brings."""
+"""Names provided by Ansible or Jinja."""
 
 HOST = {
     "ansible_facts": {
@@ -37,7 +37,7 @@ HOST = {
     "hostvars": {"cp1": {"ansible_host": "192.0.2.10"}},
     "inventory_hostname": "cp1",
 }
-"""What is known of a host when a template is rendered."""
+"""Known values of a host when a template is rendered."""
 
 
 def _id(path: Path) -> str:
@@ -51,7 +51,7 @@ def _role(path: Path) -> Role:
 
 @cache
 def _texts(role: Role) -> str:
-    """Everything of a role that can set a variable, as text."""
+    """Return everything in a role that can set a variable, as text."""
     files = [*(role.path / "vars").glob("*.yml"), *(role.path / "templates").rglob("*.j2")]
     return "\n".join([role.task_text, *(path.read_text(encoding="utf-8") for path in files)])
 
@@ -59,7 +59,7 @@ def _texts(role: Role) -> str:
 def _tree(path: Path) -> nodes.Template:
     environment = jinja2.Environment(autoescape=False)
     tree = environment.parse(path.read_text(encoding="utf-8"))
-    # Jinja's search for variables stops at a filter that it does not know; Ansible's are looked at in a test below.
+    # Jinja's search for variables fails at an unknown filter; a test below checks Ansible's filters.
     for kind, known in ((nodes.Filter, environment.filters), (nodes.Test, environment.tests)):
         for node in tree.find_all(kind):
             known.setdefault(node.name, str)
@@ -74,7 +74,7 @@ def _variables(path: Path) -> set[str]:
 def test_variables_exist(path: Path) -> None:
     role = _role(path)
     for name in _variables(path):
-        # Set by the role itself: a registered result, a fact, a loop's variable, or `vars` given to the template.
+        # Set by the role itself: a registered result, a fact, a loop variable, or `vars` of the template.
         set_here = re.search(rf"\b{name}['\"]?\s*[:=]|(register|loop_var): \"?{name}\b", _texts(role))
         assert name in DECLARED or name in role.variables or set_here, f"{name} is set nowhere"
 
@@ -92,7 +92,7 @@ def _values(role: Role) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for other in ROLES:
         values.update(other.defaults)
-    # A template that includes another one looks for it in its role.
+    # An included template is searched in the role of the including one.
     return _trusted({**values, **role.variables}) | HOST | {"ansible_search_path": [str(role.path)]}
 
 
@@ -105,11 +105,11 @@ def _trusted(value: Any) -> Any:
 
 
 INPUTS = ("lookup(", "undef(", "[supply]", "supply ==", "ansible_inventory_sources")
-"""What stands in a value that a lookup, the inventory or the call of a playbook says."""
+"""Text in values that depend on a lookup, the inventory or the call of a playbook."""
 
 
 def _feasible(names: set[str], values: dict[str, Any]) -> bool:
-    """Whether the variables, and those in their values, have values that need no lookup, input or task."""
+    """Return whether the variables, and those in their values, need no lookup, input or task."""
     seen: set[str] = set()
     todo = set(names)
     while todo:
@@ -124,7 +124,7 @@ def _feasible(names: set[str], values: dict[str, Any]) -> bool:
 
 
 def test_renders_with_the_defaults() -> None:
-    """Templates that need nothing but defaults and facts give a text; the others need what their tasks find out."""
+    """Only templates that need nothing but defaults and facts are rendered; others need results of tasks."""
     rendered = 0
     for path in TEMPLATES:
         values = _values(_role(path))
@@ -137,14 +137,14 @@ def test_renders_with_the_defaults() -> None:
 
 
 def test_defaults_and_constants_are_used() -> None:
-    """A default or constant that no task, template, other variable or program reads is a leftover."""
+    """A default or constant that no task, template, other variable or program reads is unused."""
     files = [path for folder in ("playbooks", "roles") for path in (ROOT / folder).rglob("*.yml")]
     files = [path for path in files if path.name != "argument_specs.yml"]
     text = "\n".join(path.read_text(encoding="utf-8") for path in [*files, *TEMPLATES])
-    # One reading of the text, not one for each name.
+    # Search the text once, not once per name.
     used = set(re.findall(r"\b\w+\b(?!:)", text))
     for role in ROLES:
-        # What the program reads is an entry point of its own: the tests of src/trainyard/reprovision compare the names.
+        # The program's variables are a separate entry point; the tests of src/trainyard/reprovision compare the names.
         program = role.entry_points.get("run", {})
         for name in {*role.defaults, *role.variables} - program.keys():
             assert name in used, f"{name} of {role.name} is never used"

@@ -1,4 +1,4 @@
-"""A boolean or a number that arrives as a text is used as what it means, wherever a role or a playbook reads it."""
+"""Tests that a boolean or number given as text has the same effect, wherever a role or a playbook reads it."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ PAIRS: dict[str, list[tuple[Any, str]]] = {
     "int": [(40000, "40000")],
     "float": [(1.5, "1.5")],
 }
-"""Type -> values, each with a text that means it."""
+"""Type -> values, each with an equivalent text."""
 
 MODULE = {"bool": check_type_bool, "int": check_type_int, "float": check_type_float, "str": str}
-"""Type of a module's argument -> what Ansible makes of a value there."""
+"""Type of a module's argument -> Ansible's conversion."""
 
 USES = uses()
 EVALUATED = 0.8
-"""Least part of the uses that can be evaluated: the others need what a task finds out."""
+"""Minimum share of uses that can be evaluated: the others need results of tasks."""
 
 
 def test_there_are_uses() -> None:
     assert len(USES) > 150
     of_program = {name for role in ROLES for name in role.entry_points.get("run", {})}
-    # What only the program `trainyard` reads is converted by src/trainyard/site/typed.py.
+    # Variables of the program `trainyard` alone are converted by src/trainyard/site/typed.py.
     assert not TYPED.keys() - of_program - {name for use in USES for name in use.names}
 
 
@@ -47,7 +47,7 @@ def test_each_use_converts(use: Use) -> None:
 
 @pytest.fixture(scope="module")
 def values() -> dict[str, Any]:
-    """What roles say of themselves, and a host's facts."""
+    """Return the values of all roles, and a host's facts."""
     found: dict[str, Any] = {}
     for role in ROLES:
         found.update(role.defaults)
@@ -60,7 +60,7 @@ def values() -> dict[str, Any]:
 
 
 def outcome(use: Use, values: dict[str, Any], name: str, value: Any) -> tuple[str, Any]:
-    """What a use comes to with a value of one variable, as a module gets it; the kind of error where it fails."""
+    """Return the result of a use with a value of one variable, as a module gets it; the kind of error if it fails."""
     templar = Templar(loader=DataLoader(), variables={**values, name: value, "ansible_search_path": [str(use.path)]})
     text = trust_as_template(use.text)
     try:
@@ -77,7 +77,7 @@ def test_each_use_comes_to_the_same_with_a_text(values: dict[str, Any]) -> None:
         pairs = PAIRS[TYPED[name]]
         found = [(outcome(use, values, name, right), outcome(use, values, name, text)) for right, text in pairs]
         if all(right[0] for right, _ in found):
-            # Something else is missing; test_each_use_converts has looked at the form.
+            # Another value is missing; test_each_use_converts checks the form.
             continue
         evaluated += 1
         for (right, wrong), (value, text) in zip(found, pairs, strict=True):

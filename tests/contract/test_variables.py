@@ -1,4 +1,4 @@
-"""The page of variables and the roles' READMEs say what the roles' specifications and defaults say."""
+"""Tests that the page of variables and the roles' READMEs match the roles' specifications and defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of versions says what the lock says."""
+"""Test that the page of versions matches the lock."""
 
 from __future__ import annotations
 

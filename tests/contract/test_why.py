@@ -1,4 +1,4 @@
-"""The table of codes in docs/troubleshooting.md is that of the rules, and trainings say what the rules wait for."""
+"""Tests that the table of codes in docs/troubleshooting.md matches the rules, and that trainings emit their events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_the_table_of_codes_is_current() -> None:
 
 
 def test_trainings_say_when_they_begin_what_takes_time() -> None:
-    """Else the silence that follows is taken for a stall."""
+    """Otherwise the silence that follows looks like a stall."""
     said = {
         event
         for folder in ("engine", "lib")

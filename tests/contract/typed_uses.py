@@ -1,4 +1,4 @@
-"""Each place in roles and playbooks that reads a variable declared as bool, int or float, with what takes the value."""
+"""Find each place in roles and playbooks that reads a variable declared as bool, int or float, and its consumer."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ FREE = (
     "ansible.builtin.debug",
     "ansible.builtin.import_playbook",
 )
-"""Actions whose arguments keep the type that the template gives."""
+"""Actions whose arguments keep the type of the template's result."""
 
 CONVERTS = ("gpu_fault", "gpu_units")
-"""Filters of the project that convert what they get."""
+"""Filters of the project that convert their input."""
 
 TAKES = {"bool": ("bool",), "int": ("int", "float", "str"), "float": ("float", "str")}
-"""Declared type -> types of module arguments to which the text and the value are the same."""
+"""Declared type -> types of module arguments for which the text and the value are equivalent."""
 
 
 @dataclass(frozen=True)
 class Use:
-    """One text of a file with at least one typed variable in it.
+    """One text of a file with at least one typed variable.
 
-    :param keys: the path to it in a YAML file.
-    :param sink: type of what takes the whole value: that of a module's argument or a task's keyword, else "".
+    :param keys: path to it in a YAML file.
+    :param sink: type of the consumer of the whole value, a module's argument or a task's keyword; else "".
     :param condition: whether it is an expression without braces.
     """
 
@@ -65,12 +65,12 @@ class Use:
 
     @property
     def names(self) -> list[str]:
-        """Typed variables whose names are in the text."""
+        """Return the typed variables whose names are in the text."""
         return [name for name in dict.fromkeys(re.findall(r"[a-z]\w+", self.text)) if name in TYPED]
 
 
 def uses() -> list[Use]:
-    """All of them."""
+    """Return all uses."""
     return [each for path in _files() for each in _of_file(path) if each.names]
 
 
@@ -103,7 +103,7 @@ def _texts(path: Path, keys: tuple[str, ...], value: Any) -> Iterator[Use]:
 
 
 def sink(keys: Sequence[str]) -> str:
-    """The type of the module's argument or task's keyword at a path, or ""."""
+    """Return the type of the module's argument or task's keyword at a path, or ""."""
     if "vars" in keys or not keys:
         return ""
     module = keys[-2] if len(keys) > 1 else ""
@@ -115,7 +115,7 @@ def sink(keys: Sequence[str]) -> str:
 
 @cache
 def _arguments(module: str) -> dict[str, str]:
-    """Argument of a module -> its type, as its documentation says; the contract tests compare that with the code."""
+    """Return argument -> type of a module, from its documentation; the contract tests compare that with the code."""
     own = ROOT / "library" / f"{module}.py"
     if own.exists():
         document = yaml.safe_load(re.search(r'^DOCUMENTATION = r?"""(.*?)"""', own.read_text(), re.M | re.S)[1])
@@ -131,7 +131,7 @@ def _arguments(module: str) -> dict[str, str]:
 
 
 def unconverted(use: Use) -> list[str]:
-    """Typed variables that the text uses without a conversion to their type."""
+    """Return the typed variables that the text uses without a conversion to their type."""
     tree = jinja2.Environment().parse(f"{{{{ ({use.text}) }}}}" if use.condition else use.text)
     parents: dict[int, nodes.Node] = {}
     todo: list[nodes.Node] = [tree]
@@ -145,7 +145,7 @@ def unconverted(use: Use) -> list[str]:
 
 
 def _name(node: nodes.Node, parents: dict[int, nodes.Node]) -> str:
-    """The typed variable that a node reads: by its name, or as a key of a host's variables."""
+    """Return the typed variable that a node reads, by its name or as a key of a host's variables; empty if none."""
     given = {nodes.Name: "name", nodes.Getattr: "attr", nodes.Const: "value"}.get(type(node), "")
     name = getattr(node, given, "") if given else ""
     if not isinstance(name, str) or name not in TYPED:
@@ -153,9 +153,9 @@ def _name(node: nodes.Node, parents: dict[int, nodes.Node]) -> str:
     if isinstance(node, nodes.Const) and not isinstance(
         parents[id(node)], (nodes.Filter, nodes.Keyword, nodes.Call, nodes.Getitem)
     ):
-        # A word in a list, or the key of a dictionary.
+        # It is a word in a list, or the key of a dictionary.
         return ""
-    # An artefact of the bundle has the name of a variable.
+    # An artefact of the bundle may have the name of a variable.
     artefact = isinstance(node, nodes.Getattr) and any(
         each.name == "bundle_artefacts" for each in node.find_all(nodes.Name)
     )
@@ -168,7 +168,7 @@ def _is_converted(node: nodes.Node, kind: str, parents: dict[int, nodes.Node], u
         if isinstance(node, nodes.Keyword) or (isinstance(node, nodes.Getitem) and node.arg is child):
             continue
         if isinstance(node, nodes.Filter):
-            # A fallback takes the place of what it is for.
+            # A fallback replaces the value, so the search continues.
             if node.name == "default" or (node.name == "map" and node.node is not child):
                 continue
             if node.name in CONVERTS:
@@ -184,7 +184,7 @@ def _is_converted(node: nodes.Node, kind: str, parents: dict[int, nodes.Node], u
             texts = [
                 each for each in node.nodes if not (isinstance(each, nodes.TemplateData) and not each.data.strip())
             ]
-            # In a text, "5" and 5 are the same.
+            # Inside a text, "5" and 5 are equivalent.
             is_text = kind != "bool" and not use.condition and (len(texts) > 1 or use.path.suffix == ".j2")
             return is_text or (len(texts) == 1 and use.sink in TAKES[kind])
         return kind != "bool" and isinstance(node, nodes.Concat)

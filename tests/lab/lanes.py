@@ -1,4 +1,4 @@
-"""The scenarios of `make test` in two lanes beside each other, because much of each is waiting."""
+"""Run the scenarios of `make test` in two parallel lanes, because much of each scenario is waiting."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pathlib import Path
 from tests.lab.suite import Scenario, remove_nodes, run_on_site, run_scenario
 
 SITE = "cluster"
-"""The scenario that makes a whole site, with which others go on."""
+"""The scenario that creates a whole site, which others reuse."""
 
 SITE_REMOVED = "cluster_removed"
-"""What comes after them: the site is removed, and nothing of it may be left."""
+"""The last step of that lane: the site is removed, and no remnant may be left."""
 
 Lane = dict[str, Callable[[], list[str]]]
-"""What is run, one after another, by its name; each returns its times, see `suite.run`."""
+"""Consecutive work by name; each returns its times, see `suite.run`."""
 
 
 def lanes(chosen: Iterable[Scenario], logs: Path) -> tuple[Lane, Lane]:
-    """The scenarios on the site of `cluster`, and all others, of which the chained ones come last.
+    """Return the scenarios on the site of `cluster`, and all others, with the chained ones last.
 
-    Without `cluster` among them those with steps for its site run as a whole, with the others.
+    If `cluster` is not chosen, scenarios with steps for its site run completely, with the others.
     """
     by_name = {scenario.name: scenario for scenario in chosen}
     on_site: Lane = {}
@@ -43,7 +43,7 @@ def lanes(chosen: Iterable[Scenario], logs: Path) -> tuple[Lane, Lane]:
 
 
 def _then_remove(run_last: Callable[[], list[str]], scenario: Scenario, logs: Path) -> list[str]:
-    """Run the last of the chained scenarios, and remove their nodes, which would go on taking processor."""
+    """Run the last of the chained scenarios, and remove their nodes, which would otherwise use CPU time."""
     try:
         return run_last()
     finally:
@@ -51,7 +51,7 @@ def _then_remove(run_last: Callable[[], list[str]], scenario: Scenario, logs: Pa
 
 
 def start(chosen: Iterable[Scenario], logs: Path, pool: ThreadPoolExecutor) -> dict[str, Future[list[str]]]:
-    """Start scenarios; the mirror that they share is up.
+    """Start scenarios; the mirror that they share is running.
 
     :param pool: has two workers.
     :returns: the outcome of each scenario by its name, as it comes, and that of `SITE_REMOVED` if `SITE` is chosen.
@@ -63,7 +63,7 @@ def start(chosen: Iterable[Scenario], logs: Path, pool: ThreadPoolExecutor) -> d
         for name, work in lane.items():
             try:
                 if name not in (SITE, SITE_REMOVED) and SITE in lane and outcomes[SITE].exception():
-                    raise AssertionError(f"{SITE} has failed, on whose site {name} runs")
+                    raise AssertionError(f"{SITE} has failed, and {name} runs on its site")
                 outcomes[name].set_result(work())
             except BaseException as error:
                 outcomes[name].set_exception(error)

@@ -1,4 +1,4 @@
-"""Molecule's scenarios as data: which there are, what each goes on from, and how one is run."""
+"""Molecule's scenarios as data, their order, and their execution."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ ROOT = Path(__file__).resolve().parents[2]
 MOLECULE = ROOT / "molecule"
 
 SCENARIO_LIMIT = 2700
-"""Seconds after which a scenario counts as hung: half as much again as the longest on a slow machine, not alone."""
+"""Seconds after which a scenario counts as hung: 1.5 times the longest on a slow machine with other load."""
 
 DESTROY_LIMIT = 300
 """Seconds for the removal of a failed scenario's nodes."""
 
 TAIL = 80
-"""Lines of a failed scenario's log that are shown."""
+"""Lines shown of a failed scenario's log."""
 
 STEP = re.compile(r"\[(?P<scenario>\w+) > (?P<step>\w+)\] (?P<what>Executing|Executed)")
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One folder of molecule/, placed by what its hosts.yml says.
+    """One folder of molecule/, placed according to its hosts.yml.
 
     :param suite: `test` (the default) or `proof`.
-    :param chained: goes on with the nodes of the chained scenarios before it.
-    :param on_site: the steps that are left of it when it goes on with the finished site of `cluster` instead, where
-        check, first and second run have been proven.
-    :param prepared: roles that have run on its nodes before it begins.
+    :param chained: reuses the nodes of the chained scenarios before it.
+    :param on_site: its remaining steps if it reuses the finished site of `cluster`, where check, first and second run
+        are already proven.
+    :param prepared: roles that ran on its nodes before it starts.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Scenario:
 
 
 def scenarios() -> list[Scenario]:
-    """All scenarios, the chained ones in the order in which each stands on the one before."""
+    """Return all scenarios, the chained ones in the order of their dependencies."""
     found = []
     for path in MOLECULE.glob("*/molecule.yml"):
         values = (yaml.safe_load((path.parent / "hosts.yml").read_text(encoding="utf-8"))["all"] or {}).get(
@@ -62,10 +62,10 @@ def scenarios() -> list[Scenario]:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment of a run: the programs of this Python's environment, and no colours in the log."""
+    """Return the environment of a run: the programs of this Python's environment, and no colours in the log."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     fixed = {"PATH": path, "NO_COLOR": "1", "ANSIBLE_NOCOLOR": "1", "PY_COLORS": "0", "PYTHONUNBUFFERED": "1"}
-    # A string that came from a host or a file and looks like a template is a bug in a role.
+    # A string from a host or a file that looks like a template is a bug in a role.
     fixed["_ANSIBLE_TEMPLAR_UNTRUSTED_TEMPLATE_BEHAVIOR"] = "error"
     return {**os.environ, **fixed, "MOLECULE_PROJECT_DIRECTORY": str(ROOT), **more}
 
@@ -73,10 +73,10 @@ def environment(**more: str) -> dict[str, str]:
 def run(command: list[str], log: Path, limit: float, env: dict[str, str], show: bool = False) -> list[str]:
     """Run a program and keep its output, each line with the seconds since its start.
 
-    :param limit: seconds after which it is killed with everything that it started.
-    :param show: print the lines of progress, too.
+    :param limit: seconds after which it is killed with all its child processes.
+    :param show: also print the lines of progress.
     :returns: one text for each step of molecule, with its seconds.
-    :raises AssertionError: with the end of the log, when the program fails or runs out of time.
+    :raises AssertionError: the program fails or exceeds the limit; the message has the end of the log.
     """
     begin = time.monotonic()
     steps: list[str] = []
@@ -115,15 +115,15 @@ def run(command: list[str], log: Path, limit: float, env: dict[str, str], show: 
 
 
 def playbook(name: str, *arguments: str) -> list[str]:
-    """The call of a shared playbook on the test lab."""
+    """Return the command for a shared playbook on the test lab."""
     inventories = ["--inventory", "inventories/lab", "--inventory", "molecule/_shared/inventory"]
     return ["ansible-playbook", *inventories, *arguments, f"molecule/_shared/{name}"]
 
 
 def molecule(command: str, scenario: Scenario, *arguments: str, on_site: bool = False) -> list[str]:
-    """The call of molecule for one scenario, on its own nodes or on those of the site of `cluster`."""
+    """Return the molecule command for one scenario, on its own nodes or on those of the site of `cluster`."""
     configs = ["-c", "molecule/_shared/config.yml", *(["-c", "molecule/_shared/on_site.yml"] if on_site else [])]
-    # The tests beside come one after another and use one core: they have it, and both cores have work to the end.
+    # The parallel tests run one after another and use one core. They get it, and both cores have work to the end.
     return ["nice", "-n", "5", "molecule", *configs, command, *arguments, "-s", scenario.name]
 
 
@@ -132,9 +132,9 @@ def run_scenario(
 ) -> list[str]:
     """Run a scenario with its whole sequence of steps; see `run`.
 
-    Its nodes are removed, also after it was killed: they would go on taking the others' processor.
+    Its nodes are removed, even after it was killed, because they would otherwise use the CPU time of others.
 
-    :param stays: leave the nodes, for the next; those of a chained one stay even if it fails.
+    :param stays: leave the nodes for the next scenario; those of a chained one stay even if it fails.
     """
     folder = logs / scenario.name
     folder.mkdir()
@@ -152,7 +152,7 @@ def run_scenario(
 
 
 def run_on_site(scenario: Scenario, logs: Path) -> list[str]:
-    """Run those steps of a scenario that are left on the site of `cluster`; see `run`."""
+    """Run the remaining steps of a scenario on the site of `cluster`; see `run`."""
     folder = logs / scenario.name
     folder.mkdir()
     env = environment(MOLECULE_EPHEMERAL_DIRECTORY=str(folder))

@@ -1,4 +1,4 @@
-"""`make proof`: what is too long for `make test`. Each part runs alone and leaves its line in docs/proof.md."""
+"""`make proof`: tests too long for `make test`. Each part runs alone and writes its line to docs/proof.md."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.lab.suite import ROOT, environment, playbook, run, run_scenario, scen
 
 PAGE = ROOT / "docs" / "proof.md"
 LIMIT = 40 * 60
-"""Seconds for a part."""
+"""Seconds per part."""
 
 SCENARIOS = {scenario.name: scenario for scenario in scenarios() if scenario.suite == "proof"}
 DRILLS = "worker_kill,ps_kill,chief_kill,worker_evict,ps_evict,chief_evict,node_off_worker,node_off"
@@ -58,8 +58,8 @@ PROGRAMS = {
     "wide": [sys.executable, "tests/bench/wide.py"],
     "requirements": [sys.executable, "-m", "pytest", "-m", "proof", *ASK_THE_INDEX],
 }
-"""Parts that are programs; most write a table of their own into docs/benchmarks.md. Drills, kills and the schedule are
-several: not all of each fit into one."""
+"""Parts that are programs; most write their own table to docs/benchmarks.md. Drills, kills and the schedule are split,
+because they exceed the limit of one part."""
 
 ROW = re.compile(r"^\| (?P<part>[a-z_]+) \|.*\|$", re.MULTILINE)
 
@@ -72,15 +72,15 @@ pytestmark = [
 
 
 def with_row(page: str, part: str, row: str) -> str:
-    """The page with the part's line in its table, in the place of the line of its last run."""
-    # The page's last table; others have as many columns.
+    """Return the page with the part's line in its table; it replaces the line of its last run."""
+    # Use the page's last table; others have the same number of columns.
     head, begin, table = page.rpartition("| --- | --- | --- | --- | --- |\n")
     rows = {found["part"]: found[0] for found in ROW.finditer(table)} | {part: row}
     return head + begin + "".join(f"{rows[name]}\n" for name in sorted(rows))
 
 
 def _record(part: str, seconds: float, steps: str) -> None:
-    """Only a part that passed leaves a line."""
+    """Write the line of a part that passed."""
     machine = f"{os.cpu_count()} cores, kernel {platform.release()}"
     row = f"| {part} | {datetime.now(UTC):%Y-%m-%d} | {machine} | {seconds:.0f} s | {steps} |"
     PAGE.write_text(with_row(PAGE.read_text(encoding="utf-8"), part, row), encoding="utf-8")

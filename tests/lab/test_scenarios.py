@@ -1,7 +1,7 @@
-"""Every molecule scenario of `make test`, on system containers of this machine.
+"""Run every molecule scenario of `make test` on system containers of this machine.
 
-The scenarios share one lab and its mirror, which are made before the first and removed after the last. Only `cluster`
-has a lab of its own, and others go on with the site in it. Two run at a time.
+The scenarios share one lab and its mirror, which are created before the first and removed after the last. Only
+`cluster` has its own lab, and others reuse the site in it. Two run at a time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.lab.lanes import SITE_REMOVED, start
 from tests.lab.suite import ROOT, SCENARIO_LIMIT, environment, playbook, run, scenarios
 
 BUNDLE_LIMIT = 3000
-"""Seconds for the bundle from nothing, and the mirror."""
+"""Seconds to build the bundle from scratch, and the mirror."""
 
 SCENARIOS = {scenario.name: scenario for scenario in scenarios() if scenario.suite == "test"}
 
@@ -33,7 +33,7 @@ pytestmark = [
 
 @contextmanager
 def _terminal(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Lets what is printed inside reach the terminal at once."""
+    """Show output printed inside on the terminal immediately."""
     with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
         yield
 
@@ -50,7 +50,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def mirror(request: pytest.FixtureRequest, logs: Path) -> Iterator[None]:
-    """The whole bundle, and the test lab's mirror filled from it; afterwards no test lab is left."""
+    """Build the whole bundle, and fill the test lab's mirror from it; remove every test lab afterwards."""
     with _terminal(request):
         print(f"\nBundle and mirror for the scenarios; logs in {logs}")
         for index, arguments in enumerate(LABS):
@@ -64,7 +64,7 @@ def mirror(request: pytest.FixtureRequest, logs: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def outcomes(request: pytest.FixtureRequest, mirror: None, logs: Path) -> Iterator[dict[str, Future[list[str]]]]:
-    """The scenarios that pytest was asked for, under way."""
+    """Start the requested scenarios, and return their outcomes."""
     asked = [item.callspec.params["name"] for item in request.session.items if item.name.startswith("test_scenario[")]
     with ThreadPoolExecutor(2) as pool:
         yield start([SCENARIOS[name] for name in SCENARIOS if name in asked], logs, pool)

@@ -67,7 +67,7 @@ def test_without_the_site_they_run_as_a_whole(calls: list[str]) -> None:
 def test_a_failed_site_fails_what_would_go_on_with_it(calls: list[str]) -> None:
     outcomes = _run(CHOSEN, failing="cluster")
     assert outcomes["cluster"] == "broken"
-    assert outcomes["metrics"] == "cluster has failed, on whose site metrics runs"
+    assert outcomes["metrics"] == "cluster has failed, and metrics runs on its site"
     assert outcomes["cluster_removed"] == outcomes["gpus"] == "passed"
     assert "metrics on the site" not in calls
 

@@ -1,1 +1,1 @@
-"""Bringing a data set onto a claim, before the training that reads it."""
+"""The import of a data set to a claim, before the training that reads it."""

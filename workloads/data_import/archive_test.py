@@ -1,4 +1,4 @@
-"""Archives that lead out of their folder, and files that are none."""
+"""Tests of archives with paths outside their folder, and of other files."""
 
 from __future__ import annotations
 

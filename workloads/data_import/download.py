@@ -1,4 +1,4 @@
-"""A download that goes on after a break and is believed only by its hash."""
+"""A download that resumes after an interruption and is verified by its hash."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lib.errors import InputError, unwritable
 from lib.metrics import MetricsLog
 
 ATTEMPTS = 6
-"""In a row without a byte, 1, 2, 4, ... s apart; a minute in all."""
+"""Consecutive attempts without a byte, 1, 2, 4, ... s apart; a minute in total."""
 SILENCE_SECONDS = 30.0
 BLOCK = 1 << 20
 REPORT_SECONDS = 5.0
@@ -29,33 +29,33 @@ PASSING = (408, 425, 429, 500, 502, 503, 504)
 RESERVE = 1 << 30
 """Bytes of the volume that stay free for its other users; a twentieth of a volume below 20 GiB."""
 LENGTH = re.compile(r"[0-9]{1,18}")
-"""Bytes of a body (RFC 9110, section 8.6), below the largest size of a file."""
+"""A length of a body in bytes (RFC 9110, section 8.6), below the maximum file size."""
 
 
 class Download:
-    """One file, kept as `download` in a folder until it is whole.
+    """One file, kept as `download` in a folder until it is complete.
 
-    :param sha256: of the whole file, 64 lower-case hexadecimal digits.
+    :param url: http or https.
+    :param sha256: hash of the complete file, 64 lower-case hexadecimal digits.
     :param work: folder that is kept between calls.
-    :raises InputError: the URL or the hash is none.
+    :raises InputError: the URL or the hash is invalid.
     """
 
     def __init__(
         self, url: str, sha256: str, work: Path, log: MetricsLog, sleep: Callable[[float], None] = time.sleep
     ) -> None:
         if not re.fullmatch(r"[0-9a-f]{64}", sha256):
-            raise InputError(f"sha256 {sha256!r} is not 64 hexadecimal digits.", "Give that of the file.")
+            raise InputError(f"sha256 {sha256!r} is not 64 hexadecimal digits.", "Set the hash of the file.")
         if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
-            raise InputError(f"The URL {url} is neither http nor https.", "Give the address of a file.")
+            raise InputError(f"The URL {url} is neither http nor https.", "Set the address of a file.")
         self._opener = opener()
         self._url, self._sha256, self._work, self._log, self._sleep = url, sha256, work, log, sleep
         self.path = work / "download"
 
     def finish(self) -> Path:
-        """Fetch what is missing and return the file.
+        """Download the missing part and return the file.
 
-        :raises InputError: the server refuses or gives a length that is none, the hash is another one, or there is no
-            room.
+        :raises InputError: the server refuses or sends an invalid length, the hash differs, or the volume is full.
         :raises StalledError: the volume does not answer.
         :raises OSError: the server does not answer.
         """
@@ -66,21 +66,21 @@ class Download:
                 self._fetch(before)
                 break
             except urllib.error.HTTPError as error:
-                if error.code == 416 and before:  # Nothing is missing, or it is another file now: the hash will tell.
+                if error.code == 416 and before:  # The file is complete, or has changed; the hash decides.
                     break
                 if error.code not in PASSING:
                     raise InputError(
-                        f"{self._url} is refused: {error.code} {error.reason}.", "Look at the address in a browser."
+                        f"{self._url} is refused: {error.code} {error.reason}.", "Check the address in a browser."
                     ) from error
                 failures = self._failed(failures, before, error)
-            except (OSError, http.client.HTTPException) as error:  # The network's: the volume's are of another kind.
+            except (OSError, http.client.HTTPException) as error:  # Network errors; volume errors have another type.
                 failures = self._failed(failures, before, error)
         found = self._hash()
         if found != self._sha256:
             self.path.unlink()
             raise InputError(
                 f"{self._url} has the sha256 {found}, not {self._sha256}.",
-                "Compare it with what the publisher says; what was fetched is deleted.",
+                "Compare it with the publisher's hash. The downloaded file is deleted.",
             )
         return self.path
 
@@ -88,9 +88,9 @@ class Download:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def _failed(self, failures: int, before: int, error: Exception) -> int:
-        """Wait for the next attempt; progress begins the count anew.
+        """Wait for the next attempt; progress resets the count of failures.
 
-        :raises OSError: too many without a byte.
+        :raises OSError: too many attempts without a byte.
         """
         failures = 1 if self._size() > before else failures + 1
         reason = getattr(error, "reason", error)
@@ -101,10 +101,10 @@ class Download:
         return failures
 
     def _fetch(self, have: int) -> None:
-        """Append what the server gives from byte `have` on; all of it where the server knows no ranges."""
-        request = urllib.request.Request(self._url, headers={"Range": f"bytes={have}-"} if have else {})  # noqa: S310 - http and https, looked at in the constructor
+        """Append the server's answer from byte `have` on; the whole file if the server does not support ranges."""
+        request = urllib.request.Request(self._url, headers={"Range": f"bytes={have}-"} if have else {})  # noqa: S310 - http and https, checked in the constructor
         with self._opener.open(request, timeout=SILENCE_SECONDS) as answer:
-            # Chunks say their own end (RFC 9112, section 6.3).
+            # A chunked body marks its own end (RFC 9112, section 6.3).
             left = None if answer.chunked else self._length(answer.headers.get("Content-Length"))
             self._require_room(left or 0)
             if answer.status != 206:
@@ -113,16 +113,16 @@ class Download:
             self._copy(answer, have, left)
 
     def _length(self, given: str | None) -> int | None:
-        """Bytes of a body; None where the server does not say."""
+        """Return the length of a body in bytes; None if the server does not send it."""
         if given is not None and not LENGTH.fullmatch(given.strip()):
             raise InputError(
-                f"{self._url} has the Content-Length {given[:40]!a}, which is no size of a file.",
+                f"{self._url} has the Content-Length {given[:40]!a}, which is not a file size.",
                 "Set the address of another server.",
             )
         return int(given) if given is not None else None
 
     def _write(self, block: bytes, mode: str = "ab") -> None:
-        """Opened for each block, of which there are few, so that every error of the volume shows here."""
+        """Write a block. Opening the file for each of the few blocks makes every volume error occur here."""
         try:
             with self.path.open(mode) as stream:
                 stream.write(block)
@@ -144,19 +144,20 @@ class Download:
 
     @staticmethod
     def _read(answer: Any) -> bytes:
-        """About a block at most; empty at the end of the body."""
+        """Return about one block at most; empty at the end of the body."""
         if not answer.chunked:
             return bytes(answer.read(BLOCK))
-        # For a chunk of size -1, `read` takes all that comes into memory, and `read1` one buffer.
+        # For a chunk of size -1, `read` loads the whole stream into memory, `read1` one buffer.
         block = b""
         while len(block) < BLOCK and (part := answer.read1(BLOCK - len(block))):
             block += part
         return block
 
     def _require_room(self, more: int, *, endless: bool = False) -> None:
-        """
-        :param more: bytes that are to be written.
-        :param endless: the server does not say how many follow, so that what was fetched is deleted.
+        """Check that the volume has room.
+
+        :param more: bytes to write.
+        :param endless: the server does not send the length, so the downloaded part is deleted.
         """
         usage = shutil.disk_usage(self._work)
         reserve = min(RESERVE, usage.total // 20)
@@ -166,7 +167,7 @@ class Download:
                 self.path.unlink(missing_ok=True)
             raise InputError(
                 f"{self._url} needs {more} bytes more, and {self._work} has {room} beyond its reserve of {reserve}.",
-                "Make room on its volume, or import from a server that names the length."
+                "Make room on its volume, or import from a server that sends the length."
                 if endless
                 else "Make room on its volume.",
             )

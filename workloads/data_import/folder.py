@@ -1,4 +1,4 @@
-"""The folder of a data set on a claim: there as a whole, or not at all."""
+"""The folder of a data set on a claim: either complete or absent."""
 
 from __future__ import annotations
 
@@ -16,11 +16,15 @@ MANIFEST = ".import.json"
 
 
 class DataFolder:
-    """A data set's folder while it is imported; a context that one process at a time is in.
+    """A data set's folder during its import; a context that admits one process at a time.
 
-    What is under way lies beside it in `.import-NAME`, which outlives the process, and moves in when it is complete.
+    Intermediate files are in `.import-NAME` beside it, which outlives the process. They are moved to the folder when
+    complete.
 
-    :raises InputError: the volume cannot be written, or the folder is there and holds something else.
+    :param folder: folder for the data set.
+    :param url: source of the data set.
+    :param sha256: hash of the source, 64 lower-case hexadecimal digits.
+    :raises InputError: the volume cannot be written, or the folder exists with other content.
     """
 
     def __init__(self, folder: Path, url: str, sha256: str) -> None:
@@ -37,9 +41,9 @@ class DataFolder:
         except OSError as error:
             raise unwritable(self._folder.parent, error) from error
         if self._folder.exists() and not self.complete:
-            there = self._manifest().get("url", "something that was not imported")
+            there = self._manifest().get("url", "other data that was not imported")
             raise InputError(
-                f"{self._folder} is there and holds {there}.", "Choose another destination, or delete that folder."
+                f"{self._folder} exists and holds {there}.", "Choose another destination, or delete that folder."
             )
         return self
 
@@ -48,26 +52,27 @@ class DataFolder:
 
     @property
     def complete(self) -> bool:
-        """Whether this very set is there."""
+        """Return whether this data set is already imported."""
         return self._manifest().get("sha256") == self._sha256
 
     def fresh(self) -> Path:
-        """An empty folder to unpack into; what an earlier call left there is gone."""
+        """Return an empty folder to unpack into; remnants of an earlier call are removed."""
         path = self.work / "unpacked"
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir()
         return path
 
     def publish(self, files: int, size: int) -> None:
-        """Move what was unpacked into its place, with a manifest, and drop the rest.
+        """Move the unpacked files to the folder, with a manifest, and delete the download.
 
+        :param files: number of files.
         :param size: bytes of all files.
         """
         made = self.work / "unpacked"
         manifest = {"url": self._url, "sha256": self._sha256, "files": files, "bytes": size, "time": time.time()}
         try:
             (made / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-            # The manifest must not outlive a power cut that the data did not.
+            # After a power cut the manifest must not exist without the data.
             os.sync()
             made.rename(self._folder)
         except OSError as error:
@@ -82,7 +87,7 @@ class DataFolder:
         return found if isinstance(found, dict) else {}
 
     def _forget_another(self) -> None:
-        """Half a download of another set under this name is of no use."""
+        """Delete a partial download of another data set with this name."""
         note = self.work / "sha256"
         if not note.exists() or note.read_text(encoding="utf-8") != self._sha256:
             (self.work / "download").unlink(missing_ok=True)

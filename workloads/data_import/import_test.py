@@ -1,4 +1,4 @@
-"""Imports from a real HTTP server on loopback: whole, broken off, wrong, twice at once, and without room."""
+"""Tests of imports from an HTTP server on loopback: complete, interrupted, wrong, concurrent, and on a full volume."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def archive() -> bytes:
 
 
 class Server(ThreadingHTTPServer):
-    """Serves one content; `cuts` are byte counts after which the next answers break off."""
+    """A server of one content; `cuts` are byte counts after which the next answers break off."""
 
     content = b""
     ranges = True
@@ -193,7 +193,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(
     (folder / ".import.json").write_text(json.dumps(there))
     code, events = call(server, folder)
     assert code == 2
-    assert f"{folder} is there and holds {there.get('url', 'something')}" in events[-1]["message"]
+    assert f"{folder} exists and holds {there.get('url', 'other data')}" in events[-1]["message"]
     assert server.asked == []
 
 

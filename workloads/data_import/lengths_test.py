@@ -1,4 +1,4 @@
-"""Lengths that a server makes up, and bodies without an end: the import is refused, and its volume keeps room."""
+"""Tests of invented lengths, and of bodies without an end: the import is refused, and its volume keeps its reserve."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from lib.metrics import MetricsLog
 
 ROOM = 3 * BLOCK
 ENDLESS = 64 * BLOCK
-"""Bytes after which a server ends all the same, so that a test that fails comes to its end."""
+"""Bytes after which the server ends anyway, so that a failing test terminates."""
 
 
 class Handler(BaseHTTPRequestHandler):
     headers_given: dict[str, str]
     size = b""
-    """Of each chunk as the server writes it, where a body is chunked."""
+    """Chunk size as written by the server, if the body is chunked."""
     left = 0
 
     def do_GET(self) -> None:
@@ -61,7 +61,7 @@ def served() -> Iterator[tuple[str, type[Handler]]]:
 
 @pytest.fixture(autouse=True)
 def small_volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A volume with some room and a reserve of 50 bytes."""
+    """Provide a volume with some room and a reserve of 50 bytes."""
 
     def usage(_: Path) -> Any:
         used = sum(path.stat().st_size for path in tmp_path.iterdir())
@@ -78,7 +78,7 @@ def fetch(url: str, folder: Path, sha256: str = "0" * 64) -> Path:
 def test_a_length_that_is_none_is_refused(served: tuple[str, type[Handler]], tmp_path: Path, length: str) -> None:
     url, handler = served
     handler.headers_given = {"Content-Length": length.encode().decode("latin-1")}
-    with pytest.raises(InputError, match="which is no size of a file") as refused:
+    with pytest.raises(InputError, match="which is not a file size") as refused:
         fetch(url, tmp_path)
     assert len(refused.value.message) < 200 and refused.value.message.isascii()
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Entry point: fetch an archive, prove it by its hash, unpack it on a volume.
+"""Download an archive, verify its hash, and unpack it on a volume.
 
 python -m data_import.main --url https://example.org/mnist.tar.gz --sha256 ab12... --destination /datasets/mnist
 """
@@ -17,19 +17,19 @@ from lib.metrics import MetricsLog
 
 
 def run(arguments: list[str] | None = None, log: MetricsLog | None = None) -> int:
-    """Bring the data set, unless it is there, and return the exit code: 0, or 2 for input that cannot work.
+    """Import the data set, unless it exists, and return the exit code: 0, or 2 for invalid input.
 
-    Killed at any moment, the same call goes on where it was. Of two at once, one waits for the other.
+    After an interruption at any moment, the same call resumes. Of two concurrent calls, one waits for the other.
 
-    :raises OSError: the server does not answer within its time, which is worth another try.
-    :raises StalledError: nor does the volume.
+    :raises OSError: the server does not answer within its time; a retry may succeed.
+    :raises StalledError: the volume does not answer.
     """
     parser = argparse.ArgumentParser(prog="data_import", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument(
         "--url", required=True, help="http or https; a tar archive (plain, gz, bz2, xz), a zip, or any file"
     )
-    parser.add_argument("--sha256", required=True, help="of what the URL gives, 64 hexadecimal digits")
-    parser.add_argument("--destination", required=True, type=Path, help="folder that the set will have")
+    parser.add_argument("--sha256", required=True, help="hash of the file at the URL, 64 hexadecimal digits")
+    parser.add_argument("--destination", required=True, type=Path, help="folder for the data set")
     parser.add_argument("--unpack", choices=["yes", "no"], default="yes", help="no: keep the file as it is")
     options = parser.parse_args(arguments)
     log = log or MetricsLog()

@@ -1,7 +1,7 @@
-"""The way to a server: no address of a cloud's metadata, and no redirect that leads away from TLS or to another host.
+"""Connections to a server, except to cloud metadata addresses, and redirects, except away from TLS or to another host.
 
-A name of the outside may lead to an address of the inside, so that each address is looked at after it was resolved,
-and the same address is connected to.
+A public name may resolve to an internal address. Each address is therefore checked after its resolution, and the
+connection uses the checked address.
 """
 
 from __future__ import annotations
@@ -20,32 +20,33 @@ METADATA = [
     ipaddress.ip_network(each)
     for each in ("169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128", "100.100.100.200/32", "168.63.129.16/32")
 ]
-"""As in src/trainyard/trainings/closed.py, whose policy keeps pods and Services out as well."""
+"""The same as in src/trainyard/trainings/closed.py, whose policy also keeps pods and Services out."""
 
 
 def opener() -> urllib.request.OpenerDirector:
-    """Opens URLs of http and https, within these limits."""
+    """Return an opener for http and https URLs within these limits."""
     return urllib.request.build_opener(_Redirects, _Plain, _Secure)
 
 
 def refuse(address: str) -> None:
-    """
-    :raises InputError: the address is one of a link or of a cloud's metadata.
+    """Check that an address may be reached.
+
+    :raises InputError: it is a link-local address or an address of cloud metadata.
     """
     found = ipaddress.ip_address(address.partition("%")[0])
     found = getattr(found, "ipv4_mapped", None) or found
     if any(found in each for each in METADATA):
-        raise InputError(f"The server's name leads to {address}, which no import reaches.", "Give another server.")
+        raise InputError(f"The server's name resolves to {address}, which no import reaches.", "Set another server.")
 
 
 def connect(place: tuple[str, int], timeout: Any = None, source: Any = None) -> socket.socket:
-    """As `socket.create_connection`, with each address looked at before it is connected to.
+    """Connect as `socket.create_connection` does, but check each address first.
 
-    :raises InputError: the name leads to an address that no import reaches.
+    :raises InputError: the name resolves to an address that no import reaches.
     :raises OSError: no address answers.
     """
     failure: OSError | None = None
-    # All of them first: a name with a good and a bad address is an attempt.
+    # All are checked first, because a name with both a good and a bad address is suspicious.
     found = socket.getaddrinfo(*place, type=socket.SOCK_STREAM)
     for *_, address in found:
         refuse(str(address[0]))
@@ -80,14 +81,14 @@ class _Secure(urllib.request.HTTPSHandler):
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows one to https, or to the same host by http where it was http before."""
+    """A handler that follows redirects to https, and from http to the same host by http."""
 
     def redirect_request(self, req: urllib.request.Request, *rest: Any) -> urllib.request.Request | None:
         before, after = urllib.parse.urlsplit(req.full_url), urllib.parse.urlsplit(str(rest[-1]))
         same = (before.scheme, before.hostname) == (after.scheme, after.hostname)
         if after.scheme != "https" and not (after.scheme == "http" and same):
             raise InputError(
-                f"{req.full_url} leads to {after.scheme}://{after.netloc}, which is another host without TLS.",
-                "Give the address that it leads to, if that is right.",
+                f"{req.full_url} redirects to {after.scheme}://{after.netloc}, which is another host without TLS.",
+                "If that is intended, set the address that it redirects to.",
             )
         return super().redirect_request(req, *rest)

@@ -1,4 +1,4 @@
-"""Where a download goes, and where it does not, with servers on loopback."""
+"""Tests of permitted and forbidden connections of a download, with servers on loopback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOTHING = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 
 class Leading(BaseHTTPRequestHandler):
-    """Leads from /from to `target`, and answers everything else with nothing."""
+    """A server that redirects /from to `target`, and answers other requests with an empty body."""
 
     target = ""
     asked: ClassVar[list[str]] = []
@@ -107,7 +107,7 @@ def test_a_name_that_leads_to_metadata_is_refused(
 def test_the_address_that_was_looked_at_is_connected_to(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second look at the name could lead somewhere else (DNS rebinding)."""
+    """A second resolution of the name could return another address (DNS rebinding)."""
     real, asked = way.socket.getaddrinfo, list[str]()
 
     def getaddrinfo(host: str, *given: Any, **named: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A training in one process, on the device that it finds there: no parameter servers, and no TF_CONFIG."""
+"""Train in one process, on the device that it finds, without parameter servers and TF_CONFIG."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lib.run_folder import RunFolder
 from lib.watchdog import Watchdog
 
 LOCAL_DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
-"""TensorFlow's name of the device of a process that is alone."""
+"""TensorFlow's name of the device of a single process."""
 
 
 def run(
@@ -29,10 +29,10 @@ def run(
 ) -> int:
     """Train to the end and return the exit code.
 
-    :param make_config: of the workload.
-    :param make_workload: makes it of its config.
+    :param make_config: config class of the workload.
+    :param make_workload: creates the workload from its config.
     :param flags: values for the config.
-    :param started: when the process started, seconds since the epoch.
+    :param started: start time of the process, seconds since the epoch.
     """
     log = MetricsLog()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
@@ -57,7 +57,7 @@ def run(
 
 
 def _overtaken(log: MetricsLog, why: str) -> None:
-    log.emit("error", code=int(ExitCode.STALLED), message=f"This process was taken for lost: {why}.")
+    log.emit("error", code=int(ExitCode.STALLED), message=f"This process was considered lost: {why}.")
     os._exit(int(ExitCode.STALLED))
 
 
@@ -118,7 +118,7 @@ class _Training:
         self._seconds = 0.0
 
     def restore(self) -> None:
-        """Go on from the newest checkpoint, if there is one."""
+        """Continue from the newest checkpoint, if there is one."""
         self._watchdog.beat("restoring")
         path = self._state.restore()
         if path is not None:
@@ -126,7 +126,7 @@ class _Training:
             self._log.emit("restore", step=self._step, path=path)
 
     def save(self) -> None:
-        """Write a checkpoint of the present step, unless that is done."""
+        """Write a checkpoint of the current step, unless it exists."""
         if self._saved != self._step:
             self._watchdog.beat("saving", self._step)
             self._log.emit("saving", step=self._step)
@@ -159,14 +159,14 @@ class _Training:
         self._seconds = time.monotonic() - begun
 
     def _until_next_stop(self) -> int:
-        """Steps to do in one call: to the next report, checkpoint or end, whatever comes first."""
+        """Return the steps of the next call: up to the next report, checkpoint or end, whichever comes first."""
         config = self._config
         every = [config.report_every, *([config.checkpoint_every] if config.checkpoint_every else [])]
         ends = [config.train_steps - self._step] if config.train_steps else []
         return min(*(each - self._step % each for each in every), *ends, config.steps_per_dispatch)
 
     def _accuracy(self) -> float:
-        """Held-out accuracy of the present step."""
+        """Return the held-out accuracy at the current step."""
         if self._judged[0] != self._step:
             self._log.emit("evaluating", step=self._step)
             score = self._state.score(self._step, lambda: self._watchdog.beat("evaluating", self._step))

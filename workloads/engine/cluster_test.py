@@ -1,4 +1,4 @@
-"""The whole training as processes on the loopback interface: trains, survives, ends with the right code."""
+"""Tests of the whole training as processes on the loopback interface."""
 
 import signal
 import time
@@ -19,7 +19,7 @@ def processes(request, tmp_path):
 
 @pytest.fixture
 def from_nothing():
-    """For a test whose processes start as in their pods."""
+    """Request processes that start as in their pods."""
 
 
 @pytest.mark.slow
@@ -116,7 +116,7 @@ def test_a_hung_worker_costs_its_own_call(processes):
     saved = len(processes.events("checkpoint"))
     processes.wait(lambda: len(processes.events("checkpoint")) >= saved + 3, 60)
     assert [(each["task"], each["state"]) for each in processes.events("peer")] == [("worker 0", "lost")]
-    # Its call is another's now: it does not go on with it.
+    # Another worker has taken over its call, so it must not continue it.
     processes.running["worker0"].send_signal(signal.SIGCONT)
     assert processes.running["worker0"].wait(10) == 42
     processes.start("worker", 0)

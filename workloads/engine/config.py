@@ -1,4 +1,4 @@
-"""The flags that every workload has. A flag is described and checked here, or in the workload that adds it, only."""
+"""The flags common to all workloads. Each flag is described and checked only here, or in the workload that adds it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ NONE, COSINE = "none", "cosine"
 def flag(
     default: object, meaning: str, check: Callable[[Any], bool] = lambda _: True, allowed: str = "", also: str = ""
 ) -> Any:
-    """A field of a config, which is a flag of the program.
+    """Return a config field, which is a flag of the program.
 
-    :param meaning: for the program's help and for its README.
-    :param check: whether a value can be used; a number that is not finite never can.
-    :param allowed: what to set instead, for the error.
+    :param meaning: text for the program's help and for its README.
+    :param check: returns whether a value is valid; a number that is not finite never is.
+    :param allowed: valid values, for the error.
     :param also: another name of the flag.
     """
     metadata = {"meaning": meaning, "check": check, "allowed": allowed, "also": also}
@@ -33,15 +33,15 @@ def flag(
 
 
 def other_default(name: str, default: object, also: str = "") -> Any:
-    """A flag of `Config` with the default of one workload, and perhaps the name that it has elsewhere."""
+    """Return a flag of `Config` with another default, and optionally a second name."""
     return dataclasses.field(default=default, metadata={**Config.__dataclass_fields__[name].metadata, "also": also})
 
 
 @dataclass(frozen=True)
 class Config:
-    """What steers one run; a workload derives its own from it.
+    """The settings of one run; each workload extends them.
 
-    :raises InputError: a value cannot be used.
+    :raises InputError: a value is invalid.
     """
 
     train_steps: int = flag(
@@ -51,7 +51,7 @@ class Config:
     learning_rate: float = flag(0.001, "Adam's step size", lambda x: x > 0, "more than 0")
     learning_rate_decay: str = flag(
         NONE,
-        f"{NONE}: the same to the end, {COSINE}: down to 0 at train_steps along half a cosine",
+        f"{NONE}: constant, {COSINE}: down to 0 at train_steps along half a cosine",
         lambda text: text in (NONE, COSINE),
         f"{NONE} or {COSINE}",
     )
@@ -61,13 +61,13 @@ class Config:
     )
     attempt: str = flag(
         "first",
-        "name of this submission of the run; a restart of the same one has the same",
+        "name of this submission of the run; a restart keeps it",
         lambda text: re.fullmatch(r"[A-Za-z0-9-]{1,40}", text) is not None,
         "up to 40 letters, digits and dashes",
     )
     resume: str = flag(
         AUTO,
-        f"{AUTO}: go on from the newest checkpoint, {FRESH}: start over",
+        f"{AUTO}: continue from the newest checkpoint, {FRESH}: start over",
         lambda text: text in (AUTO, FRESH),
         f"{AUTO} or {FRESH}",
     )
@@ -85,34 +85,34 @@ class Config:
         "1 or more",
     )
     start_timeout: float = flag(
-        300.0, "seconds that the chief waits for the others at its start", lambda s: s >= 1, "1 or more"
+        300.0, "seconds that the chief waits for the other tasks at its start", lambda s: s >= 1, "1 or more"
     )
     accuracy_bound: float = flag(
         0.0, "held-out accuracy to reach, else the exit code is 3; 0: none", lambda x: 0 <= x <= 1, "0 to 1"
     )
     patience: int = flag(
         0,
-        "evaluations without a better accuracy after which the run ends before train_steps, with its best; 0: never",
+        "evaluations without improvement after which the run ends before train_steps, with its best model; 0: never",
         lambda n: n >= 0,
         "0 or more",
     )
     steps_per_dispatch: int = flag(
         10,
-        "most steps that a worker does per call from the chief; long steps come in smaller calls",
+        "maximum steps per call from the chief to a worker; calls of long steps are smaller",
         lambda n: n >= 1,
         "1 or more",
     )
     benchmark_steps: int = flag(
         0,
-        "steps to time when the first ten are done, evaluations and checkpoints apart; 0: none",
+        "steps to time after the first ten, without evaluations and checkpoints; 0: none",
         lambda n: n >= 0,
         "0 or more",
     )
     seed: int = flag(1, "initial weights and the order of the examples", lambda n: 0 <= n < 2**31, "0 to 2147483647")
     require_gpu: str = flag(
         WHERE_GIVEN,
-        "auto: what computes ends at its start where its pod was given GPUs and TensorFlow finds none; true: also "
-        "where it was given none; false: the CPU does, and the end says so",
+        "auto: a computing process fails at its start if its pod has GPUs and TensorFlow finds none; true: also "
+        "if its pod has none; false: the CPU computes, and the end event reports it",
         lambda text: text.lower() in (ALWAYS, WHERE_GIVEN, NEVER),
         f"{ALWAYS}, {WHERE_GIVEN} or {NEVER}",
     )
@@ -125,34 +125,34 @@ class Config:
                 raise InputError(f"{each.name} is {value}.", f"Set it to {each.metadata['allowed']}.")
         if self.learning_rate_decay != NONE and not self.train_steps:
             raise InputError(
-                f"learning_rate_decay is {self.learning_rate_decay}, and train_steps is 0, so that it has no end.",
+                f"learning_rate_decay is {self.learning_rate_decay}, and train_steps is 0, so the decay has no end.",
                 f"Set train_steps to 1 or more, or learning_rate_decay to {NONE}.",
             )
         if self.patience and not self.checkpoint_every:
             raise InputError(
-                f"patience is {self.patience}, and checkpoint_every is 0, so that nothing is evaluated before the end.",
+                f"patience is {self.patience}, and checkpoint_every is 0, so nothing is evaluated before the end.",
                 "Set checkpoint_every to 1 or more, or patience to 0.",
             )
 
     @property
     def decay_steps(self) -> int:
-        """Steps after which the learning rate is 0; 0 where it stays as it is."""
+        """Return the steps after which the learning rate is 0; 0 if it is constant."""
         return self.train_steps if self.learning_rate_decay == COSINE else 0
 
 
 @dataclass(frozen=True)
 class Alone(Config):
-    """What steers a run in a single process."""
+    """The settings of a run in a single process."""
 
     require_gpu: str = other_default("require_gpu", ALWAYS)
 
 
 def parse_flags(config: type[Config], program: str, arguments: list[str] | None = None) -> dict[str, Any]:
-    """Read the command line: a flag for each field of `config`, whose docstring begins the help.
+    """Parse the command line: one flag per field of `config`, whose docstring is the description in the help.
 
-    Leaves with exit code 2 on an unknown flag or a value of the wrong type.
+    Exits with code 2 on an unknown flag or a value of the wrong type.
 
-    :returns: values for `config`, not checked yet.
+    :returns: values for `config`, not yet checked.
     """
     parser = argparse.ArgumentParser(
         prog=program,

@@ -1,4 +1,4 @@
-"""Flags: defaults, refusals, the command line, the README."""
+"""Tests of flags: defaults, invalid values, the command line, the README."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -86,7 +86,7 @@ def test_a_wrong_flag_leaves_with_2(arguments, capsys):
 
 @dataclass(frozen=True)
 class Renamed(Config):
-    """A workload whose users know a flag by another name."""
+    """A workload with a second name for a flag."""
 
     batch_size: int = other_default("batch_size", 32, also="train_batch_size")
 

@@ -10,14 +10,14 @@ import numpy as np
 from engine.workload import Data, Model, ScoreOf
 
 BATCH_SIZE = 500
-"""Bounds the memory; large enough that a batch's own cost does not count."""
+"""Limits the memory; large enough that the overhead per batch is negligible."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """Of all held-out examples: share of right answers (0 to 1), mean loss, and how many there are.
+    """The result for all held-out examples: share of right answers (0 to 1), mean loss, and their number.
 
-    :param more: what else a workload says of them, by name.
+    :param more: other figures of the workload, by name.
     """
 
     accuracy: float
@@ -27,21 +27,21 @@ class Score:
 
     @property
     def figures(self) -> dict[str, float]:
-        """By the names that they have in events."""
+        """Return the figures by their names in events."""
         return {"accuracy": self.accuracy, "loss": self.loss, **self.more}
 
 
 def right_answers(right: np.ndarray, losses: np.ndarray) -> Score:
-    """The score where a model says of each example whether its answer is right."""
+    """Return the score of a model that reports for each example whether its answer is right."""
     return Score(float(np.mean(right)), float(np.mean(losses)), len(right))
 
 
 def evaluate(model: Model, data: Data, alive: Callable[[], object], score: ScoreOf | None = None) -> Score:
-    """Judge the model on all held-out examples.
+    """Evaluate the model on all held-out examples.
 
-    :param model: in this process's memory.
+    :param model: model in this process's memory.
     :param alive: called after each batch.
-    :param score: of the workload, if it has one of its own.
+    :param score: the workload's own score function, if it has one.
     """
     answers, losses = [], []
     for batch in data.held_out(BATCH_SIZE):

@@ -1,4 +1,4 @@
-"""The evaluator: judges each new checkpoint of the run, while chief and workers go on."""
+"""The evaluator: judges each new checkpoint of the run, while chief and workers continue."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from lib.run_folder import Attempt, Checkpoints
 from lib.watchdog import Watchdog
 
 _LOOK_SECONDS = 0.5
-"""Between two looks into the run's folder."""
+"""Interval between two checks of the run's folder."""
 
 
 def follow(workload: Workload, attempt: Attempt, log: MetricsLog, watchdog: Watchdog) -> ExitCode:
     """Judge checkpoints until the chief has given its verdict and the last one is judged.
 
-    One that comes while another is judged waits; if a second one comes it is passed over for that.
+    A checkpoint that appears while another is judged waits. If a newer one appears, the older is skipped.
 
-    :param attempt: at the run whose folder the config names.
-    :raises InputError: a checkpoint is of another model.
+    :param attempt: attempt at the run whose folder the config names.
+    :raises InputError: a checkpoint belongs to another model.
     :raises VolumeError: the run's folder cannot be written.
     """
     run = workload.config.log_dir
@@ -36,7 +36,7 @@ def follow(workload: Workload, attempt: Attempt, log: MetricsLog, watchdog: Watc
     passed: Path | None = None
     while True:
         watchdog.beat("waiting for a checkpoint")
-        # Before the checkpoints: the last one is there when the chief has ended.
+        # Read before the checkpoints, because the last one exists when the chief has ended.
         ended = attempt.ended
         found = checkpoints.newest()
         if found is not None and found[1] != passed:
@@ -57,7 +57,7 @@ def _judge(
     step: int,
     checkpoint: Path,
 ) -> None:
-    """Judge one checkpoint and keep it if it is the best, unless the chief removes it meanwhile."""
+    """Judge one checkpoint and keep it if it is the best, unless the chief removes it in the meantime."""
     if step <= evaluations.read().step:
         return
     alive = functools.partial(watchdog.beat, "evaluating", step)

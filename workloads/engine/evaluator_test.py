@@ -1,4 +1,4 @@
-"""Evaluations beside the training, as processes on the loopback interface."""
+"""Tests of evaluations during the training, as processes on the loopback interface."""
 
 import signal
 
@@ -20,7 +20,7 @@ def processes(tmp_path):
 
 
 def judged(processes):
-    """The steps that the evaluator has judged."""
+    """Return the steps that the evaluator has judged."""
     return [event["step"] for event in processes.events("evaluate", "evaluator.jsonl")]
 
 
@@ -67,7 +67,7 @@ def test_no_step_is_judged_or_drawn_twice(processes):
     before = len(judged(processes))
     evaluator = processes.start("evaluator", 0)
     processes.wait(lambda: len(judged(processes)) >= before + 2)
-    # The chief, the ps and the workers die, and steps after the last checkpoint are done again.
+    # The chief, the ps and the workers die, and steps after the last checkpoint are repeated.
     processes.wait_step(processes.saved() + 40)
     processes.kill("chief0", "ps0", "worker0", "worker1")
     saved = processes.saved()

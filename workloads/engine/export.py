@@ -1,4 +1,4 @@
-"""The trained model as a SavedModel, which needs none of this code."""
+"""Export the trained model as a SavedModel, which can be used without this code."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from lib.metrics import os_error
 
 
 def export(model: Model, folder: Path, io_device: str) -> None:
-    """Write the model, with `serve` as the signature `serving_default`, in the place of what was there before. It is on
-    the disk when this returns.
+    """Write the model, with `serve` as the signature `serving_default`, and replace an earlier export.
 
-    :param model: in this process's memory.
-    :param folder: of the SavedModel.
+    It is on the disk when this returns.
+
+    :param model: model in this process's memory.
+    :param folder: folder of the SavedModel.
     :param io_device: TensorFlow's name of this process's device.
     :raises VolumeError: the folder cannot be written.
     """

@@ -1,4 +1,4 @@
-"""The exported model, in a process that has none of our code."""
+"""Tests of the exported model, in a process without our code."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What follows a checkpoint on the chief: its evaluation, and whether the run still gets better."""
+"""The chief's work after a checkpoint: its evaluation, and the check for further improvement."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from lib.watchdog import Watchdog
 
 _LOOK_SECONDS = 0.2
 _EVALUATOR_SECONDS = 10.0
-"""For the evaluator to judge the last checkpoint, before its pod goes with the run."""
+"""Time for the evaluator to judge the last checkpoint, before its pod is deleted with the run."""
 
 
 class ToldToStop(Exception):
-    """All steps are saved, and the next chief can do what follows."""
+    """The process received a request to end. All steps are saved, and the next chief can do the rest."""
 
 
 class Judge:
-    """Evaluates what is saved, unless there is an evaluator for that, and counts for `patience`.
+    """The evaluation of saved checkpoints, unless an evaluator does it, and the count for `patience`.
 
-    :param patience: evaluations without a better accuracy that are too many; 0 for none.
+    :param patience: evaluations without a better accuracy after which the run ends; 0 for none.
     """
 
     def __init__(
@@ -44,9 +44,9 @@ class Judge:
         self.out_of_patience = False
 
     def look(self, step: int, path: str) -> None:
-        """A checkpoint is there: evaluate it, unless that was done, and see whether it was one too many.
+        """Evaluate a new checkpoint, unless that was done, and check whether the patience is exhausted.
 
-        :param path: without the endings of its files.
+        :param path: its path without file extensions.
         :raises ToldToStop: the process was asked to end, here and in `_accuracy`.
         """
         evaluations = self._folder.evaluations
@@ -55,9 +55,9 @@ class Judge:
         self.out_of_patience = 0 < self._patience <= evaluations.read().without_gain
 
     def _accuracy(self, step: int, path: str) -> float:
-        """Held-out accuracy at the present step, which is saved. No step may be under way.
+        """Return the held-out accuracy at the current step, which is saved. No step may be pending.
 
-        Where there is an evaluator, it keeps the account of what was judged, and draws its curve.
+        If there is an evaluator, it records the evaluation and plots the curve.
         """
         if self._evaluated is None or self._evaluated[0] != step:
             alive = functools.partial(self.begin, "evaluating", step)
@@ -72,10 +72,11 @@ class Judge:
         return self._evaluated[1]
 
     def result(self, step: int, path: str, *, early: bool) -> tuple[int, float]:
-        """Step and held-out accuracy of the model that the run ends with, which `State.export` of that step writes: the
-        last one, or of a run that ends early the best, of equals the first.
+        """Return step and held-out accuracy of the final model, which `State.export` of that step writes.
 
-        :param early: whether it ends for want of patience; it has become worse since the best, or no better.
+        It is the last one. If the run ends early, it is the best; of equally good ones the first.
+
+        :param early: whether the run ends because its patience is exhausted; it has not improved since the best.
         :raises ToldToStop: the process was asked to end.
         :raises VolumeError: the best one cannot be read.
         """
@@ -84,7 +85,7 @@ class Judge:
         if early:
             evaluations = self._folder.evaluations
             known = evaluations.read()
-            # Of the last one the evaluator may not know yet.
+            # The evaluator may not have judged the last one yet.
             if known.best_accuracy >= last and known.best_step != step:
                 self.begin("reading the best checkpoint", step)
                 self._state.take(known.best_step, evaluations.best(known))
@@ -92,16 +93,16 @@ class Judge:
         return step, last
 
     def begin(self, activity: str, step: int) -> None:
-        """Something that follows the last checkpoint begins, or goes on.
+        """Begin or continue an activity that follows the last checkpoint.
 
-        :raises ToldToStop: it could take longer than the time that is left after SIGTERM.
+        :raises ToldToStop: it could take longer than the time left after SIGTERM.
         """
         if self._preemption.requested:
             raise ToldToStop
         self._watchdog.beat(activity, step)
 
     def _wait_for_evaluator(self, step: int) -> None:
-        """The verdict does not hang on it: whatever is wrong with the evaluator, the wait has an end."""
+        """Wait a limited time: the verdict does not depend on the evaluator, even if that fails."""
         deadline = time.monotonic() + _EVALUATOR_SECONDS
         with suppress(VolumeError, StalledError):
             while self._folder.attempt.has_evaluator and time.monotonic() < deadline:

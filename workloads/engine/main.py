@@ -11,11 +11,11 @@ from engine.workload import Workload
 
 
 def main(config: type[Config], workload: Callable[[Any], Workload]) -> int:
-    """Run the role that TF_CONFIG gives this process to its end, and return the exit code.
+    """Run the role of this process, given by TF_CONFIG, to its end, and return the exit code.
 
-    :param config: of the workload; its fields are the flags.
-    :param workload: makes the workload of such a config. It should import TensorFlow itself, so that a wrong flag does
-        not cost the seconds which that takes.
+    :param config: config class of the workload; its fields are the flags.
+    :param workload: creates the workload from such a config. It should import TensorFlow itself, so that a wrong flag
+        fails without waiting for that import.
     """
     started = time.time()
     flags = parse_flags(config, program=config.__module__)
@@ -25,7 +25,7 @@ def main(config: type[Config], workload: Callable[[Any], Workload]) -> int:
 
 
 def main_alone(config: type[Alone], workload: Callable[[Any], Workload]) -> int:
-    """The same for a training whose only process this is."""
+    """Run a training that consists of this process alone, and return the exit code."""
     started = time.time()
     flags = parse_flags(config, program=config.__module__)
     from engine.alone import run

@@ -19,7 +19,7 @@ class InMemory:
     :param load: TensorFlow operations that read the training set, as tensors whose first dimension is `count`. They run
         on the workers, so the graph should hold paths, not data.
     :param load_held_out: reads the held-out set, as arrays of equal first dimension.
-    :param files: those that both read, always in the same order.
+    :param files: files that both read, always in the same order.
     """
 
     count: int
@@ -28,7 +28,7 @@ class InMemory:
     files: Sequence[Path]
 
     def source(self) -> tf.data.Dataset:
-        """The whole training set, for ever; read once."""
+        """Return the whole training set, repeated for ever; it is read once."""
         return tf.data.Dataset.from_tensors(0).map(lambda _: self.load()).cache().repeat()
 
     def batches(
@@ -41,6 +41,6 @@ class InMemory:
 
 
 def in_batches(arrays: Sequence[np.ndarray], size: int) -> Iterator[tuple[np.ndarray, ...]]:
-    """Parts of at most `size` of arrays of equal first dimension, one after the other."""
+    """Yield consecutive parts, of at most `size`, of arrays with equal first dimension."""
     for first in range(0, len(arrays[0]), size):
         yield tuple(array[first : first + size] for array in arrays)

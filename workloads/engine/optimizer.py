@@ -14,18 +14,19 @@ BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-7
 
 
 class Adam(tf.Module):
-    """Kingma and Ba's Adam, whose moments live beside their parameters.
+    """Kingma and Ba's Adam, with each moment on the device of its parameter.
 
-    The fused operation runs on the parameter server that holds the parameter, or the piece of it: a worker sends its
-    gradient and nothing else, and the update of one piece is locked against those of other workers. Keras's optimizers
-    are not used because their step counter is not exact under a coordinator.
+    The fused operation runs on the parameter server that holds the parameter, or a piece of it. A worker sends only its
+    gradient, and the update of one piece is locked against those of other workers. Keras's optimizers are not used,
+    because their step counter is not exact under a coordinator.
 
     :param parameters: variables to train.
     :param strategy: places each moment on the device of its parameter.
     :param learning_rate: step size.
-    :param decay_steps: after how many steps it has fallen to 0, along half a cosine (Loshchilov and Hutter 2017,
-        https://arxiv.org/abs/1608.03983, equation 5); 0: never. Where a finished run goes on to more steps it rises to
-        what it would have been with these from the beginning, a warm restart as there, but only as far.
+    :param decay_steps: steps after which the rate has fallen to 0, along half a cosine (Loshchilov and Hutter 2017,
+        https://arxiv.org/abs/1608.03983, equation 5); 0: never. If a finished run continues with more steps, the rate
+        rises to its value in a run planned with these from the beginning: a warm restart as in the paper, but only that
+        far.
     """
 
     def __init__(
@@ -45,9 +46,9 @@ class Adam(tf.Module):
         """Update every parameter once; call it inside a `tf.function`.
 
         :param gradients: one for each of the parameters' pieces.
-        :param step: number of this step counted from 1, for the bias correction. It is the number the chief gave out,
-            so that no worker has to read a shared counter.
-        :returns: the update operations, to be waited for before the step is counted.
+        :param step: number of this step counted from 1, for the bias correction. The chief assigned it, so that no
+            worker has to read a shared counter.
+        :returns: the update operations, which must finish before the step is counted.
         """
         exponent = tf.cast(step, tf.float32)
         rate = self._rate(exponent - 1.0)
@@ -75,7 +76,7 @@ class Adam(tf.Module):
         ]
 
     def _rate(self, steps: tf.Tensor) -> tf.Tensor | float:
-        """The step size after so many steps, float32 scalar."""
+        """Return the step size after this many steps, float32 scalar."""
         if not self._decay_steps:
             return self._learning_rate
         return 0.5 * self._learning_rate * (1.0 + tf.cos(math.pi * steps / self._decay_steps))

@@ -1,4 +1,4 @@
-"""Which examples a step sees."""
+"""The order of the training examples."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import tensorflow as tf
 
 
 def example_numbers(step: tf.Tensor, batch_size: int, count: int, seed: int) -> tf.Tensor:
-    """Numbers of the examples of one global step, int64 [batch_size].
+    """Return the numbers of the examples of one global step, int64 [batch_size].
 
-    Every epoch is a permutation of the training set that depends on seed and epoch only. Which worker does a step,
-    a restart, and a repeated step therefore do not change what the step sees. An epoch ends with the last whole batch.
+    Every epoch is a permutation of the training set that depends on seed and epoch only. The examples of a step
+    therefore depend neither on the worker nor on restarts and repetitions. An epoch ends with the last complete batch.
 
     :param step: global step counted from 0, int64 scalar.
     :param count: size of the training set, at least `batch_size`.

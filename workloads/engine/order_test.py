@@ -1,4 +1,4 @@
-"""The order of the examples."""
+"""Tests of the order of the examples."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How variables lie on real parameter servers, in a process of its own: TensorFlow connects a process once."""
+"""Tests of variables on real parameter servers, in a separate process: TensorFlow connects a process only once."""
 
 import json
 import os
@@ -17,7 +17,7 @@ tf = pytest.importorskip("tensorflow")
 
 
 def spread(servers: int, data_dir: Path, folder: Path) -> None:
-    """Make or restore the variables of cnn_ps, train five steps, save, and print what lies where and their sums."""
+    """Create or restore the variables of cnn_ps, train five steps, save, and print their places and sums."""
     from engine.optimizer import Adam
     from engine.pieces import bytes_held, partitioner, pieces
     from engine.step import Counters, make_train_call
@@ -60,7 +60,7 @@ def spread(servers: int, data_dir: Path, folder: Path) -> None:
 
 
 def result(servers: int, data_dir: Path, folder: Path) -> dict:
-    """What `spread` prints, called in another process."""
+    """Return the output of `spread`, called in another process."""
     done = subprocess.run(
         [sys.executable, __file__, str(servers), str(data_dir), str(folder)],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},

@@ -1,6 +1,6 @@
-"""Processes that begin with TensorFlow imported, for tests: to import it takes each of them three seconds of a core.
+"""Processes that start with TensorFlow imported, for tests: its import takes each of them three seconds of a core.
 
-python -m engine.preloaded      # imports it, and makes a fork of itself for each line of JSON
+python -m engine.preloaded      # imports it, and forks itself for each line of JSON
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _POLL_SECONDS = 0.05
 
 
 class Preloaded:
-    """`python -m MODULE ARGUMENTS`, with those methods of `subprocess.Popen` that tests use.
+    """A process `python -m MODULE ARGUMENTS`, with the methods of `subprocess.Popen` that tests use.
 
-    :param environment: is added to that of this process.
+    :param environment: added to that of this process.
     :param output: file to which both streams are appended.
     """
 
@@ -35,13 +35,13 @@ class Preloaded:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """The exit status, or the number of the signal that ended it with a minus; None while it runs."""
+        """Return the exit status, or the negative number of the signal that ended it; None while it runs."""
         if self.returncode is None:
             self.returncode = _ask({"ended": self.pid})
         return self.returncode
 
     def wait(self, timeout: float = float("inf")) -> int:
-        """The same, when it has ended.
+        """Return the exit status when the process has ended.
 
         :param timeout: seconds.
         :raises subprocess.TimeoutExpired: it runs longer.
@@ -54,7 +54,7 @@ class Preloaded:
         return status
 
     def send_signal(self, number: int) -> None:
-        # One that has ended keeps its number until that was asked for.
+        # An ended process keeps its process id until its status is read.
         if self.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
@@ -68,7 +68,7 @@ class Preloaded:
 
 @functools.cache
 def _server() -> tuple[IO[str], IO[str]]:
-    """Where the process that imports TensorFlow once is asked, and where it answers; it ends with this one."""
+    """Return the pipes to and from the process that imports TensorFlow once; it ends with this one."""
     process = subprocess.Popen(
         [sys.executable, "-m", "engine.preloaded"],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
@@ -101,7 +101,7 @@ def _serve() -> None:
 
 
 def _run(module: str, arguments: list[str], environment: dict[str, str], output: str) -> None:
-    """Become the program; it ends as it does when Python starts it."""
+    """Become the program; it ends as if Python had started it."""
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for stream in (1, 2):
         os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 WORKLOADS = Path(__file__).parents[1]
 START_SECONDS = 120
-"""For importing TensorFlow in four processes on a busy machine."""
+"""Time to import TensorFlow in four processes on a busy machine."""
 
 
 def _started(module: str, arguments: list[str], environment: dict[str, str], output: Path) -> subprocess.Popen[bytes]:
@@ -32,7 +32,7 @@ def _started(module: str, arguments: list[str], environment: dict[str, str], out
 
 
 def _forked(module: str, arguments: list[str], environment: dict[str, str], output: Path) -> Preloaded:
-    # Here, because a program that makes no such process shall not have its server.
+    # Imported here, because the import starts a server process that other programs do not need.
     from engine.preloaded import Preloaded
 
     return Preloaded(module, arguments, environment, output)
@@ -41,10 +41,10 @@ def _forked(module: str, arguments: list[str], environment: dict[str, str], outp
 class Processes:
     """One chief, ps and workers with free ports, and an evaluator if it is started.
 
-    :param folder: for data, logs and what the processes say.
-    :param preloaded: they are forks of one that has imported TensorFlow; else each starts as in its pod.
+    :param folder: folder for data, logs and the output of the processes.
+    :param preloaded: whether to fork them from a process that has imported TensorFlow; else each starts as in its pod.
     :param workload: folder of `training`.
-    :param data: folder of the data set; None for a small one that is made.
+    :param data: folder of the data set; None to create a small one.
     """
 
     def __init__(
@@ -74,19 +74,19 @@ class Processes:
         return process
 
     def start_all(self, *flags: str) -> Preloaded | subprocess.Popen[bytes]:
-        """Start every process; the chief's is returned."""
+        """Start every process, and return the chief's."""
         for role in ("ps", "worker"):
             for index in range(len(self.cluster[role])):
                 self.start(role, index)
         return self.start("chief", 0, *flags)
 
     def codes(self, seconds: float) -> dict[str, int]:
-        """Exit codes of all processes, which have to end within the time."""
+        """Return the exit codes of all processes, which must end within the time."""
         deadline = time.monotonic() + seconds
         return {name: each.wait(max(0.1, deadline - time.monotonic())) for name, each in self.running.items()}
 
     def saved(self) -> int:
-        """The step of the last checkpoint."""
+        """Return the step of the last checkpoint."""
         return int(self.events("checkpoint")[-1]["step"])
 
     def events(self, name: str, file: str = "metrics.jsonl") -> list[dict[str, Any]]:
@@ -104,7 +104,7 @@ class Processes:
         self.wait(lambda: any(event["step"] >= step for event in self.events("step")))
 
     def kill(self, *names: str) -> None:
-        """End processes, all if none is named, as a power cut does."""
+        """End processes (all if none is named) abruptly, as a power cut does."""
         for name in names or self.running:
             self.running[name].kill()
             self.running[name].wait()

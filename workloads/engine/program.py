@@ -1,4 +1,4 @@
-"""One process of the training: its role, its exit code, and what it says when something is wrong."""
+"""One process of the training: its role, its exit code, and its error reports."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from lib.run_folder import Attempt, RunFolder
 from lib.watchdog import Watchdog
 
 _DETAIL_CHARACTERS = 600
-"""Of an exception's text; the whole traceback goes to standard error."""
+"""Maximum length of an exception's text; the whole traceback goes to standard error."""
 
 _EVALUATOR_PAUSE_SECONDS = 30
-"""Between two attempts of an evaluator that fails."""
+"""Pause between two tries of an evaluator that fails."""
 
 _ENVIRONMENT = {
-    # A call to a task that is away fails at once instead of waiting, so that the coordinator can give it to another.
+    # A call to a missing task fails at once instead of waiting, so that the coordinator can give it to another.
     "GRPC_FAIL_FAST": "use_caller",
     "TF_CPP_MIN_LOG_LEVEL": "1",
 }
@@ -40,10 +40,10 @@ def run(
 ) -> int:
     """Run this process's role to its end and return the exit code; a chief and a stopped server do not return.
 
-    :param make_config: of the workload.
-    :param make_workload: makes it of its config; called on the chief and on workers.
+    :param make_config: config class of the workload.
+    :param make_workload: creates the workload from its config; called on the chief and on workers.
     :param flags: values for the config.
-    :param started: when the process started, seconds since the epoch.
+    :param started: start time of the process, seconds since the epoch.
     """
     log = MetricsLog()
     for name, value in _ENVIRONMENT.items():
@@ -60,7 +60,7 @@ def run(
             preemption = Preemption()
             folder = RunFolder(config.log_dir, config.attempt, functools.partial(_overtaken, log))
             log = MetricsLog(folder.attempt.folder)
-            # TensorFlow's tear-down waits for servers that are being stopped at the same moment.
+            # Exit without TensorFlow's tear-down, which waits for servers that are being stopped at the same moment.
             _leave(_chief(config, make_workload, cluster, log, preemption, folder, started))
         _server(config, make_workload, cluster, log)
     except InputError as error:
@@ -76,7 +76,7 @@ def run(
 
 
 def _overtaken(log: MetricsLog, why: str) -> None:
-    _leave(_failed(log, ExitCode.STALLED, f"This chief was taken for lost: {why}."))
+    _leave(_failed(log, ExitCode.STALLED, f"This chief was considered lost: {why}."))
 
 
 def _chief(
@@ -95,7 +95,7 @@ def _chief(
         folder.release()
 
     def told(task: str, state: str, why: str) -> None:
-        """Nothing can be saved without a ps; without a worker, or with one that leaves, the run goes on."""
+        """Handle a change of a peer. Nothing can be saved without a ps; the run continues without a worker."""
         log.emit("peer", task=task, state=state, why=why)
         if task.startswith("ps") and state == LEAVING:
             preemption.request()
@@ -119,7 +119,7 @@ def _chief(
         code = train.train(
             _checked(make_workload(config)), cluster, log, watchdog, preemption, listener, folder, started
         )
-        # Another chief of the run would need the servers.
+        # Otherwise the next chief of the run needs the servers.
         finished = code in (ExitCode.TRAINED, ExitCode.BOUND_NOT_REACHED)
         return code
     finally:
@@ -128,7 +128,7 @@ def _chief(
 
 
 def _evaluator(config: Config, make_workload: Callable[[Any], Workload]) -> ExitCode:
-    """Judge until the run has ended. A failure is not the run's: it is said, and tried again later."""
+    """Judge until the run has ended. A failure does not fail the run: it is reported, and retried later."""
     preemption = Preemption()
     seat = Lease(config.log_dir / "evaluator", _replaced)
     try:
@@ -170,13 +170,13 @@ def _evaluator(config: Config, make_workload: Callable[[Any], Workload]) -> Exit
 
 
 def _replaced(why: str) -> None:
-    """Its pod was given up, and another has its place: two would write the same files."""
-    print(f"This evaluator was taken for lost: {why}.", file=sys.stderr)
+    """End this evaluator, because another has replaced it: two would write the same files."""
+    print(f"This evaluator was considered lost: {why}.", file=sys.stderr)
     _leave(ExitCode.PREEMPTED)
 
 
 def _vacate(seat: Lease) -> None:
-    """Nothing has to be saved when an evaluator is told to stop: what is judged is written at once."""
+    """Release the folder and end. An evaluator has nothing to save: it writes each result at once."""
     seat.release()
     _leave(ExitCode.PREEMPTED)
 
@@ -197,7 +197,7 @@ def _server(config: Config, make_workload: Callable[[Any], Workload], cluster: C
 
 
 def _checked(workload: Workload) -> Workload:
-    """The workload, if its data has enough examples for a step."""
+    """Return the workload if its data has enough examples for a step."""
     size, count = workload.config.batch_size, workload.data.count
     if size > count:
         raise InputError(f"batch_size is {size}, but there are {count} training examples.", f"Set it to 1 to {count}.")
@@ -211,7 +211,7 @@ def _check_versions() -> None:
 
 
 def _broken(log: MetricsLog, cluster: Cluster | None, error: Exception) -> ExitCode:
-    """Report an exception: a lost parameter server may show as one, which is a stall that was noticed early."""
+    """Report an exception. A lost parameter server may raise one, which is a stall that was detected early."""
     import tensorflow as tf
 
     detail = f"{type(error).__name__}: {str(error)[-_DETAIL_CHARACTERS:]}"
@@ -219,7 +219,7 @@ def _broken(log: MetricsLog, cluster: Cluster | None, error: Exception) -> ExitC
     if cluster is None or not isinstance(error, lost):
         return _failed(log, ExitCode.UNEXPECTED, detail)
     away = peers.unreachable(cluster.peers("ps", "worker"))
-    message = f"Lost {', '.join(away) or 'a task that is back now'}."
+    message = f"Lost {', '.join(away) or 'a task that has returned'}."
     return _failed(log, ExitCode.STALLED, message, unreachable=away, detail=detail)
 
 

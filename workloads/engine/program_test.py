@@ -1,4 +1,4 @@
-"""What a process of a cluster does before it serves."""
+"""Tests of a cluster process before it serves."""
 
 import json
 import time
@@ -14,7 +14,7 @@ from lib import server
 
 
 class Unasked:
-    """In the place of `Preemption`, which would take this process's signals for good."""
+    """A substitute for `Preemption`, which would block this process's signals permanently."""
 
     requested = False
 
@@ -23,12 +23,12 @@ class Unasked:
 
 
 class Left(BaseException):
-    """In the place of the end of the process."""
+    """Replaces the end of the process."""
 
 
 @pytest.fixture
 def start(tmp_path, monkeypatch):
-    """Runs a role, in a pod with one GPU that TensorFlow does not find; what it served with, or its exit code."""
+    """Run a role in a pod with one GPU that TensorFlow does not find; return its device, or its exit code."""
     (tmp_path / "nvidia0").touch()
     monkeypatch.setattr(devices, "DEVICES", tmp_path)
     served = []

@@ -18,11 +18,11 @@ _AHEAD = 2
 
 @dataclass(frozen=True)
 class Records:
-    """Examples in shards of TFRecords, of which a worker reads those that its steps ask for.
+    """Examples in shards of TFRecords; a worker reads only those that its steps need.
 
     :param training: the training set.
     :param held_out_set: the held-out set.
-    :param decode: TensorFlow operations that make one example, a tuple of tensors, of its record, string scalar.
+    :param decode: TensorFlow operations that decode one record, string scalar, to an example, a tuple of tensors.
     """
 
     training: RecordSet
@@ -38,7 +38,7 @@ class Records:
         return [file for each in (self.training, self.held_out_set) for file in (each.places, *each.shards)]
 
     def source(self) -> tf.data.Dataset:
-        """Where each record begins, for ever; 16 bytes for each, read once."""
+        """Return the positions of all records, repeated for ever; 16 bytes each, read once."""
         return tf.data.Dataset.from_tensors(0).map(lambda _: self.training.table()).cache().repeat()
 
     def batches(

@@ -1,4 +1,4 @@
-"""Records give the same examples for the same step as the set in memory."""
+"""Tests that records give the same examples for the same step as the set in memory."""
 
 import pytest
 
@@ -14,12 +14,12 @@ from lib.idx_records import SHARDS, write  # noqa: E402
 from training.cnn_ps.data import mnist  # noqa: E402
 
 TRAIN, TEST, BATCH = 70, 16, 16
-"""No multiple of the shards' number, nor of the batch size."""
+"""Neither multiples of the number of shards nor of the batch size."""
 
 
 @pytest.fixture
 def folders(tmp_path):
-    """The same set, each image another, as idx files and as records."""
+    """Create the same set, with distinct images, as idx files and as records."""
     files = idx_files.write(tmp_path / "idx", TRAIN, TEST)
     images = files / "train-images-idx3-ubyte"
     noise = np.random.default_rng(1).integers(0, 256, TRAIN * 784, np.uint8)
@@ -29,7 +29,7 @@ def folders(tmp_path):
 
 
 def batches(data, first, end):
-    """What a call that does these steps sees."""
+    """Return the examples of a call with these steps."""
 
     @tf.function
     def call(element, first, end):
@@ -48,11 +48,11 @@ def test_steps_see_the_same_examples(folders):
     in_memory, records = map(mnist, folders)
     assert isinstance(records, Records) and not isinstance(in_memory, Records)
     assert records.count == in_memory.count == TRAIN
-    # Over the end of an epoch, of which there are four steps.
+    # Beyond the end of an epoch, which has four steps.
     whole = batches(records, 0, 10)
     assert len({example.tobytes() for example in whole[:4].reshape(-1, 785)}) == 4 * BATCH
     np.testing.assert_array_equal(whole, batches(in_memory, 0, 10))
-    # A call that goes on in the middle.
+    # A call that continues in the middle.
     np.testing.assert_array_equal(batches(records, 3, 7), whole[3:7])
     assert batches(records, 5, 5).shape == (0, BATCH, 785)
 
@@ -76,11 +76,11 @@ def test_shards_share_the_records(folders):
     [
         ("records.json", "{", r"records\.json does not describe the set training \(JSON"),
         ("records.json", '{"held_out": {}}', r"does not describe the set training \(KeyError"),
-        ("training.places", "short", r"training\.places is missing or has not 1120 bytes"),
+        ("training.places", "short", r"training\.places is missing or does not have 1120 bytes"),
         (
             "held_out-00003-of-00008.tfrecord",
             "cut",
-            r"held_out-00003-of-00008\.tfrecord is missing or has not \d+ bytes",
+            r"held_out-00003-of-00008\.tfrecord is missing or does not have \d+ bytes",
         ),
     ],
 )

@@ -2,7 +2,7 @@
 
 PYTHONPATH=workloads python -m engine.results cnn_ps --data FOLDER --ps 2 --workers 4 --seeds 1,2,3 -- --train_steps 600
 
-MNIST lies in the bundle's cache, /var/cache/trainyard/artefacts/mnist-KEY.
+MNIST is in the bundle's cache, /var/cache/trainyard/artefacts/mnist-KEY.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from engine.processes import Processes
 from lib.errors import ExitCode
 
 LIMIT_SECONDS = 3600.0
-"""For one run."""
+"""Time limit of one run."""
 
 
 def run(options: argparse.Namespace, seed: str, flags: list[str]) -> str:
     """Train once, and return the table's row.
 
-    :raises RuntimeError: the run came to no verdict.
+    :raises RuntimeError: the run ended without a verdict.
     """
     with tempfile.TemporaryDirectory() as folder:
         processes = Processes(Path(folder), options.workload, options.ps, options.workers, options.data)
@@ -42,13 +42,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="engine.results",
         description=(__doc__ or "").partition("\n")[0],
-        epilog="What follows after -- are flags of the workload.",
+        epilog="Arguments after -- are flags of the workload.",
     )
     parser.add_argument("workload", help="folder of workloads/training")
     parser.add_argument("--data", type=Path, required=True, help="folder of the data set")
     parser.add_argument("--ps", type=int, default=1, help="parameter servers (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=2, help="workers (default: %(default)s)")
-    parser.add_argument("--seeds", default="1", help="with commas, a run for each (default: %(default)s)")
+    parser.add_argument("--seeds", default="1", help="comma-separated, one run each (default: %(default)s)")
     end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     options, flags = parser.parse_args(sys.argv[1:end]), sys.argv[end + 1 :]
     print("| seed | held-out accuracy by step | steps per second | seconds |\n| --- | --- | --- | --- |", flush=True)

@@ -1,4 +1,4 @@
-"""The smallest workload: for the engine's own tests, and to be read beside `engine.workload`."""
+"""The smallest workload: for the engine's own tests, and as an example of `engine.workload`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Linear(tf.Module):
 
 
 def workload(config: Config, inputs: int = 16, examples: int = 64) -> Workload:
-    """Examples whose class is the place of their only one; as many to train on as are held out."""
+    """Return a workload of one-hot examples whose class is the index of the one; both sets have the same examples."""
     labels: np.ndarray = np.arange(examples, dtype=np.int32) % CLASSES
     arrays = (np.eye(inputs, dtype=np.float32)[labels], labels)
     data = InMemory(examples, lambda: tuple(map(tf.constant, arrays)), lambda: arrays, files=())

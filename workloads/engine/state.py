@@ -1,4 +1,4 @@
-"""What is trained: variables on the parameter servers, their checkpoints, and a copy of the model on the chief."""
+"""The trained state: variables on the parameter servers, their checkpoints, and a copy of the model on the chief."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class State:
     """Everything that a checkpoint holds.
 
     :param strategy: places the variables.
-    :param lanes: number of calls that may be under way at once.
-    :param folder: the run's, held by this chief.
-    :param io_device: TensorFlow's name of the device that reads and writes files, which is this process's.
-    :raises InputError: the folder's checkpoints are of something else, a file of the data cannot be read, or the model
-        trains what no checkpoint would hold.
+    :param lanes: number of calls that may be pending at once.
+    :param folder: the run's folder, held by this chief.
+    :param io_device: TensorFlow's name of this process's device, which reads and writes all files.
+    :raises InputError: the folder's checkpoints do not fit, a file of the data cannot be read, or the model trains a
+        variable that no checkpoint would hold.
     """
 
     def __init__(
@@ -47,10 +47,10 @@ class State:
             require_tracked(self._model)
             adam = Adam(self._model.parameters(), strategy, config.learning_rate, config.decay_steps)
             self.counters = Counters(lanes)
-        # Of parameters and moments, by parameter server.
+        # Bytes of parameters and moments by parameter server.
         self.bytes_held = bytes_held([*self._model.parameters(), *adam.first_moments, *adam.second_moments])
         self.train_call = make_train_call(workload, self._model, adam, self.counters)
-        # Fetched once for a step, it is looked through, and judged batch by batch.
+        # The copy is fetched once per step, checked for non-finite values, and evaluated batch by batch.
         self._copy = workload.model()
         self._copied: int | None = None
         data = {"examples": workload.data.count, "data": digest(workload.data.files)}
@@ -65,20 +65,20 @@ class State:
         )
 
     def restore(self) -> str | None:
-        """Restore the newest checkpoint and return its path, None where there is none."""
+        """Restore the newest checkpoint and return its path, None if there is none."""
         return self._checkpoint.restore()
 
     def save(self, step: int) -> str:
-        """Write a checkpoint and return its path. No step may be under way, here and in `score`.
+        """Write a checkpoint and return its path. No step may be pending, here and in `score`.
 
-        :param step: number of steps that were applied, here and in `score`.
+        :param step: number of applied steps, here and in `score`.
         :raises DivergedError: a variable of the model is not finite.
-        :raises InputError: the model has made variables since it was made.
-        :raises VolumeError: the run's folder cannot be written, a full volume most likely.
+        :raises InputError: the model has created variables after its constructor.
+        :raises VolumeError: the run's folder cannot be written, most likely because the volume is full.
         :raises StalledError: another chief has taken over.
         """
         self._fetch(step)
-        # The last step's update is seen by no loss yet.
+        # No loss has used the last step's update yet.
         if name := not_finite(self._copy):
             raise DivergedError(f"After step {step}, {name} is not finite.")
         path = self._checkpoint.save(step)
@@ -95,9 +95,9 @@ class State:
         return evaluate(self._copy, self._data, alive, self._score_of)
 
     def take(self, step: int, checkpoint: Path) -> None:
-        """Read the copy of the model from a checkpoint, for `export`; the variables stay as they are.
+        """Load a checkpoint into the copy of the model, for `export`; the variables stay unchanged.
 
-        :param step: of the checkpoint.
+        :param step: step of the checkpoint.
         :raises VolumeError: it cannot be read.
         """
         self._copied = None
@@ -106,14 +106,14 @@ class State:
         except tf.errors.OpError as error:
             raise VolumeError(
                 f"{checkpoint} cannot be read ({str(error).splitlines()[0]}).",
-                "Set patience to 0 to go on from the last checkpoint, or start over with workloads_state=restarted.",
+                "Set patience to 0 to continue from the last checkpoint, or start over with workloads_state=restarted.",
             ) from error
         self._copied = step
 
     def export(self, step: int) -> Path:
-        """Write the model for those who use it, and return its folder.
+        """Export the model, and return its folder.
 
-        :param step: number of steps that were applied, or that of the checkpoint that was taken.
+        :param step: number of applied steps, or that of the checkpoint that was taken.
         :raises VolumeError: the run's folder cannot be written.
         :raises StalledError: another chief has taken over.
         """

@@ -1,4 +1,4 @@
-"""Steps, their counting, Adam, and the checkpoint, in this process."""
+"""Tests of steps, their counting, Adam, and the checkpoint, in this process."""
 
 import pytest
 
@@ -17,7 +17,7 @@ from lib.checkpoint import ChiefCheckpoint  # noqa: E402
 
 
 class Small:
-    """Everything the chief builds, without a cluster."""
+    """Everything that the chief builds, without a cluster."""
 
     def __init__(self, inputs=16):
         workload = sample.workload(Config(batch_size=8, learning_rate=0.01), inputs)
@@ -103,7 +103,7 @@ def test_a_late_step_does_not_set_back_what_another_worker_has_done():
 
 @pytest.mark.parametrize(("decay_steps", "rates"), [(0, (0.1, 0.1, 0.1)), (4, (0.1, 0.0853553, 0.05))])
 def test_adam_is_adam(decay_steps, rates):
-    """Against the formula of the paper (algorithm 1), written out for one scalar; the rate falls as (1 + cos) / 2."""
+    """Compare with algorithm 1 of the paper, written out for one scalar; the rate falls as (1 + cos) / 2."""
     parameter = tf.Variable([1.0])
     adam = Adam([parameter], tf.distribute.get_strategy(), 0.1, decay_steps)
     expected, first, second = 1.0, 0.0, 0.0
@@ -115,7 +115,7 @@ def test_adam_is_adam(decay_steps, rates):
 
 
 def test_more_steps_than_planned_go_on_at_the_rate_of_a_run_that_was_planned_so():
-    """What the README says of a finished run that goes on: it falls to 0 again, at the new end."""
+    """Check the README's statement about a finished run that continues: the rate falls to 0 again, at the new end."""
 
     def rates(planned, steps):
         return [float(rate) for rate in map(Adam([], tf.distribute.get_strategy(), 0.1, planned)._rate, steps)]
@@ -125,7 +125,7 @@ def test_more_steps_than_planned_go_on_at_the_rate_of_a_run_that_was_planned_so(
     goes_on = rates(12, steps[8:])
     assert goes_on[0] == pytest.approx(0.025) and goes_on[-1] == pytest.approx(0.0, abs=1e-9)
     assert goes_on == sorted(goes_on, reverse=True)
-    # Few more steps raise it little: the run does not begin anew.
+    # A few more steps raise it only slightly: the run does not start from scratch.
     assert rates(9, steps[8:9]) == pytest.approx([0.0030154], rel=1e-4)
 
 
@@ -201,12 +201,12 @@ def test_another_data_set_of_the_same_size_is_refused_by_name(tmp_path):
     live(idx_files.write(tmp_path / "moved"))
     images = idx_files.write(tmp_path / "other") / "train-images-idx3-ubyte"
     images.write_bytes(images.read_bytes()[:-1] + b"\1")
-    with pytest.raises(InputError, match=r"checkpoints with data [0-9a-f]{16}, and [0-9a-f]{16} is asked for"):
+    with pytest.raises(InputError, match=r"checkpoints with data [0-9a-f]{16}, and [0-9a-f]{16} is requested"):
         live(tmp_path / "other")
 
 
 def test_the_device_that_is_named_writes_the_files(tmp_path):
-    # A chief names its own: a ps has no volume, and sees nothing of the chief's where it runs on another node.
+    # A chief names its own device: a ps has no volume, and may run on another node.
     folder = RunFolder(tmp_path / "run", "one", print)
     one = mnist_ps.workload(mnist_ps.Config(data_dir=idx_files.write(tmp_path / "data")))
     try:

@@ -1,4 +1,4 @@
-"""What a worker does when the chief calls it: several training steps, each counted exactly once."""
+"""The work of one call to a worker: several training steps, each counted exactly once."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ TrainCall = Callable[[Iterator[Any], tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.
 class Counters(tf.Module):
     """Counters on the parameter servers.
 
-    :param lanes: number of calls that may be under way at once.
+    :param lanes: number of calls that may be pending at once.
 
     `global_step` counts applied steps. `next_step[lane]` is the step after the last one applied by the call in that
-    lane: a call that the coordinator repeats on another worker goes on there instead of from its beginning.
+    lane: a call that the coordinator repeats on another worker continues there instead of at its beginning.
     """
 
     def __init__(self, lanes: int) -> None:
@@ -33,9 +33,9 @@ class Counters(tf.Module):
 def make_train_call(workload: Workload, model: Model, adam: Adam, counters: Counters) -> TrainCall:
     """Build the function that runs on workers.
 
-    :param model: the one whose parameters Adam updates.
+    :param model: model whose parameters Adam updates.
     :returns: `train_call(source, lane, first, count)`: does the global steps first ... first + count - 1 (int64
-        scalars) that are not yet done and returns the sum of their losses and their number.
+        scalars) that are not yet done, and returns the sum of their losses and their number.
     """
     config, data = workload.config, workload.data
     parameters = pieces(model.parameters())
@@ -47,12 +47,12 @@ def make_train_call(workload: Workload, model: Model, adam: Adam, counters: Coun
         with tf.GradientTape() as tape:
             loss = model.loss(*batch)
         updates = adam.apply(tape.gradient(loss, parameters), step + 1)
-        # Counted after it was applied and marked done after it was counted: a worker that dies in between repeats the
-        # step, and the counter shows it.
+        # A step is counted after it was applied, and marked done after it was counted. A worker that dies in between
+        # repeats the step, and the counter shows it.
         with tf.control_dependencies(updates):
             counted = counters.global_step.assign_add(1, read_value=False)
         with tf.control_dependencies([counted]):
-            # Never back: a worker that had hung may still finish a step long after another one has done the call.
+            # The mark never decreases: a worker that hung may finish a step long after another one has done the call.
             counters.next_step.scatter_max(tf.IndexedSlices(step + 1, lane))
         return loss
 

@@ -29,12 +29,12 @@ from lib.run_folder import RunFolder
 from lib.watchdog import Watchdog
 
 CHIEF_DEVICE = "/job:chief/replica:0/task:0/device:CPU:0"
-"""TensorFlow's name of a chief's device, which writes all files: a ps has no volume."""
+"""TensorFlow's name of a chief's device, which writes all files, because a ps has no volume."""
 _LOOK_SECONDS = 0.2
-"""Between two looks at whether the process was asked to end, while no call ends."""
+"""Interval between two checks for a request to end, while no call ends."""
 _KEPT: list[_Training] = []
-"""Of this process until it ends. When Python lets go of a function, TensorFlow removes it from all workers, with the
-interpreter locked; a chief did not get out of that after one of them had hung and come back."""
+"""Objects kept until the process ends. When Python frees a function, TensorFlow removes it from all workers, with the
+interpreter locked; a chief was blocked there for ever after a worker had hung and come back."""
 
 
 def train(
@@ -49,13 +49,13 @@ def train(
 ) -> ExitCode:
     """Train to the configured step, evaluate, and compare with the bound.
 
-    :param folder: the run's, held by this chief.
-    :param listener: knows who has called.
-    :param started: when the process started, seconds since the epoch.
+    :param folder: the run's folder, held by this chief.
+    :param listener: knows which tasks have connected.
+    :param started: start time of the process, seconds since the epoch.
     :raises DivergedError: a loss or a parameter is not finite; nothing is saved.
     :raises InputError: the run's checkpoints do not fit.
     :raises VolumeError: the run's folder cannot be written, or its checkpoints cannot be read.
-    :raises StalledError: a ps or worker does not come, or steps do not come back.
+    :raises StalledError: a ps or worker does not connect, or steps do not come back.
     """
     servers = cluster.peers("ps", "worker")
     waiting = functools.partial(watchdog.beat, "waiting for parameter servers and workers")
@@ -64,7 +64,7 @@ def train(
     watchdog.beat("connecting")
     training = _Training(workload, cluster, log, watchdog, preemption, folder)
     _KEPT.append(training)
-    # From here to the end the parameter servers' port is in use: the variables lie there.
+    # From now on the parameter servers hold the variables, and their port is in use.
     log.emit("connected", peers=servers, bytes=training.bytes_held)
     try:
         training.restore()
@@ -78,7 +78,7 @@ def train(
 
 
 def _connect(cluster: Cluster) -> tuple[tf.distribute.Strategy, Any]:
-    """What places the variables on the parameter servers, and the coordinator that sends calls to the workers."""
+    """Return the strategy that places the variables, and the coordinator that sends calls to the workers."""
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
         cluster.tensorflow_spec(), task_type="chief", task_id=0, rpc_layer="grpc"
     )
@@ -119,8 +119,11 @@ class _Training:
         return bool(self._config.train_steps) and self._step >= self._config.train_steps
 
     def restore(self) -> None:
-        """Continue from the newest checkpoint, if there is one. A chief that was ended between a checkpoint and its
-        evaluation, or its answer to that, leaves these to the next one."""
+        """Continue from the newest checkpoint, if there is one.
+
+        If the previous chief ended between a checkpoint and its evaluation, this one evaluates it, and checks the
+        patience.
+        """
         self._watchdog.beat("restoring")
         path = self._state.restore()
         if path is not None:
@@ -130,11 +133,11 @@ class _Training:
             self._judge.look(*self._saved)
 
     def save(self) -> None:
-        """Write a checkpoint of the present step, unless it is the one saved last. No step may be under way."""
+        """Write a checkpoint of the current step, unless it is the one saved last. No step may be pending."""
         if self._saved[0] == self._step:
             return
         self._watchdog.beat("saving", self._step)
-        # Whoever waits for the next step's line learns why none comes.
+        # The event explains to readers of the log why no steps follow for a while.
         self._log.emit("saving", step=self._step)
         path = self._state.save(self._step)
         self._saved = (self._step, path)
@@ -184,22 +187,22 @@ class _Training:
         return self._coordinator.schedule(self._state.train_call, args=(self._examples, *numbers))
 
     def _result(self, ended: Ended) -> tuple[float, int]:
-        """What a call returned: the sum of its losses, and of how many steps."""
+        """Return the sum of the losses of a finished call, and the number of its steps."""
         call = ended.call
         if ended.error is None:
             total, done = float(ended.values[0]), int(ended.values[1])
             if not math.isfinite(total):
                 raise DivergedError(f"The loss of the steps {call.first} to {call.first + call.count - 1} is {total}.")
             return total, done
-        # The values of a call that has ended stay on its worker until they are fetched; a worker that dies in between
-        # takes them along. The mark on the parameter server says whether the steps were done.
+        # The values of a finished call stay on its worker until they are fetched; they are lost if the worker dies in
+        # between. The mark on the parameter server tells whether the steps were done.
         lost = isinstance(ended.error, tf.errors.UnavailableError | tf.errors.AbortedError)
         if lost and int(self._state.counters.next_step.numpy()[call.lane]) >= call.first + call.count:
             return 0.0, 0
         raise ended.error
 
     def _settle(self) -> None:
-        """With no step under way, compare the counter on the parameter server with the steps that came back."""
+        """Compare the counter on the parameter server with the returned steps. No step may be pending."""
         applied = int(self._state.counters.global_step.numpy())
         if applied < self._step:
             raise RuntimeError(f"{self._step} steps were reported, but only {applied} were applied.")
@@ -207,10 +210,10 @@ class _Training:
         self._state.counters.global_step.assign(self._step)
 
     def conclude(self, started: float, device: Mapping[str, Any]) -> ExitCode:
-        """Evaluate what is saved, and give the verdict.
+        """Evaluate the saved model, and give the verdict.
 
-        :param device: what the workers compute on.
-        :raises ToldToStop: before the verdict.
+        :param device: device that the workers compute on.
+        :raises ToldToStop: the process was asked to end before the verdict.
         """
         early = self._judge.out_of_patience and not self._all_done
         step, accuracy = self._judge.result(*self._saved, early=early)

@@ -1,4 +1,4 @@
-"""What the chief does around its loop: with a cluster of this process alone, and everything else as it is."""
+"""Tests of the chief's work around its loop, with a cluster in this process and everything else real."""
 
 import errno
 import gc
@@ -22,7 +22,7 @@ from lib.watchdog import Watchdog  # noqa: E402
 
 
 class Cluster:
-    """Nobody to wait for."""
+    """A cluster without other processes."""
 
     addresses = {"ps": ("ps:1",), "worker": ("worker:1", "worker:2")}  # noqa: RUF012
 
@@ -31,7 +31,7 @@ class Cluster:
 
 
 class Told:
-    """A preemption that comes when as many things were seen as it was made for; 0: never."""
+    """A preemption that occurs after the given number of events; 0: never."""
 
     def __init__(self, at=0, sees=lambda: 0):
         self._at, self._sees = at, sees
@@ -48,7 +48,7 @@ LISTENER = SimpleNamespace(missing=list, computes=lambda: {"compute": "cpu", "gp
 
 
 class Coordinator:
-    """Has each call done at once."""
+    """Executes each call at once."""
 
     def create_per_worker_dataset(self, source):
         return source()
@@ -58,13 +58,13 @@ class Coordinator:
 
 
 class Chief:
-    """One chief's life after the other in the folder of one run."""
+    """Successive chiefs in the folder of one run."""
 
     def __init__(self, path):
         self.path = path
 
     def live(self, told=None, attempt="first", **flags):
-        """Its exit code."""
+        """Run one chief, and return its exit code."""
         config = Config(**{"batch_size": 8, "report_every": 4, "steps_per_dispatch": 4, "log_dir": self.path, **flags})
         self.folder = RunFolder(self.path, attempt, print)
         log = MetricsLog(self.folder.attempt.folder)
@@ -106,7 +106,7 @@ def test_the_checkpoint_that_a_run_goes_on_from_is_judged(chief):
     assert chief.steps("evaluate") == [] and chief.folder.evaluations.read().step == -1
     assert chief.live(train_steps=saved + 8) == ExitCode.TRAINED
     assert chief.steps("evaluate") == [saved, saved + 8]
-    # Only once: what was judged is not judged again.
+    # Each checkpoint is judged only once.
     assert chief.live(train_steps=saved + 16) == ExitCode.TRAINED
     assert chief.steps("evaluate") == [saved, saved + 8, saved + 16]
 
@@ -123,14 +123,14 @@ def test_a_run_without_patience_left_does_no_more_steps(chief):
 
 @pytest.fixture
 def scores(monkeypatch):
-    """The accuracies that evaluations find, one after the other."""
+    """Provide the accuracies of successive evaluations."""
     found = []
     monkeypatch.setattr(state, "evaluate", lambda *_: Score(found.pop(0), 1.0, 64))
     return found
 
 
 def answers(checkpoint):
-    """What the sample's model says of its sixteen inputs with the parameters of a checkpoint."""
+    """Return the answers of the sample's model to its sixteen inputs with the parameters of a checkpoint."""
     return tf.nn.softmax(tf.train.load_variable(str(checkpoint), "model/kernel/.ATTRIBUTES/VARIABLE_VALUE")).numpy()
 
 
@@ -154,7 +154,7 @@ def test_a_run_that_does_all_its_steps_ends_with_its_last(chief, scores):
     assert chief.live(**{**PATIENT, "train_steps": 8}, accuracy_bound=0.8) == ExitCode.BOUND_NOT_REACHED
     (end,) = chief.events("end")
     assert (end["accuracy"], end["accuracy_step"], end["stopped_early"]) == (0.7, 8, False)
-    # So does one whose chief was killed before the verdict, and finds it judged.
+    # The same holds if the chief was killed before the verdict, and the checkpoint is already judged.
     scores.append(0.7)
     assert chief.live(**{**PATIENT, "train_steps": 8}, accuracy_bound=0.8) == ExitCode.BOUND_NOT_REACHED
     assert chief.events("end")[-1]["accuracy_step"] == 8 and not chief.events("end")[-1]["stopped_early"]

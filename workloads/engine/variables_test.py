@@ -1,4 +1,4 @@
-"""A model with variables that are not trained, such as the statistics of batch normalisation."""
+"""Tests of a model with variables that are not trained, such as the statistics of batch normalisation."""
 
 from types import SimpleNamespace
 
@@ -19,7 +19,7 @@ INPUTS = 12
 
 
 class Normalised(sample.Linear):
-    """The sample behind a normalisation, of numbers that are far from 0."""
+    """The sample with a normalisation of inputs that are far from 0."""
 
     def __init__(self):
         super().__init__(INPUTS)
@@ -45,7 +45,7 @@ class Normalised(sample.Linear):
 
 
 class OfKeras(Normalised):
-    """The same by a layer of Keras, which makes its variables when it is built."""
+    """The same with a Keras layer, which creates its variables when it is built."""
 
     def __init__(self, built=True):
         sample.Linear.__init__(self, INPUTS)
@@ -62,7 +62,7 @@ class OfKeras(Normalised):
 
 @pytest.fixture
 def trained(tmp_path):
-    """Trains a model in this process, and returns what holds it with the run's folder."""
+    """Return a function that trains a model in this process, and returns its state with the run's folder."""
     folder = RunFolder(tmp_path / "run", "one", print)
 
     def train(model, steps=20):
@@ -86,7 +86,7 @@ def test_what_is_not_trained_is_saved_judged_and_exported(trained, model, count)
     values = [each.numpy() for each in variables(run.state._model)]
     for copied, restored, value in zip(variables(run.state._copy), variables(read), values, strict=True):
         assert copied.numpy() == pytest.approx(value) and restored.numpy() == pytest.approx(value)
-    # The statistics have moved far from where they began: without them the answers are others.
+    # The statistics have moved far from their initial values: without them the answers differ.
     assert max(float(tf.reduce_max(tf.cast(each, tf.float32))) for each in variables(read)) > 50.0
     serve = tf.saved_model.load(str(run.state.export(20))).signatures["serving_default"]
     inputs = tf.eye(INPUTS) + 100.0
@@ -112,11 +112,11 @@ def test_a_parameter_that_no_checkpoint_holds_is_refused(trained):
         def parameters(self):
             return [self.kernel, self.rest.bias]
 
-    with pytest.raises(InputError, match="trains bias, which no checkpoint of it would hold"):
+    with pytest.raises(InputError, match="trains bias, which its checkpoints would not hold"):
         trained(Hidden)
 
 
 def test_variables_that_are_made_late_are_refused(trained):
     run = trained(lambda: OfKeras(built=False))
-    with pytest.raises(InputError, match=r"had 1 variables when it was made, and has 5 now .* constructor"):
+    with pytest.raises(InputError, match=r"had 1 variables after its constructor, and has 5 after .* constructor"):
         run.state.save(20)

@@ -1,4 +1,4 @@
-"""What a workload gives the engine."""
+"""The interface between a workload and the engine."""
 
 from __future__ import annotations
 
@@ -16,68 +16,76 @@ if TYPE_CHECKING:
     from engine.evaluate import Score
 
 ScoreOf = Callable[["np.ndarray", "np.ndarray"], "Score"]
-"""From what a model's `judge` has said of all held-out examples, answers and losses in order."""
+"""Computes the score from the results of a model's `judge` for all held-out examples: answers and losses, in order."""
 
 
 class Model(Protocol):
-    """A `tf.Module` of variables that its constructor makes. The engine trains one whose large variables lie in pieces
-    on all parameter servers, and evaluates another, in one piece, on the chief. Variables that `loss` changes itself,
-    such as the moving statistics of a normalisation, are saved, judged and exported with those that are trained."""
+    """A `tf.Module` whose constructor creates all its variables.
+
+    The engine trains an instance whose large variables are split over all parameter servers, and evaluates an unsplit
+    one on the chief. Variables that `loss` itself changes, such as the moving statistics of a normalisation, are saved,
+    judged and exported with the trained ones.
+    """
 
     def parameters(self) -> Sequence[tf.Variable]:
-        """The variables to train."""
+        """Return the variables to train."""
 
     def loss(self, *batch: tf.Tensor) -> tf.Tensor:
-        """Mean loss of the examples, float32 scalar."""
+        """Return the mean loss of the examples, float32 scalar."""
 
     def judge(self, *batch: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Which examples are answered rightly, bool [n], and the loss of each, float32 [n]. Where the workload has a
-        `score`, the answers themselves."""
+        """Return which examples are answered correctly, bool [n], and the loss of each, float32 [n].
+
+        If the workload has a `score`, return the answers themselves instead.
+        """
 
     @property
     def serve(self) -> Callable[..., Mapping[str, tf.Tensor]]:
-        """What the exported model answers, by name: a `tf.function` with an input signature."""
+        """Return the outputs of the exported model by name: a `tf.function` with an input signature."""
 
 
 class Data(Protocol):
-    """A training set whose examples have numbers, and a held-out set. `engine.memory` has one for what fits into
-    memory, `engine.records` one for what does not."""
+    """A training set with numbered examples, and a held-out set.
+
+    `engine.memory` implements it for data that fits into memory, `engine.records` for larger data.
+    """
 
     @property
     def count(self) -> int:
-        """Number of training examples."""
+        """Return the number of training examples."""
 
     @property
     def files(self) -> Sequence[Path]:
-        """Those that hold both sets, always in the same order: by them a run knows its data from another."""
+        """Return the files of both sets, always in the same order: they identify the data of a run."""
 
     def source(self) -> tf.data.Dataset:
-        """Made once on every worker; each call of the chief takes one element of it."""
+        """Return the source that is created once on every worker; each call of the chief takes one element of it."""
 
     def batches(
         self, element: Any, first: tf.Tensor, end: tf.Tensor, numbers: Callable[[tf.Tensor], tf.Tensor]
     ) -> Callable[[tf.Tensor], tuple[tf.Tensor, ...]]:
-        """What the steps of one call train on, as the model's `loss` wants it. Called on a worker, inside of a
-        `tf.function`.
+        """Return a function for the examples of each step of one call, as the model's `loss` expects them.
 
-        :param element: of the source.
+        It is called on a worker, inside a `tf.function`.
+
+        :param element: element of the source.
         :param first: the call's first step, int64 scalar.
-        :param end: the step after its last.
-        :param numbers: those of a step's examples, int64 [n].
-        :returns: the examples of a step; it is asked for each step once, in order.
+        :param end: the step after its last, int64 scalar.
+        :param numbers: returns the numbers of a step's examples, int64 [n].
+        :returns: returns the examples of a step; it is called once per step, in order.
         """
 
     def held_out(self, size: int) -> Iterator[tuple[np.ndarray, ...]]:
-        """All held-out examples, in batches of at most `size`, as the model's `judge` wants them."""
+        """Yield all held-out examples, in batches of at most `size`, as the model's `judge` expects them."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """What is trained, and on what.
+    """A model and its data.
 
-    :param model: makes the model; its initial values must follow from `config.seed` alone.
-    :param kind: what a checkpoint is of, beside optimizer and data: a run goes on only where it is the same.
-    :param score: what the answers come to, where more is to be said of them than how many are right.
+    :param model: creates the model; its initial values must depend on `config.seed` alone.
+    :param kind: properties of a checkpoint, in addition to optimizer and data: a run only continues if all are equal.
+    :param score: computes the score from the answers, if it is more than the share of right ones.
     """
 
     config: Config

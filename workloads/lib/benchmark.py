@@ -1,18 +1,18 @@
-"""The speed of a training after it has warmed up, as a figure of its own."""
+"""Measure the speed of a training after its warm-up."""
 
 from __future__ import annotations
 
 from lib.metrics import MetricsLog
 
 WARM_UP_STEPS = 10
-"""Steps that do not count: TensorFlow builds graphs in the first calls, and caches fill."""
+"""Steps that are not timed: TensorFlow builds graphs in the first calls, and caches fill."""
 
 
 class Benchmark:
-    """Times some steps of this process and says it once.
+    """A timer for some steps of this process, which emits one `benchmark` event.
 
-    :param steps: how many; 0 for none.
-    :param batch_size: examples of a step.
+    :param steps: steps to time; 0 disables the timer.
+    :param batch_size: examples per step.
     """
 
     def __init__(self, log: MetricsLog, steps: int, batch_size: int) -> None:
@@ -21,9 +21,9 @@ class Benchmark:
         self._steps, self._seconds = 0, 0.0
 
     def add(self, steps: int, seconds: float) -> None:
-        """Count steps that came back together. Whole calls are counted, so it may be a few more than asked for.
+        """Count steps that ended together. Whole calls are counted, so slightly more steps than requested may be timed.
 
-        :param seconds: that they took.
+        :param seconds: duration of these steps.
         """
         if not self._wanted:
             return

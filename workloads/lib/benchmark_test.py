@@ -1,4 +1,4 @@
-"""Steps are timed after the warm-up, once."""
+"""Tests of the benchmark: steps are timed once, after the warm-up."""
 
 import io
 import json

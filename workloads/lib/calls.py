@@ -1,4 +1,4 @@
-"""Calls from the chief to the workers: handed out ahead of need, taken in as they end."""
+"""Calls from the chief to the workers: scheduled ahead of need, collected as they end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lib.pace import Pace
 
 @dataclass(frozen=True)
 class Ended:
-    """A call that has ended: what it returned, or what went wrong with it."""
+    """A finished call with its return values or its error."""
 
     call: Call
     values: Any = None
@@ -24,16 +24,16 @@ class Ended:
 
 
 class Calls:
-    """Keeps the workers busy.
+    """The calls in progress, enough of them to keep the workers busy.
 
-    Each result is waited for in a thread of its own: one that never comes holds up its lane and, at a barrier, the
-    run, but not the calls after it. Fetching is part of the waiting, because the values of a call that has ended lie on
-    its worker, and that may hang, too.
+    Each result is fetched in its own thread. A call that never returns blocks its lane and, at a barrier, the run, but
+    not later calls. The thread includes the fetch, because the values of a finished call are on its worker and fetching
+    them may hang, too.
 
-    :param dispatcher: says which steps come next.
-    :param pace: says how many.
-    :param schedule: sends a call to the workers; what it returns has a `fetch()` that waits for the values.
-    :param stall_timeout: seconds after which a call that did not come back is given up, and the run with it.
+    :param dispatcher: decides which steps come next.
+    :param pace: decides how many.
+    :param schedule: sends a call to the workers; the returned object has a `fetch()` that waits for the values.
+    :param stall_timeout: seconds without a return after which the run gives up.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Calls:
         self._ended: queue.SimpleQueue[Ended] = queue.SimpleQueue()
 
     def hand_out(self) -> None:
-        """Schedule what keeps the workers busy for a short time."""
+        """Schedule enough calls to keep the workers busy for a short time."""
         dispatcher = self._dispatcher
         while self._pace.allows(len(dispatcher.pending), dispatcher.under_way):
             call = dispatcher.next_call(self._pace.steps)
@@ -56,10 +56,10 @@ class Calls:
             threading.Thread(target=self._wait, args=(call, result), name="call", daemon=True).start()
 
     def take_in(self, timeout: float) -> Ended | None:
-        """The next call that ends, whichever it is; None if none does in time.
+        """Return the next call that ends, in any order; None if none ends in time.
 
         :param timeout: in seconds.
-        :raises StalledError: a call has been away for too long, whatever the others do.
+        :raises StalledError: a call exceeded the stall timeout, regardless of the others.
         """
         try:
             ended = self._ended.get(timeout=timeout)

@@ -1,4 +1,4 @@
-"""Calls that end in any order, or never."""
+"""Tests of calls that end in any order, or never."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ from lib.pace import Pace
 
 
 class Result:
-    """Stands in for the coordinator's: `fetch` waits for `end`."""
+    """A substitute for the coordinator's result: `fetch` waits for `end`."""
 
     def __init__(self):
         self.done, self.outcome = threading.Event(), None
@@ -37,7 +37,7 @@ def sent():
 
 
 def calls(sent, target=0, stall_timeout=60.0, workers=2):
-    """Calls of one step, for two workers that are told to have none queued."""
+    """Return calls of one step each for two workers, none of them queued."""
 
     def schedule(call):
         return sent.setdefault(call.first, Result())

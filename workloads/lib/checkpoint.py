@@ -1,4 +1,4 @@
-"""Checkpoints that only the chief writes."""
+"""Checkpoints, which only the chief writes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from lib.metrics import os_error
 from lib.run_folder import steps
 
 KEEP = 3
-"""Newest checkpoints that stay: the older of them are the fallback when the newest was cut off by a power failure."""
+"""Newest checkpoints to keep. The older ones are the fallback if a power failure truncates the newest."""
 ANCHOR_SECONDS = 60.0
-"""A fast run saves every few seconds: where a disk says too early that it has something, all of the newest lie in its
-cache. One that stays is older than this."""
+"""Minimum age of one checkpoint that is kept. A fast run saves every few seconds; if a disk acknowledges writes too
+early, all recent checkpoints may exist only in its cache."""
 
 
 def kept(saved: Mapping[int, float]) -> set[int]:
-    """The steps whose checkpoints stay: the newest, the anchor, and the one that becomes the next anchor.
+    """Return the steps whose checkpoints are kept: the newest, the anchor, and the next anchor.
 
-    :param saved: step -> when its checkpoint was on the disk, in seconds; the newest last.
+    :param saved: step -> time at which its checkpoint was on the disk, in seconds; the newest last.
     """
     newest = list(saved)[-KEEP:]
     now = saved[newest[-1]]
@@ -33,12 +33,12 @@ def kept(saved: Mapping[int, float]) -> set[int]:
 
 
 def read_model(model: tf.Module, checkpoint: Path, io_device: str | None = None) -> None:
-    """Give a model in this process's memory the parameters of a checkpoint.
+    """Load the parameters of a checkpoint into a model in this process's memory.
 
-    :param checkpoint: its path without the endings of its files.
-    :param io_device: TensorFlow's name of this process's device, where it has others.
-    :raises InputError: it is of another model.
-    :raises tf.errors.OpError: it is gone or damaged.
+    :param checkpoint: its path without file extensions.
+    :param io_device: TensorFlow's name of this process's device, if it has several.
+    :raises InputError: the checkpoint belongs to another model.
+    :raises tf.errors.OpError: the checkpoint is missing or damaged.
     """
     options = tf.train.CheckpointOptions(experimental_io_device=io_device)
     try:
@@ -53,15 +53,15 @@ def read_model(model: tf.Module, checkpoint: Path, io_device: str | None = None)
 
 
 class ChiefCheckpoint:
-    """Saves and restores trackable objects whose variables live on the parameter servers.
+    """The checkpoints of trackable objects whose variables are on the parameter servers.
 
     By default TensorFlow lets every device write its own part of a checkpoint, which needs a volume shared by chief and
-    parameter servers. Here the values travel to the chief, and the chief does the input and output.
+    parameter servers. Here the values are sent to the chief, which does all input and output.
 
-    :param directory: where the checkpoints are written; no other program writes there.
-    :param sources: folders with checkpoints to go on from, the newest first.
+    :param directory: folder for new checkpoints; no other program writes there.
+    :param sources: folders with existing checkpoints, the newest first.
     :param io_device: TensorFlow's name of the chief's device.
-    :param clock: seconds that never go back.
+    :param clock: monotonic clock in seconds.
     :param objects: name -> trackable.
     """
 
@@ -80,16 +80,16 @@ class ChiefCheckpoint:
         self._saved: dict[int, float] = {}
 
     def save(self, step: int) -> str:
-        """Write a checkpoint and return its path. It is on the disk when this returns, and before an older one goes.
+        """Write a checkpoint to the disk, then remove older ones, and return its path.
 
-        :param step: number of global steps that went into it; part of the file name.
-        :raises VolumeError: the volume is full, or the directory cannot be written. The checkpoint before stays.
+        :param step: number of global steps that it contains; part of the file name.
+        :raises VolumeError: the volume is full, or the directory cannot be written. The previous checkpoint is kept.
         :raises StalledError: the volume does not answer.
         """
         path = self._directory / f"ckpt-{step}"
         try:
             whole_file.make_folder(self._directory)
-            # A checkpoint of TensorFlow's own manager counts, too, and an engine from before asks for the count.
+            # TensorFlow's own manager counts checkpoints, too, and earlier versions of the engine expect the counter.
             self._checkpoint.save_counter.assign_add(1)
             self._checkpoint.write(str(path), self._options)
             for file in self._files(step):
@@ -105,26 +105,26 @@ class ChiefCheckpoint:
         return str(path)
 
     def _forget(self) -> None:
-        """Note in TensorFlow's own list, the file `checkpoint`, what stays, and remove the rest."""
+        """List the checkpoints to keep in TensorFlow's own file `checkpoint`, and remove the others."""
         stay = kept(self._saved)
         names = [f"ckpt-{step}" for step in self._saved if step in stay]
         lines = [f'model_checkpoint_path: "{names[-1]}"', *(f'all_model_checkpoint_paths: "{each}"' for each in names)]
         whole_file.write(self._directory / "checkpoint", "\n".join(lines) + "\n")
         for step in [each for each in self._saved if each not in stay]:
-            # The index first: what has one is whole.
+            # The index is removed first, because a checkpoint with an index counts as complete.
             for file in reversed(self._files(step)):
                 file.unlink(missing_ok=True)
             del self._saved[step]
 
     def _files(self, step: int) -> list[Path]:
-        """Of a checkpoint; the index, which is written last, comes last."""
+        """Return the files of a checkpoint; the index, which is written last, comes last."""
         return sorted(self._directory.glob(f"ckpt-{step}.*"))
 
     def restore(self) -> str | None:
-        """Restore the newest readable checkpoint; None where there is nothing to go on from.
+        """Restore the newest readable checkpoint and return its path; None if there is none.
 
-        :raises InputError: there are checkpoints, but of something else. Training then never starts over silently.
-        :raises VolumeError: nor where none of them can be read.
+        :raises InputError: a checkpoint belongs to another model. Training never starts over silently.
+        :raises VolumeError: checkpoints exist, but none can be read.
         """
         unreadable = []
         for path in self._newest_first():

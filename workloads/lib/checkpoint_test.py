@@ -1,4 +1,4 @@
-"""What of the checkpoints is on the disk, and which of them stay."""
+"""Tests of the order in which checkpoints reach the disk, and of the checkpoints that are kept."""
 
 import os
 import stat
@@ -13,7 +13,7 @@ from lib.checkpoint import ChiefCheckpoint, kept  # noqa: E402
 
 
 class Disk:
-    """What has reached the disk since it was asked last, by name, and what was removed, in order."""
+    """A record of names that reached the disk since the last query, and of removed ones, in order."""
 
     def __init__(self, monkeypatch):
         self._seen = []

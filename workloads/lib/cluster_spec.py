@@ -1,4 +1,4 @@
-"""TF_CONFIG: parsed and validated before TensorFlow sees it, because TensorFlow hangs on most mistakes in it."""
+"""Parse and validate TF_CONFIG before TensorFlow reads it: TensorFlow hangs on most mistakes in it."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Cluster:
     """A validated TF_CONFIG.
 
     :param addresses: role -> addresses ("host:port") of its tasks, in the order of their indices.
-    :param role: this process's role.
-    :param index: this process's index within its role.
+    :param role: role of this process.
+    :param index: index of this process within its role.
     """
 
     addresses: Mapping[str, tuple[str, ...]]
@@ -39,26 +39,26 @@ class Cluster:
 
     @property
     def address(self) -> str:
-        """This process's own address."""
+        """Return the address of this process."""
         return self.addresses[self.role][self.index]
 
     def peers(self, *roles: str) -> dict[str, str]:
-        """Task name ("ps 0") -> address, of the given roles."""
+        """Return task name ("ps 0") -> address for the given roles."""
         return {
             f"{role} {index}": address for role in roles for index, address in enumerate(self.addresses.get(role, ()))
         }
 
     def tensorflow_spec(self) -> tf.train.ClusterSpec:
-        """The cluster as TensorFlow's own type, without evaluators."""
+        """Return the cluster as TensorFlow's own type, without evaluators."""
         import tensorflow as tf
 
         return tf.train.ClusterSpec({role: list(self.addresses[role]) for role in SERVING_ROLES})
 
 
 def parse(text: str | None) -> Cluster:
-    """Read TF_CONFIG for parameter-server training.
+    """Parse TF_CONFIG for parameter-server training.
 
-    :param text: value of the environment variable, None when it is not set.
+    :param text: value of the environment variable, None if it is not set.
     :raises InputError: it is missing or does not describe one chief, at least one ps and at least one worker.
     """
     if not text:
@@ -104,7 +104,7 @@ def _addresses(cluster: dict[str, Any]) -> dict[str, tuple[str, ...]]:
 
 def _check_address(role: str, member: object) -> None:
     match = _ADDRESS.match(member) if isinstance(member, str) else None
-    # The chief uses the port after its own, too.
+    # The chief also uses the port after its own.
     last = 65534 if role == "chief" else 65535
     if match is None or not 0 < int(match["port"]) <= last:
         raise InputError(f"TF_CONFIG: {role} address {member!r} is not 'host:port'.", f"Use a port from 1 to {last}.")
@@ -115,14 +115,14 @@ def _task(task: object, addresses: Mapping[str, tuple[str, ...]]) -> tuple[str, 
         raise InputError("TF_CONFIG has no object 'task' with a 'type'.", _EXAMPLE)
     role, index = task["type"], task.get("index", 0)
     if role == "evaluator" and role not in addresses:
-        # As TensorFlow has it: nobody connects to an evaluator.
+        # As in TensorFlow, no task connects to an evaluator, so it needs no address.
         addresses = {**addresses, role: ("",)}
     if role not in addresses:
         raise InputError(
             f"TF_CONFIG: this task's type {role!r} is not in the cluster.", f"Use one of {sorted(addresses)}."
         )
     if isinstance(index, str) and index.isdigit():
-        # A downward-API environment variable can only be a string.
+        # An environment variable from the downward API is always a string.
         index = int(index)
     count = len(addresses[role])
     if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < count:

@@ -1,4 +1,4 @@
-"""TF_CONFIG: what is understood, and what is refused with which words."""
+"""Tests of TF_CONFIG: accepted values, and the errors for rejected ones."""
 
 import json
 

@@ -1,7 +1,7 @@
-"""Which topology, loop, Keras, TensorFlow, Python, CUDA, driver and GPU work together; others are refused early.
+"""Check early which topology, loop, Keras, TensorFlow, Python, CUDA, driver and GPU work together.
 
-The table is `compat.json`: columns of versions are what TensorFlow's wheels record (`compat_columns.py` writes them),
-typed ones name their source. Standard library only, so that a controller without TensorFlow can ask too.
+The table is `compat.json`. Its version columns come from TensorFlow's wheels (written by `compat_columns.py`); the
+typed columns name their source. Standard library only, so that a controller without TensorFlow can use it.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ LOOPS = ("custom", "fit")
 KERAS = ("none", "tf_keras", "keras3")
 NOT_ASKED = ""
 CHANGED_LAST = ("keras", "loop", "driver", "tensorflow", "strategy")
-"""What costs more to change than the rest; of two ways with as many changes, the one without these is named."""
+"""Columns that are costly to change. Among proposals with equally many changes, one without these wins."""
 NEVER_CHANGED = ("compute_capability",)
-"""A GPU is there or it is not."""
+"""Columns that no proposal changes, because the hardware is given."""
 
 
 @dataclass(frozen=True)
 class Combination:
-    """What a training wants to run with; versions as dotted text, empty means "not asked".
+    """The components that a training requests. Versions are dotted text; empty means "not checked".
 
-    :param keras_version: of Keras 3; `cuda`, `cudnn`, `nccl` are those of the image, the rest is the node's.
+    :param keras_version: version of Keras 3. `cuda`, `cudnn` and `nccl` belong to the image, the rest to the node.
     """
 
     strategy: str
@@ -47,9 +47,9 @@ class Combination:
 
 
 def check(wanted: Combination) -> None:
-    """Return if the combination can work.
+    """Check that the combination can work.
 
-    :raises InputError: it cannot; the remedy names the nearest combination that does, with the fewest changes.
+    :raises InputError: it cannot; the remedy names the nearest working combination, with the fewest changes.
     """
     _check_words(wanted)
     why = reason(wanted)
@@ -57,14 +57,14 @@ def check(wanted: Combination) -> None:
         return
     changes = nearest(wanted)
     if not changes:
-        raise InputError(why, "Nothing near it works; leave some of it to the image.")
-    raise InputError(why, f"The nearest that works: {', '.join(f'{name} {value}' for name, value in changes.items())}.")
+        raise InputError(why, "No similar combination works. Leave some of the versions to the image.")
+    raise InputError(why, f"Use the nearest match: {', '.join(f'{name} {value}' for name, value in changes.items())}.")
 
 
 def nearest(wanted: Combination) -> dict[str, str]:
-    """The columns to change, and to what, so that the combination works; as few as possible.
+    """Return the columns to change, and their new values, so that the combination works; as few as possible.
 
-    :returns: nothing where it works as it is, or where no change helps.
+    :returns: an empty mapping if it works unchanged, or if no change helps.
     """
     if reason(wanted) is None:
         return {}
@@ -81,18 +81,18 @@ def nearest(wanted: Combination) -> dict[str, str]:
 
 
 def reason(wanted: Combination) -> str | None:
-    """Why a combination cannot work, as a sentence; None if it can."""
+    """Return why a combination cannot work, as a sentence; None if it can."""
     return next((why for rule in _RULES if (why := rule(wanted))), None)
 
 
 def oldest_driver(cuda: str) -> str:
-    """The oldest driver that a CUDA runs on; empty where the table does not know it."""
+    """Return the oldest driver that supports a CUDA version; empty if the table does not list it."""
     return str(table.typed("driver").get(cuda.partition(".")[0], ""))
 
 
 def old_driver(cuda: str, driver: str) -> str | None:
-    """Why a driver cannot run a CUDA, as a sentence; None if it can. Compared as exactly as the driver is written:
-    an inventory names a branch alone."""
+    """Return why a driver is too old for a CUDA version, as a sentence; None if it is not. Only the digits that the
+    driver version has are compared, because an inventory may name only a branch."""
     floor, numbers = oldest_driver(cuda), table.number(driver)
     if not floor or numbers >= table.number(floor)[: len(numbers)]:
         return None
@@ -100,9 +100,9 @@ def old_driver(cuda: str, driver: str) -> str | None:
 
 
 def young_gpu(cuda: str, compute_capability: str) -> str | None:
-    """Why a GPU is too new for CUDA's libraries, as a sentence; None if it is not, or one of both is not known.
+    """Return why a GPU is too new for CUDA's libraries, as a sentence; None if it is not, or if either is unknown.
 
-    By NVIDIA's guides compiled code runs on GPUs of the same first number; TensorFlow's own is kept as PTX, too.
+    According to NVIDIA's guides, compiled code runs on GPUs with the same first number; TensorFlow also ships PTX.
     """
     known = [most for first, most in table.typed("newest_gpu").items() if table.number(cuda) >= table.number(first)]
     if not known or table.number(compute_capability)[:1] <= table.number(known[-1]):
@@ -111,7 +111,7 @@ def young_gpu(cuda: str, compute_capability: str) -> str | None:
 
 
 def _check_words(wanted: Combination) -> None:
-    """Words of a fixed list, and versions that are versions; what is neither has no neighbours."""
+    """Check that enumerated values and version numbers are valid; invalid ones have no nearest alternative."""
     for name, known in (("strategy", STRATEGIES), ("loop", LOOPS), ("keras", KERAS)):
         if getattr(wanted, name) not in known:
             raise InputError(f"{name} '{getattr(wanted, name)}' is unknown.", f"Use one of {', '.join(known)}.")
@@ -120,7 +120,7 @@ def _check_words(wanted: Combination) -> None:
             raise InputError(f"{name} version '{value}' is not dotted numbers.", "Use for example 2.21.0.")
 
 
-# --- rules: each gives a sentence, or None --------------------------------------------------------------------------
+# --- rules: each returns a sentence, or None ------------------------------------------------------------------------
 
 
 def _refused(wanted: Combination) -> str | None:
@@ -133,7 +133,7 @@ def _refused(wanted: Combination) -> str | None:
 def _unknown_tensorflow(wanted: Combination) -> str | None:
     if wanted.tensorflow == NOT_ASKED or table.release(wanted.tensorflow) in table.releases():
         return None
-    return f"tensorflow {wanted.tensorflow} is not a version that was tried."
+    return f"tensorflow {wanted.tensorflow} is not in the table of tested versions."
 
 
 def _no_wheel(wanted: Combination) -> str | None:
@@ -154,7 +154,7 @@ def _other_tf_keras(wanted: Combination) -> str | None:
 
 
 def _libraries(wanted: Combination) -> str | None:
-    """A library serves where its first number is the same, and it is not older: so its makers keep its interface."""
+    """Accept a library with the same first number that is not older: its vendor keeps the interface stable."""
     for name in ("cuda", "cudnn", "nccl"):
         value = getattr(wanted, name)
         rows = [table.row(wanted.tensorflow)] if wanted.tensorflow != NOT_ASKED else list(table.releases().values())
@@ -174,7 +174,7 @@ def _old_keras(wanted: Combination) -> str | None:
 
 
 def _old_driver(wanted: Combination) -> str | None:
-    """Without a word of CUDA it is the one of the wheels, which all have the same first number."""
+    """Without a requested CUDA version, use that of the wheels, which all have the same first number."""
     if wanted.driver == NOT_ASKED:
         return None
     cuda = (
@@ -185,7 +185,7 @@ def _old_driver(wanted: Combination) -> str | None:
 
 
 def _unknown_gpu(wanted: Combination) -> str | None:
-    """A GPU that TensorFlow's wheels or CUDA's libraries have no kernels for, or that the driver no longer drives."""
+    """Reject a GPU without kernels in TensorFlow's wheels or CUDA's libraries, or without support in the driver."""
     if wanted.compute_capability == NOT_ASKED:
         return None
     capability = table.number(wanted.compute_capability)
@@ -202,7 +202,7 @@ def _unknown_gpu(wanted: Combination) -> str | None:
     return None
 
 
-# In this order: a later rule looks up the row of a release that an earlier one knows to be there.
+# The order matters: later rules look up the row of a release whose existence earlier rules have checked.
 _RULES: tuple[Callable[[Combination], str | None], ...] = (
     _refused,
     _unknown_tensorflow,
@@ -216,7 +216,7 @@ _RULES: tuple[Callable[[Combination], str | None], ...] = (
 
 
 def _choices(name: str, value: str) -> list[str]:
-    """Values that a column can be changed to: the table's, the nearest first, and of two the newer."""
+    """Return the values that a column can be changed to, the nearest first; of two equally near ones the newer."""
     words = {"strategy": STRATEGIES, "loop": LOOPS, "keras": KERAS}.get(name)
     if words:
         return sorted(
@@ -224,7 +224,7 @@ def _choices(name: str, value: str) -> list[str]:
         )
     known = {text for text in table.column(name) if text != value}
     near = sorted(known, key=lambda text: (_distance(text, value), tuple(-part for part in table.number(text))))
-    # Newer than those of TensorFlow's wheels, which are what its makers have tried: only where none of these does.
+    # CUDA versions newer than those of TensorFlow's wheels are untested by TensorFlow, so they come last.
     return near + [text for text in table.typed("newest_gpu") if name == "cuda" and text not in (*known, value)]
 
 
@@ -234,7 +234,7 @@ def _distance(one: str, other: str) -> table.Version:
 
 
 def main() -> int:
-    """Command line: one flag per field of `Combination`; exit code 0 or 2."""
+    """Run the command line, with one flag per field of `Combination`; the exit code is 0 or 2."""
     parser = argparse.ArgumentParser(description="Refuse combinations that cannot train.")
     for field in Combination.__dataclass_fields__.values():
         parser.add_argument(f"--{field.name}", default="", required=field.name in ("strategy", "loop", "keras"))

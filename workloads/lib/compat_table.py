@@ -1,4 +1,4 @@
-"""The table `compat.json`, and how its versions are compared."""
+"""Read the table `compat.json`, and compare its versions."""
 
 from __future__ import annotations
 
@@ -19,27 +19,30 @@ def _table() -> Mapping[str, Any]:
 
 
 def typed(name: str) -> Any:
-    """The values of a typed column."""
+    """Return the values of a typed column."""
     return _table()["typed"][name]["values"]
 
 
 def releases() -> Mapping[str, Any]:
-    """The columns of every release of TensorFlow, oldest first."""
+    """Return the columns of every TensorFlow release, oldest first."""
     return dict(_table()["tensorflow"])
 
 
 def row(tensorflow: str) -> Mapping[str, Any]:
-    """The columns of a release; `tensorflow` is any version of it."""
+    """Return the columns of a release.
+
+    :param tensorflow: any version of that release.
+    """
     return dict(releases()[release(tensorflow)])
 
 
 def column(name: str) -> Iterator[str]:
-    """Every value that a column of versions has."""
+    """Yield every value of a column of versions."""
     rows = releases()
     if name == "tensorflow":
         yield from rows
     elif name == "driver":
-        # The newest branch that still drives what the next one has dropped is one below it.
+        # A GPU dropped by a branch is still supported by the branch before it, ten lower.
         yield from [*typed("driver").values(), *(f"{int(first) - 10}" for first in typed("driver_drops"))]
     else:
         for each in rows.values():
@@ -48,9 +51,9 @@ def column(name: str) -> Iterator[str]:
 
 
 def serves(value: str, needed: str) -> bool:
-    """Whether a library does where another version is needed: the same first number, and not older.
+    """Return whether a library satisfies a requirement: the same first number, and not older.
 
-    Compared as exactly as both are written: the CUDA that a node reports has no third number.
+    Only the digits that both versions have are compared: the CUDA version that a node reports has no third number.
     """
     asked, least = number(value), number(needed)
     length = min(len(asked), len(least))
@@ -58,17 +61,17 @@ def serves(value: str, needed: str) -> bool:
 
 
 def release(text: str) -> str:
-    """The first two numbers."""
+    """Return the first two numbers of a version."""
     return ".".join(str(part) for part in number(text)[:2])
 
 
 def number(text: str) -> Version:
-    """A version that can be compared; nothing for what is none."""
+    """Return a version as a comparable tuple; empty for invalid text."""
     return version(text) or ()
 
 
 def version(text: str) -> Version | None:
-    """The numbers of a version, without what follows a plus sign; None for what is none."""
+    """Return the numbers of a version, without the part after a plus sign; None for invalid text."""
     try:
         return tuple(int(part) for part in text.split("+")[0].split("."))
     except ValueError:

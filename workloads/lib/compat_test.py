@@ -1,4 +1,4 @@
-"""Every combination of the measured table, the versions, and the nearest that works of those that do not."""
+"""Tests of every combination in the measured table, of versions, and of the nearest working combinations."""
 
 import json
 from dataclasses import asdict, replace
@@ -31,7 +31,7 @@ WHOLE = Combination(
     cudnn="9.10",
     nccl="2.28.3",
 )
-"""Everything that an image and a node say, working."""
+"""Everything that an image and a node report, in a working combination."""
 
 
 @pytest.mark.parametrize("combination", WORKS)
@@ -43,7 +43,7 @@ def test_a_working_combination_passes(combination):
 def test_an_impossible_combination_names_the_nearest(strategy, loop, keras, words):
     with pytest.raises(InputError, match=words) as error:
         check(Combination(strategy, loop, keras))
-    assert "nearest that works" in error.value.remedy
+    assert "Use the nearest match" in error.value.remedy
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_an_impossible_combination_names_the_nearest(strategy, loop, keras, word
         ({"tensorflow": "2.21.0", "python": "3.14.0"}, "no wheel for python 3.14.0", {"python": "3.13"}),
         ({"tensorflow": "2.21.0", "python": "3.9.2"}, "no wheel for python 3.9.2", {"python": "3.10"}),
         ({"tensorflow": "2.19.0", "python": "3.13.0"}, "no wheel for python 3.13.0", {"python": "3.12"}),
-        ({"tensorflow": "1.15.0"}, "not a version that was tried", {"tensorflow": "2.16"}),
+        ({"tensorflow": "1.15.0"}, "not in the table of tested versions", {"tensorflow": "2.16"}),
         ({"cuda": "11.8"}, "do not run on cuda 11.8", {"cuda": "12.5"}),
         ({"cuda": "13.0"}, "do not run on cuda 13.0", {"cuda": "12.3"}),
         ({"tensorflow": "2.21.0", "cuda": "12.2"}, "2.21.0 do not run on cuda 12.2", {"cuda": "12.3"}),
@@ -121,7 +121,7 @@ def test_what_works_has_no_nearest():
     ],
 )
 def test_as_few_columns_as_possible_are_changed(spoiled, fewest):
-    """By trying everything with one change less: nothing of it works."""
+    """Check by brute force that no combination with one change fewer works."""
     asked = replace(WHOLE, **spoiled)
     changes = nearest(asked)
     assert len(changes) == fewest
@@ -139,7 +139,7 @@ def test_the_gpu_itself_is_never_changed():
     assert nearest(replace(OURS, tensorflow="2.21.0", compute_capability="3.5")) == {}
     with pytest.raises(InputError, match=r"no kernels for a GPU of 3\.5") as error:
         check(replace(OURS, tensorflow="2.21.0", compute_capability="3.5"))
-    assert "Nothing near it works" in error.value.remedy
+    assert "No similar combination works" in error.value.remedy
 
 
 def test_every_typed_column_names_its_source_and_every_release_has_all_columns():

@@ -1,17 +1,19 @@
-"""One TCP connection from every ps and worker to the chief: who is there, who is leaving, who is gone.
+"""One TCP connection from every ps and worker to the chief, which reports whether each is alive, leaving or lost.
 
-TensorFlow itself says none of it: its coordinator waits for a dead parameter server for ever. The chief listens on the
-port after its TensorFlow server's. A server says `hello ROLE INDEX PROCESS`, a worker what it computes on besides
-(`cpu 1`: on the CPU, with one GPU given), then `alive` every two seconds, and `leaving` after SIGTERM. That the chief
-hangs up tells a leaving server that it is not needed any more. The chief says two things: `lost`, to a worker that was
-silent: its work was given to another, and it ends before it goes on with it; and `finished`, when the run has ended:
-who is told to stop after that asks nobody.
+TensorFlow reports none of this: its coordinator waits for a dead parameter server for ever. The chief listens on the
+port after that of its TensorFlow server. A server sends `hello ROLE INDEX PROCESS`; a worker appends its device, such
+as `cpu 1`: it computes on the CPU and was given one GPU. It then sends `alive` every two seconds, and `leaving` after
+SIGTERM. When the chief closes the connection of a leaving server, that server is no longer needed. The chief sends two
+messages:
 
-Nothing here is authenticated, like TensorFlow's own port, over which anybody could stop or change a run: the run's
-NetworkPolicy admits only its own pods to both. Lines that are not understood are ignored, and what says no `hello` is
-hung up on, so that whatever else connects by mistake does no harm.
+- `lost`, to a worker that was silent: its steps were reassigned, and it ends before it continues with them.
+- `finished`, when the run has ended: a server that receives SIGTERM afterwards does not wait for the chief.
 
-Here is the server's end; the chief's is in `listener`.
+Nothing here is authenticated. Neither is TensorFlow's own port, over which anyone could stop or change a run: the run's
+NetworkPolicy admits only its own pods to both. Unknown lines are ignored, and a connection without `hello` is closed,
+so that accidental connections do no harm.
+
+This module is the server's side; the chief's side is `listener`.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from lib.preemption import GRACE_SECONDS
 
 BEAT_SECONDS = 2.0
 SILENT_SECONDS = 15.0
-"""A peer that says nothing for so long has no power, no network, or hangs."""
+"""A peer that is silent for this long has no power, no network, or hangs."""
 LINE_BYTES = 128
 GIVEN_UP = b"lost\n"
 FINISHED = b"finished\n"
@@ -38,20 +40,20 @@ FINISHED = b"finished\n"
 _CONNECT_SECONDS = 2.0
 _RETRY_SECONDS = 1.0
 _HEARD_SECONDS = 1.0
-"""What was sent is only known to have come when the connection goes on for so long: one that the other end has closed
-takes a line, and breaks off at once."""
+"""Delivery of a message is only certain if the connection survives for this long: a connection that the other end has
+closed accepts a line and fails immediately afterwards."""
 
 
 def port(cluster: Cluster) -> int:
-    """The chief's port for these connections."""
+    """Return the chief's port for these connections."""
     return split(cluster.addresses["chief"][0])[1] + 1
 
 
 class Link(threading.Thread):
-    """A server's end. Start it when the server can be used.
+    """The server's side of a connection. Start it when the server is ready.
 
-    :param given_up: called when the chief has taken this process for lost; it ends the process.
-    :param device: what this process computes on (`lib.devices`); empty for one that does not.
+    :param given_up: called when the chief has declared this process lost; it ends the process.
+    :param device: device that this process computes on (`lib.devices`); empty for a ps.
     """
 
     def __init__(
@@ -68,9 +70,12 @@ class Link(threading.Thread):
         self._released = threading.Event()
 
     def leave(self) -> None:
-        """Tell the chief that this process will end, and return when it may: the chief has hung up, or the time is
-        over. Without a chief that is at once: there is nobody to serve. After the end of the run, too: to call a chief
-        whose machine or pod is gone would take seconds."""
+        """Announce to the chief that this process will end, and return when it may end.
+
+        That is when the chief closes the connection, or after the grace period. Without a chief it is immediate,
+        because no one needs this server. The same holds after the end of the run, because connecting to a chief whose
+        machine or pod is gone would take seconds.
+        """
         self._leaving.set()
         if connection := self._connection:
             with suppress(OSError):
@@ -80,7 +85,7 @@ class Link(threading.Thread):
     def run(self) -> None:
         last = heard = False
         while not (last or heard):
-            # One that is told to stop while its connection is broken calls once more: the chief may need it.
+            # A server that receives SIGTERM while disconnected connects once more: the chief may still need it.
             last = self._leaving.is_set()
             with suppress(OSError), socket.create_connection(self._chief, _CONNECT_SECONDS) as connection:
                 self._talk(connection)
@@ -94,7 +99,7 @@ class Link(threading.Thread):
         self._said_leaving = time.monotonic()
 
     def _talk(self, connection: socket.socket) -> None:
-        """Say what is to be said until the chief hangs up or does not answer."""
+        """Send messages until the chief closes the connection or stops answering."""
         milliseconds = int(SILENT_SECONDS * 1000)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
         connection.settimeout(BEAT_SECONDS)

@@ -1,4 +1,4 @@
-"""The connections between servers and chief: real sockets, real processes."""
+"""Tests of the connections between servers and chief, with real sockets and processes."""
 
 import json
 import queue
@@ -17,7 +17,7 @@ from lib.cluster_spec import parse
 from lib.control import port
 from lib.listener import HERE, LEAVING, LOST, Listener
 
-pytestmark = pytest.mark.slow  # Most of it waits for silence.
+pytestmark = pytest.mark.slow  # Most tests wait for a timeout.
 
 WORKLOADS = Path(__file__).parents[1]
 SERVER = """
@@ -37,7 +37,7 @@ while True:
 
 
 class Cluster:
-    """A chief's listener in this process, servers in others."""
+    """A chief's listener in this process, and servers in other processes."""
 
     def __init__(self, addresses=None):
         chief, ps, *workers = addresses or free_ports.addresses(4)
@@ -101,7 +101,7 @@ def test_a_leaving_ps_serves_on_until_the_chief_hangs_up(cluster):
     ps.terminate()
     assert cluster.news() == ("ps 0", LEAVING)
     time.sleep(3)
-    assert ps.poll() is None, "it went before the chief had saved"
+    assert ps.poll() is None, "it ended before the chief had saved"
     cluster.listener.stop()
     cluster.listener.join()
     cluster.break_connections()
@@ -115,7 +115,7 @@ def test_a_leaving_worker_is_let_go_while_the_run_goes_on(cluster, monkeypatch):
     worker.terminate()
     assert cluster.news() == ("worker 0", LEAVING)
     time.sleep(2)
-    assert worker.poll() is None, "the chief, which stops, still needs it"
+    assert worker.poll() is None, "the stopping chief still needs it"
     cluster.stopping = False
     assert worker.wait(5) == 42
     assert cluster.news() == ("worker 0", LOST)
@@ -136,7 +136,7 @@ def test_a_leaving_worker_that_falls_silent_is_lost(cluster, monkeypatch):
 def test_a_server_that_nobody_needs_leaves_at_once(cluster, finished):
     ps = cluster.start("ps")
     cluster.listener.stop(finished=finished)
-    if not finished:  # After the end of the run a chief may be there that answers nothing.
+    if not finished:  # After the end of the run the chief may still exist without answering.
         cluster.listener.join()
         cluster.listener._server.close()
         cluster.break_connections()
@@ -158,7 +158,7 @@ def test_a_silent_worker_is_lost_and_ends_when_it_wakes_up(cluster, monkeypatch)
     process = cluster.start("worker")
     process.send_signal(signal.SIGSTOP)
     assert cluster.news() == ("worker 0", LOST)
-    # Its machine still accepts connections for it, and nobody would answer on them.
+    # Its machine still accepts connections, but no process answers on them.
     host, _, number = cluster.members["worker"][0].rpartition(":")
     with socket.create_connection((host, int(number)), 5) as late:
         assert late.recv(1) == b""
@@ -211,7 +211,7 @@ def test_a_ps_that_is_another_process_is_lost(cluster):
 def test_what_is_no_line_of_ours_changes_nothing_and_is_hung_up_on(cluster, monkeypatch, lines):
     monkeypatch.setattr(listener, "HELLO_SECONDS", 1.0)
     cluster.start("ps")
-    with cluster.connect() as stranger, suppress(ConnectionError):  # hung up on in the middle of its line
+    with cluster.connect() as stranger, suppress(ConnectionError):  # closed in the middle of its line
         stranger.sendall(lines)
         assert stranger.recv(1) == b""
     assert cluster.told.empty()
@@ -233,7 +233,7 @@ def test_many_that_hang_up_and_do_not_answer_are_all_lost(monkeypatch):
     with ExitStack() as opened:
         silent = []
         for _ in range(8):
-            # A queue of connections that is full: like a machine without power, it never answers.
+            # With a full connection queue it never answers, like a machine without power.
             server = opened.enter_context(socket.socket())
             server.bind(("127.0.0.1", 0))
             server.listen(0)

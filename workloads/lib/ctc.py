@@ -1,5 +1,7 @@
-"""Letters from a score of each letter at each step, without being told which step belongs to which letter: Graves et
-al. 2006, "Connectionist Temporal Classification", https://www.cs.toronto.edu/~graves/icml_2006.pdf."""
+"""Decode letters from per-step letter scores, without an alignment of steps to letters (CTC).
+
+Graves et al. 2006, "Connectionist Temporal Classification", https://www.cs.toronto.edu/~graves/icml_2006.pdf.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +12,23 @@ import tensorflow as tf
 from lib.transcripts import LETTERS
 
 CLASSES = len(LETTERS) + 1
-"""The letters, and last the blank, which stands for none of them."""
+"""The letters, and last the blank."""
 
 
 def steps_needed(transcript: str) -> int:
-    """The fewest steps that can say a transcript: one a letter, and a blank between two that are the same."""
+    """Return the fewest steps that can encode a transcript: one per letter, and a blank between equal neighbours."""
     return len(transcript) + sum(one == other for one, other in pairwise(transcript))
 
 
 def losses(scores: tf.Tensor, steps: tf.Tensor, letters: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-    """How improbable each transcript is by the scores, in nats, float32 [n].
+    """Return the negative log-likelihood of each transcript under the scores, in nats, float32 [n].
 
     :param scores: logits, float32 [n, all steps, CLASSES].
-    :param steps: how many of them belong to each example, int32 [n], at least `steps_needed`.
+    :param steps: number of steps of each example, int32 [n], at least `steps_needed`.
     :param letters: numbers of letters, int32 [n, all letters].
-    :param lengths: how many of them belong to each example, int32 [n].
+    :param lengths: number of letters of each example, int32 [n].
     """
-    # Sparse labels have an operation of their own; for dense ones TensorFlow computes in a loop, several times slower.
+    # TensorFlow has a dedicated operation for sparse labels; for dense ones it uses a loop, several times slower.
     ragged = tf.RaggedTensor.from_tensor(letters, lengths)
     return tf.nn.ctc_loss(
         labels=ragged.to_sparse(),
@@ -39,7 +41,7 @@ def losses(scores: tf.Tensor, steps: tf.Tensor, letters: tf.Tensor, lengths: tf.
 
 
 def texts(scores: tf.Tensor, steps: tf.Tensor) -> tf.Tensor:
-    """What the best class of each step says, one after the other: repeats are one letter, blanks none.
+    """Return the greedy decoding: the best class of each step, with repeats merged and blanks removed.
 
     :returns: string [n].
     """

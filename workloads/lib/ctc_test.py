@@ -1,4 +1,4 @@
-"""Loss and decoding of letters, against what can be computed by hand."""
+"""Tests of the loss and the decoding against values computed by hand."""
 
 import math
 
@@ -12,7 +12,7 @@ from lib import ctc  # noqa: E402
 
 
 def scores(*rows):
-    """Logits by which each step is sure of a letter; `-` is the blank."""
+    """Return logits in which each step is certain of one letter; `-` is the blank."""
     found = np.full([len(rows), max(map(len, rows)), ctc.CLASSES], -20.0, np.float32)
     for example, row in enumerate(rows):
         for step, letter in enumerate(row):

@@ -1,4 +1,4 @@
-"""What tells a data set from another of the same size, without reading it all."""
+"""A digest that distinguishes data sets of equal size without reading them completely."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from pathlib import Path
 from lib.errors import InputError
 
 BLOCK_BYTES = 64 * 1024
-"""Three blocks of each file are milliseconds also where a thousand files lie on a server. Another set differs in them;
-a few bytes that were changed elsewhere in a large file are not seen."""
+"""Size of a block. Reading three blocks per file takes milliseconds, even for a thousand files on a server. Different
+data sets differ in these blocks; a few changed bytes elsewhere in a large file go unnoticed."""
 
 
 def digest(files: Iterable[Path]) -> str:
-    """The first 16 hexadecimal digits of the SHA-256 of each file's size and its first, middle and last block. Where
-    the files lie and what they are called does not count, their order does.
+    """Return the first 16 hexadecimal digits of the SHA-256 of each file's size and its first, middle and last block.
 
-    :raises InputError: one cannot be read.
+    The names and locations of the files do not count; their order does.
+
+    :raises InputError: a file cannot be read.
     """
     found = hashlib.sha256()
     for file in files:

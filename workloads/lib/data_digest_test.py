@@ -1,4 +1,4 @@
-"""What tells a data set from another."""
+"""Tests of the digest of a data set."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_names_do_not_count_but_sizes_and_order_do(tmp_path, file):
     before = digest([file, small])
     assert digest([file.rename(tmp_path / "moved"), small]) == before
     assert digest([small, tmp_path / "moved"]) != before
-    # The same bytes in all, divided in another way.
+    # The same bytes overall, split differently.
     small.write_bytes(b"12")
     with (tmp_path / "moved").open("ab") as stream:
         stream.write(b"3")

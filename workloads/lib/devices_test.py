@@ -1,4 +1,4 @@
-"""What a process computes on, and what it says where a GPU is required and not there."""
+"""Tests of the reported device, and of the errors if a required GPU is missing."""
 
 from types import SimpleNamespace
 
@@ -9,7 +9,7 @@ from lib.errors import InputError
 
 
 def tensorflow(found, *, cuda=True):
-    """Stands in for the module."""
+    """Return a substitute for the module."""
     config = SimpleNamespace(list_physical_devices=lambda kind: ["device"] * found if kind == "GPU" else ["cpu"])
     build = SimpleNamespace(get_build_info=lambda: {"is_cuda_build": cuda})
     return SimpleNamespace(config=config, sysconfig=build)
@@ -17,7 +17,7 @@ def tensorflow(found, *, cuda=True):
 
 @pytest.fixture
 def nodes(tmp_path, monkeypatch):
-    """Gives the process these device nodes."""
+    """Provide the process with the given device nodes."""
     monkeypatch.setattr(devices, "DEVICES", tmp_path)
 
     def give(*names):
@@ -48,7 +48,7 @@ def test_a_gpu_is_required_where_one_was_given(nodes):
     ("processes", "said"),
     [
         ([("gpu", 1), ("gpu", 2)], {"compute": "gpu", "gpu_allocated": 3}),
-        # One that does not use its GPU holds up the others.
+        # A process that does not use its GPU slows down the others.
         ([("gpu", 1), ("cpu", 1)], {"compute": "cpu", "gpu_allocated": 2}),
         ([("cpu", 0)], {"compute": "cpu", "gpu_allocated": 0}),
         ([], {}),

@@ -1,4 +1,4 @@
-"""Which steps are handed out next: pure arithmetic, no TensorFlow."""
+"""Decide which steps are handed out next: pure arithmetic, no TensorFlow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 class Call:
     """Steps `first` ... `first + count - 1`, handed out together.
 
-    :param lane: index of the call's progress mark; free again when the call has been collected.
+    :param lane: index of the call's progress mark; reusable when the call has been collected.
     """
 
     first: int
@@ -19,11 +19,11 @@ class Call:
 
 @dataclass
 class Dispatcher:
-    """Hands out every step once, in order; the calls may be collected in any order.
+    """A scheduler that hands out every step once, in order; the calls may be collected in any order.
 
     :param start: first step to hand out.
     :param target: step to stop at, 0 for never.
-    :param lanes: most calls under way.
+    :param lanes: maximum number of pending calls.
     :param boundaries: no call crosses a multiple of these (0 is ignored).
     :param barrier: at multiples of this, nothing is handed out until all calls are collected and `pass_barrier` is
         called: the moment for a consistent checkpoint. 0 for none.
@@ -35,7 +35,7 @@ class Dispatcher:
     boundaries: tuple[int, ...] = ()
     barrier: int = 0
     pending: dict[int, Call] = field(default_factory=dict)
-    """Calls under way by lane, the oldest first."""
+    """Pending calls by lane, the oldest first."""
 
     def __post_init__(self) -> None:
         self.handed_out = self.collected = self._passed = self.start
@@ -46,21 +46,21 @@ class Dispatcher:
 
     @property
     def at_barrier(self) -> bool:
-        """Every step before a barrier is collected, and the barrier was not passed yet."""
+        """Return whether every step before a barrier is collected and the barrier is not yet passed."""
         return not self.pending and self._barred()
 
     @property
     def under_way(self) -> int:
-        """Steps that are handed out and not collected."""
+        """Return the number of steps that are handed out and not collected."""
         return self.handed_out - self.collected
 
     def pass_barrier(self) -> None:
         self._passed = self.handed_out
 
     def next_call(self, limit: int) -> Call | None:
-        """Hand out the next steps; None when there are none now.
+        """Hand out the next steps; return None if none are available now.
 
-        :param limit: most steps for the call. What is left to the next boundary is divided evenly.
+        :param limit: maximum steps of the call. The rest up to the next boundary is divided evenly.
         """
         if len(self.pending) >= self.lanes or self._barred() or (self.target and self.handed_out >= self.target):
             return None
@@ -75,7 +75,7 @@ class Dispatcher:
         return call
 
     def collect(self, call: Call) -> None:
-        """A call has ended; its steps count as done."""
+        """Record that a call has ended; its steps count as done."""
         del self.pending[call.lane]
         self.collected += call.count
 

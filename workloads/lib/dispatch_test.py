@@ -1,4 +1,4 @@
-"""Every step is handed out exactly once, whatever the boundaries, and whatever the order in which calls end."""
+"""Tests that every step is handed out exactly once, for any boundaries and any order of completion."""
 
 import random
 
@@ -8,7 +8,7 @@ from lib.dispatch import Call, Dispatcher
 
 
 def drive(dispatcher: Dispatcher, limit: int, seed: int) -> list[Call]:
-    """Run to the end as the chief does: fill, collect any, pass barriers. Returns every call."""
+    """Run to the end as the chief does: fill, collect any, pass barriers. Return every call."""
     order = random.Random(seed)
     calls = []
     for _ in range(10_000):

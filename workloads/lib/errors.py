@@ -1,4 +1,4 @@
-"""Exit codes and errors that the training programs share; the roles `workloads` and `verify` read the codes."""
+"""Exit codes and errors shared by the training programs; the roles `workloads` and `verify` read the codes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class ExitCode(IntEnum):
-    """What the end of a training process means."""
+    """Meaning of a training process's exit code."""
 
     TRAINED = 0
     UNEXPECTED = 1
@@ -22,14 +22,14 @@ class ExitCode(IntEnum):
 
 
 _PASSING = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.EHOSTDOWN, errno.EHOSTUNREACH)
-"""Of a disk or a server of files that does not answer now, and may to the next attempt."""
+"""Errors of a disk or file server that may be transient."""
 
 
 class InputError(ValueError):
-    """Something that the user set cannot work; a restart does not help.
+    """A user setting that cannot work; a restart does not help.
 
     :param message: one sentence naming the input and its value.
-    :param remedy: one sentence saying what to set instead.
+    :param remedy: one sentence in the imperative, naming a valid setting.
     """
 
     code = ExitCode.BAD_INPUT
@@ -41,25 +41,27 @@ class InputError(ValueError):
 
 
 class VolumeError(InputError):
-    """A volume is full, forbidden, or holds what is damaged. The flags are right, but nothing works until somebody has
-    seen to it; what was saved before stays as it is."""
+    """A volume is full, not accessible, or contains damaged files.
+
+    The flags are correct, but an operator must repair the volume first. Earlier checkpoints stay unchanged.
+    """
 
     code = ExitCode.VOLUME
 
 
 class StalledError(RuntimeError):
-    """The cluster does not answer; the same run may succeed when it is started again."""
+    """The cluster does not answer; the same run may succeed after a restart."""
 
 
 def unwritable(folder: Path, error: OSError) -> VolumeError | StalledError:
-    """The error for a folder that cannot be written, with what to do about it."""
+    """Return the error for a folder that cannot be written, with a remedy."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     remedy = "Make room on its volume." if full else f"Make it writable for user {os.getuid()}."
     return _fault(f"The folder {folder} cannot be written ({error.strerror or error}).", remedy, error)
 
 
 def unreadable(file: Path, error: OSError) -> VolumeError | StalledError:
-    """The error for a file that is there and cannot be read, with what to do about it."""
+    """Return the error for an existing file that cannot be read, with a remedy."""
     remedy = f"Make it readable for user {os.getuid()}."
     return _fault(f"{file} cannot be read ({error.strerror or error}).", remedy, error)
 
@@ -69,10 +71,9 @@ def _fault(message: str, remedy: str, error: OSError) -> VolumeError | StalledEr
 
 
 class DivergedError(ArithmeticError):
-    """The loss or a parameter is not a finite number; the last checkpoint was saved before that, and more training does
-    not help.
+    """The loss or a parameter is not a finite number. The last checkpoint is older, and more training does not help.
 
     :param message: one sentence naming the step.
     """
 
-    remedy = "Lower learning_rate; the last checkpoint is from before, and is kept."
+    remedy = "Lower learning_rate. The last checkpoint, from before the divergence, is kept."

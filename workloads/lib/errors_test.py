@@ -1,4 +1,4 @@
-"""What a file's error means for a run."""
+"""Tests of the meaning of a file error for a run."""
 
 import errno
 import os

@@ -1,6 +1,6 @@
-"""What has been judged of a run, in its folder: the best checkpoint, and how long it has been the best.
+"""The record of a run's evaluations, in its folder: the best checkpoint, and how long it has been the best.
 
-Whoever evaluates keeps this account, the evaluator or else the chief; the other one only reads it.
+The evaluator writes it, or the chief if there is no evaluator; the other one only reads it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from lib.errors import VolumeError, unreadable, unwritable
 
 @dataclass(frozen=True)
 class Account:
-    """What is known after an evaluation.
+    """The state after an evaluation.
 
     :param since: epoch since which the run's checkpoints count.
-    :param step: of the checkpoint that was judged last; -1 when none was, also of the best.
+    :param step: step of the last evaluated checkpoint; -1 if none was. The same holds for `best_step`.
     :param without_gain: evaluations since the best.
     """
 
@@ -32,10 +32,10 @@ class Account:
 
 
 class Evaluations:
-    """The account of one run.
+    """The record of one run.
 
     :param run: the run's folder.
-    :param since: epoch since which the run's checkpoints count; what was judged of those before is forgotten.
+    :param since: epoch since which the run's checkpoints count; evaluations of earlier ones are ignored.
     """
 
     def __init__(self, run: Path, since: int) -> None:
@@ -43,7 +43,7 @@ class Evaluations:
         self._since = since
 
     def read(self) -> Account:
-        """The account as it is now.
+        """Return the current record.
 
         :raises VolumeError: the file is damaged, or cannot be read.
         """
@@ -58,15 +58,16 @@ class Evaluations:
         return known if known.since == self._since else Account(self._since)
 
     def best(self, account: Account) -> Path:
-        """Path of the copy of the best checkpoint, without the endings of its files."""
+        """Return the path of the copy of the best checkpoint, without file extensions."""
         return self._best / f"ckpt-{account.best_step}"
 
     def add(self, step: int, accuracy: float, checkpoint: Path) -> Account:
-        """Count an evaluation, and keep a copy of the checkpoint if it is the best. Of equals the first is the best; a
-        step that is not after the last one counts no more.
+        """Record an evaluation, and copy the checkpoint if it is the best.
 
-        :param checkpoint: its path without the endings of its files.
-        :raises FileNotFoundError: the chief has removed it meanwhile; nothing is counted.
+        The first of several equal ones is the best. A step that is not after the last one is not counted again.
+
+        :param checkpoint: its path without file extensions.
+        :raises FileNotFoundError: the chief has removed it in the meantime; nothing is recorded.
         :raises VolumeError: the run's folder cannot be written, or the file is damaged.
         """
         known = self.read()
@@ -90,7 +91,10 @@ class Evaluations:
         return known
 
     def _copy(self, checkpoint: Path) -> None:
-        """The index comes last, so that what has one is whole. All of it is on the disk before the account names it."""
+        """Copy a checkpoint to the disk. The index comes last, because a checkpoint with an index counts as complete.
+
+        All files are on the disk before the record names them.
+        """
         whole_file.make_folder(self._best)
         for file in (*sorted(checkpoint.parent.glob(f"{checkpoint.name}.data-*")), checkpoint.with_suffix(".index")):
             part = self._best / "part"

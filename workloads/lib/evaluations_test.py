@@ -1,4 +1,4 @@
-"""What has been judged, the best of it, and how long it has been the best."""
+"""Tests of the record of evaluations, the best checkpoint, and the time since it was found."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ from lib.evaluations import Account, Evaluations
 
 @pytest.fixture
 def saved(tmp_path):
-    """Writes a checkpoint of two files, and returns its path."""
+    """Write a checkpoint of two files, and return its path."""
 
     def save(step):
         folder = tmp_path / "checkpoints"

@@ -1,4 +1,4 @@
-"""Ports for clusters on the loopback interface, in tests."""
+"""Free ports for clusters on the loopback interface, in tests."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import random
 import socket
 from contextlib import ExitStack
 
-# Below the ports that Linux gives to connections (ip_local_port_range: from 32768 on) and that Kubernetes gives to
-# node ports (from 30000 on): a connection of any program would take a port that the kernel chose between test and use.
+# Below the ephemeral ports of Linux (ip_local_port_range: from 32768) and the node ports of Kubernetes (from 30000).
+# Otherwise a connection of any program could take a port that the kernel chose between test and use.
 PORTS = range(15_000, 30_000)
 
 
 def addresses(count: int) -> list[str]:
-    """Loopback addresses whose ports, and the ports after them, were free a moment ago."""
+    """Return loopback addresses whose ports, and the ports after them, were free a moment ago."""
     found: list[str] = []
     with ExitStack() as held:
         for number in random.sample(PORTS[::2], len(PORTS[::2])):

@@ -1,4 +1,4 @@
-"""idx files, the format of MNIST (http://yann.lecun.com/exdb/mnist, section "File formats for the MNIST database")."""
+"""Read idx files, the format of MNIST (http://yann.lecun.com/exdb/mnist, "File formats for the MNIST database")."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ SETS = {
     "training": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
     "held_out": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
 }
-"""Images and labels, by the names that MNIST and what is like it have."""
+"""Names of the image and label files, as in MNIST and compatible data sets."""
 
 _IMAGES_MAGIC, _IMAGES_HEADER = 0x803, 16
 _LABELS_MAGIC, _LABELS_HEADER = 0x801, 8
 
 
 def folder(data_dir: Path, name: str) -> Path:
-    """The folder with the file `name`: `data_dir` or its subdirectory `data`.
+    """Return the folder that contains the file `name`: `data_dir` or its subdirectory `data`.
 
-    :raises InputError: neither has it.
+    :raises InputError: neither contains it.
     """
     found = next((d for d in (data_dir, data_dir / "data") if (d / name).is_file()), None)
     if found is None:
@@ -37,9 +37,9 @@ def folder(data_dir: Path, name: str) -> Path:
 
 @dataclass(frozen=True)
 class Labelled:
-    """Images and their labels, in a file each.
+    """Images and their labels, in one file each.
 
-    :param pixels: of one image, a byte each.
+    :param pixels: pixels of one image, one byte each.
     """
 
     images: Path
@@ -66,21 +66,21 @@ class Labelled:
         return self.images, self.labels
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
-        """Images, uint8 [count, pixels], and labels, uint8 [count]."""
+        """Return the images, uint8 [count, pixels], and labels, uint8 [count]."""
         images = np.fromfile(self.images, np.uint8, offset=_IMAGES_HEADER).reshape(-1, self.pixels)
         return images, np.fromfile(self.labels, np.uint8, offset=_LABELS_HEADER)
 
     def tensors(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """The same, by operations that read the files where they run."""
+        """Return the same as tensors, whose operations read the files on the device that runs them."""
         images = tf.io.decode_raw(tf.io.read_file(str(self.images)), tf.uint8)[_IMAGES_HEADER:]
         labels = tf.io.decode_raw(tf.io.read_file(str(self.labels)), tf.uint8)[_LABELS_HEADER:]
         return tf.reshape(images, [self.count, self.pixels]), tf.reshape(labels, [self.count])
 
 
 def sets(data_dir: Path, pixels: int) -> list[Labelled]:
-    """The training set and the held-out one, in `data_dir` or its subdirectory `data`.
+    """Return the training set and the held-out set, in `data_dir` or its subdirectory `data`.
 
-    :param pixels: of one image.
+    :param pixels: pixels of one image.
     :raises InputError: a file is missing or damaged.
     """
     where = folder(data_dir, SETS["training"][0])
@@ -88,7 +88,7 @@ def sets(data_dir: Path, pixels: int) -> list[Labelled]:
 
 
 def _count(path: Path, magic: int, header: int, item: int) -> int:
-    """Number of items in a file, from its header, after comparing it with the file's size."""
+    """Return the number of items from a file's header, after checking it against the file's size."""
     try:
         size = path.stat().st_size
         with path.open("rb") as stream:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write(folder: Path, train: int = 64, test: int = 16) -> Path:
-    """Write four idx files whose classes are easy to tell apart (pixel rows 0 to 9), and return the folder."""
+    """Write four idx files whose classes are easy to distinguish (pixel rows 0 to 9), and return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, count in (("train", train), ("t10k", test)):
         labels = bytes(number % 10 for number in range(count))

@@ -1,4 +1,4 @@
-"""Labelled images from idx files as records.
+"""Convert labelled images from idx files to records.
 
 python -m lib.idx_records IDX_FOLDER RECORDS_FOLDER
 """
@@ -19,7 +19,7 @@ SHARDS = 8
 def write(data_dir: Path, folder: Path, pixels: int = 28 * 28) -> None:
     """Write both sets.
 
-    :param pixels: of one image.
+    :param pixels: pixels of one image.
     :raises InputError: an idx file is missing or damaged.
     """
     sets = zip(idx.SETS, idx.sets(data_dir, pixels), strict=True)
@@ -36,7 +36,7 @@ def _records(labelled: idx.Labelled) -> Iterator[bytes]:
 
 
 def decode(record: tf.Tensor, pixels: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """Image, uint8 [pixels], and label, uint8, of one record, string scalar."""
+    """Return the image, uint8 [pixels], and the label, uint8, of one record, string scalar."""
     kinds = {"image": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)}
     found = tf.io.parse_single_example(record, kinds)
     image = tf.ensure_shape(tf.io.decode_raw(found["image"], tf.uint8), [pixels])

@@ -1,4 +1,4 @@
-"""idx files."""
+"""Tests of idx files."""
 
 import pytest
 

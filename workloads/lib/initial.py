@@ -1,4 +1,4 @@
-"""Values that parameters begin with."""
+"""Initial values of parameters."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import tensorflow as tf
 
 
 def he_normal(name: str, shape: Sequence[int], seed: int) -> tf.Variable:
-    """A kernel before ReLU: Kaiming He et al. 2015, https://arxiv.org/abs/1502.01852, equation 10.
+    """Return a kernel for a layer with ReLU: Kaiming He et al. 2015, https://arxiv.org/abs/1502.01852, equation 10.
 
-    :param shape: its last dimension are the outputs.
+    :param shape: the last dimension is the number of outputs.
     :param seed: the same seed and number of inputs give the same values.
     """
     inputs = math.prod(shape[:-1])

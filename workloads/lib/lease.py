@@ -1,17 +1,17 @@
-"""Who may write into a run's folder: one chief at a time, also where a second one believes that it is the only one.
+"""The right to write into a run's folder: one chief at a time, even if two consider themselves the only one.
 
-A node that is cut off from the cluster is given up, and its chief is started elsewhere, while the old one may still
-run and reach the same files. So a chief takes the folder under a number, the *epoch*: the next one after the highest
-that is there, by creating a file of that name, which only one can do. The holder touches its file again and again; who
-comes takes the next epoch when the file was given back or has not been touched for a while.
+If a node is cut off from the cluster, its chief is started elsewhere, while the old one may still run and reach the
+same files. A chief therefore takes the folder under a number, the *epoch*: one above the highest existing one. It
+creates a file of that name, which only one process can do. The holder touches its file periodically. A newcomer takes
+the next epoch when the file was released or has not been touched for a while.
 
-A holder that is alive is given time to save and leave, and is overtaken then: the cluster started the newcomer because
-it had given up the holder, and only the newcomer can reach the run's other pods. The holder sees it within a second and
-ends. What is written carries the epoch in its path (`run_folder`), so that a holder that was overtaken in the middle of
-a write harms nobody. Two chiefs cannot go on overtaking each other: an attempt of the JobSet has one chief pod, whose
-container is never restarted, and each process takes the folder once.
+A live holder gets time to save and leave, and is then overtaken: the cluster started the newcomer because it considers
+the holder lost, and only the newcomer can reach the run's other pods. The holder notices within a second and ends.
+Written files carry the epoch in their path (`run_folder`), so a holder that is overtaken during a write does no harm.
+Two chiefs cannot overtake each other repeatedly: an attempt of the JobSet has one chief pod, whose container is never
+restarted, and each process takes the folder once.
 
-Evaluators hold a folder of their own in the same way: what they write is shared by all attempts at the run.
+Evaluators hold their own folder in the same way: all attempts at the run share their files.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from lib.preemption import GRACE_SECONDS
 RENEW_SECONDS = 1.0
 EXPIRE_SECONDS = 6.0
 """A holder that has not touched its file for this long is dead, or will find itself overtaken. Clocks are not compared:
-who waits measures by its own how long nothing has changed."""
+a waiting process measures with its own clock how long nothing has changed."""
 PATIENCE_SECONDS = GRACE_SECONDS + 5.0
-"""For a holder that is alive: one that was told to stop has saved and left by then."""
+"""Time for a live holder: one that received SIGTERM has saved and left by then."""
 LOOK_SECONDS = 0.25
 KEPT = 3
-"""Files of earlier epochs that stay, for whoever reads the folder later."""
+"""Files of earlier epochs that are kept for later inspection."""
 
 _RELEASED = b"released\n"
 
@@ -40,8 +40,8 @@ _RELEASED = b"released\n"
 class Lease:
     """The right to write into one folder, until it is released, lost, or the process ends.
 
-    :param folder: on a volume that every chief of the run sees; made if it is absent.
-    :param lost: called once, in a thread, with the reason when the lease is held no longer.
+    :param folder: folder on a volume shared by all chiefs of the run; created if it is missing.
+    :param lost: called once, in a thread, with the reason when the lease is lost.
     """
 
     def __init__(self, folder: Path, lost: Callable[[str], None]) -> None:
@@ -51,7 +51,7 @@ class Lease:
         self.epoch = 0
 
     def acquire(self) -> int:
-        """Wait for the holder of before to release, to fall silent, or to use up the patience; take the next epoch.
+        """Wait until the previous holder releases, expires, or exhausts the patience; then take the next epoch.
 
         :returns: the epoch, from 1.
         """
@@ -72,16 +72,16 @@ class Lease:
             time.sleep(LOOK_SECONDS)
 
     def held(self) -> bool:
-        """Whether nobody has overtaken this holder."""
+        """Return whether this holder has not been overtaken."""
         return self._newest_epoch() == self.epoch
 
     def release(self) -> None:
-        """Give the folder back, so that the next chief need not wait."""
+        """Release the folder, so that the next chief need not wait."""
         self._stopped.set()
         try:
             self._file(self.epoch).write_bytes(_RELEASED)
         except OSError:
-            # A full volume, most likely: the next chief waits its seconds.
+            # The volume is probably full. The next chief waits for the expiry.
             return
 
     def _take(self, epoch: int) -> bool:
@@ -90,7 +90,7 @@ class Lease:
         except FileExistsError:
             return False
         if self._newest_epoch() != epoch:
-            # Others came and went since the look, and the file of this epoch was tidied away.
+            # Other chiefs came and went in the meantime, and removed the file of this epoch.
             self._file(epoch).unlink(missing_ok=True)
             return False
         self.epoch = epoch
@@ -100,7 +100,7 @@ class Lease:
         return True
 
     def _renew(self) -> None:
-        """Touching needs no room, so that a full volume alone does not end the lease."""
+        """Touch the file periodically. This needs no space, so a full volume alone does not end the lease."""
         renewed = time.monotonic()
         while not self._stopped.wait(RENEW_SECONDS):
             try:
@@ -128,9 +128,9 @@ class Lease:
         return self._folder / f"{epoch:06d}"
 
     def _touched(self, epoch: int) -> int:
-        """When the file was last touched, in nanoseconds of its file system; 0 when there is no holder.
+        """Return when the file was last touched, in nanoseconds of its file system; 0 if there is no holder.
 
-        Opened anew: a network file system looks at the server for that.
+        The file is opened each time, because only then does a network file system ask the server.
         """
         try:
             with self._file(epoch).open("rb") as stream:

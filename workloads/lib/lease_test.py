@@ -1,4 +1,4 @@
-"""Chiefs that want the same folder, as threads and as processes."""
+"""Tests of chiefs that compete for one folder, as threads and as processes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process that holds the folder."""
+    """Start another process that holds the folder."""
     path = {**os.environ, "PYTHONPATH": str(Path(lease.__file__).parents[1])}
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True, env=path

@@ -1,4 +1,4 @@
-"""The chief's end of the connections that `control` describes."""
+"""The chief's side of the connections that `control` describes."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ from lib.peers import cut, failures, split
 HERE, LEAVING, LOST = "here", "leaving", "lost"
 
 RELEASE_SECONDS = 10.0
-"""A leaving worker goes on working for so long: if the whole set was told to stop, the chief learns of it meanwhile."""
+"""Time for which a leaving worker continues to work. If the whole set received SIGTERM, the chief notices meanwhile."""
 HELLO_SECONDS = 5.0
-"""For a new connection to say who it is."""
+"""Time within which a new connection must identify itself."""
 
 _TICK_SECONDS = 0.25
 _PROBE_SECONDS = 0.5
-"""For all that have hung up to answer, once in every look."""
+"""Time for all disconnected peers to answer, once per check."""
 _PAUSED_SECONDS = 3.0
-"""A chief for which so long passes between two looks was itself held up (by an import, by a frozen machine): it heard
-nothing. What a look itself takes does not count: what comes meanwhile is read before the next one."""
+"""If more time passes between two checks, the chief itself was blocked (by an import, by a frozen machine) and received
+nothing. The duration of a check does not count, because messages that arrive meanwhile are read before the next
+check."""
 
 
 @dataclass(eq=False)
 class _Peer:
-    """What the chief knows of one ps or worker; times by the monotonic clock."""
+    """The chief's knowledge of one ps or worker; times are of the monotonic clock."""
 
     name: str
     port: int
@@ -60,11 +61,11 @@ class _Connection:
 
 
 class Listener(threading.Thread):
-    """The chief's end: one thread for all connections.
+    """The chief's side: one thread for all connections.
 
-    :param tell: called in that thread with the name of a task, HERE, LEAVING or LOST, and why. A ps that is another
-        process than before is LOST: its variables are.
-    :param stopping: whether the chief is about to end. A leaving worker is needed until then.
+    :param tell: called in that thread with the name of a task, HERE, LEAVING or LOST, and the reason. A ps that is
+        another process than before is LOST, because its variables are lost.
+    :param stopping: returns whether the chief is about to end. Until then it needs leaving workers.
     """
 
     def __init__(self, cluster: Cluster, tell: Callable[[str, str, str], None], stopping: Callable[[], bool]) -> None:
@@ -81,17 +82,17 @@ class Listener(threading.Thread):
         self._looked = time.monotonic()
 
     def missing(self) -> list[str]:
-        """The names of all that have never called."""
+        """Return the names of all tasks that have never connected."""
         return [name for name, peer in self._peers.items() if not peer.process]
 
     def computes(self) -> dict[str, Any]:
-        """What all workers that have called compute on together, for the run's account of itself."""
+        """Return the combined device of all connected workers, for the run's report."""
         return devices.together([peer.device for peer in self._peers.values() if peer.device])
 
     def stop(self, *, finished: bool = False) -> None:
-        """Tell nothing more; the connections stay until the process ends.
+        """Stop reporting; the connections stay open until the process ends.
 
-        :param finished: whether the run has ended, so that the servers wait for nobody when they are told to stop.
+        :param finished: whether the run has ended, so that servers do not wait for the chief after SIGTERM.
         """
         self._stopped = True
         if finished:
@@ -119,7 +120,7 @@ class Listener(threading.Thread):
 
     def _read(self, connection: _Connection) -> None:
         if connection not in self._connections:
-            return  # hung up on a moment ago, for a newer one of the same task
+            return  # just closed, in favour of a newer one of the same task
         data = b""
         with suppress(OSError):
             data = connection.socket.recv(LINE_BYTES)
@@ -138,7 +139,7 @@ class Listener(threading.Thread):
                     self._greet(connection, peer, process)
             case ["leaving"] if (peer := connection.peer) and peer.left is None:
                 peer.left = time.monotonic()
-                self._tell(peer.name, LEAVING, "it was told to stop")
+                self._tell(peer.name, LEAVING, "it received SIGTERM")
         if peer := connection.peer:
             peer.heard = time.monotonic()
 
@@ -157,7 +158,7 @@ class Listener(threading.Thread):
             self._give_up(connection)
 
     def _give_up(self, connection: _Connection) -> None:
-        """A worker that wakes up must not go on with a call that another one does."""
+        """Send `lost` to a worker that wakes up: it must not continue a call that another worker has taken over."""
         with suppress(OSError):
             connection.socket.send(GIVEN_UP)
         self._hang_up(connection)
@@ -172,7 +173,7 @@ class Listener(threading.Thread):
             connection.peer.connection = None
 
     def _look(self, now: float) -> None:
-        """What has changed by time alone, and whether who has hung up is gone."""
+        """Check what has changed by time alone, and whether disconnected peers are gone."""
         paused = now - self._looked > _PAUSED_SECONDS
         for connection in list(self._connections):
             if connection.peer is None and now - connection.since > HELLO_SECONDS:
@@ -190,27 +191,27 @@ class Listener(threading.Thread):
             self._tell(peer.name, LOST, why)
         for peer in self._peers.values():
             if peer.worker and peer.lost:
-                # At each look: where only the process hangs, its machine still accepts connections, and TensorFlow
-                # would wait 20 s for an answer on each new one before it gives the work to another worker.
+                # On each check: if only the process hangs, its machine still accepts connections. TensorFlow would wait
+                # 20 s for an answer on each new one before it gives the work to another worker.
                 cut(peer.host, peer.port)
         self._looked = time.monotonic()
 
     def _gone(self, now: float) -> list[tuple[_Peer, str]]:
-        """The peers that count as lost, and why. One that hung up but whose port does not refuse may call again."""
+        """Return the lost peers with the reason. A disconnected peer whose port does not refuse may reconnect."""
         there = [peer for peer in self._peers.values() if peer.process and not peer.lost]
         hung_up = {peer.name: f"[{peer.host}]:{peer.port}" for peer in there if peer.connection is None}
         errors = failures(hung_up, _PROBE_SECONDS)
         gone = []
         for peer in there:
             if now - peer.heard > SILENT_SECONDS:
-                gone.append((peer, f"it has said nothing for {SILENT_SECONDS:.0f} s"))
+                gone.append((peer, f"it has sent nothing for {SILENT_SECONDS:.0f} s"))
             elif isinstance(errors.get(peer.name), ConnectionRefusedError):
                 gone.append((peer, "its connection ended, and its port is closed"))
         return gone
 
 
 def _device(words: list[str]) -> dict[str, Any] | None:
-    """What a process says that it computes on, empty where it says nothing; None for what is none of our words."""
+    """Return the device that a process reports, empty if it reports none; None for unknown words."""
     match words:
         case []:
             return {}
@@ -220,7 +221,7 @@ def _device(words: list[str]) -> dict[str, Any] | None:
 
 
 def _serve(number: int) -> socket.socket:
-    """A listening socket on all addresses, of both families where the machine has both."""
+    """Return a listening socket on all addresses, of both families if the machine has both."""
     if socket.has_dualstack_ipv6():
         return socket.create_server(("", number), family=socket.AF_INET6, dualstack_ipv6=True)
     return socket.create_server(("", number))

@@ -1,4 +1,4 @@
-"""What a server says of itself when it calls the chief."""
+"""Tests of the messages by which a server identifies itself to the chief."""
 
 import json
 import socket
@@ -22,7 +22,7 @@ def members():
 
 @pytest.fixture
 def calls(members):
-    """A chief that nobody has called yet, and what calls it with the words of a link."""
+    """Provide a chief without connections, and a function that sends it the words of a link."""
     listener = Listener(spec(members, "chief"), print, lambda: False)
     ours, theirs = socket.socketpair()
 

@@ -1,4 +1,4 @@
-"""Speech as a picture: the logarithm of the energy in bands as wide as the ear tells apart, every 10 ms."""
+"""Speech as a spectrogram: the logarithm of the energy in mel bands, every 10 ms."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from lib import wav
 
 BANDS = 40
 _WINDOW, _HOP, _FFT = 400, 160, 512
-"""Samples: 25 ms, 10 ms, and what the first is filled up to."""
+"""Samples: 25 ms, 10 ms, and the padded length of a window."""
 _LOWEST, _HIGHEST = 60.0, 7600.0
 _FLOOR = 10 ** (-50 / 20)
-"""What is 50 dB below the loudest counts as silence: how silent a pause is depends on room and device, and the
-logarithm of a pause without any noise would outweigh all that is said."""
+"""Energy 50 dB below the loudest counts as silence. The noise in a pause depends on room and device, and the logarithm
+of a noiseless pause would outweigh the speech."""
 _SILENCE = 1e-6
-"""Keeps the logarithm of nothing finite; a sample has at most 1.0."""
+"""Keeps the logarithm of zero finite; samples are at most 1.0."""
 
 
 def frames(samples: int) -> int:
-    """How many windows a recording has."""
+    """Return the number of windows of a recording."""
     return max(0, 1 + (samples - _WINDOW) // _HOP)
 
 
 def log_mel(samples: tf.Tensor) -> tf.Tensor:
-    """Each band with mean 0 and variance 1 over the recording, so that how loud it is and what room it was made in
-    count little.
+    """Return the bands, each normalised to mean 0 and variance 1 over the recording.
+
+    Loudness and room then have little influence.
 
     :param samples: int16 [samples] of one recording.
     :returns: float32 [frames(samples), BANDS].
@@ -38,9 +39,9 @@ def log_mel(samples: tf.Tensor) -> tf.Tensor:
 
 
 def read(path: tf.Tensor, begin: tf.Tensor, samples: tf.Tensor) -> tf.Tensor:
-    """The same of a file, by operations that read it where they run.
+    """Return the same for a file, by operations that read it on the device that runs them.
 
-    :param begin: first byte of its samples, and how many there are: `wav.Sound`.
+    :param begin: first byte of its samples; `samples` is their number: `wav.Sound`.
     """
     content = tf.strings.substr(tf.io.read_file(path), begin, samples * wav.SAMPLE_BYTES)
     return log_mel(tf.io.decode_raw(content, tf.int16))

@@ -1,4 +1,4 @@
-"""Features: their number, their place in the spectrum, and that loudness does not count."""
+"""Tests of features: their number, their place in the spectrum, and their independence of loudness."""
 
 import numpy as np
 import pytest

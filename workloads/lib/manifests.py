@@ -1,4 +1,4 @@
-"""Lists of recordings, as DeepSpeech has them: CSV files with a line for each, its file, bytes and transcript
+"""Lists of recordings in the format of DeepSpeech: CSV files with file, bytes and transcript per line
 (https://deepspeech.readthedocs.io/en/r0.9/TRAINING.html, "Common Voice training data")."""
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from lib.errors import InputError
 
 COLUMNS = ("wav_filename", "wav_filesize", "transcript")
 SHOWN = 50
-"""Faults that an error names; of more it says how many there are."""
+"""Maximum number of faults that an error lists; it counts the others."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """A file with speech, and what is said in it."""
+    """A file with speech, and its transcript."""
 
     path: Path
     sound: wav.Sound
@@ -26,13 +26,13 @@ class Recording:
 
 
 def read(lists: Sequence[Sequence[Path]], refused: Callable[[Recording], str] = lambda _: "") -> list[list[Recording]]:
-    """Read several lists of manifests, and look into every file that they name.
+    """Read several lists of manifests, and check every file that they name.
 
-    A name of a file is relative to the folder of its manifest.
+    File names are relative to the folder of their manifest.
 
-    :param refused: why a recording cannot be used after all, or nothing.
+    :param refused: returns why a valid recording cannot be used, or an empty string.
     :returns: the recordings of each list, in the order of its manifests.
-    :raises InputError: names everything that is wrong with any of them.
+    :raises InputError: names every fault of any of them.
     """
     known: dict[Path, list[Recording]] = {}
     faults: list[str] = []
@@ -47,13 +47,13 @@ def read(lists: Sequence[Sequence[Path]], refused: Callable[[Recording], str] = 
         more = [f"and {len(faults) - SHOWN} more"] if len(faults) > SHOWN else []
         raise InputError(
             f"The data has {len(faults)} faults: {'; '.join([*faults[:SHOWN], *more])}.",
-            "Mend these files, or take their lines out of the manifests.",
+            "Repair these files, or remove their lines from the manifests.",
         )
     return [[recording for path in paths for recording in known[path]] for paths in lists]
 
 
 def _read(manifest: Path, refused: Callable[[Recording], str]) -> Iterator[Recording | str]:
-    """Each line as a recording, or what is wrong with it, to be put behind the manifest's path."""
+    """Yield each line as a recording, or its fault as text to append to the manifest's path."""
     try:
         with manifest.open(encoding="utf-8", newline="") as stream:
             lines = csv.DictReader(stream)

@@ -1,4 +1,4 @@
-"""Manifests: what they give, and everything that is wrong with them at once."""
+"""Tests of manifests: their recordings, and all their faults at once."""
 
 import pytest
 

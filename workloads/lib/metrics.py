@@ -1,4 +1,4 @@
-"""What a training says: JSON lines for programs, TensorBoard events for people."""
+"""The output of a training: JSON lines for programs, TensorBoard events for people."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from lib.errors import unwritable
 
 
 class MetricsLog:
-    """One JSON object per line on standard output and, on chief and evaluator, appended to a file and TensorBoard.
+    """JSON lines on standard output; chief and evaluator also append them to a file and write TensorBoard events.
 
-    :param log_dir: directory of the logs volume, made if missing and never emptied; None for standard
-        output only.
-    :param name: of the file in it, which only this process writes.
-    :param stream: stands in for standard output in tests.
-    :raises VolumeError: the directory cannot be written. Later that is said once, on standard error, and ends nothing:
-        a volume that is full is the next checkpoint's error, and what reports an error must not fail itself.
+    :param log_dir: directory of the logs volume, created if missing and never emptied; None for standard output only.
+    :param name: file name in it; only this process writes the file.
+    :param stream: replaces standard output in tests.
+    :raises VolumeError: the directory cannot be written. Later write errors are reported once, on standard error, and
+        end nothing: a full volume is the next checkpoint's error, and reporting an error must not fail itself.
     """
 
     def __init__(self, log_dir: Path | None = None, stream: TextIO | None = None, name: str = "metrics.jsonl") -> None:
@@ -57,8 +56,8 @@ class MetricsLog:
     def scalars(self, part: str, step: int, **values: float) -> None:
         """Write TensorBoard scalars; the first call opens the event file (it needs TensorFlow).
 
-        :param part: folder of the events, such as `train`; TensorBoard draws what has one name in several of them
-            into one picture.
+        :param part: folder of the events, such as `train`; TensorBoard plots equal names of several folders in one
+            chart.
         """
         if self._log_dir is None:
             return
@@ -78,12 +77,12 @@ class MetricsLog:
 class EventFile:
     """A TensorBoard event file.
 
-    Written as records directly: TensorBoard is no longer a dependency of TensorFlow, and `tf.summary` would place its
-    operations on the cluster.
+    Its records are written directly: TensorBoard is no longer a dependency of TensorFlow, and `tf.summary` would place
+    its operations on the cluster.
 
-    :param directory: made if missing; every process writes a file of its own.
-    :param first: first step that will be written. What a process before has written of it and later steps, which are
-        done again from a checkpoint, TensorBoard drops then.
+    :param directory: created if missing; every process writes its own file.
+    :param first: first step to write. TensorBoard then drops this and later steps of an earlier process, because they
+        are repeated from a checkpoint.
     :raises OSError: the file cannot be written, here and in `scalars`.
     """
 
@@ -118,7 +117,7 @@ class EventFile:
 
 
 def os_error(error: Any) -> OSError:
-    """What TensorFlow's OpError about a file means. Its own text is a page long when the operation was in a graph."""
+    """Convert TensorFlow's OpError about a file. Its own text is a page long if the operation was in a graph."""
     import tensorflow as tf
 
     meanings = {tf.errors.ResourceExhaustedError: errno.ENOSPC, tf.errors.PermissionDeniedError: errno.EACCES}

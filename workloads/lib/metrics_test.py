@@ -1,4 +1,4 @@
-"""JSON lines and TensorBoard events."""
+"""Tests of JSON lines and TensorBoard events."""
 
 import io
 import json

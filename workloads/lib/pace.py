@@ -1,12 +1,12 @@
-"""How much work is handed out ahead: by time, so that a chief that is told to stop need not wait long for it."""
+"""Limit the work handed out ahead by time, so that a chief that receives SIGTERM need not wait long for it."""
 
 from __future__ import annotations
 
 AHEAD_SECONDS = 0.5
-"""Work under way per worker. More is time that SIGTERM does not grant; less means calls so small that what a call costs
-itself counts (20 ms on two cores, 50 ms on slow ones: with 0.2 s the latter lose a third of their speed)."""
+"""Pending work per worker. More would exceed the time that SIGTERM grants. Less makes calls so small that the overhead
+per call matters (20 ms on two cores, 50 ms on slow ones: with 0.2 s the latter lose a third of their speed)."""
 CALLS_PER_WORKER = 3
-"""Most calls under way per worker: one that runs, and enough queued that it never waits for the chief."""
+"""Maximum pending calls per worker: one running, and enough queued that it never waits for the chief."""
 
 _WANTED_CALLS = 2
 _WEIGHT = 0.3
@@ -15,12 +15,12 @@ _WEIGHT = 0.3
 class Pace:
     """The size and number of calls that keep every worker busy for `AHEAD_SECONDS`.
 
-    It learns from each call that ends: within the time since it was handed out, all workers together did the steps
-    that were under way at that moment (Little's law: work under way = throughput x time). A call's first run, in which
-    TensorFlow prepares its graph, makes it start small.
+    It learns from each call that ends: since that call was handed out, all workers together did the steps that were
+    pending at that moment (Little's law: pending work = throughput x time). In its first run of a call TensorFlow
+    prepares its graph, so the pace starts small.
 
-    :param workers: how many there are.
-    :param limit: most steps per call.
+    :param workers: number of workers.
+    :param limit: maximum steps per call.
     """
 
     def __init__(self, workers: int, limit: int) -> None:
@@ -28,10 +28,10 @@ class Pace:
         self._steps_per_second = 0.0
 
     def learn(self, steps: int, seconds: float) -> None:
-        """A call ended.
+        """Record a call that ended.
 
-        :param steps: that were under way when it was handed out, its own among them.
-        :param seconds: since then.
+        :param steps: steps that were pending when it was handed out, including its own.
+        :param seconds: time since then.
         """
         seen = steps / max(seconds, 1e-6)
         old = self._steps_per_second
@@ -39,18 +39,18 @@ class Pace:
 
     @property
     def steps(self) -> int:
-        """Most steps for the next call."""
+        """Return the maximum number of steps of the next call."""
         return max(1, min(self._limit, int(self._ahead / (_WANTED_CALLS * self._workers))))
 
     def allows(self, calls: int, steps: int) -> bool:
-        """Whether another call may be handed out.
+        """Return whether another call may be handed out.
 
-        :param calls: under way now.
-        :param steps: of these.
+        :param calls: pending calls.
+        :param steps: their steps.
         """
         return calls < self._workers or (steps < self._ahead and calls < CALLS_PER_WORKER * self._workers)
 
     @property
     def _ahead(self) -> float:
-        """Steps that all workers do in the time ahead."""
+        """Return the number of steps that all workers do in `AHEAD_SECONDS`."""
         return self._steps_per_second * AHEAD_SECONDS

@@ -1,4 +1,4 @@
-"""Work under way by time, against a simulated cluster."""
+"""Tests of the pace against a simulated cluster."""
 
 import heapq
 
@@ -8,7 +8,7 @@ from lib.pace import AHEAD_SECONDS, CALLS_PER_WORKER, Pace
 
 
 def simulate(workers: int, step_seconds: float, call_seconds: float = 0.002, first_seconds: float = 0.0) -> dict:
-    """Calls through a queue to workers, as the coordinator does it, for 600 calls; what the last half looked like."""
+    """Queue 600 calls to workers as the coordinator does, and return figures of the second half."""
     pace = Pace(workers, limit=10)
     free = [first_seconds] * workers
     now, done = 0.0, 0
@@ -44,7 +44,7 @@ def test_workers_are_busy_and_little_is_under_way(workers, step_seconds):
 
 @pytest.mark.parametrize("slow", [1, 2.5])
 def test_calls_stay_large_where_a_call_itself_costs_much(slow):
-    """As measured for mnist_ps: 8 ms for a step and 22 ms for a call, on two busy cores."""
+    """Use figures measured for mnist_ps: 8 ms for a step and 22 ms for a call, on two busy cores."""
     assert simulate(2, 0.008 * slow, call_seconds=0.022 * slow)["steps"] >= 9
 
 

@@ -1,4 +1,4 @@
-"""Waiting for the other tasks by plain TCP, before TensorFlow's channels enter their back-off."""
+"""Wait for the other tasks by plain TCP, before TensorFlow's channels start to back off."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _POLL_SECONDS = 0.2
 
 
 def unreachable(peers: Mapping[str, str]) -> dict[str, str]:
-    """Task name -> reason, for every peer that does not accept a connection now; within two seconds.
+    """Return task name -> reason for every peer that does not accept a connection now; takes at most two seconds.
 
     :param peers: task name -> "host:port".
     """
@@ -25,13 +25,13 @@ def unreachable(peers: Mapping[str, str]) -> dict[str, str]:
 
 
 def failures(peers: Mapping[str, str], seconds: float) -> dict[str, OSError]:
-    """Task name -> error, for every peer that does not accept a connection now.
+    """Return task name -> error for every peer that does not accept a connection now.
 
-    All are asked at once, each in a thread that nobody waits for longer than the limit: it may hang in a name server
-    that does not answer, and whoever asks has other things to do.
+    All peers are probed at once, each in its own thread. No thread is awaited beyond the limit, because it may hang in
+    a name server that does not answer.
 
     :param peers: task name -> "host:port".
-    :param seconds: for looking up a name and connecting, of all peers together.
+    :param seconds: limit for name resolution and connection, for all peers together.
     """
     errors: dict[str, OSError] = {name: TimeoutError(f"no answer in {seconds:g} s") for name in peers}
 
@@ -60,13 +60,13 @@ def wait_for(
 ) -> None:
     """Return when every peer has called and accepts connections.
 
-    A name that is looked up too early and a refused connection are remembered by gRPC for seconds; here they cost one
-    look, and the error names who is missing.
+    gRPC remembers a failed name resolution or a refused connection for seconds. Here they cost only one retry, and the
+    error names the missing peers.
 
     :param timeout: limit in seconds.
-    :param silent: the names of peers that have not called yet.
-    :param waiting: called at each look.
-    :raises StalledError: a peer was missing to the end.
+    :param silent: returns the names of peers that have not called yet.
+    :param waiting: called before each retry.
+    :raises StalledError: a peer was still missing at the limit.
     """
     deadline = time.monotonic() + timeout
     while True:
@@ -83,22 +83,23 @@ def wait_for(
 
 
 def split(address: str) -> tuple[str, int]:
-    """Host and port of "host:port"; the brackets of an IPv6 address are taken off."""
+    """Return host and port of "host:port", without the brackets of an IPv6 address."""
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port)
 
 
 def cut(host: str, port: int) -> int:
-    """Shut down this process's connections to a peer that is lost, and return how many there were.
+    """Shut down this process's connections to a lost peer, and return their number.
 
-    A machine without power does not even refuse: what TensorFlow sent there would be waited for without end, by the
-    next checkpoint too. That a connection is cut TensorFlow notices, and its coordinator gives the work to another.
+    A machine without power does not refuse connections, so TensorFlow, and the next checkpoint, would wait for it
+    without end. TensorFlow notices that a connection is shut down, and its coordinator gives the work to another
+    worker.
 
-    :param host: the peer's address as numbers.
+    :param host: the peer's numeric address.
     """
     found = 0
     for descriptor in os.listdir("/proc/self/fd"):
-        with suppress(OSError):  # It has no peer, or was closed meanwhile.
+        with suppress(OSError):  # It has no peer, or was closed in the meantime.
             copy = os.dup(int(descriptor))
             try:
                 found += _shut_down(copy, _plain(host), port)
@@ -121,20 +122,20 @@ def _shut_down(descriptor: int, host: str, port: int) -> bool:
         connection.shutdown(socket.SHUT_RDWR)
         return True
     finally:
-        connection.detach()  # The descriptor stays the caller's.
+        connection.detach()  # The caller still owns the descriptor.
 
 
 def _plain(host: str) -> str:
-    """An IPv4 address as such, also where a socket of both families shows it."""
+    """Return the plain form of an IPv4 address that a dual-stack socket reports."""
     return host.removeprefix("::ffff:")
 
 
 def require_free(address: str, port: int | None = None) -> None:
-    """Refuse a port of this host that something else listens on; TensorFlow's own error names no port.
+    """Check that no other program listens on a port of this host; TensorFlow's own error names no port.
 
     :param address: this task's "host:port"; TensorFlow binds the port on all of the host's addresses.
     :param port: another port of the same host, instead of that of the address.
-    :raises InputError: the port is taken.
+    :raises InputError: the port is in use.
     """
     port = port or split(address)[1]
     try:

@@ -1,4 +1,4 @@
-"""Waiting for peers by TCP."""
+"""Tests of waiting for peers by TCP."""
 
 import os
 import socket
@@ -25,7 +25,7 @@ def closed():
 
 @pytest.fixture
 def silent():
-    """Addresses whose queue of connections is full: like a machine without power, they never answer."""
+    """Return addresses with a full connection queue: like a machine without power, they never answer."""
     opened = []
     for _ in range(25):
         server = socket.socket()
@@ -97,5 +97,5 @@ def test_cutting_leaves_no_descriptor_open(listening, tmp_path):
     with (tmp_path / "file").open("w"), one, two, socket.create_connection((host, int(port)), 5):
         before = set(os.listdir("/proc/self/fd"))
         assert cut(host, int(port)) == 1
-        # What tests before this one have left may be closed meanwhile.
+        # Descriptors left by earlier tests may be closed in the meantime.
         assert set(os.listdir("/proc/self/fd")) <= before

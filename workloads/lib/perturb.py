@@ -1,5 +1,4 @@
-"""Recordings changed by chance, a little and each time in another way, so that a training learns what is said and not
-who says it."""
+"""Random small changes of recordings, different each time, so that a training learns the speech and not the speaker."""
 
 from __future__ import annotations
 
@@ -10,17 +9,17 @@ import tensorflow as tf
 from lib.log_mel import BANDS
 
 WARP = 1.25
-"""Most by which a voice's frequencies are raised or lowered, as by another length of the vocal tract (Jaitly, Hinton
-2013, "Vocal Tract Length Perturbation (VTLP) improves speech recognition")."""
+"""Maximum factor by which a voice's frequencies are raised or lowered, as by another length of the vocal tract (Jaitly,
+Hinton 2013, "Vocal Tract Length Perturbation (VTLP) improves speech recognition")."""
 HIDDEN_BANDS, HIDDEN_FRAMES = 6, 8
-"""Most that is hidden at once (Park et al. 2019, "SpecAugment", https://arxiv.org/abs/1904.08779)."""
+"""Maximum size of a masked piece (Park et al. 2019, "SpecAugment", https://arxiv.org/abs/1904.08779)."""
 
 
 def perturbed(features: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-    """Features of which each recording is warped, and has some bands and two pieces hidden.
+    """Return features with each recording warped, and with some bands and two pieces masked.
 
     :param features: float32 [n, frames, BANDS].
-    :param seed: int64 [2]; the same changes for the same seed.
+    :param seed: int64 [2]; the same seed gives the same changes.
     """
     count, frames = tf.unstack(tf.shape(features)[:2])
     most = math.log(WARP)
@@ -33,7 +32,7 @@ def perturbed(features: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
 
 
 def warped(features: tf.Tensor, warp: tf.Tensor) -> tf.Tensor:
-    """Features whose band b is what was at band warp times b, between two bands in proportion.
+    """Return features whose band b has the content of band warp times b, interpolated between two bands.
 
     :param warp: float32 [n, 1].
     """
@@ -47,7 +46,7 @@ def warped(features: tf.Tensor, warp: tf.Tensor) -> tf.Tensor:
 
 
 def _some(seed: tf.Tensor, count: tf.Tensor, size: tf.Tensor | int, most: int) -> tf.Tensor:
-    """Up to `most` places in a row of `size` places, bool [count, size]."""
+    """Return a mask of up to `most` consecutive places out of `size`, bool [count, size]."""
     width = tf.random.stateless_uniform([count, 1], seed, 0, most + 1, tf.int32)
     first = tf.random.stateless_uniform([count, 1], seed + 100, 0, size, tf.int32)
     places = tf.range(size)

@@ -1,4 +1,4 @@
-"""Changes by chance: the same by the same seed, and no more than was meant."""
+"""Tests of random changes: reproducible by the seed, and within their limits."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""SIGTERM: what a node drain or an eviction sends some seconds before it kills."""
+"""SIGTERM, which a node drain or an eviction sends some seconds before the kill."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from collections.abc import Callable
 from lib.errors import ExitCode
 
 GRACE_SECONDS = 20.0
-"""From SIGTERM to the end of the process, in all; less than the 30 s that Kubernetes grants by default."""
+"""Total time from SIGTERM to the end of the process; less than the 30 s that Kubernetes grants by default."""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Preemption:
-    """Remembers that the process was asked to end, or ends it at once with 42 while there is nothing to save.
+    """The request to end this process. Without anything to save it ends the process at once, with 42.
 
-    A thread waits for the signal, because Python runs signal handlers only between two steps of the main thread, and
-    that one may be waiting inside TensorFlow for a task that is gone. Make it before TensorFlow is imported: threads
-    that exist already would still take the signal, and process 1 of a container ignores signals it does
-    not expect.
+    A thread waits for the signal. Python runs signal handlers only between two steps of the main thread, which may be
+    blocked inside TensorFlow by a lost task. Create it before TensorFlow is imported: threads that exist already would
+    still take the signal, and process 1 of a container ignores unexpected signals.
     """
 
     def __init__(self) -> None:
@@ -36,14 +35,14 @@ class Preemption:
         return self._requested.is_set()
 
     def defer(self, on_request: Callable[[], None]) -> None:
-        """From now on there is something to save, and the training loop looks at `requested`.
+        """Defer the end: from now on there is something to save, and the training loop checks `requested`.
 
-        :param on_request: called once, in another thread, when the signal or the request comes.
+        :param on_request: called once, in another thread, on the signal or the request.
         """
         self._on_request = on_request
 
     def request(self) -> None:
-        """Ask this process to end, as the signal does; what comes later changes nothing."""
+        """Request the end of this process, as the signal does; repeated requests have no effect."""
         with self._lock:
             if self._requested.is_set():
                 return

@@ -1,4 +1,4 @@
-"""SIGTERM with and without something to save, even while the main thread is not listening."""
+"""Tests of SIGTERM with and without something to save, even while the main thread is blocked."""
 
 import signal
 import subprocess
@@ -31,7 +31,7 @@ say()
 time.sleep(1)
 sys.exit(10 + len(said))
 """
-# A mutex that is never released stands in for a call that waits inside TensorFlow.
+# A mutex that is never released simulates a call that blocks inside TensorFlow.
 BLOCKED = """
 import threading
 p = Preemption()

@@ -8,11 +8,11 @@ from lib.metrics import MetricsLog
 
 
 class Progress:
-    """Says a line whenever a multiple of `every` steps has been passed.
+    """A reporter that writes a line for each multiple of `every` steps.
 
     :param every: steps between two lines.
     :param total: steps to reach, 0 for no end.
-    :param start: steps that were done before.
+    :param start: steps done before.
     """
 
     def __init__(self, log: MetricsLog, every: int, total: int, start: int) -> None:
@@ -23,9 +23,9 @@ class Progress:
     def add(self, step: int, loss: float, steps: int) -> None:
         """Count one call that has ended.
 
-        :param step: all steps done so far.
+        :param step: total steps so far.
         :param loss: sum of the losses of the call's steps.
-        :param steps: how many these are.
+        :param steps: number of steps of the call.
         """
         self._loss += loss
         self._steps += steps

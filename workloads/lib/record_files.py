@@ -1,11 +1,11 @@
-"""Data sets as TFRecord files: several shards, and where each record begins in them.
+"""Data sets as TFRecord files: several shards, and the position of each record in them.
 
-FOLDER/records.json     the sets, with the number of their records, and their shards with the bytes of each
+FOLDER/records.json     the sets: number of records, and shards with their sizes in bytes
 FOLDER/SET.places       shard and first byte of each record: int64 [records, 2], little-endian
 FOLDER/SET-NUMBER-of-SHARDS.tfrecord
 
-TFRecord has no index of its own. With the places a record can be read by its number, and so be shuffled over the whole
-set, without reading what lies before it.
+TFRecord has no index of its own. With the positions a record can be read by its number, and the whole set can be
+shuffled, without reading the records before it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from lib.errors import InputError
 MANIFEST = "records.json"
 
 _FRAME_BYTES = 8 + 4 + 4
-"""Length, its checksum, and the checksum of the data
-(https://www.tensorflow.org/tutorials/load_data/tfrecord, "TFRecords format details")."""
+"""Length, its checksum, and the checksum of the data (https://www.tensorflow.org/tutorials/load_data/tfrecord,
+"TFRecords format details")."""
 _PLACE_BYTES = 2 * 8
 
 
 def write(folder: Path, sets: Mapping[str, Sequence[bytes]], shards: int) -> None:
     """Write sets of records.
 
-    :param shards: files for each set, of equal numbers of records.
+    :param shards: number of files per set, with equal numbers of records.
     :raises OSError: the folder cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ def write(folder: Path, sets: Mapping[str, Sequence[bytes]], shards: int) -> Non
             sizes[file.name] = begin
         np.array(places, "<i8").tofile(folder / f"{name}.places")
         manifest[name] = {"records": len(records), "shards": sizes}
-    # Last: a folder that has it is whole.
+    # The manifest is written last, because a folder that has it counts as complete.
     whole_file.write(folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")
 
 
@@ -58,8 +58,8 @@ def write(folder: Path, sets: Mapping[str, Sequence[bytes]], shards: int) -> Non
 class RecordSet:
     """One set of records.
 
-    :param places: the file that says where they begin.
-    :param shards: in order.
+    :param places: file with the positions of the records.
+    :param shards: files, in order.
     """
 
     count: int
@@ -83,19 +83,19 @@ class RecordSet:
         for file, size in {f"{name}.places": count * _PLACE_BYTES, **shards}.items():
             path = folder / file
             if not path.is_file() or path.stat().st_size != size:
-                raise InputError(f"{path} is missing or has not {size} bytes.", "Copy the records again.")
+                raise InputError(f"{path} is missing or does not have {size} bytes.", "Copy the records again.")
         return cls(count, folder / f"{name}.places", tuple(folder / file for file in shards))
 
     def table(self) -> tf.Tensor:
-        """Shard and first byte of each record, int64 [count, 2], read where the operation runs."""
+        """Return shard and first byte of each record, int64 [count, 2], read on the device that runs the operation."""
         return tf.reshape(tf.io.decode_raw(tf.io.read_file(str(self.places)), tf.int64), [self.count, 2])
 
     def record(self, place: tf.Tensor) -> tf.Tensor:
-        """One record, string scalar.
+        """Return one record, string scalar.
 
         :param place: its row of the table.
         """
-        # What tf.data.TFRecordDataset has no argument for: where to begin. The reader holds nothing for the next one.
+        # tf.data.TFRecordDataset has no argument for the first byte. The reader keeps no state for the next record.
         shard = tf.gather([str(file) for file in self.shards], place[0])
         kind = {"output_types": [tf.string], "output_shapes": [[]]}
         reader = tf.raw_ops.TFRecordDatasetV2(
@@ -105,5 +105,5 @@ class RecordSet:
         return tf.raw_ops.DatasetToSingleElement(dataset=one, **kind)[0]
 
     def in_order(self) -> tf.data.Dataset:
-        """All records."""
+        """Return all records."""
         return tf.data.TFRecordDataset([str(file) for file in self.shards])

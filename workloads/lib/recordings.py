@@ -1,4 +1,4 @@
-"""Recordings in memory, as a training takes them."""
+"""Recordings in memory, in the form that a training needs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from lib.manifests import Recording
 
 @dataclass(frozen=True)
 class Recordings:
-    """One set, at least one."""
+    """One set of at least one recording."""
 
     each: Sequence[Recording]
 
     def tensors(self) -> tuple[tf.Tensor, ...]:
-        """Features, float32 [n, frames, BANDS], letters, int32 [n, letters], and how many of both are each one's own,
-        int32 [n]; by operations that read the files where they run."""
+        """Return features, float32 [n, frames, BANDS], letters, int32 [n, letters], and the valid lengths of both,
+        int32 [n].
+
+        The operations read the files on the device that runs them.
+        """
         sounds = [one.sound for one in self.each]
         frames = [log_mel.frames(sound.samples) for sound in sounds]
         longest = max(frames)
@@ -40,11 +43,11 @@ class Recordings:
 
     @cached_property
     def arrays(self) -> tuple[np.ndarray, ...]:
-        """The same, read once."""
+        """Return the same as arrays, read once."""
         return tuple(tensor.numpy() for tensor in self.tensors())
 
     def error_rates(self, heard: np.ndarray) -> dict[str, float]:
-        """As `transcripts.error_rates`.
+        """Return the rates of `transcripts.error_rates`.
 
         :param heard: UTF-8, bytes [n].
         """

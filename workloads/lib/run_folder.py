@@ -1,11 +1,11 @@
 """The folder of a run, which outlives its pods, its attempts and the cluster.
 
-RUN/run.json              what its checkpoints are of, and since which epoch they count
-RUN/lease/EPOCH           which chief may write, RUN/evaluator/EPOCH which evaluator (lib.lease)
+RUN/run.json              kind of its checkpoints, and the epoch since which they count
+RUN/lease/EPOCH           chief that may write, RUN/evaluator/EPOCH the evaluator (lib.lease)
 RUN/checkpoints/EPOCH/    checkpoints of one chief's life
 RUN/attempts/ATTEMPT/     events of one submission, and the marks of `Attempt`
-RUN/evaluations.json      what has been judged, RUN/best the best of it (lib.evaluations)
-RUN/export/               the model that a successful run ends with, as a SavedModel
+RUN/evaluations.json      evaluations so far, RUN/best the best checkpoint (lib.evaluations)
+RUN/export/               final model of a successful run, as a SavedModel
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _CHECKPOINT = re.compile(r"ckpt-(\d+)\.index")
 
 
 class Attempt:
-    """The part of a run's folder that belongs to one submission, and what chief and evaluator tell each other by it.
+    """The part of a run's folder that belongs to one submission, and the marks that chief and evaluator exchange in it.
 
     :param run: the run's folder.
-    :param name: of the attempt.
+    :param name: name of the attempt.
     """
 
     def __init__(self, run: Path, name: str) -> None:
@@ -46,22 +46,22 @@ class Attempt:
 
     @property
     def ended(self) -> bool:
-        """Whether the chief has given its verdict; there will be no more checkpoints."""
+        """Return whether the chief has given its verdict; there will be no more checkpoints."""
         return self._ended.exists()
 
     def begin(self) -> None:
-        """The chief is there; what it finds of a verdict is of a life before."""
+        """Start a chief's life. An existing verdict belongs to an earlier life, and is removed."""
         self._ended.unlink(missing_ok=True)
 
     def finish(self) -> None:
-        """The verdict is given, and stands whether or not this can be written: an evaluator that does not read it ends
-        with the run's other pods."""
+        """Record that the verdict is given. The verdict is valid even if this write fails: an evaluator that does not
+        read it ends with the run's other pods."""
         with suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
             self._ended.touch()
 
     def announce_evaluator(self) -> None:
-        """From now on the chief leaves the evaluations to the evaluator.
+        """Make the chief leave all further evaluations to the evaluator.
 
         :raises VolumeError: the folder cannot be written.
         """
@@ -72,7 +72,7 @@ class Attempt:
             raise unwritable(self.folder, error) from error
 
     def withdraw_evaluator(self) -> None:
-        """The evaluator cannot judge: the chief does."""
+        """Return the evaluations to the chief, because the evaluator cannot do them."""
         with suppress(OSError):
             self._evaluator.unlink(missing_ok=True)
 
@@ -80,8 +80,8 @@ class Attempt:
 class RunFolder:
     """A run's folder, held by one chief.
 
-    :param path: the folder; made if it is absent.
-    :param attempt: name of this submission; a restart of the same one has the same name.
+    :param path: the folder; created if it is missing.
+    :param attempt: name of this submission; a restart of it has the same name.
     :param lost: called in a thread, with the reason, when another chief has taken over.
     :raises VolumeError: the folder cannot be written.
     :raises StalledError: its volume does not answer.
@@ -100,16 +100,17 @@ class RunFolder:
 
     @property
     def save_to(self) -> Path:
-        """Where this chief writes checkpoints; nobody else does."""
+        """Return the folder for this chief's checkpoints; no other process writes there."""
         return self._path / "checkpoints" / f"{self._lease.epoch:06d}"
 
     def open(self, kind: Mapping[str, object], target: int, resume: str) -> list[Path]:
-        """Decide from what the run goes on.
+        """Decide from which checkpoints the run continues.
 
-        :param kind: what a checkpoint is of: it fits no run that differs in what was noted of it.
-        :param target: step that the run is to reach, 0 for none. An attempt that finds it reached by one before, with a
-            verdict, starts over: what is on record there was trained then.
-        :param resume: `auto` goes on from the newest checkpoint, `fresh` starts over; within an attempt both go on.
+        :param kind: properties of the checkpoints. A run only continues if all recorded properties are equal.
+        :param target: step that the run is to reach, 0 for none. If an earlier attempt reached it, with a verdict, this
+            attempt starts over: its result is already recorded.
+        :param resume: `auto` continues from the newest checkpoint, `fresh` starts over; a restarted attempt always
+            continues.
         :returns: folders with checkpoints, the newest first; empty to start at step 0.
         :raises InputError: the checkpoints are of another kind.
         :raises VolumeError: `run.json` is damaged, or cannot be read or written.
@@ -131,25 +132,24 @@ class RunFolder:
 
     @property
     def evaluations(self) -> Evaluations:
-        """What was judged of the checkpoints that count."""
+        """Return the evaluations of the checkpoints that count."""
         return Evaluations(self._path, self._since)
 
     @property
     def export(self) -> Path:
-        """Where the model of a successful run goes."""
+        """Return the folder for the model of a successful run."""
         return self._path / "export"
 
     def require_held(self) -> None:
-        """Asked before `run.json` is written, and before a checkpoint counts as the run's newest.
+        """Check the lease before `run.json` is written, and before a checkpoint counts as the run's newest.
 
-        :raises StalledError: this chief does not hold the folder any more.
+        :raises StalledError: this chief no longer holds the folder.
         """
         if not self._lease.held():
-            raise StalledError("Another chief has taken over this run; this one was taken for lost.")
+            raise StalledError("Another chief has taken over this run, because this one was considered lost.")
 
     def prune(self) -> None:
-        """Remove what newer checkpoints have made superfluous: what is older than the fallback, which is the newest
-        folder of a chief before that has a whole checkpoint."""
+        """Remove checkpoints older than the fallback, which is the newest earlier folder with a complete checkpoint."""
         before = [folder for folder in self._all() if int(folder.name) < self._lease.epoch]
         whole = [folder for folder in before if steps(folder)]
         for folder in before:
@@ -157,7 +157,7 @@ class RunFolder:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def release(self) -> None:
-        """Let the next chief in at once."""
+        """Release the lease, so that the next chief need not wait."""
         self._lease.release()
 
     @property
@@ -165,10 +165,10 @@ class RunFolder:
         return self._path / "run.json"
 
     def _known(self, resume: str) -> dict[str, Any]:
-        """What `run.json` says; nothing where it is absent, and nothing matters to one that starts over.
+        """Return the content of `run.json`; empty if it is missing, or if a run that starts over finds it damaged.
 
-        A damaged one is not guessed: it says which checkpoints belong to a run that was given up, and a guess would
-        either go on from those or start over silently. It is written so that a power cut does not damage it.
+        A damaged file is an error otherwise. It identifies the checkpoints of an abandoned run, and a guess would
+        either continue from those or start over silently. A power cut does not damage it (`whole_file`).
         """
         try:
             known = json.loads(self._file.read_text(encoding="utf-8"))
@@ -180,7 +180,7 @@ class RunFolder:
                 return {}
             raise VolumeError(
                 f"{self._file} is damaged ({type(error).__name__}: {error}).",
-                "Remove it to go on from the newest checkpoint, or start over with workloads_state=restarted.",
+                "Remove it to continue from the newest checkpoint, or start over with workloads_state=restarted.",
             ) from error
         except OSError as error:
             raise unreadable(self._file, error) from error
@@ -193,16 +193,16 @@ class RunFolder:
 
     def _compare(self, known: Mapping[str, object], kind: Mapping[str, object]) -> None:
         wanted = json.loads(json.dumps(dict(kind)))
-        # What an older program did not note is not compared; from now on it is noted.
+        # Properties that an older program did not record are not compared; from now on they are recorded.
         for name in sorted(known):
             if known.get(name) != wanted.get(name):
                 raise InputError(
-                    f"This run has checkpoints with {name} {known.get(name)}, and {wanted.get(name)} is asked for.",
+                    f"This run has checkpoints with {name} {known.get(name)}, and {wanted.get(name)} is requested.",
                     "Give the run another name, set it back, or start over with workloads_state=restarted.",
                 )
 
     def _all(self) -> list[Path]:
-        """Every chief's folder, the newest first."""
+        """Return every chief's folder, the newest first."""
         return sorted((each for each in (self._path / "checkpoints").glob("*") if each.name.isdecimal()), reverse=True)
 
     def _with_checkpoints(self) -> list[Path]:
@@ -210,25 +210,25 @@ class RunFolder:
 
 
 class Checkpoints:
-    """The checkpoints of a run for one that only reads them, while the chief writes and removes them.
+    """The checkpoints of a run for a process that only reads them, while the chief writes and removes them.
 
     :param run: the run's folder.
-    :param attempt: whose checkpoints are meant.
+    :param attempt: attempt whose checkpoints are wanted.
     """
 
     def __init__(self, run: Path, attempt: Attempt) -> None:
         self._run, self._attempt = run, attempt
 
     def since(self) -> int | None:
-        """Epoch since which the run's checkpoints count; None until the attempt's chief has said so."""
+        """Return the epoch since which the run's checkpoints count; None until the attempt's chief has recorded it."""
         try:
             known = json.loads((self._run / "run.json").read_text(encoding="utf-8"))
             return int(known["since"]) if known["attempt"] == self._attempt.name else None
         except (OSError, ValueError, KeyError, TypeError):
-            return None  # Not there yet; that it is damaged the chief says.
+            return None  # Not there yet; the chief reports a damaged file.
 
     def newest(self) -> tuple[int, Path] | None:
-        """Step and path of the newest whole checkpoint that counts, None where there is none."""
+        """Return step and path of the newest complete checkpoint that counts, None if there is none."""
         since = self.since()
         folders = [each for each in (self._run / "checkpoints").glob("*") if each.name.isdecimal()]
         for folder in sorted(folders, reverse=True):
@@ -238,7 +238,7 @@ class Checkpoints:
 
 
 def steps(folder: Path) -> list[int]:
-    """The steps of which the folder has a whole checkpoint, the newest first.
+    """Return the steps of the complete checkpoints in a folder, the newest first.
 
     The index of a checkpoint is written last. TensorFlow's own list beside them, the file `checkpoint`, is not needed.
     """

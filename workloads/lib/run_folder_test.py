@@ -1,4 +1,4 @@
-"""What a chief finds in the folder of its run."""
+"""Tests of the folder of a run, as a chief finds it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def saved(folder: RunFolder, step: int) -> None:
 def life(
     path: Path, step: int, attempt: str = "one", resume: str = AUTO, target: int = 100, **kind: object
 ) -> list[str]:
-    """A chief comes, saves at a step and goes; returns from which epochs it could go on."""
+    """Simulate a chief that starts, saves at a step and ends; return the epochs that it could continue from."""
     folder = chief(path, attempt)
     try:
         found = [each.name for each in folder.open({**KIND, **kind}, target, resume)]
@@ -40,7 +40,7 @@ def test_a_restart_goes_on_from_the_newest_epoch(tmp_path: Path) -> None:
     assert life(tmp_path, 20) == []
     assert life(tmp_path, 40) == ["000001"]
     assert life(tmp_path, 60) == ["000002", "000001"]
-    # One before is kept, as a fallback.
+    # One earlier checkpoint is kept as a fallback.
     assert life(tmp_path, 80) == ["000003", "000002"]
 
 
@@ -57,7 +57,7 @@ def test_another_attempt_goes_on_unless_it_shall_not(tmp_path: Path) -> None:
     life(tmp_path, 20)
     assert life(tmp_path, 40, attempt="two") == ["000001"]
     assert life(tmp_path, 10, attempt="three", resume=FRESH) == []
-    # Its own restart goes on, from its own.
+    # Its own restart continues from its own checkpoint.
     assert life(tmp_path, 30, attempt="three", resume=FRESH) == ["000003"]
 
 
@@ -71,7 +71,7 @@ def test_an_attempt_that_finds_its_steps_done_starts_over(tmp_path: Path) -> Non
 
 
 def test_an_attempt_finds_the_verdict_that_one_before_did_not_reach(tmp_path: Path) -> None:
-    """It was stopped, or its volume was full, when all that was left was to evaluate and to export."""
+    """Test an attempt that was stopped, or whose volume was full, when only the evaluation and the export were left."""
     life(tmp_path, 100)
     assert life(tmp_path, 100, attempt="two") == ["000001"]
     Attempt(tmp_path, "two").finish()
@@ -150,7 +150,7 @@ def test_a_damaged_run_file_is_named_and_nothing_is_guessed(tmp_path: Path, cont
     with pytest.raises(InputError, match=rf"{file} is damaged .*workloads_state=restarted"):
         life(tmp_path, 40)
     assert file.read_bytes() == content
-    # Both ways out that the error names.
+    # Both remedies that the error names.
     file.unlink()
     assert life(tmp_path, 40, hidden_units=50) == ["000001"]
     file.write_bytes(content)
@@ -207,7 +207,7 @@ def test_a_reader_finds_the_checkpoints_of_its_attempt(tmp_path: Path) -> None:
     assert (reader.since(), reader.newest()) == (None, None)
     life(tmp_path, 20)
     life(tmp_path, 60)
-    life(tmp_path, 40)  # It could not read what was there, and fell back.
+    life(tmp_path, 40)  # It could not read the newest checkpoint, and fell back.
     assert (reader.since(), reader.newest()) == (1, (40, tmp_path / "checkpoints/000003/ckpt-40"))
     life(tmp_path, 10, attempt="two", resume=FRESH)
     assert (reader.since(), reader.newest()) == (None, None)

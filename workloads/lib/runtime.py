@@ -1,4 +1,4 @@
-"""What this process runs on, for `lib.compat`: versions of the image, and of the node's driver and GPU."""
+"""Versions of the image, and of the node's driver and GPU, for `lib.compat`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 DRIVER = Path("/proc/driver/nvidia/version")
-"""The node's, in every container of it; missing where no kernel module is loaded."""
+"""File of the node, visible in every container on it; missing if no kernel module is loaded."""
 VERSION = re.compile(r"Kernel Module(?: for \S+)?\s+(\d[\d.]+)")
 
 
 def installed(package: str) -> str:
-    """Version of a package of this environment; empty where it is not there."""
+    """Return the version of a package of this environment; empty if it is missing."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -22,7 +22,7 @@ def installed(package: str) -> str:
 
 
 def versions(tf: Any) -> dict[str, str]:
-    """Versions as the fields of `compat.Combination`; those of CUDA, driver and GPU only in an image with CUDA.
+    """Return versions as the fields of `compat.Combination`; those of CUDA, driver and GPU only in an image with CUDA.
 
     :param tf: the module `tensorflow`.
     """
@@ -30,7 +30,7 @@ def versions(tf: Any) -> dict[str, str]:
     build = tf.sysconfig.get_build_info()
     if not build.get("is_cuda_build"):
         return found
-    # TensorFlow says what it was built with; an image may have newer libraries, for younger GPUs.
+    # TensorFlow reports the versions it was built with; an image may contain newer libraries, for newer GPUs.
     found |= {
         "cuda": installed("nvidia-cuda-runtime-cu12") or str(build["cuda_version"]),
         "cudnn": installed("nvidia-cudnn-cu12") or str(build["cudnn_version"]),

@@ -1,4 +1,4 @@
-"""Versions of an image with and without CUDA."""
+"""Tests of the versions of an image with and without CUDA."""
 
 from types import SimpleNamespace
 
@@ -12,7 +12,7 @@ OPEN = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Rele
 
 
 def tensorflow(*capabilities, **build):
-    """Stands in for the module."""
+    """Return a substitute for the module."""
     details = SimpleNamespace(get_device_details=lambda gpu: {"compute_capability": gpu} if gpu else {})
     config = SimpleNamespace(list_physical_devices=lambda kind: list(capabilities), experimental=details)
     return SimpleNamespace(__version__="2.21.0", sysconfig=SimpleNamespace(get_build_info=lambda: build), config=config)

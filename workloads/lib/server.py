@@ -1,4 +1,4 @@
-"""The roles that only serve: ps and worker run whatever the chief sends them until they are told to stop."""
+"""The serving roles: ps and worker run the chief's requests until they receive SIGTERM."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from lib.preemption import Preemption
 
 
 def serve(cluster: Cluster, preemption: Preemption, device: Mapping[str, Any]) -> NoReturn:
-    """Start TensorFlow's server on this task's port, call the chief, and serve for ever.
+    """Start TensorFlow's server on this task's port, connect to the chief, and serve for ever.
 
-    :param preemption: asked to end, the process serves on until the chief lets it go, and exits with 42. So does, at
-        once, a worker that was taken for lost: what it would go on with another one does.
-    :param device: what a worker computes on; empty for a ps.
+    :param preemption: after a request to end, the process serves until the chief releases it, and exits with 42. A
+        worker that was declared lost exits with 42 at once, because another worker has taken over its steps.
+    :param device: device that a worker computes on; empty for a ps.
     """
     import tensorflow as tf
 

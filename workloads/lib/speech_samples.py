@@ -1,4 +1,4 @@
-"""Small sets of recordings for tests: each letter is a tone of its own, so that they are easy to learn."""
+"""Small sets of recordings for tests: each letter has its own tone, so that they are easy to learn."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def write_wav(path: Path, samples: Sequence[int]) -> None:
 
 
 def samples(sentence: str) -> list[int]:
-    """A tone for each letter."""
+    """Return the samples of a sentence, with one tone per letter."""
     tones = [300 * 1.1 ** transcripts.LETTERS.index(letter) for letter in sentence]
     times = [2 * math.pi * number / wav.RATE for number in range(LETTER_SAMPLES)]
     return [round(8000 * math.sin(hertz * time)) for hertz in tones for time in times]

@@ -1,4 +1,4 @@
-"""What TensorBoard shows of a folder of events, for tests."""
+"""Read a folder of events as TensorBoard does, for tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def shown(folder: Path) -> list[tuple[int, str, float]]:
-    """Step, name and value of each scalar. What a START names, and what is after it, is forgotten.
+    """Return step, name and value of each scalar. A START event discards earlier events of its step and later ones.
 
     See `_CheckForRestartAndMaybePurge` in tensorboard/backend/event_processing/plugin_event_accumulator.py.
     """

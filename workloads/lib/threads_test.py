@@ -1,4 +1,4 @@
-"""TensorFlow takes the number of its threads from the environment, where the pod's CPU limit stands."""
+"""Tests that TensorFlow takes its number of threads from the environment, which holds the pod's CPU limit."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ print(names.count("tf_Compute"), len(names))
 
 
 def threads(count: int) -> tuple[int, int]:
-    """Computing threads, and all threads, of a process with a TensorFlow server that has computed something."""
+    """Return the number of computing threads, and of all threads, of a process whose TensorFlow server has computed."""
     names = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
     output = subprocess.run(
         [sys.executable, "-c", PROGRAM, *free_ports.addresses(1)],
@@ -38,6 +38,6 @@ def threads(count: int) -> tuple[int, int]:
 @pytest.mark.slow
 def test_threads_follow_the_environment():
     (one, few), (nine, many) = threads(1), threads(9)
-    # The server and the process's own runtime have a pool each; the operations' own pool has one thread per step more.
+    # The server and the process's own runtime each have a pool; the operations' own pool has one thread per extra step.
     assert (one, nine) == (2, 18)
     assert many - few >= 16 + 8

@@ -1,25 +1,25 @@
-"""What is said in a recording: its letters, and how far another reading of it is off."""
+"""Transcripts of recordings: their letters, and their distance from a recognised text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 LETTERS = " 'abcdefghijklmnopqrstuvwxyz"
-"""All that a transcript may have; each stands for its place here."""
+"""All letters that a transcript may contain; the number of a letter is its index here."""
 
 
 def numbers(transcript: str) -> list[int]:
-    """The places of a transcript's letters in `LETTERS`."""
+    """Return the indices of a transcript's letters in `LETTERS`."""
     return [LETTERS.index(letter) for letter in transcript]
 
 
 def strange(transcript: str) -> str:
-    """What a transcript has beside `LETTERS`, each once."""
+    """Return the characters of a transcript that are not in `LETTERS`, each once."""
     return "".join(dict.fromkeys(letter for letter in transcript if letter not in LETTERS))
 
 
 def distance(said: Sequence[object], heard: Sequence[object]) -> int:
-    """The fewest insertions, deletions and replacements that make one of the other (Levenshtein 1966)."""
+    """Return the fewest insertions, deletions and replacements between two sequences (Levenshtein 1966)."""
     before = list(range(len(heard) + 1))
     for row, one in enumerate(said, 1):
         now = [row]
@@ -30,10 +30,11 @@ def distance(said: Sequence[object], heard: Sequence[object]) -> int:
 
 
 def error_rates(pairs: Iterable[tuple[str, str]]) -> dict[str, float]:
-    """Errors of many sentences in all, per letter (spaces count) and per word that was said; above 1 where more was
-    heard than said.
+    """Return the total errors of many sentences per spoken letter (including spaces) and per spoken word.
 
-    :param pairs: what was said, never nothing, and what was heard.
+    A rate exceeds 1 if more was recognised than spoken.
+
+    :param pairs: spoken text, never empty, and recognised text.
     """
     wrong_letters = wrong_words = letters = words = 0
     for said, heard in pairs:

@@ -1,4 +1,4 @@
-"""Letters, the edit distance, and the rates of error."""
+"""Tests of letters, the edit distance, and the error rates."""
 
 import pytest
 

@@ -1,9 +1,9 @@
-"""Progress watchdog: ends a process that makes none.
+"""Progress watchdog: ends a process that makes no progress.
 
 When a parameter server dies, TensorFlow's coordinator waits for it for ever without an exception, so nothing inside the
-training loop can notice. A thread of its own can, as long as TensorFlow releases the interpreter lock while it waits.
-Where it does not, no thread of Python runs any more, nor does a signal's handler: a timer outside of the interpreter
-ends the process then.
+training loop can notice. A separate thread can, as long as TensorFlow releases the interpreter lock while it waits. If
+it does not, no Python thread and no signal handler runs any more; then a timer outside the interpreter ends the
+process.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from typing import Any
 from lib.errors import ExitCode
 
 _TICKS = 20
-"""Looks per limit: the process ends at most 5 % late."""
+"""Checks per limit: the process ends at most 5 % late."""
 _REPORT_SECONDS = 5.0
-"""For the report; with the 20 s after SIGTERM it is less than the 30 s that Kubernetes grants."""
+"""Time for the report; together with the 20 s after SIGTERM it is less than the 30 s that Kubernetes grants."""
 _TIMER_SECONDS = _REPORT_SECONDS + 3.0
-"""By how much the timer outlasts the limit: enough for the watchdog to end the process itself, if it can."""
+"""Time by which the timer exceeds the limit: enough for the watchdog to end the process itself, if it can."""
 
 
 class Watchdog(threading.Thread):
-    """Calls `on_stall` and ends the process when no `beat` came for `limit` seconds, or at the deadline.
+    """A thread that calls `on_stall` and ends the process if no `beat` came for `limit` seconds, or at the deadline.
 
-    Where the interpreter itself is held up, `faulthandler`'s timer ends the process a little later, with 1 and the
-    stacks of all threads on standard error. A process has one such timer.
+    If the interpreter itself is blocked, `faulthandler`'s timer ends the process a little later, with 1 and the stacks
+    of all threads on standard error. A process has only one such timer.
 
     :param limit: seconds without a beat.
-    :param on_stall: gets what is known as JSON-serialisable fields; called once, must not block for ever.
-    :param leave: ends the process; a test passes its own.
+    :param on_stall: receives the known state as JSON-serialisable fields; called once, must not block for ever.
+    :param leave: ends the process; tests replace it.
     """
 
     def __init__(
@@ -50,20 +50,20 @@ class Watchdog(threading.Thread):
         self._changed = threading.Event()
         self._stopped = False
         self._deadline = float("inf")
-        # No lock: each attribute is replaced whole, and one beat more or less does not matter.
+        # No lock: each attribute is replaced atomically, and one beat more or less does not matter.
         self._beaten = time.monotonic()
         self._activity = "start"
         self._step: int | None = None
 
     def beat(self, activity: str, step: int | None = None) -> None:
-        """Progress was made; `activity` is what the process does from now on."""
+        """Record progress; `activity` is the next activity of the process."""
         self._activity = activity
         if step is not None:
             self._step = step
         self._beaten = time.monotonic()
 
     def shorten(self, limit: float) -> None:
-        """End the process `limit` seconds from now, whatever progress it makes (after SIGTERM it has little time)."""
+        """End the process in `limit` seconds, regardless of its progress (after SIGTERM it has little time)."""
         self._deadline = min(self._deadline, time.monotonic() + limit)
         self._changed.set()
 
@@ -80,7 +80,7 @@ class Watchdog(threading.Thread):
     def _watch(self) -> None:
         while not self._stopped:
             now = time.monotonic()
-            # Set anew at each look, not at each beat: what it finds out is that no thread of Python looks any more.
+            # The timer is reset at each check, not at each beat: it detects that no Python thread runs any more.
             faulthandler.dump_traceback_later(
                 max(0.0, min(self._limit, self._deadline - now)) + _TIMER_SECONDS, exit=True
             )
@@ -100,7 +100,7 @@ class Watchdog(threading.Thread):
     def _end(self, known: dict[str, Any]) -> None:
         report = threading.Thread(target=self._report, args=(known,), daemon=True)
         report.start()
-        # The report may itself meet what hangs (a full volume, a name server): it does not get to keep the process.
+        # The report itself may hang (on a full volume, on a name server); it must not keep the process alive.
         report.join(_REPORT_SECONDS)
         self._leave(int(ExitCode.STALLED))
 

@@ -1,4 +1,4 @@
-"""The watchdog ends what makes no progress, and leaves the rest alone."""
+"""Tests that the watchdog ends a process without progress, and only that."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from lib.watchdog import Watchdog
 
 
 def started(limit: float):
-    """A watchdog whose end is recorded: (watchdog, codes, reports, event set at the end)."""
+    """Return a watchdog whose end is recorded: (watchdog, codes, reports, event set at the end)."""
     codes, reports, left = [], [], threading.Event()
 
     def leave(code):

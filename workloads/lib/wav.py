@@ -1,4 +1,4 @@
-"""WAV files as recordings of speech come: PCM, 16 kHz, one channel of 16 bits (Microsoft and IBM, "Multimedia
+"""WAV files in the usual format for speech: PCM, 16 kHz, one channel of 16 bits (Microsoft and IBM, "Multimedia
 Programming Interface and Data Specifications 1.0", section "Waveform Audio File Format")."""
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _FORMAT = "<HHIIHH"
 
 @dataclass(frozen=True)
 class Sound:
-    """Where the samples of a file lie.
+    """Position of the samples in a file.
 
-    :param begin: its first byte of them.
-    :param samples: how many there are.
+    :param begin: their first byte.
+    :param samples: number of samples.
     """
 
     begin: int
@@ -27,9 +27,9 @@ class Sound:
 
 
 def sound(path: Path) -> Sound:
-    """Find the samples of a file, whose header says how they are to be read.
+    """Find the samples of a file by its header.
 
-    :raises ValueError: it is no such file; says what it is, to be put behind its name.
+    :raises ValueError: it is not such a file; the message is to be appended to its name.
     :raises OSError: it cannot be read.
     """
     with path.open("rb") as stream:
@@ -45,7 +45,7 @@ def sound(path: Path) -> Sound:
                 known = True
             elif name == b"data" and known:
                 return _checked(Sound(begin, size // SAMPLE_BYTES), path.stat().st_size)
-            # Chunks of an odd length are followed by a byte that fills up.
+            # Chunks of an odd length are followed by a padding byte.
             stream.seek(begin + size + size % 2)
     raise ValueError("is a WAV file without sound")
 

@@ -1,4 +1,4 @@
-"""WAV files: where the sound is, and what is none."""
+"""Tests of WAV files: the position of the sound, and files without sound."""
 
 import struct
 import wave

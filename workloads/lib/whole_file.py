@@ -1,4 +1,4 @@
-"""Files that a power cut leaves either as they were or as they should be."""
+"""Write files atomically: after a power cut they have either the old or the new content."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write(path: Path, text: str) -> None:
-    """Replace a file, which has reached the disk when this returns.
+    """Replace a file, and return when the new content is on the disk.
 
     :raises OSError: the folder cannot be written.
     """
@@ -21,9 +21,9 @@ def write(path: Path, text: str) -> None:
 
 
 def sync(path: Path) -> None:
-    """Bring a file, or the names that a folder has, to the disk. TensorFlow and `shutil` leave that to the kernel.
+    """Flush a file, or the names in a folder, to the disk. TensorFlow and `shutil` leave that to the kernel.
 
-    :raises OSError: the disk has not taken it.
+    :raises OSError: the disk has not accepted it.
     """
     opened = os.open(path, os.O_RDONLY)
     try:
@@ -33,18 +33,18 @@ def sync(path: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """Bring a folder with all that is below it to the disk.
+    """Flush a folder with its whole content to the disk.
 
-    :raises OSError: the disk has not taken it.
+    :raises OSError: the disk has not accepted it.
     """
     for path in (*folder.rglob("*"), folder):
         sync(path)
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, where it is absent, with those above it; they have reached the disk when this returns.
+    """Create a folder with its missing parents, and return when they are on the disk.
 
-    :raises OSError: it cannot be made.
+    :raises OSError: it cannot be created.
     """
     absent = [each for each in (path, *path.parents) if not each.exists()]
     path.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What a workload, or several share, consists of: as few files, and so short, that it can be read at one sitting."""
+"""Tests of the files of a workload, or of the code shared by several: few and short enough to read in one sitting."""
 
 from pathlib import Path
 

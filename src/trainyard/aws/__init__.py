@@ -1,1 +1,1 @@
-"""AWS: calls that name themselves in their errors, waits as data, and the resources of EFS as plans."""
+"""AWS: calls with clear errors, waits as data, and the resources of EFS as plans."""

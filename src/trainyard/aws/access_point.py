@@ -1,4 +1,4 @@
-"""Access points of a file system, known by their names: what is wanted, what is there, the calls between the two."""
+"""Access points of a file system, identified by name: desired state, observed state, calls to reconcile them."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from .states import LEAVING
 from .tags import tag_changes, to_list, to_mapping, wanted_tags
 
 IMMUTABLE = ("user", "path", "creation")
-"""What AWS cannot change; another value needs another access point."""
+"""Properties that AWS cannot change; another value needs another access point."""
 
 PATH_LIMIT = 100
 DEPTH_LIMIT = 4
-"""Characters and folders of a root directory that EFS takes."""
+"""Most characters and folders of a root directory that EFS accepts."""
 
-PATH_REMEDY = "Write it from the root of the file system, /datasets for one."
+PATH_REMEDY = "Set an absolute path from the root of the file system, for example /datasets."
 
 
 @dataclass(frozen=True)
 class AccessPoint:
-    """An access point, wanted or observed; None is left to AWS or alone.
+    """An access point, desired or observed. None means that AWS chooses the value, or that it is not changed.
 
-    :param user: numbers `uid`, `gid` and `secondary_gids` of whoever comes through it.
+    :param user: numbers `uid`, `gid` and `secondary_gids` that EFS enforces for clients of the access point.
     :param path: root directory, absolute.
-    :param creation: `owner_uid`, `owner_gid` and `permissions` (octal) of that directory where EFS has to make it.
-    :param id: empty for one that is wanted only.
+    :param creation: `owner_uid`, `owner_gid` and `permissions` (octal) of that directory if EFS creates it.
+    :param id: empty for a desired access point.
     """
 
     name: str
@@ -44,17 +44,17 @@ class AccessPoint:
 
 
 def token_of(file_system_id: str, name: str) -> str:
-    """The client token of an access point: 64 characters, the most that EFS takes, of the same for the same name."""
+    """Return the client token of an access point, derived from its name: 64 characters, the maximum of EFS."""
     return hashlib.sha256(f"{file_system_id}/{name}".encode()).hexdigest()
 
 
 def bare(permissions: str) -> str:
-    """An octal number without zeros before it, so that 0755 and 755 are the same."""
+    """Strip leading zeros of an octal number, so that 0755 and 755 are equal."""
     return permissions.lstrip("0") or "0"
 
 
 def observed(description: Mapping[str, Any]) -> AccessPoint:
-    """An access point as EFS describes it."""
+    """Convert an access point description of EFS."""
     user, root = description.get("PosixUser"), description.get("RootDirectory") or {}
     made = root.get("CreationInfo")
     return AccessPoint(
@@ -76,7 +76,7 @@ def observed(description: Mapping[str, Any]) -> AccessPoint:
 
 
 def fault_of(path: str) -> str:
-    """Why EFS would refuse a path as a root directory; empty where it would not."""
+    """Return why EFS would refuse a path as root directory; empty if it is valid."""
     parts = path.split("/")[1:]
     if not path.startswith("/"):
         return "not absolute"
@@ -85,14 +85,14 @@ def fault_of(path: str) -> str:
     if len(parts) > DEPTH_LIMIT or len(path) > PATH_LIMIT:
         return f"more than {DEPTH_LIMIT} folders or {PATH_LIMIT} characters"
     if any(letter in "$#<>;`|&?{}^*\n" for letter in path):
-        return "a character that EFS does not take"
+        return "a character that EFS does not accept"
     return ""
 
 
 def check(wanted: Iterable[AccessPoint]) -> None:
-    """Refuse access points that EFS would refuse, or that would be one.
+    """Refuse duplicate names, and access points that EFS would refuse.
 
-    :raises TrainyardError: names the access point and the value.
+    :raises TrainyardError: an access point is invalid; the message contains its name and value.
     """
     seen: set[str] = set()
     for each in wanted:
@@ -101,20 +101,20 @@ def check(wanted: Iterable[AccessPoint]) -> None:
                 f"The access point {each.name} cannot have the path {each.path}: {fault}.", remedy=PATH_REMEDY
             )
         if each.name in seen:
-            raise TrainyardError(f"Two access points have the name {each.name}.", remedy="Name each access point once.")
+            raise TrainyardError(f"Two access points have the name {each.name}.", remedy="List each name once.")
         seen.add(each.name)
 
 
 def pairs(
     file_system_id: str, wanted: Iterable[AccessPoint], found: Iterable[AccessPoint]
 ) -> list[tuple[AccessPoint, AccessPoint | None]]:
-    """Each wanted access point with the one that is there."""
+    """Pair each desired access point with the existing one, or None."""
     there = {each.token: each for each in found if each.state not in LEAVING}
     return [(each, there.get(token_of(file_system_id, each.name))) for each in wanted]
 
 
 def target_tags(wanted: AccessPoint, found: AccessPoint | None, purge: bool) -> dict[str, str]:
-    """The tags that an access point will have; its name is one of them."""
+    """Return the tags that an access point will have; its name is one of them."""
     asked = None if wanted.tags is None else {**wanted.tags, "Name": wanted.name}
     if found is None:
         return wanted_tags(asked or {"Name": wanted.name}, {}, False)
@@ -129,10 +129,10 @@ def decide(
     purge: bool = False,
     purge_tags: bool = False,
 ) -> list[Change]:
-    """The calls that bring the access points of a file system from how they are to how they are wanted.
+    """Return the calls that bring the access points of a file system to the desired state.
 
-    :param purge: access points that are not wanted go.
-    :raises TrainyardError: one differs in what AWS cannot change.
+    :param purge: delete access points that are not desired.
+    :raises TrainyardError: an access point differs in a property that AWS cannot change.
     """
     changes: list[Change] = []
     for want, have in pairs(file_system_id, wanted, found):
@@ -142,7 +142,7 @@ def decide(
         if faults := differing(IMMUTABLE, want, have):
             raise TrainyardError(
                 f"The access point {want.name} ({have.id}) cannot become the wanted one: {'; '.join(faults)}.",
-                remedy="Set these as they are, or give the new one another name.",
+                remedy="Set the existing values, or give the new access point another name.",
                 differing=faults,
             )
         for change in tag_changes(
@@ -152,7 +152,7 @@ def decide(
     kept = {token_of(file_system_id, each.name) for each in wanted}
     for each in found if purge else ():
         if each.token not in kept and each.state not in LEAVING:
-            what = f"Delete the access point {each.name or each.id} ({each.id}); what lies in {each.path} stays"
+            what = f"Delete the access point {each.name or each.id} ({each.id}); the files in {each.path} stay"
             parameters = {"AccessPointId": each.id}
             changes.append(Change(what, "efs:DeleteAccessPoint", parameters, fine=("AccessPointNotFound",)))
     return changes
@@ -181,6 +181,6 @@ def _creation(file_system_id: str, wanted: AccessPoint) -> Change:
 
 
 def shown(access_point: AccessPoint, tags: Mapping[str, str] | None) -> dict[str, Any]:
-    """An access point as the diff shows it."""
+    """Return an access point in the form of the diff."""
     values = {name: getattr(access_point, name) for name in IMMUTABLE if getattr(access_point, name) is not None}
     return values if tags is None else {**values, "tags": dict(tags)}

@@ -1,4 +1,4 @@
-"""Reads the access points of a file system, and carries out what `access_point` decides."""
+"""Read the access points of a file system, and execute the changes that `access_point` decides."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .states import AVAILABLE, GONE, LEAVING, Goal, State, settle
 
 
 def find(aws: Aws, file_system_id: str) -> list[AccessPoint]:
-    """All access points of a file system; none where there is no file system."""
+    """Return all access points of a file system; empty if the file system does not exist."""
     name = f"the file system {file_system_id}"
     found = aws.items(
         "efs:DescribeAccessPoints", "AccessPoints", name, fine=("FileSystemNotFound",), FileSystemId=file_system_id
@@ -26,9 +26,9 @@ def find(aws: Aws, file_system_id: str) -> list[AccessPoint]:
 class AccessPointsPlan:
     """The access points of one file system.
 
-    :param file_system_id: empty, in check mode alone, for one that is not there yet.
-    :param wanted: None removes all.
-    :param purge: those that are not wanted go, too.
+    :param file_system_id: only in check mode, empty for a file system that does not exist yet.
+    :param wanted: the desired access points; None removes all.
+    :param purge: also delete access points that are not desired.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class AccessPointsPlan:
         self._stale = False
 
     def plan(self) -> Plan:
-        """What has to be done.
+        """Compare and plan the changes.
 
-        :raises TrainyardError: EFS would refuse an access point, or cannot change one that is there.
+        :raises TrainyardError: EFS would refuse an access point, or cannot change an existing one.
         """
         check(self._wanted)
         found = self._found = find(self._aws, self._id) if self._id else []
@@ -64,13 +64,13 @@ class AccessPointsPlan:
         return Plan([Step(each.what, partial(self._make, each)) for each in changes], before, after)
 
     def settled(self) -> None:
-        """Wait until the access points that are to be there can be used, and the others are gone."""
+        """Wait until the desired access points are available, and the deleted ones are gone."""
         self._wait([want.name for want, _ in self._pairs()], AVAILABLE)
         if self._purge:
             self._wait([], GONE)
 
     def result(self) -> list[dict[str, Any]]:
-        """The access points as they are, or in check mode will be; what AWS chooses is empty before it has."""
+        """Return the access points, in check mode as they will be; values that AWS has not chosen yet are empty."""
         return [
             {
                 "name": want.name,
@@ -126,6 +126,6 @@ class AccessPointsPlan:
             call = partial(self._aws.call, change.operation, name, FileSystemId=self._id, **parameters)
             persist(call, (BUSY,), self._patience)
         except AwsError as error:
-            # From a call whose answer was lost; that it is the wanted one is seen as for any that is there.
+            # An earlier call whose answer was lost created it. The next run compares it like any existing one.
             if error.code != "AccessPointAlreadyExists":
                 raise

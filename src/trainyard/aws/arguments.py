@@ -1,4 +1,4 @@
-"""The options that all modules of AWS have, and what they open."""
+"""Options that all AWS modules share, and the objects created from them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ WAITING: dict[str, dict[str, Any]] = {
 
 
 def opened(params: Mapping[str, Any]) -> Aws:
-    """The connection that a module's options ask for; see `connect`."""
+    """Return the connection for a module's options; see `connect`."""
     return connect(params["profile"], params["region"])
 
 
 def patience(params: Mapping[str, Any]) -> Patience:
-    """The limits of waits that a module's options give."""
+    """Return the wait limits from a module's options."""
     return Patience(float(params["timeout"]), float(params["interval"]))
 
 
 def given(options: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The options of a mapping that are set; Ansible fills in None for the others."""
+    """Return the options that are set; Ansible fills in None for the others."""
     return None if options is None else {name: value for name, value in options.items() if value is not None}

@@ -1,4 +1,4 @@
-"""A change of AWS as data: the one call that makes it, so that a plan can be compared without making any."""
+"""An AWS change as data: the single API call that makes it, so that plans can be compared without making calls."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Change:
     """One write.
 
     :param what: imperative sentence for the user.
-    :param operation: service and name of the call, `efs:TagResource`.
-    :param parameters: of the call; the id of what the plan itself makes is added when the call is made.
-    :param fine: codes of errors by which AWS says that it is done already.
+    :param operation: service and name of the call, such as `efs:TagResource`.
+    :param parameters: parameters of the call. The IDs of resources that the plan creates are added at call time.
+    :param fine: AWS error codes which mean that the change is already done.
     """
 
     what: str
@@ -26,9 +26,9 @@ class Change:
 
 
 def differing(names: Sequence[str], wanted: object, found: object) -> list[str]:
-    """What is wanted otherwise than it is, each as `property is X, not Y`.
+    """Return the properties whose desired and observed values differ, each as `property is X, not Y`.
 
-    :param names: of the properties; what is wanted as None is left alone.
+    :param names: names of the properties; a desired value of None is ignored.
     """
     pairs = [(name, getattr(wanted, name), getattr(found, name)) for name in names]
     return [
@@ -39,7 +39,7 @@ def differing(names: Sequence[str], wanted: object, found: object) -> list[str]:
 
 
 def require_confirmation(file_system_id: str, confirm: str, what: str) -> None:
-    """Refuse to delete what the caller has not named a second time.
+    """Refuse a deletion that the caller has not confirmed.
 
     :raises TrainyardError: the confirmation is not the id of the file system.
     """
@@ -47,16 +47,16 @@ def require_confirmation(file_system_id: str, confirm: str, what: str) -> None:
         raise TrainyardError(
             f"{what} of {file_system_id or 'no file system'} is not deleted: the confirmation is "
             f"{confirm or 'empty'}, not its id.",
-            remedy="Give the id of the file system as the confirmation; what is deleted does not come back.",
+            remedy="Set the confirmation to the id of the file system. The deletion cannot be undone.",
         )
 
 
 def require_file_system(file_system_id: str, check_mode: bool) -> None:
-    """Refuse to change what belongs to no file system; check mode may plan for one that is not there yet.
+    """Refuse an empty file system id, except in check mode, which may plan for a future file system.
 
-    :raises TrainyardError: there is no id.
+    :raises TrainyardError: the id is empty.
     """
     if not file_system_id and not check_mode:
         raise TrainyardError(
-            "file_system_id is empty.", remedy="Make the file system first; empty is for check mode before that."
+            "file_system_id is empty.", remedy="Create the file system first. It may be empty only in check mode."
         )

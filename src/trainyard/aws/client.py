@@ -1,7 +1,7 @@
-"""One thin layer over boto3: how a session is made, how a call is made, and what its errors say.
+"""A thin layer over boto3: sessions, calls and their errors.
 
-Credentials come by boto3's own ways alone (environment, profile, login, role of the instance); no text that leaves this
-module has them.
+Credentials come only from boto3's own sources (environment, profile, login, instance role). No text that leaves this
+module contains them.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ SERVICES = {"efs": "elasticfilesystem", "ec2": "ec2"}
 """boto3's name of a service -> the prefix of its actions in IAM."""
 
 ATTEMPTS = 8
-"""How often one call is tried. Between two botocore waits up to 20 s, with jitter, and slows down when throttled."""
+"""Attempts per call. Between attempts botocore waits up to 20 s, with jitter, and slows down when throttled."""
 
 CONNECT_SECONDS = 10
 READ_SECONDS = 60
 
 BUSY = "IncorrectFileSystemLifeCycleState"
-"""What EFS says while a file system is made or changed, which another run may be doing."""
+"""Error code of EFS while a file system is created or changed, maybe by another run."""
 
 CONSISTENCY_SECONDS = 20.0
-"""How long one part of AWS may not know yet what another part has just made or removed."""
+"""Seconds that AWS may need until a change is visible in all its parts."""
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How long and how often a resource is looked at.
+    """Limits for waits on a resource.
 
     :param timeout: limit in seconds for each wait.
-    :param interval: seconds between two looks.
+    :param interval: seconds between two observations.
     """
 
     timeout: float = 300.0
@@ -65,10 +65,10 @@ class Aws:
     ) -> dict[str, Any] | None:
         """Make one call.
 
-        :param operation: the service and the name in the API, `efs:CreateFileSystem`.
-        :param resource: what it is about, for the error.
-        :param fine: codes of errors that are an answer; then None is returned.
-        :raises AwsError: AWS refused the call, or did not answer in all attempts.
+        :param operation: the service and the name in the API, such as `efs:CreateFileSystem`.
+        :param resource: the affected resource, for the error.
+        :param fine: error codes that count as success; the call then returns None.
+        :raises AwsError: AWS refused the call, or all attempts got no answer.
         """
         service, _, name = operation.partition(":")
         client = self._client(service)
@@ -81,9 +81,9 @@ class Aws:
     def items(
         self, operation: str, key: str, resource: str, *, fine: Sequence[str] = (), **parameters: Any
     ) -> list[dict[str, Any]]:
-        """Everything that a call lists, from all its pages; nothing for an error in `fine`.
+        """Return all items that a call lists, from all pages; empty for an error in `fine`.
 
-        :param key: the part of the answer that is the list.
+        :param key: key of the list in the response.
         """
         service, _, name = operation.partition(":")
         pages = self._client(service).get_paginator(_method(name)).paginate(**parameters)
@@ -109,7 +109,7 @@ class Aws:
             raise unanswered(error, action, resource, self.region, self._clean) from None
 
     def _clean(self, text: str) -> str:
-        """A text of AWS without credentials: what it says of a wrong signature quotes the whole request."""
+        """Remove credentials from a text of AWS: its message about a wrong signature quotes the whole request."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         with suppress(BotoCoreError, ClientError):
@@ -119,21 +119,21 @@ class Aws:
         return text
 
     def _remember_secrets(self) -> None:
-        """Credentials of now, beside those before: those of a login or a role are renewed meanwhile."""
+        """Add the current credentials to the known ones, because those of a login or a role are renewed."""
         keys = self._session.get_credentials().get_frozen_credentials()
         self._secrets |= {secret for secret in (keys.secret_key, keys.token, keys.access_key) if secret}
 
 
 def action_of(operation: str) -> str:
-    """`elasticfilesystem:CreateFileSystem`, as a policy of IAM names it, of `efs:CreateFileSystem`."""
+    """Convert an operation to its IAM action: `efs:CreateFileSystem` to `elasticfilesystem:CreateFileSystem`."""
     service, _, name = operation.partition(":")
     return f"{SERVICES[service]}:{name}"
 
 
 def connect(profile: str | None = None, region: str | None = None) -> Aws:
-    """The connection of the caller's profile and region; nothing is sent to EFS or EC2 yet.
+    """Return a connection for the caller's profile and region; no request to EFS or EC2 is sent yet.
 
-    :raises TrainyardError: boto3 is missing, or there is no such profile, no credentials, no region or no such region.
+    :raises TrainyardError: boto3, the profile, credentials or the region are missing or unknown.
     """
     try:
         import boto3
@@ -150,8 +150,8 @@ def connect(profile: str | None = None, region: str | None = None) -> Aws:
         if session.get_credentials() is None:
             raise TrainyardError(
                 "There are no AWS credentials.",
-                remedy="Name a profile (AWS_PROFILE), log in (aws sso login), set AWS_ACCESS_KEY_ID and "
-                "AWS_SECRET_ACCESS_KEY, or run on an instance with a role.",
+                remedy="Set AWS_PROFILE, log in (aws sso login), set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
+                "or run on an instance with a role.",
             )
         retries = {"mode": "adaptive", "total_max_attempts": ATTEMPTS}
         config = Config(retries=retries, connect_timeout=CONNECT_SECONDS, read_timeout=READ_SECONDS)
@@ -177,7 +177,7 @@ def _check_region(session: Any) -> None:
     near = difflib.get_close_matches(region, known, 1)
     raise TrainyardError(
         f"The region {region} has no EFS that this boto3 knows.",
-        remedy=f"Did you mean {near[0]}?" if near else "Correct it, or take a newer boto3.",
+        remedy=f"Did you mean {near[0]}?" if near else "Correct it, or install a newer boto3.",
     )
 
 
@@ -190,11 +190,11 @@ def _method(operation: str) -> str:
 def persist(
     attempt: Callable[[], Any], unknown: Sequence[str], patience: Patience, seconds: float = CONSISTENCY_SECONDS
 ) -> Any:
-    """Make a call that depends on what was just done, again for as long as AWS may not know that yet.
+    """Make a call that depends on a recent change, and retry it until that change is visible in AWS.
 
-    :param unknown: codes by which AWS says so.
-    :param seconds: how long, if not the limit of all waits is less.
-    :raises AwsError: another error, or the same one after that time.
+    :param unknown: error codes to retry.
+    :param seconds: limit in seconds, capped by `patience.timeout`.
+    :raises AwsError: another error, or one of `unknown` after the limit.
     """
     clock = patience.clock
     deadline = clock.monotonic() + min(seconds, patience.timeout)

@@ -1,4 +1,4 @@
-"""What a failed call of AWS says: the call, the resource, AWS's own words, and what to do."""
+"""Errors of failed AWS calls: the call, the resource, AWS's own message, and the remedy."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from ..core.errors import TrainyardError
 
-_LOGIN = "Check the credentials, that they have not expired, and that the account has the region switched on."
-_ALLOW = "Allow this action to the identity that makes the calls; docs/storage.md has the whole policy."
+_LOGIN = "Check that the credentials are correct and have not expired, and that the region is enabled for the account."
+_ALLOW = "Allow this action for the calling identity; docs/storage.md contains the whole policy."
 
 REMEDIES = {
     "AccessDenied": _ALLOW,
@@ -23,36 +23,36 @@ REMEDIES = {
     "SignatureDoesNotMatch": _LOGIN,
     "UnrecognizedClientException": _LOGIN,
     "OptInRequired": _LOGIN,
-    "TooManyRequests": "AWS takes another throughput mode, or less provisioned throughput, once in 24 hours. Wait, or "
-    "set the former values.",
-    "FileSystemLimitExceeded": "Remove a file system that is not needed, or ask AWS for a higher quota.",
-    "AccessPointLimitExceeded": "Remove access points that are not needed, or ask AWS for a higher quota.",
-    "ThroughputLimitExceeded": "Ask for less throughput, or AWS for a higher quota.",
-    "InsufficientThroughputCapacity": "Ask for less throughput, or again later.",
-    "NoFreeAddressesInSubnet": "Free an address of the subnet, or name another subnet of that zone.",
-    "IpAddressInUse": "Name another address, or none, so that EFS chooses one.",
-    "SubnetNotFound": "Name a subnet of this region and account.",
-    "InvalidSubnetID.NotFound": "Name subnets of this region and account.",
-    "SecurityGroupNotFound": "Name security groups of the VPC of the subnet.",
-    "InvalidGroup.NotFound": "Name security groups of this VPC.",
-    "SecurityGroupLimitExceeded": "A network interface takes five security groups; name fewer.",
-    "UnsupportedAvailabilityZone": "EFS is not in this zone; name a subnet of another.",
-    "InvalidPolicyException": "Correct the policy; AWS does not take one that locks out who writes it, either.",
+    "TooManyRequests": "AWS allows a change of the throughput mode, or a decrease, once in 24 hours. Wait, or set the "
+    "previous values.",
+    "FileSystemLimitExceeded": "Remove an unneeded file system, or request a higher quota from AWS.",
+    "AccessPointLimitExceeded": "Remove unneeded access points, or request a higher quota from AWS.",
+    "ThroughputLimitExceeded": "Set less throughput, or request a higher quota from AWS.",
+    "InsufficientThroughputCapacity": "Set less throughput, or retry later.",
+    "NoFreeAddressesInSubnet": "Free an address in the subnet, or use another subnet of that zone.",
+    "IpAddressInUse": "Set another address, or none, so that EFS chooses one.",
+    "SubnetNotFound": "Set a subnet of this region and account.",
+    "InvalidSubnetID.NotFound": "Set subnets of this region and account.",
+    "SecurityGroupNotFound": "Set security groups in the subnet's VPC.",
+    "InvalidGroup.NotFound": "Set security groups of this VPC.",
+    "SecurityGroupLimitExceeded": "Set at most five security groups, the limit of a network interface.",
+    "UnsupportedAvailabilityZone": "Set a subnet of another zone; EFS is not available in this one.",
+    "InvalidPolicyException": "Correct the policy. AWS also refuses a policy that locks out its author.",
     "FileSystemInUse": "Delete its mount targets first.",
-    "DependencyViolation": "Find out what still has it: its network interfaces and the rules of other groups name it.",
-    "FileSystemNotFound": "Name a file system of this region and account.",
-    "RulesPerSecurityGroupLimitExceeded": "Name fewer sources, or one network for several.",
+    "DependencyViolation": "Find the network interfaces, and the rules of other groups, that still use it.",
+    "FileSystemNotFound": "Set a file system of this region and account.",
+    "RulesPerSecurityGroupLimitExceeded": "Set fewer sources, or one network instead of several.",
 }
-"""Code of AWS -> what a user can do."""
+"""AWS error code -> remedy."""
 
-_NO_ANSWER = "Check the way to AWS, proxies, and the region {region}."
+_NO_ANSWER = "Check the network path to AWS, proxies, and the region {region}."
 
 
 class AwsError(TrainyardError):
     """A call that AWS refused or did not answer.
 
-    :param code: AWS's code, or the name of botocore's exception.
-    :param answer: what AWS said beside it.
+    :param code: AWS's error code, or the name of botocore's exception.
+    :param answer: the parsed error response.
     """
 
     def __init__(
@@ -64,10 +64,10 @@ class AwsError(TrainyardError):
 
 
 def refused(answer: Mapping[str, Any], action: str, resource: str, clean: Callable[[str], str]) -> AwsError:
-    """The error of an answer that is one.
+    """Convert an error response to an `AwsError`.
 
-    :param answer: the parsed answer, as botocore's ClientError carries it.
-    :param clean: takes credentials out of a text.
+    :param answer: the parsed response of botocore's ClientError.
+    :param clean: removes credentials from a text.
     """
     error = answer.get("Error", {})
     code, said = str(error.get("Code", "")), clean(str(error.get("Message", ""))).rstrip(".")
@@ -83,7 +83,7 @@ def refused(answer: Mapping[str, Any], action: str, resource: str, clean: Callab
 
 
 def unanswered(error: Exception, action: str, resource: str, region: str, clean: Callable[[str], str]) -> AwsError:
-    """The error of a call that was not sent or not answered."""
+    """Return the error for a call that was not sent or not answered."""
     from botocore.exceptions import ConnectionError as NoConnection
     from botocore.exceptions import HTTPClientError
 

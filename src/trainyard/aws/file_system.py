@@ -1,4 +1,4 @@
-"""A file system of EFS: what is wanted and what is there in one shape, and the calls between the two."""
+"""An EFS file system: desired and observed state in the same shape, and the calls to reconcile them."""
 
 from __future__ import annotations
 
@@ -13,29 +13,30 @@ from .policy import REQUIRE_TLS, normal
 from .tags import tag_changes, to_list, wanted_tags
 
 IMMUTABLE = ("performance_mode", "encrypted", "kms_key_id", "availability_zone")
-"""What AWS cannot change; another value needs another file system."""
+"""Properties that AWS cannot change; another value needs another file system."""
 
 LIFECYCLE = {
     "transition_to_ia": "TransitionToIA",
     "transition_to_primary": "TransitionToPrimaryStorageClass",
     "transition_to_archive": "TransitionToArchive",
 }
-"""Our names of the parts of a lifecycle -> AWS's."""
+"""Our names of the lifecycle rules -> AWS's names."""
 
 TOKEN_LIMIT = 64
 
 
 @dataclass(frozen=True)
 class FileSystem:
-    """The properties of a file system, wanted or observed; None is left alone, or was not asked for.
+    """The properties of a file system, desired or observed. None means not managed, or not read.
 
-    :param provisioned_mibps: provisioned throughput, MiB/s.
+    :param provisioned_mibps: provisioned throughput in MiB/s.
     :param kms_key_id: id, ARN or alias of the key.
-    :param availability_zone: zone of a file system that lies in one zone only.
-    :param lifecycle: rules of EFS by the names of `LIFECYCLE`; empty for none.
+    :param availability_zone: zone of a One Zone file system.
+    :param lifecycle: lifecycle rules by the names of `LIFECYCLE`; empty for none.
     :param backup: whether AWS Backup backs it up.
-    :param policy: resource policy; empty for AWS's default one.
-    :param require_tls: wanted alone: True for the policy `REQUIRE_TLS`, False for its end, which leaves another one.
+    :param policy: resource policy; empty for AWS's default.
+    :param require_tls: only in the desired state: True sets the policy `REQUIRE_TLS`, False removes that policy but
+        keeps any other.
     """
 
     performance_mode: str | None = None
@@ -51,17 +52,17 @@ class FileSystem:
     require_tls: bool | None = None
 
 
-# What AWS makes where nothing is said (API reference, CreateFileSystem).
+# Defaults of AWS (API reference, CreateFileSystem).
 _UNSAID = FileSystem("generalPurpose", "bursting", encrypted=False, lifecycle={}, policy={}, tags={})
 
 
 def check(wanted: FileSystem, token: str) -> None:
-    """Refuse what AWS cannot make.
+    """Refuse properties that AWS cannot create.
 
-    :raises TrainyardError: properties exclude each other, or the token is none.
+    :raises TrainyardError: properties exclude each other, or the token is invalid.
     """
     if not 0 < len(token) <= TOKEN_LIMIT:
-        _refuse(f"its token {token} has {len(token)} characters", f"Take one with 1 to {TOKEN_LIMIT} characters.")
+        _refuse(f"its token {token} has {len(token)} characters", f"Set one with 1 to {TOKEN_LIMIT} characters.")
     provisioned, amount = wanted.throughput_mode == "provisioned", wanted.provisioned_mibps
     if amount is not None and not provisioned:
         mode = wanted.throughput_mode or "not set"
@@ -77,17 +78,17 @@ def check(wanted: FileSystem, token: str) -> None:
         )
     if wanted.performance_mode == "maxIO" and (wanted.throughput_mode == "elastic" or wanted.availability_zone):
         which = "elastic throughput" if wanted.throughput_mode == "elastic" else "a single zone"
-        _refuse(f"performance_mode is maxIO with {which}", "Use generalPurpose, which AWS advises for all.")
+        _refuse(f"performance_mode is maxIO with {which}", "Set generalPurpose, which AWS recommends in all cases.")
     if wanted.kms_key_id and not wanted.encrypted:
         _refuse("kms_key_id is set and encrypted is not", "Set encrypted to true, or remove kms_key_id.")
 
 
 def _refuse(fault: str, remedy: str) -> NoReturn:
-    raise TrainyardError(f"Such a file system cannot be: {fault}.", remedy=remedy)
+    raise TrainyardError(f"The file system is invalid: {fault}.", remedy=remedy)
 
 
 def same_key(wanted: str, found: str | None) -> bool:
-    """Whether a key is the one that AWS names by its ARN; which key an alias means now is not asked."""
+    """Return whether a key equals the one that AWS reports by ARN. Aliases are not resolved and count as equal."""
     name = wanted.rpartition(":")[2]
     if name.startswith("alias/"):
         return True
@@ -95,14 +96,14 @@ def same_key(wanted: str, found: str | None) -> bool:
 
 
 def conflicts(wanted: FileSystem, found: FileSystem) -> list[str]:
-    """What differs and cannot be changed, each as `property is X, not Y`."""
+    """Return the differing properties that cannot be changed, each as `property is X, not Y`."""
     if wanted.kms_key_id and same_key(wanted.kms_key_id, found.kms_key_id):
         wanted = replace(wanted, kms_key_id=found.kms_key_id)
     return differing(IMMUTABLE, wanted, found)
 
 
 def target(wanted: FileSystem, found: FileSystem | None, purge_tags: bool = False) -> FileSystem:
-    """How the file system will be."""
+    """Return the state that the file system will have."""
     base = found or _UNSAID
     said = {name: value for name, value in vars(wanted).items() if value is not None and name != "require_tls"}
     if wanted.require_tls:
@@ -112,7 +113,7 @@ def target(wanted: FileSystem, found: FileSystem | None, purge_tags: bool = Fals
     if wanted.throughput_mode:
         said["provisioned_mibps"] = wanted.provisioned_mibps
     if wanted.lifecycle is not None:
-        # The archive is not managed here, and one call sets all rules.
+        # One call sets all rules, so the archive rule, which is not managed here, is kept.
         kept = {name: rule for name, rule in (base.lifecycle or {}).items() if name == "transition_to_archive"}
         said["lifecycle"] = {**wanted.lifecycle, **kept}
     said["tags"] = wanted_tags(wanted.tags, base.tags or {}, purge_tags)
@@ -120,7 +121,7 @@ def target(wanted: FileSystem, found: FileSystem | None, purge_tags: bool = Fals
 
 
 def shown(state: FileSystem | None, wanted: FileSystem) -> dict[str, Any]:
-    """The properties that the caller asked for, as the diff shows them."""
+    """Return the properties that the caller set, in the form of the diff."""
     if state is None:
         return {}
     names = {name for name, value in vars(wanted).items() if value is not None}
@@ -138,19 +139,19 @@ def shown(state: FileSystem | None, wanted: FileSystem) -> dict[str, Any]:
 
 
 def decide(wanted: FileSystem, found: FileSystem | None, token: str, purge_tags: bool = False) -> list[Change]:
-    """The calls that bring a file system from how it is to how it is wanted, in their order.
+    """Return the calls, in order, that bring a file system to the desired state.
 
-    :param found: None where it has to be made.
-    :raises TrainyardError: something differs that AWS cannot change; all of it is named.
+    :param found: None if it does not exist.
+    :raises TrainyardError: properties differ that AWS cannot change; the message lists all of them.
     """
     if found and (faults := conflicts(wanted, found)):
         raise TrainyardError(
             f"The file system of {token} cannot become the wanted one: {'; '.join(faults)}.",
-            remedy="Set these as they are, or take another token for another file system.",
+            remedy="Set the existing values, or another token for a new file system.",
             differing=faults,
         )
     after = target(wanted, found, purge_tags)
-    # The call that makes it sets everything but these two.
+    # The creation call sets all properties except these two.
     before = found or replace(after, lifecycle={}, policy={})
     creation = [] if found else [_creation(wanted, token)]
     return [
@@ -194,7 +195,7 @@ def _lifecycle(before: FileSystem, after: FileSystem) -> list[Change]:
     rules = after.lifecycle or {}
     if (before.lifecycle or {}) == rules:
         return []
-    # AWS wants one rule in each element.
+    # AWS requires one rule per element.
     policies = [{LIFECYCLE[name]: rules[name]} for name in LIFECYCLE if name in rules]
     said = ", ".join(f"{name} {rules[name]}" for name in LIFECYCLE if name in rules) or "none"
     return [Change(f"Set its lifecycle: {said}", "efs:PutLifecycleConfiguration", {"LifecyclePolicies": policies})]

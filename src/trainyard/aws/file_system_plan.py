@@ -1,4 +1,4 @@
-"""Reads a file system, and carries out what `file_system` decides."""
+"""Read a file system, and execute the changes that `file_system` decides."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .states import AVAILABLE, GONE, LEAVING, State, settle, state_of
 from .tags import OWNER, require_owner, to_mapping
 
 _DNS_SUFFIX = {"cn-": "amazonaws.com.cn"}
-"""Beginning of a region -> the suffix of its names, where it is not `amazonaws.com`."""
+"""Prefix of a region -> its DNS suffix, if that is not `amazonaws.com`."""
 
 
 def find(aws: Aws, *, token: str = "", file_system_id: str = "") -> dict[str, Any] | None:
-    """The description of a file system by its token or, without one, by its id; None where there is none."""
+    """Return the description of a file system by its token or, without one, by its id; None if it does not exist."""
     key = {"CreationToken": token} if token else {"FileSystemId": file_system_id}
     name = f"the file system {token or file_system_id}"
     found = aws.items("efs:DescribeFileSystems", "FileSystems", name, fine=("FileSystemNotFound",), **key)
@@ -30,7 +30,7 @@ def find(aws: Aws, *, token: str = "", file_system_id: str = "") -> dict[str, An
 
 
 def read(aws: Aws, description: dict[str, Any], wanted: FileSystem) -> FileSystem:
-    """A file system as it is; what has a call of its own is asked only where it is wanted."""
+    """Read the state of a file system. Properties with a call of their own are read only if desired."""
     its_id = description["FileSystemId"]
 
     def ask(operation: str, absent: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def read(aws: Aws, description: dict[str, Any], wanted: FileSystem) -> FileSyste
         state = replace(state, lifecycle={ours[key]: rule for each in policies for key, rule in each.items()})
     if wanted.backup is not None:
         status = ask("efs:DescribeBackupPolicy", ("PolicyNotFound",)).get("BackupPolicy", {}).get("Status", "DISABLED")
-        # On the way to a state is as good as in it: AWS gets there by itself.
+        # A transitional state counts as the final one, because AWS completes it by itself.
         state = replace(state, backup=status in ("ENABLED", "ENABLING"))
     if wanted.policy is not None or wanted.require_tls is not None:
         text = ask("efs:DescribeFileSystemPolicy", ("PolicyNotFound",)).get("Policy")
@@ -60,10 +60,10 @@ def read(aws: Aws, description: dict[str, Any], wanted: FileSystem) -> FileSyste
 
 
 class FileSystemPlan:
-    """One file system, known by its creation token.
+    """One file system, identified by its creation token.
 
-    :param wanted: its properties; `check` has to hold.
-    :param purge_tags: tags that are not wanted go.
+    :param wanted: its desired properties, which must pass `check`.
+    :param purge_tags: remove tags that are not desired.
     """
 
     def __init__(
@@ -77,9 +77,9 @@ class FileSystemPlan:
         self._target = wanted
 
     def plan(self) -> Plan:
-        """What has to be done.
+        """Compare and plan the changes.
 
-        :raises TrainyardError: the properties exclude each other, or differ in what cannot be changed; it is another's.
+        :raises TrainyardError: the properties are invalid or cannot be changed, or the file system has another owner.
         """
         check(self._wanted, self._token)
         there = find(self._aws, token=self._token)
@@ -91,7 +91,7 @@ class FileSystemPlan:
         if state_of(self._description) == "error":
             raise TrainyardError(
                 f"The file system {self._id} of {self._token} is in the state error.",
-                remedy="Delete it, or take another token.",
+                remedy="Delete it, or set another token.",
             )
         changes = decide(self._wanted, found, self._token, self._purge)
         self._target = target(self._wanted, found, self._purge)
@@ -102,12 +102,12 @@ class FileSystemPlan:
         )
 
     def settled(self) -> None:
-        """Wait until it is available, where it was not when it was looked at last."""
+        """Wait until it is available, unless it was at the last observation."""
         if state_of(self._description) != "available":
             settle(self._look, AVAILABLE, self._patience)
 
     def result(self) -> dict[str, Any]:
-        """The file system as it is, or in check mode will be; what is not known before it is there is empty."""
+        """Return the file system, in check mode as it will be; values unknown before its creation are empty."""
         there = self._description or {}
         region = self._aws.region
         suffix = next((text for start, text in _DNS_SUFFIX.items() if region.startswith(start)), "amazonaws.com")
@@ -134,12 +134,12 @@ class FileSystemPlan:
         if change.operation == "efs:CreateFileSystem":
             self._create(change)
             return
-        # AWS takes no other change while it creates or updates.
+        # AWS accepts no other change during a creation or update.
         self.settled()
         key = "ResourceId" if change.operation in ("efs:TagResource", "efs:UntagResource") else "FileSystemId"
         name = f"the file system {self._id}"
         call = partial(self._aws.call, change.operation, name, **{key: self._id}, **change.parameters)
-        # Another run may have begun to change it after that look.
+        # Another run may have started a change after that observation.
         answer = persist(call, (BUSY,), self._patience, self._patience.timeout)
         if change.operation == "efs:UpdateFileSystem" and answer:
             self._know(answer)
@@ -156,20 +156,20 @@ class FileSystemPlan:
             self._adopt(str(error.answer.get("FileSystemId", "")))
 
     def _adopt(self, file_system_id: str) -> None:
-        """Go on with one of the same token that AWS did not show before, from a call whose answer was lost."""
+        """Continue with an existing file system of the same token: an earlier call whose answer was lost created it."""
         self._id = file_system_id
         if not self._id:
             settle(lambda: {self._token: self._shown_now()}, AVAILABLE, self._patience)
         settle(self._look, AVAILABLE, self._patience)
-        # The steps that follow set these two in any case.
+        # The following steps set these two in any case.
         rest = replace(self._wanted, lifecycle=None, policy=None, require_tls=None)
         for change in decide(rest, self._read(rest), self._token, self._purge):
             self._make(change)
 
     def _read(self, wanted: FileSystem) -> FileSystem:
-        """The one that is there, which is taken over only with the owner's tag that it would have been made with.
+        """Read the existing file system, which is adopted only if it has the desired owner tag.
 
-        :raises TrainyardError: it has another.
+        :raises TrainyardError: it has another owner tag, or none.
         """
         found = read(self._aws, self._description or {}, wanted)
         if owner := (wanted.tags or {}).get(OWNER):
@@ -184,10 +184,10 @@ class FileSystemPlan:
 
 
 class FileSystemRemoval:
-    """The end of one file system, with everything in it.
+    """The removal of one file system with all its data.
 
-    :param confirm: its id once more.
-    :param token: its creation token, where the caller knows it.
+    :param confirm: its id, repeated as a confirmation.
+    :param token: its creation token, if the caller knows it.
     """
 
     def __init__(self, aws: Aws, file_system_id: str, confirm: str, *, token: str = "", patience: Patience) -> None:
@@ -197,15 +197,15 @@ class FileSystemRemoval:
         self._state: State = None
 
     def plan(self) -> Plan:
-        """The deletion, if there is something to delete.
+        """Plan the deletion; no step if the file system does not exist.
 
-        :raises TrainyardError: it is a file system of another token.
+        :raises TrainyardError: the file system has another token.
         """
         there = find(self._aws, file_system_id=self._id)
         if there and self._token and there["CreationToken"] != self._token:
             raise TrainyardError(
                 f"The file system {self._id} has the token {there['CreationToken']}, not {self._token}.",
-                remedy="Name the file system that is meant.",
+                remedy="Set the id of the intended file system.",
             )
         self._state = state_of(there)
         if there is None or self._state in LEAVING:
@@ -215,12 +215,12 @@ class FileSystemRemoval:
         return Plan([Step(f"Delete {self._name} of {token} with all that is in it", self._delete)], before, {})
 
     def settled(self) -> None:
-        """Wait until AWS shows it no more."""
+        """Wait until AWS no longer lists it."""
         if self._state is not None:
             settle(lambda: {self._name: state_of(find(self._aws, file_system_id=self._id))}, GONE, self._patience)
 
     def _delete(self) -> None:
         done = ("FileSystemNotFound",)
         call = partial(self._aws.call, "efs:DeleteFileSystem", self._name, fine=done, FileSystemId=self._id)
-        # Mount targets that are gone may still count for some seconds.
+        # Deleted mount targets may still count for some seconds.
         persist(call, ("FileSystemInUse",), self._patience)

@@ -1,4 +1,4 @@
-"""What there is of EFS in a region, as plain data."""
+"""The EFS resources of a region as plain data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .file_system import FileSystem
 from .security_group import OWNER
 
 PARTS = ["mount_targets", "access_points", "lifecycle", "backup", "policy", "security_groups"]
-"""What is read beside the descriptions, each with calls of its own."""
+"""Optional parts, each read with additional calls."""
 
 _EMPTY: dict[str, Any] = {"lifecycle": {}, "backup": False, "policy": {}}
 _OWN = (
@@ -27,7 +27,7 @@ _OWN = (
 
 
 def file_systems(aws: Aws, token: str, file_system_id: str, parts: Sequence[str]) -> list[dict[str, Any]]:
-    """All file systems, or those of a token or id, with the parts that are asked for."""
+    """Return all file systems, or those of a token or id, with the requested parts."""
     return [_file_system(aws, each, parts) for each in _descriptions(aws, token, file_system_id)]
 
 
@@ -64,7 +64,7 @@ def _file_system(aws: Aws, description: dict[str, Any], parts: Sequence[str]) ->
 
 
 def security_groups(aws: Aws, owner: str) -> list[dict[str, Any]]:
-    """The security groups that were made for an owner, or for any."""
+    """Return the security groups created for an owner, or for any owner."""
     return [
         {
             "id": each.id,

@@ -1,4 +1,4 @@
-"""Mount targets of a file system, one in each zone: what is wanted, what is there, and the calls between the two."""
+"""Mount targets of a file system, one per zone: desired state, observed state, and the calls to reconcile them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .changes import Change, differing
 from .states import LEAVING
 
 IMMUTABLE = ("ip_address_type", "ip_address", "ipv6_address")
-"""What AWS cannot change; another value needs another mount target."""
+"""Properties that AWS cannot change; another value needs another mount target."""
 
 
 @dataclass(frozen=True)
 class Subnet:
-    """Where a subnet is."""
+    """A subnet with its VPC and availability zone."""
 
     id: str
     vpc: str
@@ -25,11 +25,11 @@ class Subnet:
 
 @dataclass(frozen=True)
 class MountTarget:
-    """A mount target, wanted or observed; None is left to AWS or alone.
+    """A mount target, desired or observed. None means that AWS chooses the value, or that it is not changed.
 
     :param ip_address_type: `IPV4_ONLY`, `IPV6_ONLY` or `DUAL_STACK`.
-    :param security_groups: ids, a set.
-    :param id: empty for one that is wanted only.
+    :param security_groups: set of ids.
+    :param id: empty for a desired mount target.
     """
 
     subnet: str
@@ -45,7 +45,7 @@ class MountTarget:
 
 
 def observed(description: Mapping[str, Any]) -> MountTarget:
-    """A mount target as EFS describes it, without its security groups, which it does not tell."""
+    """Convert a mount target description of EFS, which does not contain the security groups."""
     four, six = description.get("IpAddress"), description.get("Ipv6Address")
     return MountTarget(
         subnet=description["SubnetId"],
@@ -63,44 +63,44 @@ def observed(description: Mapping[str, Any]) -> MountTarget:
 def check(
     wanted: Sequence[MountTarget], found: Sequence[MountTarget], subnets: Mapping[str, Subnet], zone: str = ""
 ) -> None:
-    """Refuse targets that AWS would refuse: one in each zone, and all in one VPC.
+    """Refuse targets that AWS would refuse: it allows one per zone, all of them in one VPC.
 
-    :param subnets: of those that are wanted and not there yet, by id.
-    :param zone: the only one that the file system is in; empty for all of the region.
-    :raises TrainyardError: which two exclude each other.
+    :param subnets: subnets of the desired targets that do not exist yet, by id.
+    :param zone: zone of a One Zone file system; empty for a regional one.
+    :raises TrainyardError: two targets exclude each other; the message names them.
     """
     there = [Subnet(each.subnet, each.vpc, each.zone) for each in found if each.state not in LEAVING]
     names = {each.id for each in there}
     places = [*there, *(subnets[each.subnet] for each in wanted if each.subnet not in names)]
     twice = [each.subnet for each in wanted]
     if doubled := sorted({each for each in twice if twice.count(each) > 1}):
-        _refuse(f"{doubled[0]} is named twice", "Name each subnet once.")
+        _refuse(f"{doubled[0]} is listed twice", "List each subnet once.")
     for index, place in enumerate(places):
         if zone and place.zone != zone:
             _refuse(
-                f"{place.id} is in {place.zone}, and the file system in {zone} alone",
-                "Name one subnet of that zone; nodes of all zones of the VPC mount its target.",
+                f"{place.id} is in {place.zone}, but the file system is only in {zone}",
+                "Set one subnet of that zone; nodes in all zones of the VPC can mount its target.",
             )
         for other in places[:index]:
             if place.vpc != other.vpc:
                 _refuse(
                     f"{place.id} is in {place.vpc}, and {other.id} in {other.vpc}",
-                    "A file system is mounted in one VPC; name subnets of that one.",
+                    "Set subnets of only one VPC, because a file system has mount targets in one VPC.",
                 )
             if place.zone == other.zone:
-                fact = "has a mount target already" if other in there else "is named, too"
+                fact = "has a mount target already" if other in there else "is listed, too"
                 _refuse(
                     f"{place.id} is in {place.zone}, in which {other.id} {fact}",
-                    "Name one subnet in each zone; the others of the zone use its target.",
+                    "Set one subnet per zone; the other subnets of the zone use its target.",
                 )
 
 
 def _refuse(fault: str, remedy: str) -> NoReturn:
-    raise TrainyardError(f"Such mount targets cannot be: {fault}.", remedy=remedy)
+    raise TrainyardError(f"The mount targets are invalid: {fault}.", remedy=remedy)
 
 
 def pairs(wanted: Iterable[MountTarget], found: Iterable[MountTarget]) -> list[tuple[MountTarget, MountTarget | None]]:
-    """Each wanted target with the one that is there in its subnet."""
+    """Pair each desired target with the existing one in its subnet, or None."""
     there = {each.subnet: each for each in found if each.state not in LEAVING}
     return [(each, there.get(each.subnet)) for each in wanted]
 
@@ -108,9 +108,9 @@ def pairs(wanted: Iterable[MountTarget], found: Iterable[MountTarget]) -> list[t
 def in_any_subnet(
     wanted: Iterable[MountTarget], found: Iterable[MountTarget], subnets: Mapping[str, Subnet]
 ) -> list[MountTarget]:
-    """The wanted targets, each in the subnet in which its zone and VPC have one already.
+    """Return the desired targets, moved to the subnet that already has a target in the same zone and VPC.
 
-    :param subnets: of those that are not there, by id.
+    :param subnets: subnets of the targets that do not exist, by id.
     """
     wanted = list(wanted)
     named = {each.subnet for each in wanted}
@@ -119,13 +119,13 @@ def in_any_subnet(
     for each in wanted:
         place = subnets.get(each.subnet)
         other = there.get((place.vpc, place.zone), "") if place else ""
-        # One that is named itself is a second of its zone, which `check` refuses.
+        # If that subnet is listed as well, the zone has two targets, which `check` refuses.
         moved.append(replace(each, subnet=other) if other and other not in named else each)
     return moved
 
 
 def with_others(wanted: Iterable[MountTarget], found: Iterable[MountTarget]) -> list[MountTarget]:
-    """The wanted targets with the security groups that they have beside the wanted ones."""
+    """Return the desired targets, with their other existing security groups added."""
     return [
         replace(want, security_groups=want.security_groups | (have.security_groups or frozenset()))
         if have and want.security_groups is not None
@@ -135,10 +135,10 @@ def with_others(wanted: Iterable[MountTarget], found: Iterable[MountTarget]) -> 
 
 
 def decide(wanted: Sequence[MountTarget], found: Sequence[MountTarget], *, purge: bool = False) -> list[Change]:
-    """The calls that bring the targets of one file system from how they are to how they are wanted.
+    """Return the calls that bring the targets of one file system to the desired state.
 
-    :param purge: targets in other subnets go, before new ones are made.
-    :raises TrainyardError: one differs in what AWS cannot change.
+    :param purge: delete targets in other subnets before new ones are created.
+    :raises TrainyardError: a target differs in a property that AWS cannot change.
     """
     made, changed = [], []
     for want, have in pairs(wanted, found):
@@ -148,7 +148,7 @@ def decide(wanted: Sequence[MountTarget], found: Sequence[MountTarget], *, purge
         if faults := differing(IMMUTABLE, want, have):
             raise TrainyardError(
                 f"The mount target {have.id} in {have.subnet} cannot become the wanted one: {'; '.join(faults)}.",
-                remedy="Set these as they are, or delete the target, which breaks its mounts, and make it anew.",
+                remedy="Set the existing values. Or delete the target, which breaks its mounts, and create it again.",
                 differing=faults,
             )
         if want.security_groups is not None and want.security_groups != have.security_groups:
@@ -160,7 +160,7 @@ def decide(wanted: Sequence[MountTarget], found: Sequence[MountTarget], *, purge
 
 
 def removals(kept: Iterable[MountTarget], found: Iterable[MountTarget]) -> list[Change]:
-    """The calls that delete all targets but those in the subnets of the kept ones."""
+    """Return the calls that delete all targets except those in the subnets of the kept ones."""
     subnets = {each.subnet for each in kept}
     return [
         Change(
@@ -193,7 +193,7 @@ def _named(groups: Sequence[str]) -> str:
 
 
 def shown(targets: Iterable[MountTarget], wanted: Iterable[MountTarget]) -> dict[str, Any]:
-    """Targets by subnet with what the caller asked for; those that nobody asked for with nothing."""
+    """Return targets by subnet with the properties that the caller set; empty for targets that were not requested."""
     asked = {each.subnet: each for each in wanted}
     result: dict[str, Any] = {}
     for each in sorted(targets, key=lambda one: one.subnet):
@@ -207,7 +207,7 @@ def shown(targets: Iterable[MountTarget], wanted: Iterable[MountTarget]) -> dict
 
 
 def target(wanted: Sequence[MountTarget], found: Sequence[MountTarget], *, purge: bool = False) -> list[MountTarget]:
-    """How the targets will be."""
+    """Return the state that the targets will have."""
     subnets = {each.subnet for each in wanted}
     rest = [] if purge else [each for each in found if each.subnet not in subnets and each.state not in LEAVING]
     both = []

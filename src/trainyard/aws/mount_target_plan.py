@@ -1,4 +1,4 @@
-"""Reads the mount targets of a file system, and carries out what `mount_target` decides."""
+"""Read the mount targets of a file system, and execute the changes that `mount_target` decides."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .states import AVAILABLE, GONE, LEAVING, Goal, State, settle
 
 
 def find(aws: Aws, file_system_id: str) -> list[MountTarget]:
-    """All mount targets of a file system, without their security groups; none where there is no file system."""
+    """Return all mount targets of a file system, without security groups; empty if it does not exist."""
     name = f"the file system {file_system_id}"
     found = aws.items(
         "efs:DescribeMountTargets", "MountTargets", name, fine=("FileSystemNotFound",), FileSystemId=file_system_id
@@ -25,9 +25,9 @@ def find(aws: Aws, file_system_id: str) -> list[MountTarget]:
 
 
 def find_subnets(aws: Aws, ids: Sequence[str]) -> dict[str, Subnet]:
-    """Subnets by id.
+    """Return subnets by id.
 
-    :raises AwsError: there is no such subnet in the region and account.
+    :raises AwsError: a subnet does not exist in the region and account.
     """
     if not ids:
         return {}
@@ -36,7 +36,7 @@ def find_subnets(aws: Aws, ids: Sequence[str]) -> dict[str, Subnet]:
 
 
 def with_groups(aws: Aws, targets: Iterable[MountTarget]) -> list[MountTarget]:
-    """Targets with the security groups of their network interfaces: one call for all, where EFS takes one for each."""
+    """Add the security groups, from the network interfaces: one call in total, instead of one EFS call per target."""
     targets = list(targets)
     interfaces = [each.interface for each in targets if each.interface]
     if not interfaces:
@@ -54,12 +54,12 @@ def with_groups(aws: Aws, targets: Iterable[MountTarget]) -> list[MountTarget]:
 class MountTargetsPlan:
     """The mount targets of one file system.
 
-    :param file_system_id: empty, in check mode alone, for one that is not there yet.
-    :param wanted: None removes all.
-    :param any_subnet: a target that a zone has in another subnet is the wanted one.
-    :param purge: targets in subnets that are not wanted go, too.
-    :param purge_security_groups: so do security groups of targets.
-    :param zone: the only zone of a file system of one zone.
+    :param file_system_id: only in check mode, empty for a file system that does not exist yet.
+    :param wanted: the desired targets; None removes all.
+    :param any_subnet: accept an existing target in another subnet of the zone as the desired one.
+    :param purge: also delete targets in subnets that are not desired.
+    :param purge_security_groups: also remove security groups of targets that are not desired.
+    :param zone: zone of a One Zone file system.
     """
 
     def __init__(
@@ -84,9 +84,9 @@ class MountTargetsPlan:
         self._stale = False
 
     def plan(self) -> Plan:
-        """What has to be done.
+        """Compare and plan the changes.
 
-        :raises TrainyardError: AWS would refuse the targets, or cannot change one that is there.
+        :raises TrainyardError: AWS would refuse the targets, or cannot change an existing one.
         """
         wanted = list(self._wanted or ())
         found = find(self._aws, self._id) if self._id else []
@@ -110,12 +110,12 @@ class MountTargetsPlan:
         )
 
     def settled(self) -> None:
-        """Wait until the targets that are to be there can be mounted, and the others are gone."""
+        """Wait until the desired targets are available, and the deleted ones are gone."""
         self._wait([each.subnet for each in self._target], AVAILABLE)
         self._wait(self._going(), GONE)
 
     def result(self) -> list[dict[str, Any]]:
-        """The targets as they are, or in check mode will be; what AWS chooses is empty before it has."""
+        """Return the targets, in check mode as they will be; values that AWS has not chosen yet are empty."""
         there = {each.subnet: each for each in self._found if each.state not in LEAVING}
         return [
             {
@@ -133,7 +133,7 @@ class MountTargetsPlan:
         ]
 
     def _going(self) -> list[str]:
-        """Subnets of targets that are being deleted, or were by this plan."""
+        """Return the subnets of targets that are being deleted, or are deleted by this plan."""
         staying = {each.subnet for each in self._target}
         return [each.subnet for each in self._found if each.state in LEAVING or each.subnet not in staying]
 
@@ -156,23 +156,23 @@ class MountTargetsPlan:
             return
         name = f"{change.parameters['MountTargetId']} of {self._name}"
         call = partial(self._aws.call, change.operation, name, fine=change.fine, **change.parameters)
-        # From a run that was cut off it may still be in the making.
+        # An interrupted run may have started its creation, which is still in progress.
         persist(call, ("IncorrectMountTargetState",), self._patience, self._patience.timeout)
 
     def _create(self, change: Change) -> None:
-        # A target that is being deleted still has its zone.
+        # A target that is being deleted still occupies its zone.
         if going := self._going():
             self._wait(going, GONE)
         subnet = change.parameters["SubnetId"]
         name = f"{subnet} and {self._name}"
         call = partial(self._aws.call, change.operation, name, FileSystemId=self._id, **change.parameters)
         try:
-            # A security group that was just made, too, may not be known yet.
+            # A new security group may not be visible yet, either.
             persist(call, ("SecurityGroupNotFound", BUSY), self._patience)
         except AwsError as error:
             if error.code != "MountTargetConflict":
                 raise
-            # It may be there from a call whose answer was lost, or from another run, and not be shown yet.
+            # A call whose answer was lost, or another run, may have created it, and it may not be listed yet.
             persist(partial(self._require_shown, subnet, error), (error.code,), self._patience)
         self._stale = True
 

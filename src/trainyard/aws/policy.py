@@ -1,4 +1,4 @@
-"""Resource policies of file systems: the one that refuses clients without TLS, and when two policies say the same."""
+"""Resource policies of file systems: the policy that refuses clients without TLS, and a normal form for comparison."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ REQUIRE_TLS: dict[str, Any] = {
         },
     ],
 }
-"""What the console of AWS writes for "Enforce in-transit encryption for all clients". Any policy takes the place of
-EFS's default one, so it has to allow what that allows: every client that reaches a mount target."""
+"""The policy that the AWS console writes for "Enforce in-transit encryption for all clients". Any policy replaces EFS's
+default one, so it must allow the same: all clients that reach a mount target."""
 
 _OWN = re.compile(r"arn:aws[a-z-]*:elasticfilesystem:[^:]*:[0-9]*:file-system/fs-[0-9a-f]+")
-"""What a policy can be about: the file system that has it, whether it names it or not."""
+"""The only possible resource of a policy is its own file system, so naming it makes no difference."""
 
 _LISTS = ("Action", "NotAction", "Resource", "NotResource")
 _WHO = ("Principal", "NotPrincipal")
 
 
 def normal(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """A policy in the one form of all that mean the same: lists for single values, sorted; names left out."""
+    """Return the normal form of a policy: single values become sorted lists, and statement IDs are removed."""
     statements = policy.get("Statement", [])
     statements = [statements] if isinstance(statements, Mapping) else statements
     return {
@@ -53,7 +53,7 @@ def normal(policy: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def requires_tls(policy: Mapping[str, Any]) -> bool:
-    """Whether a policy asks how clients connect, which plain NFS does not stand."""
+    """Return whether a policy checks the transport of clients, so that plain NFS is refused."""
     return "aws:SecureTransport" in json.dumps(policy)
 
 
@@ -74,7 +74,7 @@ def _statement(statement: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _list(value: Any) -> list[str]:
-    # Conditions may have true and "true".
+    # Conditions may contain both true and "true".
     texts = [str(each).lower() if isinstance(each, bool) else str(each) for each in _several(value)]
     return sorted(texts)
 

@@ -1,4 +1,4 @@
-"""The security group of mount targets: NFS from the nodes and nothing else that this knows of."""
+"""The security group of mount targets, which allows NFS from the nodes."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _LISTS = {
     "ipv6": ("Ipv6Ranges", "CidrIpv6"),
     "prefix list": ("PrefixListIds", "PrefixListId"),
 }
-"""Kind of a source -> the list of EC2 that it stands in, and its key there."""
+"""Kind of a source -> its list in an EC2 permission, and its key in that list."""
 
 
 @dataclass(frozen=True, order=True)
 class Rule:
-    """One source that may connect, as EC2 keeps it.
+    """One permitted source, as EC2 stores it.
 
-    :param ports: `tcp 2049`, for one.
+    :param ports: protocol and ports, such as `tcp 2049`.
     :param kind: key of `_LISTS`.
-    :param source: id of a group or list, or a network.
+    :param source: id of a group or prefix list, or a network.
     """
 
     ports: str
@@ -41,9 +41,9 @@ class Rule:
 
 @dataclass(frozen=True)
 class SecurityGroup:
-    """A security group as it is there.
+    """An existing security group.
 
-    :param rules: of what comes in; each with the permission of EC2 that it is part of, to take it away again.
+    :param rules: ingress rules -> the EC2 permission that contains the rule, for its removal.
     """
 
     id: str
@@ -54,7 +54,7 @@ class SecurityGroup:
 
 
 def observed(description: Mapping[str, Any]) -> SecurityGroup:
-    """A security group as EC2 describes it."""
+    """Convert a security group description of EC2."""
     rules = {}
     for permission in description.get("IpPermissions", []):
         protocol, first, last = permission["IpProtocol"], permission.get("FromPort"), permission.get("ToPort")
@@ -74,9 +74,9 @@ def observed(description: Mapping[str, Any]) -> SecurityGroup:
 
 
 def rules_of(sources: Iterable[str]) -> list[Rule]:
-    """The rules for NFS from some sources.
+    """Return the rules that allow NFS from the sources.
 
-    :raises TrainyardError: a source is neither the id of a group nor a network.
+    :raises TrainyardError: a source is neither the id of a group nor a network, or is the whole internet.
     """
     found = set()
     for source in sources:
@@ -88,20 +88,20 @@ def rules_of(sources: Iterable[str]) -> list[Rule]:
         except ValueError:
             raise TrainyardError(
                 f"The source {source} is neither the id of a security group nor a network.",
-                remedy="Write sg-0123456789abcdef0, 10.1.0.0/16 or 2001:db8::/56; a network has no bits of a host.",
+                remedy="Set a source such as sg-0123456789abcdef0, 10.1.0.0/16 or 2001:db8::/56, without host bits.",
             ) from None
         if network.prefixlen == 0:
             raise TrainyardError(
-                f"The source {source} is the whole internet.", remedy="Name the nodes' security groups or networks."
+                f"The source {source} is the whole internet.", remedy="Set the nodes' security groups or networks."
             )
         found.add(Rule(f"tcp {NFS_PORT}", f"ipv{network.version}", str(network)))
     return sorted(found)
 
 
 def require_ours(group: SecurityGroup, owner: str) -> None:
-    """Refuse a group that was not made for this owner.
+    """Refuse a group that was not created for this owner.
 
-    :raises TrainyardError: names what its tag says.
+    :raises TrainyardError: the owner tag differs; the message contains its value.
     """
     require_owner(f"The security group {group.name} ({group.id}) of {group.vpc}", group.tags, owner)
 
@@ -109,7 +109,7 @@ def require_ours(group: SecurityGroup, owner: str) -> None:
 def target_tags(
     wanted: Mapping[str, str] | None, found: SecurityGroup | None, owner: str, purge: bool
 ) -> dict[str, str]:
-    """The tags that the group will have; its owner is one of them."""
+    """Return the tags that the group will have; its owner is one of them."""
     if found and wanted is None:
         return dict(found.tags)
     return wanted_tags({**(wanted or {}), OWNER: owner}, found.tags if found else {}, purge)
@@ -117,10 +117,10 @@ def target_tags(
 
 @dataclass(frozen=True)
 class Wanted:
-    """A security group as it is wanted.
+    """A desired security group.
 
-    :param rules: None leaves those that are there alone.
-    :param purge_rules: other rules for what comes in go.
+    :param rules: ingress rules; None keeps the existing ones.
+    :param purge_rules: remove other ingress rules.
     """
 
     name: str
@@ -133,9 +133,9 @@ class Wanted:
 
 
 def decide(wanted: Wanted, found: SecurityGroup | None, vpc: str) -> list[Change]:
-    """The calls that bring the group from how it is to how it is wanted; what goes out is left alone.
+    """Return the calls that bring the group to the desired state; egress rules are not managed.
 
-    :raises TrainyardError: a group of this name was made by somebody else.
+    :raises TrainyardError: a group of this name was created for another owner.
     """
     changes = []
     tags = target_tags(wanted.tags, found, wanted.owner, wanted.purge_tags)
@@ -152,7 +152,7 @@ def decide(wanted: Wanted, found: SecurityGroup | None, vpc: str) -> list[Change
     else:
         require_ours(found, wanted.owner)
     there = found.rules if found else {}
-    # A call for each: EC2 refuses one as a whole when another run has just added a part of it.
+    # One call per rule: EC2 refuses a whole call if another run has just added one of its rules.
     for rule in wanted.rules or ():
         if rule not in there:
             permissions = {"IpPermissions": [_permission(rule)]}
@@ -160,7 +160,7 @@ def decide(wanted: Wanted, found: SecurityGroup | None, vpc: str) -> list[Change
             changes.append(Change(f"Allow {rule}", "ec2:AuthorizeSecurityGroupIngress", permissions, fine))
     stale = sorted(set(there) - set(wanted.rules or ())) if wanted.purge_rules and wanted.rules is not None else []
     if stale:
-        what = f"Allow no more {', '.join(map(str, stale))}"
+        what = f"No longer allow {', '.join(map(str, stale))}"
         permissions = {"IpPermissions": [dict(there[rule]) for rule in stale]}
         fine = ("InvalidPermission.NotFound",)
         changes.append(Change(what, "ec2:RevokeSecurityGroupIngress", permissions, fine))

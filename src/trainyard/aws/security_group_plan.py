@@ -1,4 +1,4 @@
-"""Reads the security group of mount targets, and carries out what `security_group` decides."""
+"""Read the security group of mount targets, and execute the changes that `security_group` decides."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .mount_target_plan import find_subnets
 from .security_group import OWNER, SecurityGroup, Wanted, decide, observed, require_ours, target_tags
 
 _UNKNOWN = ("InvalidGroup.NotFound", "InvalidSecurityGroupID.NotFound")
-"""What EC2 says of a group that is not there, or not known yet."""
+"""EC2's error codes for a group that does not exist, or is not visible yet."""
 
 
 def find(aws: Aws, name: str = "", vpc: str = "", owner: str = "") -> list[SecurityGroup]:
-    """Security groups of this name, VPC and owner, of which each may be empty for any."""
+    """Return the security groups of this name, VPC and owner; an empty value matches any."""
     filters = {"group-name": name, "vpc-id": vpc, f"tag:{OWNER}": owner}
     found = aws.items(
         "ec2:DescribeSecurityGroups",
@@ -32,9 +32,9 @@ def find(aws: Aws, name: str = "", vpc: str = "", owner: str = "") -> list[Secur
 
 
 def vpc_of(aws: Aws, subnets: Sequence[str]) -> str:
-    """The VPC of some subnets.
+    """Return the VPC of the subnets.
 
-    :raises TrainyardError: they are in several.
+    :raises TrainyardError: they are in several VPCs.
     """
     found = find_subnets(aws, subnets)
     vpcs = sorted({each.vpc for each in found.values()})
@@ -42,13 +42,13 @@ def vpc_of(aws: Aws, subnets: Sequence[str]) -> str:
         said = ", ".join(f"{each.id} in {each.vpc}" for each in found.values())
         raise TrainyardError(
             f"The subnets are in several VPCs: {said}.",
-            remedy="A file system is mounted in one VPC; name subnets of that one.",
+            remedy="Set subnets of only one VPC, because a file system has mount targets in one VPC.",
         )
     return vpcs[0]
 
 
 class SecurityGroupPlan:
-    """One security group, known by its name in its VPC."""
+    """One security group, identified by its name in its VPC."""
 
     def __init__(self, aws: Aws, wanted: Wanted, vpc: str, patience: Patience) -> None:
         self._aws, self._wanted, self._vpc, self._patience = aws, wanted, vpc, patience
@@ -56,9 +56,9 @@ class SecurityGroupPlan:
         self._id = ""
 
     def plan(self) -> Plan:
-        """What has to be done.
+        """Compare and plan the changes.
 
-        :raises TrainyardError: a group of this name was made by somebody else.
+        :raises TrainyardError: a group of this name was created for another owner.
         """
         wanted = self._wanted
         found = self._group = next(iter(find(self._aws, wanted.name, self._vpc)), None)
@@ -71,7 +71,7 @@ class SecurityGroupPlan:
         )
 
     def result(self) -> dict[str, Any]:
-        """The group as it is, or in check mode will be; its id is empty before it is there."""
+        """Return the group, in check mode as it will be; its id is empty before its creation."""
         return {"id": self._id, "name": self._wanted.name, "vpc_id": self._vpc}
 
     def _shown(self, group: SecurityGroup) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class SecurityGroupPlan:
         persist(call, _UNKNOWN, self._patience)
 
     def _adopt(self) -> None:
-        """Go on with the group that is there although it was not shown, from a call whose answer was lost."""
+        """Continue with an existing group that was not listed before: a call whose answer was lost created it."""
         found = wait_until(
             lambda: find(self._aws, self._wanted.name, self._vpc),
             bool,
@@ -123,7 +123,7 @@ class SecurityGroupPlan:
 
 
 class SecurityGroupRemoval:
-    """The end of the security groups of one name and owner: one in each VPC that the site has been in.
+    """The removal of the security groups of one name and owner: one in each VPC that the site has used.
 
     :param vpc: empty for all VPCs.
     """
@@ -132,9 +132,9 @@ class SecurityGroupRemoval:
         self._aws, self._name, self._owner, self._vpc, self._patience = aws, name, owner, vpc, patience
 
     def plan(self) -> Plan:
-        """The deletion, if there is something to delete.
+        """Plan the deletion; no steps if no group exists.
 
-        :raises TrainyardError: the one of the VPC was made by somebody else.
+        :raises TrainyardError: the group in the VPC was created for another owner.
         """
         found = find(self._aws, self._name, self._vpc, "" if self._vpc else self._owner)
         steps = []
@@ -149,5 +149,5 @@ class SecurityGroupRemoval:
         name = f"the security group {group.name} ({group.id})"
         fine = _UNKNOWN
         call = partial(self._aws.call, "ec2:DeleteSecurityGroup", name, fine=fine, GroupId=group.id)
-        # The network interfaces of mount targets that are gone still have it for a while.
+        # The network interfaces of deleted mount targets still use the group for a while.
         persist(call, ("DependencyViolation",), self._patience, self._patience.timeout)

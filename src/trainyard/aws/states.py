@@ -1,4 +1,4 @@
-"""Waits for resources, as data: which state ends a wait, which is on the way, and that every other one fails."""
+"""Waits for resources, as data: the states that end a wait and those that continue it; all others are failures."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from .client import Patience
 from .errors import AwsError
 
 State = str | None
-"""`LifeCycleState` of EFS; None for what AWS does not show."""
+"""`LifeCycleState` of EFS; None for a resource that AWS does not list."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What a state says to somebody who waits.
+    """The target of a wait.
 
-    :param name: what the resource is to be, for messages.
+    :param name: the target state, for messages.
     :param reached: states that end the wait.
-    :param on_the_way: states that the wait goes on in; any other fails.
+    :param on_the_way: states in which the wait continues; any other state fails.
     """
 
     name: str
@@ -29,21 +29,21 @@ class Goal:
 
 
 AVAILABLE = Goal("available", frozenset({"available"}), frozenset({None, "creating", "updating"}))
-"""What was just made may not be shown for some seconds."""
+"""A new resource may not be listed for some seconds, hence None."""
 
 GONE = Goal("gone", frozenset({None, "deleted"}), frozenset({"creating", "available", "updating", "error", "deleting"}))
-"""What was just deleted may be shown for some seconds as it was, and what a run left half made is deleted, too."""
+"""A deleted resource may be listed with its old state for some seconds. Incompletely created ones are deleted, too."""
 
 LEAVING = frozenset({"deleting", "deleted"})
-"""States of what is as good as not there."""
+"""States that are treated as absent."""
 
 
 def settle(look: Callable[[], dict[str, State]], goal: Goal, patience: Patience) -> None:
-    """Wait until all of some resources have reached a goal.
+    """Wait until all given resources have reached a goal.
 
-    :param look: reads them all, each with its state by its name for messages.
+    :param look: reads all of them; returns name for messages -> state.
     :raises AwsError: one is in a state that does not lead to the goal.
-    :raises WaitError: the time is over; it names what is not there yet.
+    :raises WaitError: the timeout was reached; the message lists the resources that have not reached the goal.
     """
 
     def observe() -> dict[str, State]:
@@ -51,23 +51,23 @@ def settle(look: Callable[[], dict[str, State]], goal: Goal, patience: Patience)
         for name, state in states.items():
             if state not in goal.reached | goal.on_the_way:
                 raise AwsError(
-                    f"{name} is {state}, and will not be {goal.name}.",
+                    f"{name} is {state}, and will not become {goal.name}.",
                     code="State",
-                    remedy="Look at it in AWS's console; what is in the state error has to be deleted and made anew.",
+                    remedy="Check it in the AWS console. If its state is error, delete it and create it again.",
                 )
         return {name: state for name, state in states.items() if state not in goal.reached}
 
     wait_until(
         observe,
         lambda left: not left,
-        what=f"AWS to have everything {goal.name}",
+        what=f"all resources of AWS to be {goal.name}",
         timeout=patience.timeout,
         interval=patience.interval,
-        show=lambda left: ", ".join(f"{name} is {state or 'not shown'}" for name, state in sorted(left.items())),
+        show=lambda left: ", ".join(f"{name} is {state or 'not listed'}" for name, state in sorted(left.items())),
         clock=patience.clock,
     )
 
 
 def state_of(found: dict[str, Any] | None) -> State:
-    """The state in a description of EFS."""
+    """Return the state from a description of EFS."""
     return found["LifeCycleState"] if found else None

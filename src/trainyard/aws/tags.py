@@ -1,4 +1,4 @@
-"""Tags: AWS's list of pairs as a mapping, and what has to be set or removed."""
+"""Tags: conversion of AWS's list of pairs to a mapping, and the tags to set or remove."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from ..core.errors import TrainyardError
 from .changes import Change
 
 OWNER = "trainyard"
-"""Tag by which a resource is known as made for a site; its value is the site's name for its storage."""
+"""Tag of a resource created for a site; its value is the site's name for its storage."""
 
 
 def to_mapping(tags: Iterable[Mapping[str, str]] | None) -> dict[str, str]:
-    """Tags without those of AWS itself, which nobody else may set or remove."""
+    """Convert tags to a mapping, without AWS's own tags, which users cannot set or remove."""
     return {tag["Key"]: tag.get("Value", "") for tag in tags or () if not tag["Key"].lower().startswith("aws:")}
 
 
 def require_owner(what: str, found: Mapping[str, str], owner: str) -> None:
-    """Refuse a resource that was not made for this owner.
+    """Refuse a resource that was not created for this owner.
 
     :param what: the resource, as the beginning of a sentence.
     :param found: its tags.
-    :raises TrainyardError: names what its tag says.
+    :raises TrainyardError: the owner tag differs; the message contains its value.
     """
     has = found.get(OWNER)
     if has != owner:
         raise TrainyardError(
             f"{what} was not made for {owner}: its tag {OWNER} is {has if has is not None else 'missing'}.",
-            remedy=f"Take another name, or tag it {OWNER}={owner} where it is meant.",
+            remedy=f"Set another name, or tag it {OWNER}={owner} if it is the intended resource.",
         )
 
 
 def to_list(tags: Mapping[str, str]) -> list[dict[str, str]]:
-    """Tags as AWS takes them, in the order of their names."""
+    """Convert tags to AWS's list form, sorted by name."""
     return [{"Key": key, "Value": tags[key]} for key in sorted(tags)]
 
 
 def wanted_tags(wanted: Mapping[str, Any] | None, found: Mapping[str, str], purge: bool) -> dict[str, str]:
-    """The tags that a resource is to have in the end.
+    """Return the tags that a resource will have.
 
-    :param wanted: None leaves all alone.
-    :param purge: others than the wanted ones go.
+    :param wanted: None keeps all existing tags.
+    :param purge: remove all other tags.
     """
     if wanted is None:
         return dict(found)
@@ -52,10 +52,10 @@ def wanted_tags(wanted: Mapping[str, Any] | None, found: Mapping[str, str], purg
 def tag_changes(
     before: Mapping[str, str], after: Mapping[str, str], of: str = "it", *, ec2: bool = False
 ) -> list[Change]:
-    """The calls that set and remove the tags of one resource.
+    """Return the calls that set and remove the tags of one resource.
 
-    :param of: the resource, for the sentences.
-    :param ec2: one of EC2, else one of EFS.
+    :param of: the resource, for the sentences of the steps.
+    :param ec2: the resource belongs to EC2, otherwise to EFS.
     """
     set_ = {key: after[key] for key in after if before.get(key) != after[key]}
     removed = sorted(set(before) - set(after))

@@ -1,1 +1,1 @@
-"""The bundle: every artefact that a site needs, built or fetched from one lock file into a content-addressed store."""
+"""The bundle: all artefacts of a site, built or fetched from one lock file into a content-addressed store."""

@@ -1,4 +1,4 @@
-"""apt with sources and a state of its own: what this machine has installed or prefers has no say."""
+"""apt with its own sources and state, independent of this machine's packages and preferences."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ OPTIONS = {
 
 
 class PrivateApt:
-    """Calls of apt's programs; the indexes are read when it is made.
+    """A private instance of apt. The constructor reads the indexes.
 
     :param root: an empty folder.
-    :param sources: lines of a sources.list, each of which names the key that signs its index.
-    :param is_strict: nor have this machine's settings a say, which may let pass what is unsigned or out of date.
-    :raises CommandError: an index is not there, or not signed by that key, or not of this time.
+    :param sources: lines of a sources.list, each with the key that signs its index.
+    :param is_strict: also ignore this machine's apt settings, which might accept unsigned or outdated indexes.
+    :raises CommandError: an index is missing, is not signed by that key, or is not currently valid.
     """
 
     def __init__(self, root: Path, sources: Sequence[str], *, is_strict: bool) -> None:
@@ -50,7 +50,7 @@ class PrivateApt:
         if is_strict:
             (root / "apt.conf").write_text('Dir::Etc::parts "/dev/null"; Dir::Etc::main "/dev/null";', encoding="ascii")
             self._environment["APT_CONFIG"] = str(root / "apt.conf")
-            # As for other downloads; apt itself looks for neither.
+            # Use the same CA and proxy as other downloads; apt reads neither variable.
             options["Acquire::https::CAInfo"] = os.environ.get("SSL_CERT_FILE")
             options["Acquire::https::Proxy"] = urllib.request.getproxies().get("https")
         self._options = [f"--option={name}={value}" for name, value in options.items() if value]
@@ -58,6 +58,10 @@ class PrivateApt:
         self("apt-get", "update", timeout=300)
 
     def __call__(self, program: str, *arguments: str, timeout: float = 60, ok: Sequence[int] = (0,)) -> str:
-        """Run apt-get or apt-cache and return what it prints."""
+        """Run apt-get or apt-cache and return its output.
+
+        :param timeout: seconds.
+        :param ok: exit statuses that are not an error.
+        """
         argv = [program, "--quiet", *self._options, *arguments]
         return run(argv, timeout=timeout, ok=ok, env=self._environment).stdout

@@ -1,4 +1,4 @@
-"""Bringing the store to the state that the lock describes."""
+"""Build or fetch the artefacts of the lock that the store lacks."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from .store import Store
 from .vendor.upstream import Upstream
 
 JOBS = 2
-"""Artefacts made at a time: one that computes beside one that waits for the network. More only compete for cores."""
+"""Artefacts made in parallel: one computes while another waits for the network. More would compete for cores."""
 
 
 class Assembly:
-    """The artefacts of a lock, what of them the store already holds, and the making of the rest.
+    """The artefacts of a lock: which of them the store holds, and how to make the others.
 
-    Only what is asked for is looked at, and what it is made from only where it has to be made again: a bundle that is
-    there costs the hashing of its results, not of every step on the way to them.
+    Only requested artefacts are checked; their inputs are checked only if they must be made. So a complete bundle
+    costs the hashing of its results, not of all intermediate artefacts.
 
-    :param artefacts: of the whole lock, in build order.
-    :param wanted: names of the results that are asked for; all that nothing else is made from when None.
+    :param artefacts: artefacts of the whole lock, in build order.
+    :param wanted: names of the requested results; None for all artefacts that are not inputs of others.
     :param source: one of `choose.SOURCES`.
-    :param also: names of further results.
-    :param delivered: folder with what another machine has made from recipes; nothing is made from one here then.
+    :param also: names of additional results.
+    :param delivered: folder with artefacts that another machine made from recipes; then no recipe is built here.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class Assembly:
         context.previous = lambda name: next(iter(store.manifests(name)), {})
         self.upstream = Upstream(context.project, context.cache)
         self.manifests: dict[str, dict[str, Any]] = {}
-        """Of the artefacts that are there and intact, by name; grows while building."""
+        """Manifests of the existing, intact artefacts, by name; grows during the build."""
         self.missing: list[str] = self._look()
 
     def _look(self) -> list[str]:
-        """Names that have to be made, in build order."""
+        """Return the names of the artefacts that must be made, in build order."""
         missing: set[str] = set()
         seen: set[str] = set()
         todo = set(self.wanted)
@@ -81,7 +81,7 @@ class Assembly:
 
     @property
     def recipes(self) -> list[str]:
-        """Names of what is missing and made from a recipe, here, or on another machine where that makes what it can."""
+        """Return the missing artefacts made from a recipe, on the builder if there is one and it can make them."""
         return [name for name in self.missing if self._is_recipe(name)]
 
     def _is_recipe(self, name: str) -> bool:
@@ -92,7 +92,7 @@ class Assembly:
         return self.delivered is not None and self._is_recipe(name)
 
     def _inputs(self, name: str) -> frozenset[str]:
-        """What has to be there before this one comes into the store."""
+        """Return the artefacts that must exist before this one is made."""
         return frozenset() if self._is_delivered(name) else self.choices[name].inputs
 
     def _have(self, name: str, manifest: dict[str, Any]) -> None:
@@ -100,10 +100,10 @@ class Assembly:
         self.manifests[name] = manifest
 
     def build_missing(self, progress: Progress, prepare: Callable[[], object] = bool) -> None:
-        """Make every missing artefact, inputs first, two at a time.
+        """Make all missing artefacts, inputs first, two in parallel.
 
-        :param prepare: called before, while no other run builds.
-        :raises TrainyardError: the first failure, after what ran beside it has ended; what was made stays.
+        :param prepare: called first, while no other run builds.
+        :raises TrainyardError: the first failure, after the parallel job has ended; finished artefacts are kept.
         """
         with self.store.locked(lambda: progress.say("Waiting for another run of the bundle")):
             prepare()
@@ -127,7 +127,7 @@ class Assembly:
                     failure = failure or _named(name, future.exception())
                     if future.exception() is None:
                         manifest, seconds = future.result()
-                        # Not in the thread that made it: what needs it starts after this line is said.
+                        # Not in the worker thread, so that dependents start only after this progress line.
                         self._have(name, manifest)
                         left = len(todo) + len(running)
                         progress.say(f"{self._label(name)}: {seconds:.0f} s ({total - left} of {total}, {left} left)")
@@ -139,7 +139,7 @@ class Assembly:
         return f"{name} {self.artefacts[name].version}{origin}"
 
     def _build(self, name: str) -> tuple[dict[str, Any], float]:
-        """The manifest of the artefact, and how many seconds it took."""
+        """Make an artefact and return its manifest and the duration in seconds."""
         started = time.monotonic()
         artefact, key = self.artefacts[name], self.keys[name]
         origin = self.choices[name].origin
@@ -160,16 +160,16 @@ class Assembly:
                 "seconds": round(time.monotonic() - started, 1),
             }
 
-        # Another run may have made it while this one waited for the lock.
+        # Another run may have made the artefact while this one waited for the lock.
         manifest = self.store.read(name, key) or self.store.add(name, key, build)
         return manifest, time.monotonic() - started
 
     def result(self) -> dict[str, dict[str, Any]]:
-        """What users of the bundle need to know of each wanted artefact: path, version, key, origin and facts. What was
-        made on the way to them is left out: a run that makes nothing does not look at it.
+        """Return path, version, key, origin and facts of each requested artefact.
 
-        Where the facts hold a `layout`, it is made an absolute path. Long lists stay in the store's manifests. What is
-        not made yet, as in check mode, has its future path and what the lock says; an unknown digest is zeros.
+        Intermediate artefacts are left out, because a run that makes nothing does not read them. A `layout` becomes an
+        absolute path. Long lists stay in the store's manifests. An artefact that does not exist yet, as in check mode,
+        has its future path and the lock's data; an unknown digest is all zeros.
         """
         missing = (name for name in self.missing if name in self.wanted)
         result: dict[str, dict[str, Any]] = {name: self._future(name) for name in missing}

@@ -1,8 +1,8 @@
-"""Where each artefact comes from, chosen by `bundle_artifact_source`, and the content address that follows.
+"""Choose the origin of each artefact from `bundle_artifact_source`, and compute its content address.
 
-`source` makes everything from its recipe, `upstream` fetches whatever has an origin, `auto` fetches it where the
-origin is pinned and answers. Under `auto` what the store holds stays as it is, whichever way it came: a machine that
-loses its way to the vendors does not make everything anew.
+`source` builds all artefacts from their recipes. `upstream` fetches each artefact that has an origin. `auto` fetches it
+if the origin is pinned and reachable. Under `auto`, artefacts in the store are kept whatever their origin, so that a
+machine without access to the vendors does not rebuild everything.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from .vendor import http as fetch
 
 SOURCES = ("auto", "upstream", "source")
 UNNAMED_GO = "1.27.3"
-"""The Go that was pinned when its version became a part of keys; its programs keep the keys of before.
+"""The Go version that was pinned when keys began to include it. Programs built with it keep their earlier keys.
 
-Other keys would give a site in use images with other digests under the same versions, and its verdict refuses these."""
+Changed keys would give existing sites images with other digests under the same versions, which the verdict refuses."""
 UPSTREAM_REVISION = 1
-"""Raised when fetching makes other files from the same origin."""
+"""Increased if fetching produces other files from the same origin."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One artefact's way into the store.
+    """The chosen origin of one artefact.
 
     :param origin: "source" or "upstream".
     :param key: content address, 64 hexadecimal digits.
-    :param inputs: names of the artefacts that are needed to make it; none when it is fetched.
+    :param inputs: names of the artefacts needed to make it; empty if it is fetched.
     """
 
     origin: str
@@ -44,13 +44,13 @@ class Choice:
 
 
 class Chooser:
-    """Chooses for artefacts and everything that they are made from.
+    """Chooses the origins of artefacts and of all their inputs.
 
-    :param artefacts: of the whole lock.
+    :param artefacts: artefacts of the whole lock.
     :param project: the repository's root, which `project:` references are relative to.
-    :param revisions: of each builder; raising one makes again what that builder makes.
+    :param revisions: revision of each builder; increasing one rebuilds its artefacts.
     :param source: one of `SOURCES`.
-    :param answers: whether the server behind a URL answers; asked once per host.
+    :param answers: returns whether the server behind a URL answers; called once per host.
     """
 
     def __init__(
@@ -73,9 +73,9 @@ class Chooser:
         self.choices: dict[str, Choice] = {}
 
     def choose(self, wanted: Iterable[str]) -> dict[str, Choice]:
-        """The choices for the wanted artefacts and what they need.
+        """Return the choices for the requested artefacts and their inputs.
 
-        :raises TrainyardError: `upstream` is asked for and an origin is not pinned.
+        :raises TrainyardError: an artefact must come from upstream, but its origin is not pinned.
         """
         for name in wanted:
             self._choose(name)
@@ -125,7 +125,7 @@ class Chooser:
 
 
 def source_key(artefact: Artefact, project: Path, revision: int, inputs: Mapping[str, str]) -> str:
-    """A hash of an entry's recipe, its files in the repository, its builder and its inputs' addresses."""
+    """Hash an entry's recipe, its files in the repository, its builder and its inputs' addresses."""
     document = {
         "kind": artefact.kind,
         "version": artefact.version,
@@ -143,7 +143,7 @@ def source_key(artefact: Artefact, project: Path, revision: int, inputs: Mapping
 
 
 def _toolchain(artefact: Artefact, project: Path) -> dict[str, str]:
-    """The Go that compiles the programs of an entry; nothing for `UNNAMED_GO`, and for an entry without programs."""
+    """Return the Go version that compiles an entry's programs; empty for `UNNAMED_GO` and for entries without any."""
     if artefact.kind != "go_programs":
         return {}
     version = pinned_go(project / GO_TOOLCHAIN)
@@ -151,7 +151,7 @@ def _toolchain(artefact: Artefact, project: Path) -> dict[str, str]:
 
 
 def upstream_key(artefact: Artefact) -> str:
-    """A hash of an entry's origin with its pin: another pin is another artefact."""
+    """Hash an entry's origin with its pin: another pin is another artefact."""
     return _hash({"upstream": artefact.upstream, "version": artefact.version, "revision": UPSTREAM_REVISION})
 
 

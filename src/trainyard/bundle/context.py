@@ -1,4 +1,4 @@
-"""What every builder is given: where inputs lie, and the machine's options."""
+"""The context passed to all builders: locations of the inputs, and the machine's options."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any
 from .lock import Reference, tree_files
 
 EPOCH = 1767225600
-"""2026-01-01T00:00:00Z, the time stamped on everything that is built, so that equal inputs give equal bytes."""
+"""2026-01-01T00:00:00Z, the timestamp of all built files, so that equal inputs give equal bytes."""
 
 
 @dataclass
 class Context:
-    """The surroundings of a build.
+    """The context of a build.
 
     :param project: the repository's root.
     :param cache: folder for the tools' own caches (Go modules, image layers, package pools).
     :param debian_mirror: base URL of a Debian archive.
     :param go: folder of the Go program; empty for the one on the PATH.
-    :param made: folder of every artefact that is already there, by name.
-    :param previous: facts of the newest artefact of a name that was ever made, or nothing.
+    :param made: folders of the existing artefacts, by name.
+    :param previous: returns the facts of the newest artefact with a name, or an empty mapping.
     """
 
     project: Path
@@ -34,7 +34,7 @@ class Context:
     previous: Callable[[str], Mapping[str, Any]] = lambda name: {}
 
     def resolve(self, reference: str) -> Path:
-        """The file or folder that a reference names."""
+        """Return the path of a reference."""
         parsed = Reference.parse(reference)
         base = self.project if parsed.kind == "project" else self.made[parsed.artefact]
         return base / parsed.path

@@ -1,4 +1,4 @@
-"""Finished artefacts as archives: from the store of the machine that makes them into that of a controller."""
+"""Archives of finished artefacts: transferred from the store of the builder to that of a controller."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Any
 from ..core.errors import TrainyardError
 from .store import CHUNK, MANIFEST, Store
 
-AGAIN = "Run again: what the builder has made is there already, and only the archive is fetched anew."
+AGAIN = "Run again: the builder has the artefact already, and only the archive is fetched again."
 
 
 def archive_of(folder: Path, name: str) -> Path:
-    """Where an artefact's archive lies in a folder of archives."""
+    """Return the path of an artefact's archive in a folder of archives."""
     return folder / f"{name}.tar"
 
 
 def pack(store: Store, name: str, key: str, folder: Path) -> None:
-    """Pack an artefact, its manifest first, for the owner of the folder, who need not be able to read the store.
+    """Pack an artefact, manifest first. The archive belongs to the folder's owner, who may lack access to the store.
 
-    :raises TrainyardError: it has links, of whose targets a manifest says nothing, or there is no room.
+    :raises TrainyardError: it contains links, which the manifest does not cover, or there is not enough space.
     """
     path, owner, archive = store.path(name, key), folder.stat(), archive_of(folder, name)
     if links := [found.name for found in path.rglob("*") if found.is_symlink()]:
@@ -40,15 +40,15 @@ def pack(store: Store, name: str, key: str, folder: Path) -> None:
     except OSError as error:
         archive.unlink(missing_ok=True)
         raise TrainyardError(
-            f"{archive} cannot be written: {error.strerror}.", remedy=f"Make room in {folder.parent} of the builder."
+            f"{archive} cannot be written: {error.strerror}.", remedy=f"Free space in {folder.parent} of the builder."
         ) from error
 
 
 def unpack(folder: Path, name: str, key: str, out: Path) -> dict[str, Any]:
-    """Unpack an artefact's archive into a folder: the files of its manifest with their hashes, and nothing else.
+    """Unpack an artefact's archive into a folder: exactly the files of its manifest, with verified hashes.
 
     :returns: the facts of its manifest.
-    :raises TrainyardError: there is no archive, it is damaged, or it holds another artefact.
+    :raises TrainyardError: the archive is missing or damaged, or contains another artefact.
     """
     archive = archive_of(folder, name)
     try:
@@ -56,7 +56,7 @@ def unpack(folder: Path, name: str, key: str, out: Path) -> dict[str, Any]:
             manifest = _manifest(stream)
             if (manifest["name"], manifest["key"]) != (name, key):
                 raise TrainyardError(
-                    f"The builder has made {manifest['name']} {manifest['key'][:16]}, wanted is {name} {key[:16]}.",
+                    f"The builder made {manifest['name']} {manifest['key'][:16]}, but {name} {key[:16]} is needed.",
                     remedy="Set bundle_artifact_source to source.",
                 )
             missing = dict(manifest["files"])
@@ -81,11 +81,11 @@ def _manifest(stream: tarfile.TarFile) -> dict[str, Any]:
 
 
 def _take(stream: tarfile.TarFile, member: tarfile.TarInfo, expected: Mapping[str, Any], out: Path) -> None:
-    """Write one file, which an archive of whatever origin cannot place outside the folder."""
+    """Write one file. No archive, whatever its origin, can place it outside the folder."""
     name = PurePosixPath(member.name)
     content = stream.extractfile(member) if member.isreg() else None
     if content is None or name.is_absolute() or ".." in name.parts:
-        raise ValueError(f"{member.name} is no file")
+        raise ValueError(f"{member.name} is not a file")
     place = out / name
     place.parent.mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256()
@@ -95,4 +95,4 @@ def _take(stream: tarfile.TarFile, member: tarfile.TarInfo, expected: Mapping[st
             target.write(chunk)
     place.chmod(0o755 if member.mode & 0o100 else 0o644)
     if digest.hexdigest() != expected["sha256"]:
-        raise ValueError(f"{member.name} has the SHA-256 {digest.hexdigest()}, its manifest says {expected['sha256']}")
+        raise ValueError(f"{member.name} has the SHA-256 {digest.hexdigest()}, its manifest has {expected['sha256']}")

@@ -1,7 +1,7 @@
-"""The index of a mirror: what the artefacts of a lock are, for a controller that makes and holds none of them.
+"""The index of a mirror: facts about the artefacts of a lock, for a controller that does not have the artefacts.
 
-An entry is known by its recipe, wherever the artefact itself came from: two controllers with the same checkout compute
-the same address, and one with another checkout notices before it compares a host with the wrong versions.
+Each entry is identified by its recipe, whatever the origin of the artefact. Controllers with the same checkout compute
+the same address. A controller with another checkout detects this before it compares a host with the wrong versions.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from .store import Store
 SCHEMA = 1
 TIMEOUT = 30.0
 LIMIT = 16 << 20
-"""Bytes of an index; that of the whole lock has less than one MiB."""
+"""Largest index in bytes; that of the whole lock has less than one MiB."""
 
 TEXTS = ("go_module_files", "vendor_files")
-"""Kinds whose files are manifests, which a controller gives to the cluster: their texts are part of the index."""
+"""Kinds whose files are manifests that a controller applies to the cluster: the index contains their texts."""
 
 LOCAL = ("path", "layout", "seconds", "origin", "drift")
-"""Facts that are those of the machine that made an artefact."""
+"""Facts that depend on the machine that made an artefact."""
 
 MANIFESTS = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
 
 
 def recipes(lock_file: Path, project: Path, wanted: Iterable[str]) -> dict[str, str]:
-    """The address of each artefact as its recipe has it, whether or not it was made from that.
+    """Return the address that each artefact would have if it were built from its recipe.
 
     :raises TrainyardError: the lock cannot be read, or lacks a name.
     """
     names = list(wanted)
     artefacts = lock.closure(lock.load(lock_file), names)
-    # Nothing lies there: only the recipe counts.
+    # The store is empty, so that only the recipes count.
     chooser = Chooser(artefacts, project, REVISIONS, Store("/nonexistent", remembers=False), "source")
     return {name: choice.key for name, choice in chooser.choose(names).items() if name in names}
 
 
 def render(artefacts: Mapping[str, Mapping[str, Any]], lock_file: Path, project: Path) -> str:
-    """The index as text, the same for the same artefacts.
+    """Return the index as text, identical for identical artefacts.
 
-    :param artefacts: as the module `bundle` returns them.
+    :param artefacts: the result of the module `bundle`.
     """
     keys = recipes(lock_file, project, [name for name in artefacts if artefacts[name].get("path")])
     entries = {
@@ -66,42 +66,42 @@ def render(artefacts: Mapping[str, Mapping[str, Any]], lock_file: Path, project:
 
 def _texts(artefact: Mapping[str, Any]) -> dict[str, str]:
     folder = Path(artefact["path"])
-    # A check run may not have made it.
+    # In check mode, the artefact may not exist.
     if artefact.get("kind") not in TEXTS or not folder.is_dir():
         return {}
     return {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.y*ml"))}
 
 
 def read(source: str, ca_file: str = "") -> dict[str, dict[str, Any]]:
-    """The entries of an index.
+    """Return the entries of an index.
 
-    :param source: an address with https, or a path.
-    :raises TrainyardError: it does not answer, or is not an index.
+    :param source: https URL, or a path.
+    :raises TrainyardError: the index cannot be read or is invalid.
     """
-    remedy = f"On the controller that makes the artefacts: {_renewed(source)}."
+    remedy = f"Run {_renewed(source)} on the controller that makes the artefacts."
     try:
         text = _fetch(source, ca_file) if source.startswith("https://") else Path(source).read_bytes()
         document = json.loads(text)
         entries: dict[str, dict[str, Any]] = document["artefacts"] if document["schema"] == SCHEMA else {}
         if not isinstance(entries, dict) or not all(isinstance(each, dict) for each in entries.values()):
-            raise ValueError("its artefacts are no mapping of mappings")
+            raise ValueError("its artefacts are not a mapping of mappings")
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise TrainyardError(f"The index of artefacts {source} cannot be read: {error}.", remedy=remedy) from error
     if not entries:
-        raise TrainyardError(f"The index of artefacts {source} is empty or of another schema.", remedy=remedy)
+        raise TrainyardError(f"The index of artefacts {source} is empty or has another schema.", remedy=remedy)
     return entries
 
 
 def _renewed(source: str) -> str:
-    """The playbook that writes an index: a mirror serves its own, another lies on the host of the schedule."""
+    """Return the playbook that writes an index: a mirror serves its own; another one is on the schedule host."""
     return "playbooks/supply.yml" if source.startswith("https://") else "playbooks/reprovision.yml"
 
 
 def choose(entries: Mapping[str, Mapping[str, Any]], keys: Mapping[str, str], source: str) -> dict[str, dict[str, Any]]:
-    """The wanted entries, each of which must be of this checkout's recipe.
+    """Return the requested entries, which must match this checkout's recipes.
 
-    :param keys: as `recipes` returns them.
-    :raises TrainyardError: one is missing, or was made by another recipe.
+    :param keys: the result of `recipes`.
+    :raises TrainyardError: an entry is missing, or was made by another recipe.
     """
     absent = sorted(name for name in keys if name not in entries)
     other = sorted(name for name in keys if name in entries and entries[name].get("recipe") != keys[name])
@@ -110,7 +110,7 @@ def choose(entries: Mapping[str, Mapping[str, Any]], keys: Mapping[str, str], so
         parts += [f"has another {', '.join(other)} than this revision makes"] if other else []
         raise TrainyardError(
             f"The index of artefacts {source} {' and '.join(parts)}.",
-            remedy=f"From a checkout of this revision, on the controller that makes the artefacts: {_renewed(source)}.",
+            remedy=f"Run {_renewed(source)} of this revision on the controller that makes the artefacts.",
         )
     return {name: dict(entries[name]) for name in keys}
 
@@ -118,12 +118,12 @@ def choose(entries: Mapping[str, Mapping[str, Any]], keys: Mapping[str, str], so
 def differing(
     registry: str, images: Mapping[str, str], ca_file: str, ask: Callable[[str, str], str] | None = None
 ) -> dict[str, str]:
-    """Tags that lead to something else than they should.
+    """Return the tags whose digest in the registry differs from the expected one.
 
     :param registry: "https://host:port".
     :param images: "repository:tag" -> digest.
-    :param ask: address of a manifest and the authority's file -> digest, or empty where there is none.
-    :returns: "repository:tag" -> the digest that is there.
+    :param ask: takes a manifest's URL and the CA file; returns the digest, or an empty text if the tag is missing.
+    :returns: "repository:tag" -> the digest in the registry.
     :raises TrainyardError: the registry does not answer.
     """
     look = ask or _digest
@@ -156,6 +156,6 @@ def _fetch(url: str, ca_file: str) -> bytes:
 
 
 def _opener(ca_file: str) -> urllib.request.OpenerDirector:
-    """A client that asks the mirror itself, which is part of the site: no proxy is in between."""
+    """Return a client that does not use a proxy, because the mirror is part of the site."""
     context = ssl.create_default_context(cafile=ca_file or None)
     return urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))

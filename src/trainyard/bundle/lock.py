@@ -1,7 +1,7 @@
-"""The lock file: which artefacts there are, at which versions, from which origins, made by which recipes.
+"""The lock file: all artefacts with their versions, origins and recipes.
 
-An artefact names its inputs as references: `artefact:NAME/PATH` for a file that another artefact makes and
-`project:PATH` for a file or folder of this repository. The references are the edges of the build graph.
+Inputs of an artefact are references: `artefact:NAME/PATH` for a file of another artefact, and `project:PATH` for a file
+or folder of this repository. The references are the edges of the build graph.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .origin import Origin, parse
 
 SCHEMA = 1
 DESCRIPTIVE = ("upstream", "comment")
-"""Keys of an entry that do not change what its recipe makes from source."""
+"""Keys of an entry that do not affect a build from source."""
 
 REQUIRED = {
     "go_programs": ("wrapper", "programs"),
@@ -41,16 +41,16 @@ REQUIRED = {
     "vendor_image": ("reference", "upstream"),
     "vendor_files": ("upstream",),
 }
-"""The kinds, and what the recipe of each must say; among it whatever pins what the recipe downloads."""
+"""The kinds, and the required keys of their recipes, including those that pin the downloads of a recipe."""
 VENDOR = "vendor_"
-"""Begins the kinds that have an origin and no recipe: they are fetched, and only where they are asked for by name."""
+"""Prefix of the kinds with an origin but no recipe: they are fetched, and only if requested by name."""
 BY_NAME = (VENDOR, "disk")
-"""Beginnings of the kinds that not every site needs: made only where they are asked for by name."""
+"""Prefixes of the kinds that only some sites need: they are made only if requested by name."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """An input of a recipe: `kind` is "artefact" (then `artefact` is its name) or "project"; `path` is relative."""
+    """An input of a recipe: `kind` is "artefact" (with its name in `artefact`) or "project"; `path` is relative."""
 
     kind: str
     artefact: str
@@ -70,10 +70,10 @@ class Artefact:
     """One entry of the lock.
 
     :param kind: name of the builder.
-    :param version: as its origin spells it ("v1.36.3").
-    :param recipe: the entry's remaining keys, as the builder of that kind documents them.
-    :param upstream: where the vendor publishes the finished artefact, as written, or an empty mapping.
-    :param origin: the same, checked, or None.
+    :param version: in the spelling of its origin ("v1.36.3").
+    :param recipe: the entry's remaining keys, documented by the builder of its kind.
+    :param upstream: the vendor's publication of the finished artefact, as written in the lock, or an empty mapping.
+    :param origin: the same, validated, or None.
     """
 
     name: str
@@ -85,22 +85,22 @@ class Artefact:
 
     @property
     def product(self) -> str:
-        """What it is when it is there, whoever made it: an image of the vendor, or of code alone, is an `image`."""
+        """Return the kind of the result, independent of its origin: a vendor's image or a code image is an `image`."""
         return "image" if self.kind == "code" else self.kind.removeprefix(VENDOR)
 
     @property
     def is_made_anywhere(self) -> bool:
-        """Whether its builder needs neither programs nor root, so that no other machine is asked for it."""
+        """Return whether its builder needs neither programs nor root, so that it is made on any controller."""
         return self.kind == "code"
 
     def references(self) -> Iterator[Reference]:
-        """Every input named anywhere in the recipe."""
+        """Yield all references in the recipe."""
         for text in _strings(self.recipe):
             if text.startswith(("artefact:", "project:")):
                 yield Reference.parse(text)
 
     def inputs(self) -> set[str]:
-        """Names of the artefacts that must exist before this one can be made."""
+        """Return the names of the artefacts that must exist before this one can be made."""
         return {reference.artefact for reference in self.references() if reference.kind == "artefact"}
 
 
@@ -133,11 +133,11 @@ def _artefact(name: str, entry: Any) -> Artefact:
     if missing:
         raise TrainyardError(
             f"The lock's entry {name} has no {', '.join(missing)}.",
-            remedy="Every artefact is pinned: give the exact version, and the hashes that its kind asks for.",
+            remedy="Set the exact version, and the hashes that its kind requires.",
         )
     if kind not in REQUIRED:
         raise TrainyardError(
-            f"The lock's entry {name} is of the unknown kind {kind}.", remedy=f"There are: {', '.join(REQUIRED)}."
+            f"The lock's entry {name} has the unknown kind {kind}.", remedy=f"Set one of {', '.join(REQUIRED)}."
         )
     if not isinstance(version, str):
         raise TrainyardError(
@@ -149,7 +149,7 @@ def _artefact(name: str, entry: Any) -> Artefact:
 
 
 def _ordered(artefacts: Mapping[str, Artefact]) -> list[str]:
-    """Names in build order (depth first), inputs before their users."""
+    """Return the names in build order (depth first), inputs before their users."""
     done: list[str] = []
     path: list[str] = []
 
@@ -159,7 +159,7 @@ def _ordered(artefacts: Mapping[str, Artefact]) -> list[str]:
         if name not in artefacts:
             raise TrainyardError(f"The lock's entry {user} needs {name}, which the lock does not have.")
         if name in path:
-            raise TrainyardError(f"The lock's entries need each other in a circle: {' -> '.join([*path, name])}.")
+            raise TrainyardError(f"The lock's entries depend on each other in a cycle: {' -> '.join([*path, name])}.")
         path.append(name)
         for needed in sorted(artefacts[name].inputs()):
             visit(needed, name)
@@ -172,9 +172,9 @@ def _ordered(artefacts: Mapping[str, Artefact]) -> list[str]:
 
 
 def results(artefacts: Mapping[str, Artefact]) -> list[str]:
-    """Names of the artefacts that nothing else in the lock is made from, and that every site needs.
+    """Return the names of the artefacts that all sites need and that are not inputs of others.
 
-    What has `on_demand` is made only where it is asked for, and what it is made from counts as if it were not there.
+    Artefacts with `on_demand` are made only if requested, and do not count as users of their inputs.
     """
     usual = {name: artefact for name, artefact in artefacts.items() if not artefact.recipe.get("on_demand")}
     used = {needed for artefact in usual.values() for needed in artefact.inputs()}
@@ -182,9 +182,9 @@ def results(artefacts: Mapping[str, Artefact]) -> list[str]:
 
 
 def closure(artefacts: Mapping[str, Artefact], wanted: Iterable[str]) -> dict[str, Artefact]:
-    """The wanted artefacts and everything they are made from, in build order.
+    """Return the requested artefacts and all their inputs, in build order.
 
-    :raises TrainyardError: a wanted name is not in the lock.
+    :raises TrainyardError: a requested name is not in the lock.
     """
     needed: set[str] = set()
     todo = list(wanted)
@@ -200,11 +200,11 @@ def closure(artefacts: Mapping[str, Artefact], wanted: Iterable[str]) -> dict[st
 
 IGNORED_FOLDERS = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache")
 IGNORED_ENDINGS = ("_test.py", ".md")
-"""Tests, their by-products and documentation lie beside code that recipes copy; none of them is part of an artefact."""
+"""Tests, caches and documentation next to code that recipes copy; they are not part of artefacts."""
 
 
 def tree_files(path: Path) -> list[Path]:
-    """The files of a file or folder, sorted, without tests, documentation, and what its `.trainignore` names."""
+    """Return the files of a path, sorted, without tests, documentation and files that its `.trainignore` excludes."""
     if path.is_file():
         return [path]
     if not path.is_dir():
@@ -219,7 +219,7 @@ def _ignored(path: Path) -> bool:
 
 
 def tree_hash(path: Path) -> str:
-    """SHA-256 over the names, executable bits and contents of a file or folder."""
+    """Return the SHA-256 over the names, executable bits and contents of a file or folder."""
     digest = hashlib.sha256()
     for found in tree_files(path):
         name = str(found.relative_to(path)) if path.is_dir() else ""

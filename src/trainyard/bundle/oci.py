@@ -1,4 +1,4 @@
-"""Pushing OCI layouts to a registry, with skopeo."""
+"""Push OCI layouts to a registry with skopeo."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from ..core.plan import MISSING, Change, Plan, Step
 from .skopeo import NoRegistryError, digest_of_tag, skopeo
 
 QUESTIONS = 4
-"""Questions asked at a time."""
+"""Concurrent requests for digests."""
 PUSH_TIMEOUT = 3600
 """Seconds for one image: 2 GB over 5 Mbit/s."""
 
 
 @dataclass(frozen=True)
 class Image:
-    """An image in a layout and the name that it gets in the registry.
+    """An image in a layout, and its name in the registry.
 
     :param reference: "repository:tag" below the registry, e.g. "registry.k8s.io/kube-proxy:v1.36.3".
-    :param digest: of its manifest, "sha256:...".
+    :param digest: digest of its manifest, "sha256:...".
     """
 
     reference: str
@@ -36,12 +36,12 @@ class Image:
 
 @dataclass(frozen=True)
 class Access:
-    """How to reach a registry and who asks. Files are given by path, so that no secret stands in a command line.
+    """CA and credentials for a registry. Files are passed by path, so that command lines contain no secrets.
 
-    :param ca_file: the authority that signed the registry's certificate; empty for the system's.
-    :param client_cert: certificate to show, with `client_key`.
-    :param auth_file: file with logins as `skopeo login` writes it.
-    :param username: with `password`, a login that is tried before anything else.
+    :param ca_file: CA that signed the registry's certificate; empty for the system's CAs.
+    :param client_cert: client certificate, with `client_key`.
+    :param auth_file: file with logins, in the format of `skopeo login`.
+    :param username: with `password`, a login that is tested first.
     """
 
     ca_file: str = ""
@@ -55,7 +55,7 @@ class Access:
 class Registry:
     """A registry over HTTPS.
 
-    :param folder: an empty one for its certificates and for the login; it outlives this object.
+    :param folder: an empty folder for certificates and the login, which the caller removes.
     """
 
     def __init__(self, url: str, access: Access, folder: Path) -> None:
@@ -66,13 +66,13 @@ class Registry:
         self._auth_file = access.auth_file or (f"{folder}/auth.json" if access.username else "")
 
     def open(self) -> None:
-        """Lay out the certificates and try the login.
+        """Prepare the certificates and test the login.
 
-        :raises NoRegistryError: there is no such file or nothing answers.
+        :raises NoRegistryError: a file does not exist, or the registry does not answer.
         :raises TrainyardError: the login is refused.
         """
         access = self._access
-        # skopeo tells these files apart by their suffixes.
+        # skopeo distinguishes these files by their suffixes.
         files = {"ca.crt": access.ca_file, "client.cert": access.client_cert, "client.key": access.client_key}
         for name, source in files.items():
             if source and not Path(source).is_file():
@@ -83,19 +83,19 @@ class Registry:
             self._login(access.username, access.password)
 
     def digest(self, reference: str) -> str | None:
-        """Digest of the manifest behind a tag, or None when the registry does not have it."""
+        """Return the digest of the manifest behind a tag, or None if the registry does not have it."""
         options = [f"--cert-dir={self._certificates}", *self._auth("--authfile")]
         return digest_of_tag(self.url, f"{self._host}/{reference}", *options)
 
     def push(self, pushed: Image) -> None:
-        """Send what the registry lacks of an image, and then name it.
+        """Push the missing parts of an image, and then its tag.
 
-        :raises TrainyardError: the registry refuses, does not answer in time, or the layout is damaged.
+        :raises TrainyardError: the registry refuses or does not answer in time, or the layout is damaged.
         """
         if not (pushed.layout / "blobs" / pushed.digest.replace(":", "/")).is_file():
             raise TrainyardError(
                 f"The layout {pushed.layout} of {pushed.reference} lacks {pushed.digest}.",
-                remedy="Run the bundle role again: it notices what is damaged and makes it anew.",
+                remedy="Run the role bundle again: it detects a damaged image and builds it again.",
             )
         options = [
             "--quiet",
@@ -116,10 +116,10 @@ class Registry:
 
 @contextmanager
 def registry(url: str, access: Access) -> Iterator[Registry]:
-    """A registry that is used until the block ends.
+    """Provide a registry for the duration of the block.
 
     :param url: "https://host:port".
-    :raises TrainyardError: the address is none.
+    :raises TrainyardError: the address is invalid.
     """
     parsed = urllib.parse.urlsplit(url)
     if parsed.scheme != "https" or not parsed.hostname or parsed.path.strip("/"):
@@ -129,9 +129,9 @@ def registry(url: str, access: Access) -> Iterator[Registry]:
 
 
 def make_plan(there: Registry, images: Sequence[Image], *, may_be_absent: bool) -> Plan:
-    """Plan to push what the registry does not have under its tag.
+    """Plan to push the images that the registry lacks or has with another digest.
 
-    :param may_be_absent: nothing has to answer yet, as on a site that is only planned.
+    :param may_be_absent: the registry need not answer yet, as for a site that is only planned.
     """
     found: list[str | None] = [None] * len(images)
     try:

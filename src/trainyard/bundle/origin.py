@@ -1,8 +1,8 @@
-"""Where vendors publish finished artefacts: the `upstream` of a lock entry.
+"""Vendors' publications of finished artefacts: the `upstream` of a lock entry.
 
-An origin is pinned by a hash or by the key that signs it, and every address names the version that it is for, so that
-neither an unpinned download nor a pin left over from another version can be expressed. The word `unpinned` in the
-place of a hash keeps a known origin whose hash nobody has seen yet: such an origin is never downloaded.
+An origin is pinned by a hash or by its signing key, and each address contains its version. So neither an unpinned
+download nor an outdated pin can be written. The word `unpinned` instead of a hash marks an origin whose hash is not
+known yet; such an origin is never downloaded.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Apt:
     """A package in a signed apt repository.
 
     :param base: URL of the repository.
-    :param suite: "/" for a flat repository, else a name below `dists/`.
-    :param component: of a repository with `dists/`; empty for a flat one.
+    :param suite: "/" for a flat repository, otherwise a name below `dists/`.
+    :param component: component of a repository with `dists/`; empty for a flat one.
     :param key: URL of the armored or binary key, or a `project:` reference to it.
-    :param signed_by: fingerprint of the only key whose signature counts; it vouches for the hash in the index.
-    :param sha256: of the package; empty when the signed index alone vouches for it.
+    :param signed_by: fingerprint of the only accepted signing key, which authenticates the hash in the index.
+    :param sha256: hash of the package; empty to rely on the signed index only.
     """
 
     base: str
@@ -46,7 +46,7 @@ class Apt:
 
     @property
     def release(self) -> str:
-        """URL of the folder of the signed index."""
+        """Return the URL of the folder of the signed index."""
         return self.base if self.suite == "/" else f"{self.base}dists/{self.suite}/"
 
     @property
@@ -58,7 +58,7 @@ class Apt:
 class Image:
     """An image in a registry.
 
-    :param digest: of the manifest or of the index over all platforms, "sha256:..."; empty when unpinned.
+    :param digest: digest of the manifest, or of the multi-platform index, "sha256:..."; empty if unpinned.
     """
 
     host: str
@@ -76,7 +76,7 @@ class Image:
 
     @property
     def endpoint(self) -> str:
-        """URL of the registry; Docker Hub answers under another name than its images have."""
+        """Return the URL of the registry; that of Docker Hub differs from the host name in its images."""
         return f"https://{'registry-1.docker.io' if self.host == 'docker.io' else self.host}"
 
     @property
@@ -86,10 +86,10 @@ class Image:
 
 @dataclass(frozen=True)
 class Download:
-    """A file, or an archive to take files out of.
+    """A file, or an archive from which files are extracted.
 
-    :param sha256: of what is downloaded; empty when unpinned.
-    :param files: destination below the artefact's folder -> path in the archive, or empty for the file as it is.
+    :param sha256: hash of the download; empty if unpinned.
+    :param files: destination below the artefact's folder -> path in the archive, or empty for the file itself.
     """
 
     url: str
@@ -114,10 +114,10 @@ Origin = Apt | Image | Downloads
 
 
 def parse(name: str, version: str, recipe: Mapping[str, Any], upstream: Any) -> Origin | None:
-    """Read the `upstream` of an entry; None when it has none.
+    """Parse the `upstream` of an entry; None if it has none.
 
-    :param version: of the entry; `upstream.version` is the vendor's where that differs.
-    :raises TrainyardError: a hash or key is missing, an address is not https or is for another version.
+    :param version: version of the entry; `upstream.version` overrides it if the vendor's differs.
+    :raises TrainyardError: a hash or key is missing, or an address is not https or does not contain the version.
     """
     if not upstream:
         return None
@@ -135,7 +135,7 @@ def parse(name: str, version: str, recipe: Mapping[str, Any], upstream: Any) -> 
 def _apt(name: str, version: str, theirs: str, recipe: Mapping[str, Any], upstream: Mapping[str, Any]) -> Apt:
     for key in ("key", "signed_by"):
         if not upstream.get(key):
-            raise _refusal(name, f"it has no {key}, so nothing vouches for the package")
+            raise _refusal(name, f"it has no {key}, so the package cannot be authenticated")
     fingerprint = str(upstream["signed_by"]).replace(" ", "").upper()
     if not _FINGERPRINT.fullmatch(fingerprint):
         raise _refusal(name, f"signed_by {upstream['signed_by']} is not the whole fingerprint of a key")
@@ -161,7 +161,7 @@ def _image(name: str, version: str, recipe: Mapping[str, Any], text: str) -> Ima
         raise _refusal(name, f"{text} is not HOST/REPOSITORY:TAG@sha256:DIGEST")
     expected = str(recipe.get("reference", "")).format(version=version)
     if text.partition("@")[0].rpartition("/")[2] != expected.rpartition("/")[2]:
-        raise _refusal(name, f"{text} is not {expected}, which its recipe makes")
+        raise _refusal(name, f"{text} is not {expected}, the reference in its recipe")
     pin = match["pin"]
     digest = "" if pin == UNPINNED else f"sha256:{_hash(name, pin.removeprefix('sha256:'))}"
     return Image(match["host"], match["repository"], match["tag"], digest)
@@ -172,7 +172,7 @@ def _download(name: str, version: str, item: Mapping[str, Any]) -> Download:
     if not separator:
         raise _refusal(name, f"{url} has no hash; write {url}#sha256=HASH")
     if version.removeprefix("v") not in urllib.parse.unquote(url):
-        raise _refusal(name, f"{url} does not name the version {version}")
+        raise _refusal(name, f"{url} does not contain the version {version}")
     if ("file" in item) == ("members" in item):
         raise _refusal(name, f"{url} needs either file or members")
     files = tuple(item["members"].items()) if "members" in item else ((str(item["file"]), ""),)
@@ -180,7 +180,7 @@ def _download(name: str, version: str, item: Mapping[str, Any]) -> Download:
 
 
 def _hash(name: str, text: str) -> str:
-    """Hexadecimal digits, or nothing for the word `unpinned`."""
+    """Return the hexadecimal digits, or an empty text for the word `unpinned`."""
     if text == UNPINNED:
         return ""
     if not _SHA256.fullmatch(text):
@@ -198,5 +198,5 @@ def _https(name: str, url: str) -> str:
 def _refusal(name: str, why: str) -> TrainyardError:
     return TrainyardError(
         f"The upstream of the lock's entry {name} is refused: {why}.",
-        remedy="Pin it: docs/adr/0002-upstream-pins.md says how.",
+        remedy="Pin it as described in docs/adr/0002-upstream-pins.md.",
     )

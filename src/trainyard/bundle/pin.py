@@ -1,6 +1,6 @@
-"""Writing the hashes of unpinned origins into the lock, and comparing the pins there with what the vendors serve.
+"""Write the hashes of unpinned origins into the lock, and compare existing pins with the vendors' files.
 
-Both on a machine that reaches the vendors. The first look is trusted: the diff is to be reviewed like any other change.
+Both need a machine that reaches the vendors. The first download is trusted, so review the diff like any other change.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from .vendor.apt import Archive
 class Pin:
     """One replacement in the text of the lock.
 
-    :param origin: the origin's address with its mark ("...@" or "...#sha256="), as the lock has it.
-    :param value: what comes after the mark instead of `unpinned`.
+    :param origin: the origin's address with its separator ("...@" or "...#sha256="), as in the lock.
+    :param value: text after the separator that replaces `unpinned`.
     """
 
     artefact: str
@@ -39,12 +39,12 @@ class Pin:
 
 @dataclass(frozen=True)
 class Look:
-    """What a vendor serves at this moment for one address of the lock.
+    """The vendor's current hash for one address of the lock.
 
-    :param origin: as of `Pin`.
-    :param pinned: hash that the lock has, or nothing.
-    :param found: hash of what is served, or nothing.
-    :param why: why there is no hash.
+    :param origin: as in `Pin`.
+    :param pinned: hash in the lock, or empty.
+    :param found: the vendor's current hash, or empty.
+    :param why: reason why `found` is empty.
     """
 
     artefact: str
@@ -55,7 +55,7 @@ class Look:
 
 
 def look(artefacts: Mapping[str, Artefact], project: Path, unpinned_only: bool = False) -> list[Look]:
-    """Ask every vendor for the hash of what it serves; one that does not answer is asked once."""
+    """Query the vendors' current hashes. A host that does not answer is queried only once."""
     archive = Archive(project)
     silent: dict[str, str] = {}
     looks = []
@@ -77,14 +77,14 @@ def look(artefacts: Mapping[str, Artefact], project: Path, unpinned_only: bool =
 
 
 def _questions(origin: Origin | None, archive: Archive) -> Iterator[tuple[str, str, str, Callable[[], str]]]:
-    """For each address: how the lock writes it, its URL, its pin, and what tells the present hash."""
+    """Yield for each address: its text in the lock, its URL, its pin, and a function that returns the current hash."""
     if isinstance(origin, Image):
         yield f"{origin.name}@", origin.probe, origin.digest, partial(images.resolve, origin)
     elif isinstance(origin, Downloads):
         for item in origin.items:
             yield f"{item.url}#sha256=", item.url, item.sha256, partial(fetch.sha256_of, item.url)
     elif isinstance(origin, Apt):
-        # The key is the pin; the hash is the signed index's, and compared only where the lock has one as well.
+        # The key is the pin. The hash in the signed index is compared only if the lock also has a hash.
         pinned = origin.sha256 or origin.signed_by
         yield (
             f"{origin.base} {origin.package} {origin.version}",
@@ -100,9 +100,9 @@ def _vouched(archive: Archive, origin: Apt) -> str:
 
 
 def resolve(artefacts: Mapping[str, Artefact], project: Path) -> list[Pin]:
-    """The pins that the lock lacks.
+    """Return the pins that the lock lacks.
 
-    :raises TrainyardError: a vendor of an unpinned origin does not say.
+    :raises TrainyardError: the hash of an unpinned origin cannot be read.
     """
     looks = look(artefacts, project, unpinned_only=True)
     for found in looks:
@@ -115,9 +115,9 @@ def resolve(artefacts: Mapping[str, Artefact], project: Path) -> list[Pin]:
 
 
 def compare(artefacts: Mapping[str, Artefact], project: Path) -> list[Pin]:
-    """The pins that the lock lacks, when every other one is what its vendor serves.
+    """Return the pins that the lock lacks, after checking that all others match their vendors' files.
 
-    :raises TrainyardError: one is not, or a vendor does not say; names all of them.
+    :raises TrainyardError: a pin does not match, or a hash cannot be read; the message lists all of them.
     """
     looks = look(artefacts, project)
     wrong = [
@@ -127,25 +127,25 @@ def compare(artefacts: Mapping[str, Artefact], project: Path) -> list[Pin]:
     ]
     if wrong:
         raise TrainyardError(
-            f"{len(wrong)} of {len(looks)} addresses in the lock are not what their vendors serve: {'; '.join(wrong)}",
+            f"{len(wrong)} of {len(looks)} addresses in the lock do not match their vendors: {'; '.join(wrong)}",
             remedy="No answer: run this on a machine that reaches the vendor. Withdrawn: lock a version that is still "
-            "published. Other bytes under the same version: find out why before a new hash goes into the lock. "
-            "Until then bundle_artifact_source=source makes it here.",
+            "published. Other bytes under the same version: find out why before you put a new hash into the lock. "
+            "Until then, bundle_artifact_source=source builds it from its recipe.",
         )
     return [Pin(seen.artefact, seen.origin, seen.found) for seen in looks if not seen.pinned]
 
 
 def write(path: Path, pins: list[Pin]) -> None:
-    """Put the hashes into the lock, which keeps its comments and order, and appears whole or not at all.
+    """Write the hashes into the lock atomically, keeping its comments and order.
 
-    :raises TrainyardError: the lock does not hold an origin in the one form that can be replaced.
+    :raises TrainyardError: an origin in the lock does not have the form that can be replaced.
     """
     text = path.read_text(encoding="utf-8")
     for pin in pins:
         text, count = re.subn(f"{re.escape(pin.origin)}{UNPINNED}\\b", f"{pin.origin}{pin.value}", text)
         if not count:
             raise TrainyardError(
-                f"The lock does not say {pin.origin}{UNPINNED} for {pin.artefact}.",
+                f"The lock does not contain {pin.origin}{UNPINNED} for {pin.artefact}.",
                 remedy="Write the origin on one line, without an anchor or a line break.",
             )
     with tempfile.NamedTemporaryFile(

@@ -1,4 +1,4 @@
-"""Programs of the bundle: each ends with its module, because the next run works in the same folders."""
+"""Programs of the bundle: they are killed together with their module, because the next run uses the same folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""skopeo, the client of registries, with its failures told apart by what can be done about them."""
+"""Run skopeo, a registry client, with its failures classified by their remedy."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from ..core.errors import CommandError, TrainyardError
 from .program import run
 
 ASK_TIMEOUT = 60
-"""Seconds for one question to a registry."""
+"""Seconds for one query to a registry."""
 _ABSENT = ("manifest unknown", "name unknown", "repository name not known")
 """Messages of the distribution specification's codes MANIFEST_UNKNOWN and NAME_UNKNOWN."""
 _NO_CONNECTION = "dial tcp"
-"""How Go's network errors begin when there was no connection, so no answer of any kind."""
+"""Text in Go's network errors if there was no connection, and so no answer."""
 
 
 class NoRegistryError(TrainyardError):
-    """Nothing answers at the registry's address, or its certificates do not exist: a site that is not built yet."""
+    """The registry does not answer, or its certificates do not exist, as for a site that is not built yet."""
 
 
 def skopeo(registry: str, *arguments: str, timeout: float = ASK_TIMEOUT, stdin: bytes | None = None) -> str:
-    """Run skopeo and return what it prints.
+    """Run skopeo and return its output.
 
     :param registry: address of the registry, for errors.
     :param timeout: seconds.
-    :raises NoRegistryError: nothing answers there.
-    :raises TrainyardError: anything else went wrong.
+    :raises NoRegistryError: the registry does not answer.
+    :raises TrainyardError: any other failure.
     """
     if shutil.which("skopeo") is None:
         raise TrainyardError("skopeo is not installed.", remedy="Install its package, as the role bundle does.")
-    # No policy of this machine about where images may come from: each is told by its digest.
+    # Ignore this machine's policy for image sources, because images are verified by digest.
     argv = ["skopeo", "--insecure-policy", *arguments]
     try:
         return run(argv, timeout=timeout, stdin=stdin).stdout
@@ -39,7 +39,7 @@ def skopeo(registry: str, *arguments: str, timeout: float = ASK_TIMEOUT, stdin: 
 
 
 def digest_of_tag(registry: str, reference: str, *options: str) -> str | None:
-    """Digest of the manifest behind a tag, from the manifest's own bytes; None when the registry does not have it.
+    """Return the digest of the manifest behind a tag, computed from its bytes; None if the registry lacks the tag.
 
     :param reference: "host/repository:tag".
     """
@@ -56,16 +56,16 @@ def _explained(registry: str, text: str) -> TrainyardError:
     if _NO_CONNECTION in text:
         return NoRegistryError(
             f"The registry {registry} does not answer: {text}",
-            remedy="See whether it runs and whether the address is right.",
+            remedy="Check that it runs and that the address is correct.",
         )
     if "x509" in text or "tls:" in text:
         return TrainyardError(
             f"The certificate of the registry {registry} is not accepted: {text}",
-            remedy="Name the authority that signed it, or see whether the address is right.",
+            remedy="Set the CA that signed it, or check that the address is correct.",
         )
     if any(word in text.lower() for word in ("unauthorized", "denied", "forbidden", "invalid username")):
         return TrainyardError(
             f"The registry {registry} refuses the login: {text}",
-            remedy="See whether the credentials are right and may read and write there.",
+            remedy="Check that the credentials are correct and may read and write there.",
         )
     return TrainyardError(f"The registry {registry} failed: {text}")

@@ -1,8 +1,8 @@
 """The content-addressed store of the bundle, one folder per artefact, outside the checkout.
 
-A folder appears whole or not at all: it is built beside the store and renamed into it, with a manifest of the
-SHA-256 of every file. A folder whose files do not match its manifest any more is thrown away and built again. Files are
-hashed again when their inodes say that they may have changed: a bundle has gigabytes, and is looked at in every run.
+Folders appear atomically: each is built next to the store and renamed into it, with a manifest of the SHA-256 of its
+files. A folder that no longer matches its manifest is removed and built again. Each run checks the bundle, which has
+gigabytes, so files are hashed again only if their inodes have changed.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from ..core.lock import locked
 MANIFEST = "artefact.json"
 CHUNK = 1 << 20
 LOCK_TIMEOUT = 3600
-"""Seconds to wait for another run: a bundle from nothing takes half an hour."""
+"""Seconds to wait for another run: a bundle from scratch takes half an hour."""
 CLOCK_SECONDS = 2.0
-"""A file may be written again after it was hashed, and its inode have the same times, for a tick of the kernel's clock;
-network file systems have whole seconds."""
+"""Minimum age of a file for its hash to be remembered. Within one tick of the kernel's clock, a later write leaves the
+inode's times unchanged; network file systems have whole seconds."""
 
 Inodes = dict[str, list[int]]
-"""Size, times of the last change of content and of inode in nanoseconds, and number, by relative path."""
+"""By relative path: size, modification time and change time in nanoseconds, and inode number."""
 
 
 class Store:
-    """Artefacts by name and key below one folder, which the first write makes.
+    """Artefacts by name and key below one folder, which the first write creates.
 
     :param root: the cache directory.
-    :param remembers: note what was hashed, so that it is not hashed again while its inodes are the same.
+    :param remembers: record hashed files, so that they are not hashed again while their inodes stay the same.
     """
 
     def __init__(self, root: str | Path, *, remembers: bool = True) -> None:
@@ -48,11 +48,11 @@ class Store:
         return self.folder / f"{name}-{key[:16]}"
 
     def has(self, name: str, key: str) -> bool:
-        """Whether an artefact was made, intact or not."""
+        """Return whether an artefact exists, intact or not."""
         return (self.path(name, key) / MANIFEST).exists()
 
     def read(self, name: str, key: str) -> dict[str, Any] | None:
-        """The manifest of an artefact, or None when it is absent or its files are not what they were."""
+        """Return the manifest of an artefact, or None if it is absent or its files have changed."""
         path = self.path(name, key)
         manifest = read_manifest(path)
         if manifest is None or manifest.get("key") != key:
@@ -74,16 +74,16 @@ class Store:
         return manifest
 
     def _known(self, path: Path) -> Inodes:
-        """The inodes of an artefact when its files were hashed; empty where that is not known."""
+        """Return an artefact's inodes from when its files were hashed; empty if not recorded."""
         try:
             return dict(json.loads((self._hashed / path.name).read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             return {}
 
     def _remember(self, path: Path, inodes: Inodes) -> None:
-        with suppress(OSError):  # a store that one may only read
+        with suppress(OSError):  # The store may be read-only.
             self._hashed.mkdir(exist_ok=True)
-            # Another run may read it meanwhile.
+            # Rename into place, because another run may read it meanwhile.
             part = self._hashed / f"{path.name}.{os.getpid()}"
             part.write_text(json.dumps(inodes), encoding="utf-8")
             part.replace(self._hashed / path.name)
@@ -94,19 +94,19 @@ class Store:
         (self._hashed / path.name).unlink(missing_ok=True)
 
     def manifests(self, name: str) -> list[dict[str, Any]]:
-        """The manifests of an artefact under all its keys, newest first."""
+        """Return the manifests of an artefact under all its keys, newest first."""
         paths = [path for path in self.folder.glob(f"{name}-*") if path.name[len(name) + 1 :].isalnum()]
         found = [read_manifest(path) for path in sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True)]
         return [manifest for manifest in found if manifest and manifest.get("name") == name]
 
     @contextmanager
     def locked(self, waiting: Callable[[], object]) -> Iterator[None]:
-        """Keep other runs from building into the same store; the kernel ends the lock with the process.
+        """Hold the store's build lock; the kernel releases it when the process ends.
 
-        What a killed run left half made goes first.
+        Remains of killed runs are removed first.
 
-        :param waiting: called once when another run holds the lock.
-        :raises WaitError: it held the lock for `LOCK_TIMEOUT`.
+        :param waiting: called once if another run holds the lock.
+        :raises WaitError: another run held the lock for `LOCK_TIMEOUT`.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         what = f"another run of the bundle to finish with {self.root}"
@@ -118,7 +118,7 @@ class Store:
     def add(self, name: str, key: str, build: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
         """Build into a fresh folder, record its hashes, and move it into place.
 
-        :param build: writes the artefact's files below the folder it is given and returns facts for the manifest.
+        :param build: writes the artefact's files below the given folder, and returns facts for the manifest.
         """
         staging = self.work / f"{name}-{key[:16]}"
         shutil.rmtree(staging, ignore_errors=True)
@@ -146,7 +146,7 @@ class Store:
 
 
 def read_manifest(path: Path) -> dict[str, Any] | None:
-    """The manifest in an artefact's folder, whatever state its files are in."""
+    """Return the manifest in an artefact's folder, without checking its files."""
     try:
         manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -155,7 +155,7 @@ def read_manifest(path: Path) -> dict[str, Any] | None:
 
 
 def sha256(path: Path) -> str:
-    """SHA-256 of a file as hexadecimal digits."""
+    """Return the SHA-256 of a file as hexadecimal digits."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while chunk := stream.read(CHUNK):
@@ -164,12 +164,12 @@ def sha256(path: Path) -> str:
 
 
 def _files(folder: Path) -> set[str]:
-    """Relative paths of the files below a folder; links have no content of their own."""
+    """Return the relative paths of the files below a folder, without links."""
     return set(_inodes(folder))
 
 
 def _inodes(folder: Path) -> Inodes:
-    """Of the files below a folder; links have no content of their own."""
+    """Return the inodes of the files below a folder, without links, which have no content of their own."""
     found = {}
     for path in folder.rglob("*"):
         if path.is_file() and not path.is_symlink():

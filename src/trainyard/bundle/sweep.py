@@ -1,4 +1,4 @@
-"""Removing artefacts that no entry of the lock makes any more. Never done unless it is asked for."""
+"""Remove artefacts that no longer belong to an entry of the lock. This happens only on request."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ DAY = 86400
 
 
 def current(artefacts: Mapping[str, Artefact], project: Path, store: Store, chosen: Mapping[str, Choice]) -> set[Path]:
-    """Folders of everything that the lock describes, made from source or fetched, asked for or not."""
+    """Return the folders of all artefacts that the lock describes, from either origin, requested or not."""
     choices = Chooser(artefacts, project, REVISIONS, store, "source").choose(artefacts)
     paths = {store.path(name, choice.key) for name, choice in [*choices.items(), *chosen.items()]}
     return paths | {store.path(name, upstream_key(artefact)) for name, artefact in artefacts.items()}
 
 
 def stale(store: Store, keep: Iterable[Path], days: int, now: float | None = None) -> list[Path]:
-    """Folders of the store, and unfinished downloads, that are not to be kept and were made more than `days` ago.
+    """Return artefact folders and unfinished downloads that are not in `keep` and are older than `days`.
 
     :param now: seconds since the epoch.
     """
@@ -35,7 +35,7 @@ def stale(store: Store, keep: Iterable[Path], days: int, now: float | None = Non
 
 
 def remove(paths: Iterable[Path], store: Store, context: Context) -> None:
-    """Remove folders, and the layers in the builds' storage that no image has any more."""
+    """Remove folders, and unused layers in the builds' storage."""
     for path in paths:
         store.remove(path)
     image.prune(context)

@@ -1,1 +1,1 @@
-"""The program `trainyard`: looks, and changes nothing but the logins that it makes. A module for each command."""
+"""The program `trainyard`, with a module for each command. Most commands only read a site."""

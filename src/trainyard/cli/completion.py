@@ -1,4 +1,4 @@
-"""`trainyard completion`: for the shell's own start file."""
+"""`trainyard completion`: code for the shell's start file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import terminal
 @click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
-    """Print what makes SHELL complete commands and options.
+    """Print the code with which SHELL completes commands and options.
 
     For bash, add to ~/.bashrc:  eval "$(trainyard completion bash)"
     """

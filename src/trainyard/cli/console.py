@@ -1,4 +1,4 @@
-"""`trainyard console`: where the console is, or a way to it."""
+"""`trainyard console`: the address of the console, or a port-forward to it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .logins import NAMESPACE, reach
 @click.command("console")
 @click.pass_obj
 def command(inventory: tuple[str, ...]) -> None:
-    """Print the console's address; where no port of a node is open for it, forward its ports until Ctrl-C.
+    """Print the console's address. If it has no node port, forward its ports until Ctrl-C.
 
-    A forward has the ports that the console's own pages name, so that TensorBoard is found, too.
+    The local ports equal those in the links of the console's pages, so links to TensorBoard work.
     """
     where = places(inventory)
     found = reach(connect(where.kubeconfig))
@@ -31,14 +31,15 @@ def command(inventory: tuple[str, ...]) -> None:
 
 
 def forward(kubeconfig: str, ports: tuple[int, int]) -> int:
-    """Forward the console's ports from this machine until somebody ends it; the exit status.
+    """Forward the console's ports from this machine until the user ends it, and return the exit status.
 
+    :param ports: of the pages, and of TensorBoard.
     :raises TrainyardError: there is no kubectl.
     """
     program = shutil.which("kubectl")
     if program is None:
         raise TrainyardError(
-            "There is no kubectl on this machine, which forwards ports.",
+            "There is no kubectl on this machine, so ports cannot be forwarded.",
             remedy="Install it (the site's nodes have it), or set dashboard_exposure: node_port.",
         )
     arguments = [f"{port}:{port}" for port in ports]
@@ -46,7 +47,7 @@ def forward(kubeconfig: str, ports: tuple[int, int]) -> int:
     with subprocess.Popen([*forwarding, *arguments], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
-            # Its first line says that the ports are open; what it cannot do it says on standard error.
+            # The first line of kubectl reports the open ports. Errors go to standard error.
             if process.stdout.readline():
                 terminal.echo(f"https://localhost:{ports[0]}/  (ends with Ctrl-C)")
             for _ in process.stdout:

@@ -1,4 +1,4 @@
-"""`trainyard gpus`: which GPUs there are, how they are, and who holds them."""
+"""`trainyard gpus`: the GPUs of all nodes, their health, and the runs that hold them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCHEMA = 1
 @click.option("--json", "as_json", is_flag=True, help="One object with a list instead of a table; memory in MiB.")
 @click.pass_obj
 def command(inventory: tuple[str, ...], as_json: bool) -> None:
-    """Show the GPUs of each node. Ends with 1 where one is unhealthy, or is not offered to new pods."""
+    """Show the GPUs of each node. Exits with 1 if one is unhealthy, or is not offered to new pods."""
     found = gpus(connect_to_look(places(inventory).kubeconfig))
     if as_json:
         terminal.show_json({"schema": SCHEMA, "nodes": [asdict(each) for each in found]})

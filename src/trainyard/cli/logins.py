@@ -1,4 +1,4 @@
-"""Logins of the console: tokens of its users, each bound to a Secret of its own, so that deleting that ends it."""
+"""Logins of the console: tokens of its users. Each token is bound to a Secret, whose deletion revokes the token."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from ..kube.api import Api, KubeError, Object
 
 NAMESPACE = "trainyard-console"
 USER, TOKEN = "trainyard.dev/console-user", "trainyard.dev/console-token"
-"""Labels: of a user's account, and of what a user's token is bound to."""
+"""Labels of a user's account, and of the Secret that a user's token is bound to."""
 LEVEL, HOURS = "trainyard.dev/console-level", "trainyard.dev/console-token-hours"
-"""Annotations of an account: what its user may do, and how long a token may live at most."""
+"""Annotations of an account: the rights of its user, and the maximum lifetime of a token in hours."""
 ENDS = "trainyard.dev/console-token-ends"
-"""Annotation of what a token is bound to: when the token ends, ISO 8601."""
+"""Annotation of the Secret that a token is bound to: the end of the token, ISO 8601."""
 MANAGED = {"app.kubernetes.io/managed-by": "trainyard"}
 DEFAULT_HOURS = 8
-"""Where an account does not say how long its tokens may live."""
+"""Lifetime of tokens of an account without the annotation."""
 MOST_HOURS = 24
-"""Of dashboard_token_hours: no token lives longer."""
+"""Maximum of dashboard_token_hours, and of the lifetime of a token."""
 LETTERS = string.ascii_lowercase + string.digits
 
 
 @dataclass(frozen=True)
 class Login:
-    """A token that was made, and is in its file.
+    """A new token in its file.
 
     :param name: of the Secret that it is bound to.
     :param level: `viewer` or `operator`.
-    :param ends: as the API server says.
+    :param ends: end of the token, from the API server.
     """
 
     user: str
@@ -48,11 +48,12 @@ class Login:
 
 
 def make(api: Api, user: str, hours: float | None, folder: Path, now: datetime) -> Login:
-    """Make a token of a user and write it to a file that its owner alone reads.
+    """Create a token of a user and write it to a file that only its owner may read.
 
-    :param hours: that it is valid; None for as many as the site allows.
-    :param folder: for the file, `console-USER`; made where it is not there.
-    :raises TrainyardError: no such user, too long, or the file cannot be written; nothing is left of the token then.
+    :param hours: validity; None for the site's maximum.
+    :param folder: for the file `console-USER`; created if it is missing.
+    :raises TrainyardError: the user is unknown, the validity is too long, or the file cannot be written. Nothing is
+        left of the token then.
     """
     account = _account(api, user)
     notes = account["metadata"].get("annotations") or {}
@@ -60,8 +61,8 @@ def make(api: Api, user: str, hours: float | None, folder: Path, now: datetime) 
     wanted = most if hours is None else hours
     if not 0 < wanted <= most:
         raise TrainyardError(
-            f"A token of {user} may live for {most:g} hours, not for {wanted:g}.",
-            remedy="dashboard_token_hours of the site says how long, 24 at most; site.yml lays it down.",
+            f"A token of {user} may be valid for {most:g} hours, not for {wanted:g}.",
+            remedy="Request fewer hours, or set dashboard_token_hours (24 at most) and run site.yml.",
         )
     _sweep(api, user, now)
     secret = _bound(api, user, now + timedelta(hours=wanted))
@@ -71,7 +72,7 @@ def make(api: Api, user: str, hours: float | None, folder: Path, now: datetime) 
         _note(api, secret, ends)
         file = _write(folder, f"console-{user}", token)
     except BaseException:
-        # Ctrl-C, too. A process that is killed leaves a Secret with its end, which the next login sweeps away.
+        # Also after Ctrl-C. A killed process leaves a Secret with its end, which the next login deletes.
         with suppress(TrainyardError):
             api.delete("v1", "Secret", name, NAMESPACE)
         raise
@@ -86,13 +87,13 @@ def _account(api: Api, user: str) -> Object:
         known = ", ".join(sorted(there))
         raise TrainyardError(
             f"The console has no user {user}.",
-            remedy=(f"It has {known}; " if known else "It has none; ") + "dashboard_users of the site lists them.",
+            remedy=(f"It has {known}. " if known else "It has none. ") + "Add the user to dashboard_users.",
         )
     return there[user]
 
 
 def _bound(api: Api, user: str, ends: datetime) -> Object:
-    """The Secret that a token is bound to; it holds nothing, and has its end before the token exists."""
+    """Create the empty Secret that a token is bound to. It has the end of the token before the token exists."""
     name = f"token-{user}-{''.join(secrets.choice(LETTERS) for _ in range(5))}"
     meta = {"name": name, "namespace": NAMESPACE, "labels": {**MANAGED, TOKEN: user}, "annotations": _ends(ends)}
     return api.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta})
@@ -116,7 +117,7 @@ def _token(api: Api, user: str, secret: Object, hours: float) -> tuple[str, date
 
 
 def _note(api: Api, secret: Object, ends: datetime) -> None:
-    """Correct the end of what a token is bound to: the API server may have shortened it."""
+    """Correct the end in a token's Secret, as the API server may have shortened it."""
     meta = secret["metadata"]
     path = api.path("v1", "Secret", NAMESPACE, meta["name"])
     change = {"metadata": {"annotations": _ends(ends)}}
@@ -124,7 +125,7 @@ def _note(api: Api, secret: Object, ends: datetime) -> None:
 
 
 def _sweep(api: Api, user: str, now: datetime) -> None:
-    """Delete what the user's tokens were bound to that have ended."""
+    """Delete the Secrets of the user's ended tokens."""
     for each in api.list("v1", "Secret", NAMESPACE, labels=f"{TOKEN}={user}"):
         if _ended(each, now):
             api.delete("v1", "Secret", each["metadata"]["name"], NAMESPACE)
@@ -133,14 +134,14 @@ def _sweep(api: Api, user: str, now: datetime) -> None:
 def _ended(secret: Object, now: datetime) -> bool:
     ends = moment(at(secret, "metadata", "annotations", ENDS))
     if ends is None:
-        # A login that was killed has left it before the end was noted first.
+        # Left by a killed login of an old version, which did not set the end first.
         made = moment(at(secret, "metadata", "creationTimestamp"))
         ends = made + timedelta(hours=MOST_HOURS) if made else None
     return ends is not None and ends < now
 
 
 def _write(folder: Path, name: str, token: str) -> Path:
-    """The file with the token. What was there before is replaced whole, and never readable for others."""
+    """Write the file with the token. It replaces an old file atomically, and other users can never read it."""
     path = folder / name
     fresh = folder / f".{name}.{secrets.token_hex(4)}"
     try:
@@ -158,9 +159,9 @@ def _write(folder: Path, name: str, token: str) -> Path:
 
 @dataclass(frozen=True)
 class Reach:
-    """How browsers reach the console.
+    """The way for browsers to the console.
 
-    :param address: of its pages; empty where only a port-forward leads there.
+    :param address: of its pages; empty if they need a port-forward.
     :param ports: of the Service: those of the pages, and of TensorBoard.
     """
 
@@ -169,13 +170,13 @@ class Reach:
 
 
 def reach(api: Api) -> Reach:
-    """How the console of the site is reached.
+    """Return how browsers reach the console of the site.
 
     :raises TrainyardError: there is none, or it does not run.
     """
     service: Any = api.get("v1", "Service", "console", NAMESPACE)
     if service is None:
-        raise TrainyardError("The site has no console.", remedy="The role dashboard makes one: run site.yml.")
+        raise TrainyardError("The site has no console.", remedy="Run site.yml, whose role dashboard creates it.")
     ports = {each["name"]: each for each in service["spec"]["ports"]}
     pages, boards = ports["https"], ports["tensorboard"]
     if service["spec"].get("type") != "NodePort":
@@ -183,6 +184,8 @@ def reach(api: Api) -> Reach:
     pods = api.list("v1", "Pod", NAMESPACE, labels="app.kubernetes.io/name=console")
     where = [str(pod["status"]["hostIP"]) for pod in pods if (pod.get("status") or {}).get("hostIP")]
     if not where:
-        raise KubeError("The console has no pod on a node.", status=503, remedy="kubectl get pods -n trainyard-console")
+        raise KubeError(
+            "The console has no pod on a node.", status=503, remedy="Run `kubectl get pods -n trainyard-console`."
+        )
     host = f"[{where[0]}]" if ":" in where[0] else where[0]
     return Reach(f"https://{host}:{pages['nodePort']}/", (int(pages["nodePort"]), int(boards["nodePort"])))

@@ -1,4 +1,4 @@
-"""`trainyard logs`: what a process of a run writes."""
+"""`trainyard logs`: the log of a process of a run."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from . import terminal
 @click.command("logs")
 @click.argument("run")
 @click.option(
-    "--role", default="", help="Process, such as worker-1; without it the chief, or whichever decides the run."
+    "--role", default="", help="Process, such as worker-1; by default the chief, or the process that decides the run."
 )
-@click.option("-f", "--follow", is_flag=True, help="Go on until the run has ended, also when a pod is replaced.")
-@click.option("--raw", is_flag=True, help="Print every byte as it is, with colours and progress bars.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the log until the run has ended, also if a pod is replaced.")
+@click.option("--raw", is_flag=True, help="Print all bytes unchanged, with colours and progress bars.")
 @click.pass_obj
 def command(inventory: tuple[str, ...], run: str, role: str, follow: bool, raw: bool) -> None:
-    """Print the log of RUN: live while its pod is there, else as it was kept on this machine.
+    """Print the log of RUN: live while its pod exists, else the copy that was saved on this machine.
 
-    Of a progress bar the last state is printed, and no command to the terminal.
+    Control sequences are removed, and a progress bar is reduced to its last state.
     """
     where = places(inventory)
     api = connect(where.kubeconfig)
@@ -30,7 +30,7 @@ def command(inventory: tuple[str, ...], run: str, role: str, follow: bool, raw: 
     lines = run_logs.follow(api, place, _say) if follow else run_logs.read(api, place, where.log_dir)
     for line in lines:
         if raw:
-            # The bytes are a program's own: they may do anything to a terminal.
+            # Unfiltered output of a program may contain any control sequence.
             terminal.raw(line.text, newline=line.ended)
         else:
             terminal.line(readable(line.text, line.cut))

@@ -1,4 +1,4 @@
-"""Commands, the options that all have, the table of exit codes, and the form of an error."""
+"""The list of commands, their common options, the exit codes, and the form of errors."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .terminal import drop_output
 
 COMMANDS = ("completion", "console", "gpus", "logs", "reprovision", "token", "trainings", "verify", "why")
 EXIT_CANNOT_TELL = 2
-"""Also for a wrong call, as click has it."""
+"""Also for a wrong call, as in click."""
 EXIT_INTERRUPTED = 130
-"""128 and the number of SIGINT, as shells have it."""
+"""128 plus the number of SIGINT, as in shells."""
 
 
 class Failure(click.ClickException):
-    """An error in one line, with the status of one that can tell nothing about the site."""
+    """An error in one line. Its exit status means that the state of the site is unknown."""
 
     exit_code = EXIT_CANNOT_TELL
 
@@ -31,7 +31,7 @@ class Failure(click.ClickException):
 
 
 class Program(click.Group):
-    """Imports a command's module when it is called: completion must not wait for Ansible."""
+    """Imports a command's module on its call, so that completion does not wait for Ansible."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -43,11 +43,11 @@ class Program(click.Group):
         return command
 
     def _flushed(self, ctx: click.Context) -> Any:
-        """The command's result or its own status, also where the reader has left before the last line."""
+        """Return the command's result. A reader that ended before the last line does not change the exit status."""
         try:
             return super().invoke(ctx)
         finally:
-            # Here and not at the end of Python, which would end with 120. Without an output there is nothing to do.
+            # At its own end Python would exit with 120. Without a standard output there is nothing to flush.
             with contextlib.suppress(AttributeError):
                 try:
                     sys.stdout.flush()
@@ -55,11 +55,11 @@ class Program(click.Group):
                     drop_output()
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command, and end by the table of exit codes whatever happens."""
+        """Run a command, and always exit with a status of the table."""
         try:
             return self._flushed(ctx)
         except BrokenPipeError:
-            # Lines without an end, of a log that is followed, and the reader has enough.
+            # The reader of a followed log has ended.
             drop_output()
             raise click.exceptions.Exit(0) from None
         except (KeyboardInterrupt, click.Abort):
@@ -73,7 +73,7 @@ class Program(click.Group):
         except Exception as error:
             if ctx.params.get("debug"):
                 raise
-            raise Failure(f"{type(error).__name__}: {error}.", "Set --debug for the whole report.") from error
+            raise Failure(f"{type(error).__name__}: {error}.", "Set --debug to see the traceback.") from error
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
@@ -82,18 +82,18 @@ class Program(click.Group):
     help="Inventory of the site; else TRAINYARD_INVENTORY, else inventories/lab.",
     type=click.Path(),
 )  # fmt: skip
-@click.option("--debug", is_flag=True, help="Show where an error comes from, line by line.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.pass_context
 def main(ctx: click.Context, inventory: tuple[str, ...], debug: bool) -> None:
-    """Look at a site. Changing is what the playbooks are for.
+    """Show the state of a site. The playbooks change it.
 
-    Two things here change something: `token` makes a login, and `reprovision run --mode converge` changes a site,
-    through the very playbooks.
+    Two commands change something: `token` creates a login, and `reprovision run --mode converge` changes a site,
+    with the same playbooks.
 
-    Ends with 0 where nothing is wrong, 1 where something of the site is wrong, 2 where that is unknown or the call
-    is wrong, and 130 after Ctrl-C. `reprovision run` also has 3, 4 and 5.
+    Exits with 0 if nothing is wrong, 1 if something in the site is wrong, 2 if that is unknown or the call is wrong,
+    and 130 after Ctrl-C. `reprovision run` also has 3, 4 and 5.
     """
     ctx.obj = inventory
     for stream in (sys.stdout, sys.stderr):
-        # A name that the terminal's encoding lacks is no reason to fail.
+        # A character that the terminal's encoding lacks must not fail the command.
         getattr(stream, "reconfigure", lambda **_: None)(errors="replace")

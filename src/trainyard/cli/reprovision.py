@@ -1,4 +1,4 @@
-"""`trainyard reprovision`: what differs from what the inventory says, now and since when."""
+"""`trainyard reprovision`: differences from the inventory with their ages, and their repair."""
 
 from __future__ import annotations
 
@@ -27,17 +27,19 @@ from . import terminal
 
 @click.group("reprovision")
 def command() -> None:
-    """Look for drift, by a schedule or by hand, and say what became of it."""
+    """Find drift, report it, and repair it within limits."""
 
 
 @command.command("run")
-@click.option("--mode", type=click.Choice(list(MODES)), default="report", show_default=True, help="What may be done.")
-@click.option("--hosts", default="", help="Repair these alone, with commas between them.", metavar="HOST")
+@click.option(
+    "--mode", type=click.Choice(list(MODES)), default="report", show_default=True, help="Only report, or also repair."
+)
+@click.option("--hosts", default="", help="Limit the run to these hosts, separated by commas.", metavar="HOST")
 @click.pass_obj
 def run(inventory: tuple[str, ...], mode: str, hosts: str) -> None:
-    """Run once, as the timer does.
+    """Run once, like the timer.
 
-    Ends with 0 clean, 1 drift is left, 2 cannot tell, 3 held back, 4 another run is at work, 5 a repair failed.
+    Exits with 0 clean, 1 drift is left, 2 unknown, 3 held back, 4 another run is running, 5 a repair failed.
     """
     sys.exit(_run(inventory, mode, [each.strip() for each in hosts.split(",") if each.strip()]))
 
@@ -58,9 +60,9 @@ def _run(inventory: tuple[str, ...], mode: str, hosts: list[str]) -> int:
         return EXIT_BUSY
     except TrainyardError as error:
         terminal.echo(f"Error: {masker.text(str(error))}", err=True)
-    except Exception as error:  # Python would end with 1, which says that the site was looked at and has drifted
+    except Exception as error:  # Python would exit with 1, which means that the site has drifted
         terminal.echo(f"Error: {type(error).__name__}: {masker.text(str(error))}", err=True)
-    # Whoever started it has to see that it said nothing about the site.
+    # The caller must see that the state of the site is unknown.
     return EXIT_UNKNOWN
 
 
@@ -68,7 +70,7 @@ def _run(inventory: tuple[str, ...], mode: str, hosts: list[str]) -> int:
 @click.argument("report")
 @click.pass_obj
 def approve(inventory: tuple[str, ...], report: str) -> None:
-    """Let one converge pass the limits, for exactly the drift and the revision of REPORT."""
+    """Allow one converge to exceed the limits, for exactly the drift and the revision of REPORT."""
     site, store = _opened(inventory)
     now = CLOCK.time()
     given = approval.approve(_report(store, report), now, here("approve", report, now).user)
@@ -83,9 +85,9 @@ def approve(inventory: tuple[str, ...], report: str) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One object instead of text.")
 @click.pass_obj
 def status(inventory: tuple[str, ...], as_json: bool) -> None:
-    """Show last and next run, who is at work, drift with its age, limits and revision.
+    """Show the last, current and next run, drift with its age, limits and revision.
 
-    Ends with 0 where the last run was clean, with 1 where it was not, and with 2 where it cannot be told.
+    Exits with 0 if the last run was clean, 1 if it was not, and 2 if its result is unknown.
     """
     site, store = _opened(inventory)
     found: Status = status_of(site, store, CLOCK.time())
@@ -98,9 +100,9 @@ def status(inventory: tuple[str, ...], as_json: bool) -> None:
 
 @command.command("show")
 @click.argument("report", default="")
-@click.option("--json", "as_json", is_flag=True, help="The document itself.")
+@click.option("--json", "as_json", is_flag=True, help="The JSON document itself.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="For a ticket or a CI's summary.")
-@click.option("--list", "as_list", is_flag=True, help="All runs that are kept, the youngest first.")
+@click.option("--list", "as_list", is_flag=True, help="All saved runs, the newest first.")
 @click.pass_obj
 def show(inventory: tuple[str, ...], report: str, as_json: bool, as_markdown: bool, as_list: bool) -> None:
     """Show a REPORT by its name, or the last one."""
@@ -125,9 +127,9 @@ def show(inventory: tuple[str, ...], report: str, as_json: bool, as_markdown: bo
 
 
 SCHEMA = 1
-"""Of the documents of `status` and of the list; a report has its own."""
+"""Schema of the documents of `status` and of the list. A report has its own schema."""
 HEAD = ("id", "mode", "asked", "began", "ended", "seconds", "state", "exit_status", "headline", "revision", "verdict")
-"""What a list of runs says of each."""
+"""Fields of a run in the list."""
 
 
 def _opened(inventory: tuple[str, ...]) -> tuple[Site, Store]:
@@ -139,6 +141,6 @@ def _report(store: Store, name: str) -> dict[str, Any]:
     found = store.report(name) if name else next(iter(store.reports(1)), None)
     if found is None:
         told = f"There is no report {name}." if name else "No run has been made yet."
-        remedy = "`trainyard reprovision show --list` names them." if name else "`trainyard reprovision run` makes one."
+        remedy = "Use one of `trainyard reprovision show --list`." if name else "Run `trainyard reprovision run` first."
         raise TrainyardError(told, remedy=remedy)
     return found

@@ -1,4 +1,4 @@
-"""The one place where commands print: texts from outside are cleaned here, and none of them is taken for markup."""
+"""Output of all commands. Texts from outside are cleaned here, and never interpreted as markup."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from rich.text import Text
 from ..core.untrusted import clean, plain
 
 WIDE = 1000
-"""Columns of a file or a pipe, where no terminal breaks a line."""
+"""Columns of a file or a pipe, so that no line is broken."""
 Cell = str | tuple[str, str] | Text
 """A text, or a text and its style."""
 _DEPTH = -50
-"""Where a document of ours begins in levels of `plain`, which are for what a program prints."""
+"""Start level of our own documents for `plain`, whose limit is meant for the output of other programs."""
 
 
 class Terminal(Console):
-    """The standard output: as wide as its terminal, and wide enough for every row where it is none."""
+    """The standard output. It has the width of its terminal; without a terminal it is wide enough for every row."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, **options)
@@ -32,12 +32,12 @@ class Terminal(Console):
             self.width = WIDE
 
     def on_broken_pipe(self) -> None:
-        """Continue without an output, as for every other text; Rich would end with 1."""
+        """Continue without output, like all other texts here. Rich would exit with 1."""
         drop_output()
 
 
 def drop_output() -> None:
-    """Send what is left of the output nowhere: the reader, `head` for one, has enough, and the status is still due."""
+    """Discard the rest of the output. A reader such as `head` has ended, but the exit status is still needed."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -49,40 +49,40 @@ def _print(text: str, *, err: bool = False, newline: bool = True) -> None:
 
 
 def echo(text: object = "", *, err: bool = False, newline: bool = True) -> None:
-    """Print a text without commands to a terminal.
+    """Print a text without control sequences.
 
-    :param err: on standard error.
+    :param err: print to standard error.
     """
     _print(clean(str(text)), err=err, newline=newline)
 
 
 def line(text: str) -> None:
-    """Print one of lines that may never end.
+    """Print one line of an endless output.
 
-    :raises BrokenPipeError: the reader has enough.
+    :raises BrokenPipeError: the reader has ended.
     """
     click.echo(clean(text))
 
 
 def raw(text: str | bytes, *, newline: bool = True) -> None:
-    """Print a text as it is, for a reader who asks for that.
+    """Print a text unchanged, on request of the reader.
 
-    :raises BrokenPipeError: the reader has enough.
+    :raises BrokenPipeError: the reader has ended.
     """
     click.echo(text, nl=newline)
 
 
 def show_json(document: Mapping[str, Any]) -> None:
-    """Print a document that every reader of JSON takes: no NaN, no infinity, no controls.
+    """Print a document as strict JSON: no NaN, no infinity, no control characters.
 
-    :param document: with a field `schema`, a number that changes when a field gets another meaning.
+    :param document: with a field `schema`, a number that changes if a field changes its meaning.
     """
     assert "schema" in document, "a document of a command names its schema"
     _print(json.dumps(plain(document, _DEPTH), indent=2, allow_nan=False))
 
 
 def cell(value: Cell) -> Text:
-    """A cell whose text is shown as it is, with its style round it."""
+    """Return a cell with literal text and its style."""
     if isinstance(value, Text):
         return value
     text, style = (value, "") if isinstance(value, str) else value
@@ -90,11 +90,11 @@ def cell(value: Cell) -> Text:
 
 
 class Rows:
-    """A table of texts; nothing of a cell is cut off.
+    """A table of texts. Cells are never truncated.
 
     :param names: heads of the columns.
-    :param right: heads of columns of numbers.
-    :param whole: heads of columns that are never broken into lines.
+    :param right: heads of the right-aligned columns, for numbers.
+    :param whole: heads of columns without line breaks.
     """
 
     def __init__(self, names: Sequence[str], *, right: Sequence[str] = (), whole: Sequence[str] = ()) -> None:
@@ -107,7 +107,7 @@ class Rows:
         self._table.add_row(*map(cell, cells))
 
     def show(self, console: Console, empty: str) -> None:
-        """Print the table, or a sentence where it has no row."""
+        """Print the table, or the sentence `empty` if it has no row."""
         console.print(self._table if self._table.row_count else Text(empty))
 
 

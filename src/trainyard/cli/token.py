@@ -15,12 +15,12 @@ from .logins import make
 
 @click.command("token")
 @click.argument("name")
-@click.option("--hours", type=float, default=None, help="How long it is valid; else as long as the site allows.")
+@click.option("--hours", type=float, default=None, help="Validity in hours; by default the site's maximum.")
 @click.pass_obj
 def command(inventory: tuple[str, ...], name: str, hours: float | None) -> None:
-    """Make a login token of NAME, one of the site's dashboard_users, and write it to a file.
+    """Create a login token of NAME, one of the site's dashboard_users, and write it to a file.
 
-    The file is its owner's alone. playbooks/console_revoke.yml ends the login before its time.
+    Only its owner may read the file. playbooks/console_revoke.yml revokes the login.
     """
     where = places(inventory)
     login = make(connect(where.kubeconfig), name, hours, Path(where.token_dir), datetime.now(UTC))

@@ -1,4 +1,4 @@
-"""`trainyard trainings`: which runs there are, and how far each is."""
+"""`trainyard trainings`: all runs and their progress."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLOURS = {"passed": "green", "no_bound": "green", "running": "cyan", "failed": 
 @click.option("--json", "as_json", is_flag=True, help="One object with a list instead of a table; times in seconds.")
 @click.pass_obj
 def command(inventory: tuple[str, ...], as_json: bool) -> None:
-    """Show all runs: those that go on first, then the youngest."""
+    """Show all runs: running ones first, then the newest."""
     found = runs(connect_to_look(places(inventory).kubeconfig), datetime.now(UTC))
     if as_json:
         terminal.show_json({"schema": SCHEMA, "trainings": [asdict(each) for each in found]})
@@ -33,7 +33,7 @@ def command(inventory: tuple[str, ...], as_json: bool) -> None:
 
 
 def show(found: list[Row], console: Console) -> None:
-    """Print the table, and below it why runs wait, and which do not use the GPUs that they have."""
+    """Print the table. Below it, print why runs wait, and which runs do not use their GPUs."""
     spaces = len({each.namespace for each in found}) > 1
     names = ("run", *(["namespace"] if spaces else []), "workload", "state")
     numbers = ("step", "accuracy", "age", "pods", "GPUs")
@@ -61,7 +61,7 @@ def show(found: list[Row], console: Console) -> None:
 
 
 def _holders(each: Row) -> str:
-    """`nvidia.com/gpu is held by cnn (about 7 min left), speech`."""
+    """Return a line such as `nvidia.com/gpu is held by cnn (about 7 min left), speech`."""
     parts = []
     for held in each.held_by:
         left = "" if held.seconds_left is None else f" ({about(held.seconds_left)} left)"
@@ -76,7 +76,7 @@ def _steps(each: Row) -> str:
 
 
 def _age(seconds: float | None) -> str:
-    """The two largest units, as kubectl shows an age: `45s`, `12m`, `3h5m`, `2d4h`."""
+    """Return an age in its two largest units, like kubectl: `45s`, `12m`, `3h5m`, `2d4h`."""
     if seconds is None:
         return "-"
     minutes, hours, days = int(seconds // 60), int(seconds // 3600), int(seconds // 86400)

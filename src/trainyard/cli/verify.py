@@ -1,7 +1,7 @@
-"""`trainyard verify`: runs verify.yml and ends with the verdict's own status: 0 pass, 1 fail, 2 cannot tell.
+"""`trainyard verify`: run verify.yml and exit with the status of the verdict: 0 pass, 1 fail, 2 unknown.
 
-`ansible-playbook` knows other statuses, so this program starts it, shows its output on standard error, prints the one
-JSON document on standard output and ends with the verdict of exactly this run.
+`ansible-playbook` has other statuses. So this program starts it and shows its output on standard error. Then it
+prints the JSON document on standard output, and exits with the verdict of this run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EXIT = {"pass": 0, "fail": 1, "unknown": 2}
 
 
 def read_document(path: str) -> dict[str, Any]:
-    """The document that the playbook wrote; one with the verdict `unknown` if it wrote none."""
+    """Return the document of the playbook; one with the verdict `unknown` if it wrote none."""
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
         if document["verdict"] in EXIT:
@@ -37,22 +37,22 @@ def read_document(path: str) -> dict[str, Any]:
         "verdict": "unknown",
         "checks": [],
         "trainings": [],
-        "warnings": ["verify.yml ended before it came to a verdict"],
+        "warnings": ["verify.yml ended before the verdict"],
     }
 
 
 def judge(arguments: Sequence[str], playbook: Sequence[str] = ()) -> int:
     """Run the playbook and return the exit status.
 
-    :param arguments: passed on to `ansible-playbook`.
-    :param playbook: the command to run instead of the environment's own `ansible-playbook` (tests).
+    :param arguments: further arguments of `ansible-playbook`.
+    :param playbook: the command to run instead of the environment's `ansible-playbook` (tests).
     """
     command = list(playbook) or [str(Path(sys.executable).with_name("ansible-playbook")), str(ROOT / "verify.yml")]
     with tempfile.TemporaryDirectory(prefix="trainyard-verify-") as folder:
         document = os.path.join(folder, "document.json")
         extra = ["-e", json.dumps({"verify_document_path": document})]
         try:
-            # Every wait inside the playbook is bounded; a limit here would only cut off its message.
+            # All waits in the playbook have limits. A limit here would only cut off its message.
             subprocess.run([*command, *extra, *arguments], stdout=sys.stderr, check=False)
         except OSError as error:
             terminal.echo(f"{command[0]} cannot be started: {error.strerror}", err=True)
@@ -67,6 +67,6 @@ def judge(arguments: Sequence[str], playbook: Sequence[str] = ()) -> int:
 def command(inventory: tuple[str, ...], arguments: tuple[str, ...]) -> None:
     """Judge the site and print the verdict as JSON; everything else goes to standard error.
 
-    ARGUMENTS go to ansible-playbook, such as --ask-become-pass. Ends with 0 pass, 1 fail, 2 cannot tell.
+    ARGUMENTS go to ansible-playbook, such as --ask-become-pass. Exits with 0 pass, 1 fail, 2 unknown.
     """
     sys.exit(judge([*(f"--inventory={each}" for each in inventory), *arguments]))

@@ -21,15 +21,17 @@ from . import terminal
 
 @click.command("why")
 @click.argument("run")
-@click.option("-n", "--namespace", default="", help="Of the run; needed only where several have one of this name.")
+@click.option(
+    "-n", "--namespace", default="", help="Of the run; needed only if several namespaces have a run of this name."
+)
 @click.option("--json", "as_json", is_flag=True, help="One object instead of text.")
-@click.option("--snapshot", "kept", default="", help="Also write what was looked at to FILE.", metavar="FILE")
+@click.option("--snapshot", "kept", default="", help="Also write the data that was read to FILE.", metavar="FILE")
 @click.option("--from", "given", default="", help="Judge a FILE that --snapshot wrote.", metavar="FILE")
 @click.pass_obj
 def command(inventory: tuple[str, ...], run: str, namespace: str, as_json: bool, kept: str, given: str) -> None:
-    """Say why RUN waits, is silent or failed: the cause, what bears it out, and what to do.
+    """Explain why RUN waits, is silent or failed: the cause, the evidence, and the remedy.
 
-    Ends with 0 where nothing is wrong, 1 where a cause was found, 2 where it cannot be told.
+    Exits with 0 if nothing is wrong, 1 if a cause was found, 2 if it is unknown.
     """
     seen = _kept(given) if given else _look(inventory, run, namespace)
     if kept:

@@ -1,4 +1,4 @@
-"""The console: pages, live data and actions for trainings, with no rights of its own.
+"""The console: pages, live data and actions for trainings, without rights of its own.
 
-Every call to the API server is made with the token of the user who is logged in.
+Every call to the API server uses the token of the logged-in user.
 """

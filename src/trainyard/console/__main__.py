@@ -1,4 +1,4 @@
-"""`python -m console`: serves until it is told to end."""
+"""`python -m console`: serve until a signal arrives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stop, continue, restart and delete a run: by the functions of the modules, with the token of who asks."""
+"""Stop, continue, restart and delete a run, with the functions of the modules and the token of the user."""
 
 from __future__ import annotations
 
@@ -31,17 +31,18 @@ from .sessions import Session
 LOG = logging.getLogger("console")
 T = TypeVar("T")
 ANSWER_SECONDS = 8.0
-"""How long a browser waits for an action; it goes on without it, and its end is seen on the page of the run."""
+"""Seconds that a browser waits for an action. A longer action continues, and the page of the run shows its result."""
 AT_ONCE, OF_USER = 40, 2
-"""Actions under way: in all, and of one user. Those that wait for pods to end hold nothing but their place."""
+"""Maximum running actions: in total, and of one user. An action that waits for pods to end holds no thread."""
 THREADS = 16
-"""For the calls of actions, which wait for no more than the API server's answer."""
+"""Threads for the calls of actions, which wait only for answers of the API server."""
 END_SECONDS = 20.0
-"""That a console which is told to end gives to what is under way; its pod has some more, for connections end first."""
+"""Seconds that running actions get when the console stops. Its pod's grace period is longer, because connections end
+first."""
 
 
 def api_of(client: Client, token: str, loop: asyncio.AbstractEventLoop) -> Api:
-    """The API server for functions that wait, called from another thread than the loop's."""
+    """Return an API for blocking functions, to be called from another thread than that of the loop."""
 
     def transport(method: str, path: str, query: list[tuple[str, str]], body: Any, content: str) -> tuple[int, str]:
         call = client.call(token, method, path, query=query, body=body, content_type=content, accept="*/*")
@@ -56,7 +57,7 @@ def api_of(client: Client, token: str, loop: asyncio.AbstractEventLoop) -> Api:
 
 
 class Actions:
-    """Actions that are under way, one for each run."""
+    """The running actions, at most one per run."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS, "action")
@@ -65,7 +66,7 @@ class Actions:
         self._of_user: Counter[str] = Counter()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """`{message}` as JSON; to a form without JavaScript, the page of the run, which says it."""
+        """Carry out an action. Answer `{message}` as JSON; a form without JavaScript gets the page with the message."""
         params = params_of(request)
         form = request.content_type == "application/x-www-form-urlencoded" and "text/html" in request.headers.get(
             "Accept", ""
@@ -83,14 +84,14 @@ class Actions:
 
     async def _do(self, request: web.Request, params: dict[str, str]) -> str:
         """
-        :raises KubeError: status 403, the user may not, or 429, there are too many; nothing was changed.
-        :raises TrainyardError: there is nothing to do, or it has failed.
+        :raises KubeError: status 403, the user has no right, or 429, too many actions; nothing was changed.
+        :raises TrainyardError: there is nothing to do, or the action has failed.
         """
         user = request[SESSION].user
         if self._of_user[user] >= OF_USER:
-            raise KubeError(f"{OF_USER} actions of yours are under way. Wait until one has ended.", status=429)
+            raise KubeError(f"{OF_USER} of your actions are running. Wait until one has ended.", status=429)
         if self._of_user.total() >= AT_ONCE:
-            raise KubeError("Too many actions are under way at this moment.", status=429)
+            raise KubeError("Too many actions are running.", status=429)
         self._of_user[user] += 1
         work = None
         try:
@@ -108,7 +109,7 @@ class Actions:
         if done:
             return work.result()
         work.add_done_callback(partial(_tell_later, session, what))
-        said: list[str] = self._said.get(work) or ["under way"]
+        said: list[str] = self._said.get(work) or ["running"]
         return f"{params['action']}: {said[-1]}"
 
     def _ended(self, user: str) -> None:
@@ -117,7 +118,7 @@ class Actions:
             del self._of_user[user]
 
     async def _begin(self, request: web.Request, params: dict[str, str]) -> asyncio.Task[str]:
-        """Check that an action may be done, and begin it.
+        """Check that an action is allowed, and start it.
 
         :raises KubeError, TrainyardError: as `_do`.
         """
@@ -133,7 +134,7 @@ class Actions:
         if action == "delete" and await _typed(request) != run:
             raise TrainyardError(f"Nothing was deleted: type the name of the run, {run}, to confirm.")
         if (namespace, run) in self._under_way:
-            raise TrainyardError(f"Something else is being done with the run {run}.", remedy="Wait until it has ended.")
+            raise TrainyardError(f"Another action on the run {run} is running.", remedy="Wait until it has ended.")
         LOG.info("%s of %s/%s by %s", action, namespace, run, session.user)
         said: list[str] = []
         work = asyncio.create_task(self._carry_out(api, there, action, session.user, said.append))
@@ -142,7 +143,7 @@ class Actions:
         return work
 
     async def _carry_out(self, api: Api, there: found.Found, action: str, user: str, say: Callable[[str], None]) -> str:
-        """Do it, each call in a thread, and wait in between without one; what was done, in words."""
+        """Carry out an action, with a thread per call and none while waiting; return a text of the completed steps."""
         plan = await self._call(_plan, api, there, action, user, say)
         for step in plan.steps:
             if isinstance(step.act, Waits):
@@ -152,13 +153,13 @@ class Actions:
             else:
                 await self._call(step.act)
             plan.done.append(step.what)
-        return "; ".join(plan.done) or f"The run {there.name} has ended before."
+        return "; ".join(plan.done) or f"The run {there.name} had already ended."
 
     async def _call(self, what: Callable[..., T], *given: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, what, *given)
 
     async def close(self, _: web.Application) -> None:
-        """Give what is under way some time; what it does stands step by step, and can be asked for again."""
+        """Give running actions some time, then cancel them: completed steps stay, and the action can be repeated."""
         if self._under_way:
             await asyncio.wait(self._under_way.values(), timeout=END_SECONDS)
         for work in list(self._under_way.values()):
@@ -167,7 +168,7 @@ class Actions:
 
 
 def _tell_later(session: Session, what: str, work: asyncio.Future[str]) -> None:
-    """Say on the user's next page how an action ended that took long."""
+    """Show the result of a long action on the user's next page."""
     if work.cancelled():
         return
     error = work.exception()
@@ -183,7 +184,7 @@ def _plan(api: Api, there: found.Found, action: str, user: str, say: Callable[[s
 
 
 async def _typed(request: web.Request) -> str:
-    """What the user has typed to confirm, of a form or of JSON."""
+    """Return the confirmation that the user has typed, from a form or from JSON."""
     if request.content_type != "application/json":
         return (await form(request)).get("name", "")
     try:

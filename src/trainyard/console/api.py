@@ -1,4 +1,4 @@
-"""Calls of the API server with the token of a user: bounded in time, size and number, and never with another login."""
+"""Calls to the API server with the token of the user, and with limits on time, size and number."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from .cache import Cache
 
 CALL_SECONDS = 15.0
 LOG_SECONDS = 5.0
-"""For the log of a pod, which its node has to answer: one that hangs must not keep those waiting who ask for more."""
+"""Timeout for the log of a pod, which comes from its node: a node that hangs must not delay other requests."""
 CONNECT_SECONDS = 5.0
 SILENCE_SECONDS = 90.0
-"""Of a stream; a watch has a bookmark about every minute."""
+"""Read timeout of a stream; a watch sends a bookmark about every minute."""
 ANSWER_BYTES, ALL_BYTES = 6 * 1024 * 1024, 24 * 1024 * 1024
-"""Of one answer, and of all that are being read: as objects they are several times as large, in 256 MiB."""
+"""Limits of one answer, and of all answers being read: as objects they are several times as large, in 256 MiB."""
 LOG_BYTES = 1024 * 1024
-"""Of the end of a log that is kept, where a page asks for its last lines: a line may have many MiB."""
+"""Bytes kept of the end of a log if a page requests its last lines; a line may have many MiB."""
 LARGER = "the answer is larger than"
 AT_ONCE, LOGS_AT_ONCE = 16, 8
-"""Calls under way, and those for logs; others wait their turn. Streams are not counted."""
+"""Maximum concurrent calls, and calls for logs; further calls wait. Streams are not counted."""
 
 Query = Mapping[str, str]
 _PATH = re.compile(r"(?:/[A-Za-z0-9_-](?:[A-Za-z0-9._:-]|%3A)*)+")
 
 
 class LoginEnded(Exception):
-    """The API server does not know the token any more: it was revoked, or its time is over."""
+    """Raised if the API server no longer accepts the token: it was revoked or has expired."""
 
 
 class Client:
     """The API server.
 
     :param base: `https://host:port`.
-    :param authority: file with the certificates that its own is checked against.
+    :param authority: file with the CA certificates for the API server.
     """
 
     def __init__(self, base: str, authority: Path, clock: Clock = CLOCK) -> None:
@@ -80,9 +80,9 @@ class Client:
         accept: str = "application/json",
         waits: bool = True,
     ) -> tuple[int, str]:
-        """One request; its status and text, whatever the status is. Status 0: no answer, the text says why.
+        """Send a request and return its status and text. Status 0 means no answer; the text is the reason.
 
-        :param waits: for its turn.
+        :param waits: whether to wait for a turn.
         :raises LoginEnded: the token is not accepted.
         """
         headers = {**_login(token), "Accept": accept, "Content-Type": content_type}
@@ -115,10 +115,10 @@ class Client:
         accept: str = "",
         text: bool = False,
     ) -> Any:
-        """What is at a path, at most a moment old. Not to be changed: it is shared.
+        """Return the content of a path, at most a moment old. Do not modify it, because it is shared.
 
-        :param accept: form of the answer, where that is not plain JSON.
-        :param text: whether that is text, and not JSON.
+        :param accept: media type of the answer if it is not plain JSON.
+        :param text: whether the answer is text instead of JSON.
 
         :raises LoginEnded: the token is not accepted.
         :raises KubeError: the server refuses (its status), or does not answer (status 0).
@@ -133,11 +133,11 @@ class Client:
         return await self.cached((token, path, pairs, accept, text), make)
 
     async def cached(self, key: Hashable, make: Callable[[], Awaitable[tuple[Any, int]]]) -> Any:
-        """What was made for a key, with a token in it, at most a moment ago; see `Cache.get`."""
+        """Return the cached value of a key, which contains the token; see `Cache.get`."""
         return await self._cache.get(key, make)
 
     async def post(self, token: str, path: str, body: Any) -> Any:
-        """What the server answers to a question that changes nothing, such as a review.
+        """Send a POST request that changes nothing, such as a review, and return its answer.
 
         :raises LoginEnded, KubeError: as `get`.
         """
@@ -146,9 +146,9 @@ class Client:
 
     @asynccontextmanager
     async def stream(self, token: str, path: str, query: Query) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The bytes of an answer that does not end soon, as they come.
+        """Yield the bytes of a long-running answer as they arrive.
 
-        :raises LoginEnded, KubeError: as `get`; a connection that breaks off while it is read ends it with status 0.
+        :raises LoginEnded, KubeError: as `get`; status 0 if the connection breaks while it is read.
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS)
         try:
@@ -161,13 +161,13 @@ class Client:
                     checked(answer.status, await self._bounded(answer), path)
                 yield answer.content.iter_any()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise KubeError(f"The connection broke off: {_why(error)}.", status=0) from error
+            raise KubeError(f"The connection was lost: {_why(error)}.", status=0) from error
 
     async def _bounded(self, answer: aiohttp.ClientResponse, *, end: bool = False) -> str:
-        """The text of an answer.
+        """Read the text of an answer.
 
-        :param end: of a longer one than `LOG_BYTES` its end is enough.
-        :raises aiohttp.ClientPayloadError: the answer is too large, or there are too many at once.
+        :param end: whether to keep only the end if the answer is longer than `LOG_BYTES`.
+        :raises aiohttp.ClientPayloadError: the answer is too large, or too many are being read.
         """
         found = bytearray()
         try:
@@ -180,7 +180,7 @@ class Client:
                 if len(found) > ANSWER_BYTES:
                     raise aiohttp.ClientPayloadError(f"{LARGER} {ANSWER_BYTES // 1024 // 1024} MiB")
                 if self._reading > ALL_BYTES:
-                    raise aiohttp.ClientPayloadError("the console reads too much at this moment")
+                    raise aiohttp.ClientPayloadError("the console reads too much data at once")
         finally:
             self._reading -= len(found)
         return found.decode("utf-8", "replace")
@@ -192,7 +192,7 @@ class Client:
 
     def _url(self, path: str, query: Query | Iterable[tuple[str, str]]) -> URL:
         """
-        :raises KubeError: status 404 for a path that is none of the API's, such as one with `..` in it.
+        :raises KubeError: status 404, the path is no path of the API, such as one with `..`.
         """
         if not _PATH.fullmatch(path):
             raise KubeError("The API server has no such path.", status=404)
@@ -200,9 +200,9 @@ class Client:
 
 
 def checked(status: int, text: str, what: str) -> str:
-    """The text of an answer.
+    """Return the text of an answer.
 
-    :raises KubeError: it is none of success.
+    :raises KubeError: the status is no success.
     """
     if status == 0:
         raise KubeError(f"The API server does not answer: {text}.", status=0)
@@ -216,9 +216,9 @@ def checked(status: int, text: str, what: str) -> str:
 
 
 def parsed(status: int, text: str, what: str) -> Any:
-    """The JSON of an answer.
+    """Parse the JSON of an answer.
 
-    :raises KubeError: it is none of success, or no JSON.
+    :raises KubeError: the status is no success, or the text is no JSON.
     """
     try:
         return json.loads(checked(status, text, what))

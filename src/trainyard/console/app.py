@@ -1,4 +1,4 @@
-"""The two applications of the console: its pages, and TensorBoards."""
+"""The two applications of the console: pages and TensorBoards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RUN = "/api/v1/runs/{namespace}/{run}"
 
 
 def pages_app(console: Console, pages: Sequence[Page], boards: TensorBoards) -> web.Application:
-    """Pages, JSON, events, actions, login."""
+    """Return the application of the first port: pages, JSON, events, actions, login."""
     app = web.Application(middlewares=[writing.sent, guard.errors, guard.login], client_max_size=BODY_BYTES)
     app[CONSOLE] = console
     app[streams.STREAMS_KEY] = streams.Streams()
@@ -45,7 +45,7 @@ def pages_app(console: Console, pages: Sequence[Page], boards: TensorBoards) -> 
 
 
 def tensorboard_app(console: Console, boards: TensorBoards) -> web.Application:
-    """Everything of the second port."""
+    """Return the application of the second port."""
     app = web.Application(client_max_size=tensorboard.BODY_BYTES)
     app[CONSOLE] = console
     app.on_response_prepare.append(opaque.set_headers)
@@ -57,5 +57,5 @@ def tensorboard_app(console: Console, boards: TensorBoards) -> web.Application:
 
 
 async def healthz(_: web.Request) -> web.Response:
-    """Whether the console itself works; that the API server is away is no reason to start it anew."""
+    """Report that the console itself works; an unavailable API server is no reason to restart it."""
     return web.json_response({"status": "ok"})

@@ -1,4 +1,4 @@
-"""Curves of all attempts at a run, from the events that its TensorBoard has read."""
+"""Curves of all attempts of a run, from the events that its TensorBoard has read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .tensorboard import TensorBoards, named
 from .views.curves import Points, attempts, of_board
 
 NEWEST = 10
-"""Attempts that are laid over each other; more of them nobody can tell apart."""
+"""Maximum number of overlaid attempts; more cannot be distinguished."""
 AT_ONCE = 4
 
 
@@ -32,10 +32,11 @@ class Attempts:
         self._boards = boards
 
     async def handle(self, request: web.Request) -> web.Response:
-        """`{attempts: [{name, curves: {tag: points}}]}`, the oldest first; none where the run has no TensorBoard, or
-        that one does not answer.
+        """Return `{attempts: [{name, curves: {tag: points}}]}`, the oldest first.
 
-        :raises KubeError: status 403, the user may not see it.
+        The list is empty if the run has no TensorBoard or its TensorBoard does not answer.
+
+        :raises KubeError: status 403, the user may not see the TensorBoard.
         """
         console, session, params = request.app[CONSOLE], request[SESSION], params_of(request)
         space, run = params["namespace"], params["run"]

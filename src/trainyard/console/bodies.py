@@ -1,4 +1,4 @@
-"""Bodies of requests, which are read for a bounded time and up to a bounded size."""
+"""Read bodies of requests with limits on time and size."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 
 BODY_SECONDS = 10.0
-"""For the whole of a body: a client that stalls holds a connection and what it has sent."""
+"""Timeout of a whole body: a stalled client holds a connection and the data that it has sent."""
 BODY_BYTES = 64 * 1024
 FIELDS = 20
-"""Of a form; ours have three at most."""
+"""Maximum fields of a form; forms of the console have at most three."""
 FORM = "application/x-www-form-urlencoded"
 _FORM: web.RequestKey[Mapping[str, str]] = web.RequestKey("form", Mapping)
 
 
 async def body(request: web.Request, limit: int = BODY_BYTES) -> bytes:
-    """The body of a request.
+    """Read the body of a request.
 
-    :param limit: its bytes.
-    :raises web.HTTPRequestTimeout: it does not come in time.
-    :raises web.HTTPRequestEntityTooLarge: it is too long.
+    :param limit: maximum bytes.
+    :raises web.HTTPRequestTimeout: the body does not arrive in time.
+    :raises web.HTTPRequestEntityTooLarge: the body is too long.
     """
     if (request.content_length or 0) > limit:
         raise web.HTTPRequestEntityTooLarge(limit, request.content_length or 0)
@@ -34,15 +34,15 @@ async def body(request: web.Request, limit: int = BODY_BYTES) -> bytes:
                 if len(found) > limit:
                     raise web.HTTPRequestEntityTooLarge(limit, len(found))
     except TimeoutError:
-        raise web.HTTPRequestTimeout(text="The rest of this request did not come in time.") from None
+        raise web.HTTPRequestTimeout(text="The rest of this request did not arrive in time.") from None
     return bytes(found)
 
 
 async def form(request: web.Request, limit: int = BODY_BYTES) -> Mapping[str, str]:
-    """The fields of a form as browsers send it by default; none of anything else.
+    """Read the fields of a URL-encoded form; return none for other content types.
 
     :raises web.HTTPRequestTimeout, web.HTTPRequestEntityTooLarge: as `body`.
-    :raises web.HTTPBadRequest: it has too many fields.
+    :raises web.HTTPBadRequest: the form has too many fields.
     """
     if request.content_type != FORM:
         return {}

@@ -1,4 +1,4 @@
-"""Answers of the API server, kept for a moment: what many ask at once is asked once."""
+"""A cache of answers of the API server for a moment, so that concurrent equal requests are sent once."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ..core.clock import CLOCK, Clock
 
 SECONDS = 1.5
 BYTES = 6 * 1024 * 1024
-"""Of all answers that are kept, as they came: as objects they are several times as large."""
+"""Limit of all cached answers in their serialized form; as objects they are several times as large."""
 
 EXTRA = 2_000
-"""Bytes that one takes in addition: its key, with a token and a path."""
+"""Bytes added per answer for its key, which contains a token and a path."""
 
 Made = tuple[Any, int]
-"""A value, and about how many bytes it takes."""
+"""A value and its approximate bytes."""
 
 
 class Cache:
     """Values by key.
 
-    :param seconds: for which a value is good.
-    :param limit: bytes of all values together; the oldest goes first.
+    :param seconds: lifetime of a value.
+    :param limit: bytes of all values in total; the oldest is dropped first.
     """
 
     def __init__(self, clock: Clock = CLOCK, *, seconds: float = SECONDS, limit: int = BYTES) -> None:
@@ -36,9 +36,10 @@ class Cache:
         self._asked: dict[Hashable, asyncio.Task[Made]] = {}
 
     async def get(self, key: Hashable, make: Callable[[], Awaitable[Made]]) -> Any:
-        """The value of a key, made where there is none; who asks meanwhile waits for the same one.
+        """Return the value of a key; if there is none, make it. Concurrent callers wait for the same value.
 
-        Whoever leaves does not take the value from the others. An error is told to all who wait, and is not kept.
+        A caller that is cancelled does not cancel the value for the others. An error is raised for all who wait, and is
+        not cached.
         """
         self._sweep()
         if key in self._kept:
@@ -71,6 +72,6 @@ class Cache:
 
 
 def _look_at(task: asyncio.Task[Made]) -> None:
-    """An error that nobody waits for any more is no fault of the program's."""
+    """Retrieve the exception of a task, so that asyncio does not log it if every caller has left."""
     if not task.cancelled():
         task.exception()

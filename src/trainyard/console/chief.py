@@ -1,4 +1,4 @@
-"""What the process that decides a run says, as it comes."""
+"""Follow the log of the deciding process of a run."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .api import Client
 from .lines import LINE_BYTES
 
 FIRST_LINES = 2_000
-"""Of the log as it is when it is followed; a browser has drawn what was before."""
+"""Lines to read at the start of following; a browser has already drawn the earlier ones."""
 A_SECOND = 200
-"""Lines of ours that are taken of one second of the log; a training says a few."""
+"""Maximum event lines per second of the log; a training writes a few."""
 
 
 class ChiefLog:
     """The log of one pod.
 
     :param path: of the pod.
-    :param said: called with the fields of a JSON line of ours.
+    :param said: called with the fields of each event, which is a JSON line of this project.
     """
 
     def __init__(self, path: str, container: str, said: Callable[[dict[str, Any]], None]) -> None:
@@ -32,7 +32,7 @@ class ChiefLog:
         self._second, self._in_second = "", 0
 
     async def follow(self, client: Client, token: str, heard: Callable[[], None]) -> None:
-        """Pass on lines until the log or the connection ends; the next call goes on after the last one.
+        """Report events until the log or the connection ends; the next call continues after the last one.
 
         :raises LoginEnded, KubeError: the server refuses or does not answer.
         """
@@ -46,7 +46,7 @@ class ChiefLog:
                 heard()
                 for line in filter(self._at.is_new, lines.feed(chunk)):
                     self._line(line)
-        # What has not ended may be the last word of its program; else it comes again, whole.
+        # A line without an end may be the last one of the program; otherwise it arrives again in full.
         for line in lines.rest():
             if event_in(line.text, cut=line.cut) and self._at.is_new(line):
                 self._line(line)

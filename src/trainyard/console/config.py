@@ -1,4 +1,4 @@
-"""What the console is told by its environment."""
+"""The configuration of the console, read from its environment."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ IDLE_SECONDS = 1800.0
 class Config:
     """The console's settings.
 
-    :param api: of the API server, `https://host:port`.
-    :param api_ca: file with the certificates that the API server's is checked against.
+    :param api: URL of the API server, `https://host:port`.
+    :param api_ca: file with the CA certificates for the API server.
     :param tls: folder with tls.crt and tls.key, which may be replaced while the console runs.
-    :param port: of pages, on which the console listens; 0 for any that is free.
-    :param tensorboard_port: of TensorBoards, which are an origin of their own.
-    :param public_port: at which browsers find `port`, where that is another: a node port.
-    :param public_tensorboard_port: the same of `tensorboard_port`.
-    :param address: of this machine on which it listens; None for all of them.
+    :param port: to listen on for pages; 0 for any free port.
+    :param tensorboard_port: to listen on for TensorBoards, which need their own origin.
+    :param public_port: under which browsers reach `port` if it differs, such as a node port.
+    :param public_tensorboard_port: the same for `tensorboard_port`.
+    :param address: of this machine to listen on; None for all.
     :param versions: component -> version, for the page About.
-    :param site: name that pages show.
+    :param site: name shown on pages.
     :param idle: seconds without a request after which a login ends.
     """
 
@@ -43,17 +43,17 @@ class Config:
 
 
 def from_environment(environment: Mapping[str, str]) -> Config:
-    """Read `CONSOLE_*`.
+    """Read the variables `CONSOLE_*`.
 
-    :raises TrainyardError: a variable is missing, or its value cannot be; names all of them at once.
+    :raises TrainyardError: variables are missing or invalid; the message names all of them.
     """
     faults: list[str] = []
     api = environment.get("CONSOLE_API", "")
     if not api.startswith("https://"):
-        faults.append("CONSOLE_API has to be https://HOST:PORT")
+        faults.append("CONSOLE_API must be https://HOST:PORT")
     ca, tls = (Path(environment.get(name, "")) for name in ("CONSOLE_API_CA", "CONSOLE_TLS"))
     if not ca.is_file():
-        faults.append(f"CONSOLE_API_CA names no file: {str(ca)!r}")
+        faults.append(f"CONSOLE_API_CA is no file: {str(ca)!r}")
     faults += [f"CONSOLE_TLS has no {name}" for name in ("tls.crt", "tls.key") if not (tls / name).is_file()]
     port = _number(environment, "CONSOLE_PORT", 8443, faults)
     tensorboard = _number(environment, "CONSOLE_TENSORBOARD_PORT", 8444, faults)
@@ -80,7 +80,7 @@ def from_environment(environment: Mapping[str, str]) -> Config:
 def _number(environment: Mapping[str, str], name: str, default: int, faults: list[str]) -> int:
     text = environment.get(name) or str(default)
     if not text.isdecimal() or not 0 < int(text) < 65536:
-        faults.append(f"{name} has to be a number from 1 to 65535, and is {text!r}")
+        faults.append(f"{name} is {text!r}, but must be a number from 1 to 65535")
         return default
     return int(text)
 
@@ -92,5 +92,5 @@ def _versions(path: str, faults: list[str]) -> dict[str, str]:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
         return {str(name): str(version) for name, version in found.items()}
     except (OSError, ValueError, AttributeError) as error:
-        faults.append(f"CONSOLE_VERSIONS, {path!r}, cannot be read: {error}")
+        faults.append(f"CONSOLE_VERSIONS is {path!r}, which cannot be read: {error}")
         return {}

@@ -1,4 +1,4 @@
-"""Open connections, limited in number: each holds memory, and a client needs no login to open one."""
+"""Limit the number of open connections: each holds memory, and a client needs no login to open one."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from .sessions import Session
 
 LOG = logging.getLogger("console")
 BEFORE_LOGIN, OF_ADDRESS = 200, 20
-"""Connections without a login: in all, and of one address."""
+"""Maximum connections without a login: in total, and of one address."""
 SURE_SECONDS = 2.0
-"""That each has for its handshake and its request, however many come: more than 100 of them a second wait."""
+"""Guaranteed time of each connection for its handshake and request; connections beyond 100 a second wait."""
 LOGINS = 100
-"""Connections whose token the API server is asked about, and which are not ended meanwhile."""
+"""Maximum connections that are protected from being dropped while the API server reviews their token."""
 AFTER_LOGIN, OF_LOGIN = 400, 40
-"""Connections with a login: in all, and of one login, which may have 20 event streams."""
+"""Maximum connections with a login: in total, and of one login, which may have 20 event streams."""
 HANDSHAKE_SECONDS = 5.0
-"""For a client to agree on TLS, and to take leave at its end."""
+"""Timeout of the TLS handshake, and of the TLS shutdown."""
 TLS_BYTES = 16 * 1024
-"""For what one connection receives: the largest record of TLS. asyncio takes 256 KiB, whether anything comes or not."""
+"""Receive buffer of one connection: the largest TLS record. asyncio allocates 256 KiB in advance."""
 BACKLOG = 1024
-"""Connections that wait to be accepted. Where there is no room, the system drops the end of a client's handshake, and
-seconds later answers its request with a reset."""
+"""Maximum connections that wait to be accepted. Without room, the kernel drops the end of a client's handshake, and
+resets its request seconds later."""
 PAUSE_SECONDS = 0.5
-"""Before the next connection is accepted, where the system has nothing left for one."""
+"""Pause before the next accept if the system has no resources for a connection."""
 LOOK_SECONDS = 0.05
-"""Between two looks whether there is room for one."""
+"""Maximum interval between two checks for room."""
 Factory = Callable[[], asyncio.Protocol]
 
 
 def spare_memory() -> None:
-    """Let asyncio take less memory for each connection with TLS."""
+    """Reduce the memory that asyncio allocates for each TLS connection."""
     sslproto.SSLProtocol.max_size = TLS_BYTES
 
 
 def address_of(peer: str) -> str:
-    """Where a connection comes from, for counting; of IPv6 the network of /64, for a host has all of it."""
+    """Return the address of a peer for counting; for IPv6 its /64 network, because one host may use all of it."""
     try:
         found = ipaddress.ip_address(peer.partition("%")[0])
     except ValueError:
@@ -58,9 +58,9 @@ def address_of(peer: str) -> str:
 
 
 def is_shared(address: str) -> bool:
-    """Whether people without anything in common have this address: a port-forward gives all of them that of loopback.
+    """Return whether unrelated users share this address: all port-forwards come from the loopback address.
 
-    :param address: as `address_of` gives it.
+    :param address: result of `address_of`.
     """
     try:
         return ipaddress.ip_address(address).is_loopback
@@ -70,13 +70,13 @@ def is_shared(address: str) -> bool:
 
 @dataclass(eq=False)
 class _Connection:
-    """One connection.
+    """A connection.
 
-    :param protocol: of aiohttp, which has a transport from the end of the handshake to the connection's end.
-    :param opening: the handshake.
-    :param begun: by the clock of the loop.
-    :param session: the last login that one of its requests had.
-    :param logs_in: whether the API server is asked about a token of it.
+    :param protocol: of aiohttp; has a transport from the end of the handshake to the end of the connection.
+    :param opening: task of the handshake.
+    :param begun: time of the loop's clock.
+    :param session: login of its last request with one.
+    :param logs_in: whether the API server is reviewing a token from it.
     """
 
     address: str
@@ -99,7 +99,7 @@ class _Connection:
         return self.session if self.session and not self.session.ended else None
 
     def drop(self) -> None:
-        """End it at once, whatever it does."""
+        """End the connection at once."""
         if self.transport:
             self.transport.abort()
         elif self.opening:
@@ -107,7 +107,7 @@ class _Connection:
 
 
 class Connections:
-    """All connections of both ports. A new one always gets in: where there are too many, an old one ends."""
+    """The connections of both ports. A new one is always accepted; if there are too many, an old one is dropped."""
 
     def __init__(self) -> None:
         self._open: dict[asyncio.Protocol, _Connection] = {}
@@ -117,11 +117,11 @@ class Connections:
         return len(self._open)
 
     def forget(self) -> None:
-        """Drop what is kept of connections that have ended."""
+        """Forget connections that have ended."""
         self._open = {protocol: each for protocol, each in self._open.items() if each.open}
 
     def logged_in(self, protocol: asyncio.Protocol, session: Session) -> None:
-        """A request with a login came by a connection, which no client without one can push out from now on."""
+        """Mark a connection as logged in, so that connections without a login can no longer displace it."""
         known = self._open.get(protocol)
         if known is None or known.session is session:
             return
@@ -137,7 +137,7 @@ class Connections:
 
     @contextmanager
     def logging_in(self, protocol: asyncio.Protocol) -> Iterator[None]:
-        """The API server is asked about a token that came by a connection."""
+        """Protect a connection while the API server reviews its token."""
         known = self._open.get(protocol)
         if known is None or sum(each.logs_in for each in self._open.values()) >= LOGINS:
             yield
@@ -149,12 +149,12 @@ class Connections:
             known.logs_in = False
 
     async def accept(self, listener: socket.socket, factory: Factory, context: ssl.SSLContext) -> None:
-        """Accept connections for ever."""
+        """Accept connections forever."""
         loop = asyncio.get_running_loop()
         while True:
             try:
                 found, peer = await loop.sock_accept(listener)
-            except OSError as error:  # Out of descriptors, or the client has left.
+            except OSError as error:  # Out of descriptors, or the client has disconnected.
                 LOG.warning("A connection was not accepted: %s", error)
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
@@ -166,21 +166,21 @@ class Connections:
             new.opening = asyncio.create_task(_open(found, new.protocol, context))
 
     def close(self) -> None:
-        """End the handshakes; the server ends the rest."""
+        """Abort the handshakes; the server ends open connections."""
         for each in self._open.values():
             if not each.transport:
                 each.drop()
 
     def _make_room(self, address: str, now: float) -> float:
-        """End the oldest connection without a login, where one more would be too many: of this address, or of all.
+        """Drop the oldest connection without a login if one more would exceed a limit, of this address or in total.
 
-        :return: seconds after which to look again; 0 where there is room.
+        :return: seconds after which to check again; 0 if there is room.
         """
         self.forget()
         strangers = [each for each in self._open.values() if not each.login]
         mine = [each for each in strangers if each.address == address]
         if len(mine) >= OF_ADDRESS and not is_shared(address):
-            # One whose token is being looked at goes only where all of them are.
+            # Drop a connection under review only if all of them are.
             self._drop(next((each for each in mine if not each.logs_in), mine[0]))
         elif len(strangers) >= BEFORE_LOGIN:
             oldest = next(each for each in strangers if not each.logs_in)
@@ -195,10 +195,10 @@ class Connections:
 
 
 async def _open(found: socket.socket, protocol: asyncio.Protocol, context: ssl.SSLContext) -> None:
-    """Agree on TLS with a client. The socket is asyncio's to close.
+    """Do the TLS handshake with a client. Only asyncio may close the socket.
 
-    asyncio takes a socket out of its selector before it closes it. A socket that is closed before stays listed there:
-    the next connection gets the same number, and is never read.
+    asyncio removes a socket from its selector before it closes it. If other code closes it, it stays registered: the
+    next connection gets the same descriptor, and is never read.
     """
     try:
         await asyncio.get_running_loop().connect_accepted_socket(
@@ -209,24 +209,24 @@ async def _open(found: socket.socket, protocol: asyncio.Protocol, context: ssl.S
             ssl_shutdown_timeout=HANDSHAKE_SECONDS,
         )
     except asyncio.CancelledError:
-        # The handshake may have ended just now; then asyncio waits for the client to take leave.
+        # If the handshake has just ended, asyncio would wait for the TLS shutdown of the client.
         transport: asyncio.Transport | None = getattr(protocol, "transport", None)
         if transport:
             transport.abort()
         raise
-    except OSError as error:  # It has left, speaks no TLS, or was too slow.
+    except OSError as error:  # The client has disconnected, does not use TLS, or is too slow.
         LOG.debug("A connection was not opened: %s", error)
 
 
 def listener(address: str | None, port: int) -> socket.socket:
-    """A socket that listens.
+    """Return a listening socket.
 
-    :param address: of this machine; None for all of them, of IPv6 as well where the machine has it.
+    :param address: of this machine; None for all, including IPv6 if available.
     """
     if address is None and socket.has_dualstack_ipv6():
         try:
             made = socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=BACKLOG)
-        except OSError:  # It is built in and switched off.
+        except OSError:  # IPv6 is built in but disabled.
             made = socket.create_server(("0.0.0.0", port), backlog=BACKLOG)  # noqa: S104 - a Service reaches it
     else:
         family = socket.AF_INET6 if address and ":" in address else socket.AF_INET

@@ -1,4 +1,4 @@
-"""What all requests share: settings, logins, the API server, templates."""
+"""The state shared by all requests: settings, logins, the API server, templates."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from .turns import Turns
 
 FOLDER = Path(__file__).parent
 PAGES, PAGES_OF_USER = 12, 6
-"""Pages that are made at once, in all and of one user: each holds what it has read of the API server."""
+"""Pages made concurrently, in total and of one user: each holds its data from the API server in memory."""
 
 
 @dataclass
 class Console:
-    """The console's state, which is in memory alone."""
+    """The state of the console, kept in memory only."""
 
     config: Config
     client: Client
@@ -67,16 +67,16 @@ class Console:
         )
 
     def tensorboard_origin(self, host: str) -> str:
-        """Where a browser that has found the console at this host finds TensorBoards, `https://host:port`."""
+        """Return the origin of TensorBoards, `https://host:port`, for a browser that reaches the console at `host`."""
         return self._beside(host, self.config.port, self.config.tensorboard_port, self.config.public_tensorboard_port)
 
     def console_origin(self, host: str) -> str:
-        """The opposite: where a browser that has found TensorBoards at this host finds the console."""
+        """Return the origin of the console for a browser that reaches TensorBoards at `host`."""
         return self._beside(host, self.config.tensorboard_port, self.config.port, self.config.public_port)
 
     @staticmethod
     def _beside(host: str, mine: int, other: int, public: int) -> str:
-        """A port-forward keeps the ports on which the console listens; a node port does not."""
+        """Return the origin of the other port. A port-forward keeps the console's ports; a node port does not."""
         name, colon, port = host.rpartition(":")
         if not colon or not port.isdecimal():
             name, port = host, "443"
@@ -94,22 +94,22 @@ class Console:
         notice: str = "",
         **values: Any,
     ) -> web.Response:
-        """A page of a template, which gets `user` (name, csrf), `notice`, `site` and the values.
+        """Render a template, which gets `user` (name, csrf), `notice`, `site` and the values.
 
-        :param notice: what stands above everything; empty for nothing.
+        :param notice: text at the top of the page; empty for none.
         """
         user = {"name": clean(session.user), "csrf": session.csrf} if session else None
         text = self.templates.get_template(f"{template}.html.j2").render(
             user=user, notice=notice, site=self.config.site, **values
         )
-        # Halves of surrogates, which JSON can name, are in no encoding.
+        # JSON can contain lone surrogates, which cannot be encoded.
         return web.Response(
             body=text.encode("utf-8", "replace"), status=status, content_type="text/html", charset="utf-8"
         )
 
 
 def _shown(value: Any) -> Any:
-    """A value as a page shows it: text without controls; what the templates have made of it stays."""
+    """Return a value for a page: text without control characters; markup of the templates stays unchanged."""
     return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 

@@ -1,4 +1,4 @@
-"""What happens in one run, as events, for all who watch it and may see the same of the cluster."""
+"""The events of one run, for all watchers with the same rights."""
 
 from __future__ import annotations
 
@@ -30,25 +30,26 @@ from .watch import FULL, Watch
 
 LOG = logging.getLogger("console")
 VIEW_PAUSE, VIEW_SECONDS = 8.0, 30.0
-"""Seconds between two views of a run: at least, where it changes, because one takes some 25 requests; and at most."""
+"""Seconds between two views of a run: the minimum after a change, because a view takes about 25 requests; and the
+maximum."""
 PULSE_SECONDS = 5.0
-"""Without a word of the API server for so long, it is asked whether it is there; a notice comes within 10 s."""
-AWAY, GONE = "The API server does not answer", "There is no such run any more"
+"""Silence of the API server after which the feed probes it; a notice is shown within 10 s."""
+AWAY, GONE = "The API server does not answer", "The run no longer exists"
 
 View = Callable[[Ask], Awaitable[Any]]
 """Makes the view of the run."""
 
 
 class _Again(Exception):
-    """The API server is back: connections that may be dead are made anew."""
+    """Raised if the API server is back, so that possibly dead connections are opened again."""
 
 
 class Feed:
-    """One run's events. It works while somebody watches, with the token of one of those who do.
+    """The events of one run. A feed is active while it has watchers, and uses the token of one of them.
 
-    :param granted: rights of all who watch; nothing else is read for the view.
-    :param forget: called when the last watcher has gone.
-    :param login_ended: called with a session whose token is not accepted any more.
+    :param granted: rights of all watchers; the view reads nothing else.
+    :param forget: called when the last watcher has left.
+    :param login_ended: called with a session whose token is no longer accepted.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Feed:
         self.granted = granted
         self.ring = Ring(latest=("run", "notice"))
         self.dropped: set[Session] = set()
-        """Those that may watch no more."""
+        """Sessions that may no longer watch."""
         self._client, self._lists, self._view, self._clock, self._run = client, lists, view, clock, run
         self._forget, self._login_ended = forget, login_ended
         self._watchers: list[Session] = []
@@ -80,7 +81,7 @@ class Feed:
 
     @contextmanager
     def watched_by(self, session: Session) -> Iterator[None]:
-        """Let somebody watch. The first begins the feed's work, the last ends it."""
+        """Add a watcher during the block. The first one starts the feed, the last one stops it."""
         self.dropped.discard(session)
         self._watchers.append(session)
         session.at_end.append(self.ring.wake)
@@ -94,7 +95,7 @@ class Feed:
             self._choose()
 
     def _choose(self) -> None:
-        """Work with the token of somebody who watches, and of nobody who does not."""
+        """Use the token of a current watcher only; start, replace or stop the work accordingly."""
         able = [each for each in self._watchers if not each.ended and each not in self.dropped]
         if self._task and self._leader not in able:
             self._task.cancel()
@@ -108,7 +109,7 @@ class Feed:
             self._seen.release()
 
     def _worked(self, leader: Session, task: asyncio.Task[None]) -> None:
-        """Look at why the work ended, and go on with somebody else where that was the token's fault."""
+        """Handle the end of the work; if the token was the reason, continue with that of another watcher."""
         if task.cancelled():
             return
         if task is self._task:
@@ -141,7 +142,7 @@ class Feed:
             except KubeError as error:
                 if error.status == 403:
                     raise
-                if error.status == 404:  # A cluster need not have JobSets.
+                if error.status == 404:  # A cluster without the JobSet API.
                     watch.synced = True
                     await asyncio.sleep(VIEW_SECONDS)
                 else:
@@ -149,11 +150,11 @@ class Feed:
                     await asyncio.sleep(self._health.failed(watch.path, text, at_once=not watch.synced))
 
     async def _follow_chief(self, token: str) -> None:
-        """Follow the log of the pod that decides, and of the one that comes in its place."""
+        """Follow the log of the deciding pod and of its replacements."""
         while True:
             pod = self._seen.unheard()
             if pod is None:
-                # Of a pod that has gone, with its node or without, nothing more is to be read.
+                # The log of a deleted pod cannot be read any further.
                 self._health.healed("log")
                 await self._moved.wait()
                 self._moved.clear()
@@ -173,7 +174,7 @@ class Feed:
                 if error.status == 404 or error.no_log:
                     self._health.healed("log")
                 else:
-                    # Another status is of the pod's node.
+                    # Any other status comes from the pod's node.
                     text = f"The log of {pod['metadata']['name']} cannot be read" if error.status else AWAY
                     self._health.failed("log", text)
             await asyncio.sleep(FIRST_PAUSE)
@@ -193,8 +194,8 @@ class Feed:
             except KubeError as error:
                 if error.status == 404:
                     self._health.failed("run", GONE, at_once=True)
-                # Else the API server is away, which the watches say.
-            except Exception:  # What comes from a run must not end the feed of those who watch it.
+                # Otherwise the API server does not answer, which the watches report.
+            except Exception:  # Data of a run must not end the feed of its watchers.
                 LOG.exception("The view of the run %s cannot be made.", self._run)
             await asyncio.sleep(VIEW_PAUSE)
             with suppress(TimeoutError):
@@ -206,7 +207,7 @@ class Feed:
             self.ring.add("run", shown)
 
     def _asker(self, leader: Session, unread: list[Unread]) -> Ask:
-        """Answers from what is watched where that is asked for, and asks for nothing that a watcher may not see."""
+        """Return an `Ask` that answers from the watches if possible and refuses what a watcher may not read."""
         asks = self._lists.asker(leader, unread)
 
         async def ask(wanted: Get) -> Any:
@@ -221,7 +222,7 @@ class Feed:
         return ask
 
     async def _keep_asking(self, token: str) -> None:
-        """Notice an API server that has gone without a word, and connect anew when it is back."""
+        """Detect an API server that has stopped answering, and reconnect when it is back."""
         lost = False
         while True:
             await asyncio.sleep(PULSE_SECONDS / 2)
@@ -229,7 +230,7 @@ class Feed:
                 continue
             try:
                 async with asyncio.timeout(PULSE_SECONDS / 2):
-                    # Others may wait long for their turn, which says nothing about the API server.
+                    # A long wait for a turn would say nothing about the API server.
                     status, _ = await self._client.call(token, "GET", "/version", waits=False)
             except TimeoutError:
                 status = 0

@@ -1,4 +1,4 @@
-"""The feeds of all runs that somebody watches. Sessions share one if the API server grants them the same rights."""
+"""The feeds of all watched runs. Sessions share a feed if the API server grants them the same rights."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .sessions import Session, Sessions
 FEEDS = 50
 Key = tuple[str, str, frozenset[Right]]
 ViewOfRun = Callable[[str, str, Ask], Awaitable[Any]]
-"""(namespace, run, ask) -> the view of a run."""
+"""(namespace, run, ask) -> view of the run."""
 
 
 def of_view(namespace: str) -> tuple[Right, ...]:
-    """What the view of a run reads besides, each only where all who share it may."""
+    """Return the optional rights for the view of a run; an object is read only if all sessions of the feed may."""
     here = (
         ("", "configmaps"),
         ("", "persistentvolumeclaims"),
@@ -44,7 +44,7 @@ def of_view(namespace: str) -> tuple[Right, ...]:
     return (
         *(Right("list", group, resource, namespace) for group, resource in here),
         *(Right("list", group, resource) for group, resource in everywhere),
-        # Of who may not list the pods of all namespaces.
+        # For a user who may not list the pods of all namespaces.
         *(Right("list", "", "pods", each) for each in (SYSTEM, JOBSET_SYSTEM)),
         *(Right("get", "coordination.k8s.io", "leases", SYSTEM, name) for name in LEASES),
         Right("get", "", "namespaces", "", namespace),
@@ -71,28 +71,28 @@ class Feeds:
         return len(self._feeds)
 
     async def review(self, session: Session, namespace: str) -> frozenset[Right]:
-        """What a session may see of a run, by a review of this moment, and round it, by one of the last minutes.
+        """Return the rights of a session for a run, from a fresh review, and for other objects, from a recent one.
 
-        :raises KubeError: status 403, it may not watch runs in this namespace.
+        :raises KubeError: status 403, the session may not watch runs in this namespace.
         """
         needed = of_watching(namespace)
         granted = await self._rights.granted(session, needed, good=FRESH_SECONDS)
         if not granted.issuperset(needed):
             raise KubeError(f"You may not watch runs in the namespace {namespace}.", status=403)
         granted |= await self._rights.granted(session, of_view(namespace), good=LONG_SECONDS)
-        # A watch from the beginning gives what a list does.
+        # A watch from the beginning returns the same objects as a list.
         return granted | {right._replace(verb="list") for right in needed if right.verb == "watch"}
 
     async def join(self, session: Session, namespace: str, run: str) -> Feed:
-        """The feed of a run for a session.
+        """Return the feed of a run for a session; create it if there is none.
 
-        :raises KubeError: status 403, as `review`; status 503, there are too many.
+        :raises KubeError: status 403, as `review`; status 503, there are too many feeds.
         """
         granted = await self.review(session, namespace)
         key = (namespace, run, granted)
         if key not in self._feeds:
             if len(self._feeds) >= FEEDS:
-                raise KubeError("Too many runs are watched at this moment.", status=503)
+                raise KubeError("Too many runs are being watched.", status=503)
             self._feeds[key] = Feed(
                 self._client,
                 namespace,
@@ -107,6 +107,6 @@ class Feeds:
         return self._feeds[key]
 
     def _forget(self, key: Key, feed: Feed) -> None:
-        """Drop a feed that nobody watches, and not one that has come in its place."""
+        """Drop a feed without watchers, unless another feed has replaced it."""
         if self._feeds.get(key) is feed:
             del self._feeds[key]

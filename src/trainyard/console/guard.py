@@ -1,4 +1,4 @@
-"""What holds for every request of the first port: headers, the login, and the page's own origin."""
+"""Middleware and checks for each request of the first port: headers, login, and origin."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ COOKIE = "__Host-console"
 CSRF_HEADER = "X-Console-Session"
 CSRF_FIELD = "session"
 BY_ITSELF = "X-Console-Refresh"
-"""Header of what a page asks for without its reader: a tab that is left open must not keep a login alive."""
+"""Header of automatic requests of a page, so that an open tab does not keep a login alive."""
 STREAMS = re.compile(r"/api/v1/runs/[^/]+/[^/]+/(?:logs/[^/]+/)?events")
-"""Paths of event streams, which a page opens again and again by itself."""
+"""Paths of event streams, which a page reopens automatically."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -32,30 +32,30 @@ HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # Not `no-referrer`, with which browsers send a form of ours with the origin `null`.
+    # With `no-referrer`, browsers would send forms of the console with the origin `null`.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Server": "console",
 }
 OPEN = ("/login", "/healthz", "/static/", "/favicon.ico")
-"""Beginnings of paths that need no login."""
+"""Prefixes of paths that need no login."""
 TITLES = {
     403: "You may not see this",
     404: "There is no such page",
-    410: "The rest of this list is gone",
+    410: "The rest of this list has expired",
     503: "The cluster does not answer",
 }
-TOO_OLD = "The API server keeps the rest of a list for some minutes only. Begin with the first page."
+TOO_OLD = "The API server keeps the rest of a list for a few minutes only. Start with the first page."
 HOST = re.compile(r"(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 SESSION = web.RequestKey("session", Session)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 async def set_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Put the headers on every answer, also those that no handler has made."""
+    """Set the headers on each answer, including those that no handler has made."""
     response.headers.update(HEADERS)
-    # What every browser may keep, it asks for by its time all the same: an image that is newer has newer scripts.
+    # Browsers must revalidate static files, because a newer image contains newer scripts.
     response.headers.setdefault("Cache-Control", "no-cache" if request.path.startswith("/static/") else "no-store")
 
 
@@ -64,7 +64,7 @@ def is_api(request: web.Request) -> bool:
 
 
 def own_origin(request: web.Request) -> bool:
-    """Whether a page of this very origin has sent a request, as browsers say it; what says nothing is no such page."""
+    """Return whether the Origin header names this origin; a request without the header does not qualify."""
     host = request.headers.get("Host", "")
     return bool(HOST.fullmatch(host)) and request.headers.get("Origin") == f"https://{host}"
 
@@ -78,17 +78,17 @@ def session_of(console: Console, request: web.Request, *, use: bool = True) -> S
 
 async def refuse_forged(request: web.Request, session: Session) -> None:
     """
-    :raises web.HTTPForbidden: a request that changes something and is not from a page of this session.
+    :raises web.HTTPForbidden: the request does not come from a page of this session.
     """
     said = request.headers.get(CSRF_HEADER, "")
     said = said or (await form(request)).get(CSRF_FIELD, "")
     if not own_origin(request) or not hmac.compare_digest(said.encode("utf-8", "replace"), session.csrf.encode()):
-        raise web.HTTPForbidden(text="This did not come from a page of your login. Load the page anew.")
+        raise web.HTTPForbidden(text="This did not come from a page of your login. Reload the page.")
 
 
 @web.middleware
 async def errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Every error by its meaning, as a page or as JSON."""
+    """Convert each error to a page or to JSON, with its status."""
     try:
         return await handler(request)
     except LoginEnded:
@@ -110,17 +110,17 @@ async def errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         raise
     except Exception:
         LOG.exception("A request for %s has failed.", request.path.encode("ascii", "replace").decode()[:200])
-        return failure(request, 500, "The console has a fault here; its log has the details.")
+        return failure(request, 500, "The console has failed; its log has the details.")
 
 
 @web.middleware
 async def login(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Nothing without a login, and nothing for pages of other origins."""
+    """Require a login, and refuse requests of pages of other origins."""
     if request.path.startswith(OPEN):
         return await handler(request)
-    # A page of TensorBoard has another port, and with it the cookie.
+    # Cookies ignore ports, so a TensorBoard page on the other port would also send the cookie.
     if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin") and not _is_visit(request):
-        raise web.HTTPForbidden(text="Pages of other origins may not ask this one.")
+        raise web.HTTPForbidden(text="Pages of other origins may not send requests to the console.")
     unasked = STREAMS.fullmatch(request.path) or BY_ITSELF in request.headers
     session = session_of(request.app[CONSOLE], request, use=not unasked)
     if session is None:
@@ -132,37 +132,37 @@ async def login(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 def _is_visit(request: web.Request) -> bool:
-    """Whether somebody follows a link to a page."""
+    """Return whether the user follows a link to a page."""
     return request.method == "GET" and request.headers.get("Sec-Fetch-Mode") == "navigate" and not is_api(request)
 
 
 def ended(request: web.Request) -> web.Response:
-    """End a login that the API server does not accept any more, and say so."""
+    """End a login whose token the API server no longer accepts, and answer with a message."""
     console = request.app[CONSOLE]
     if session := session_of(console, request, use=False):
         console.sessions.end(session)
-    return unknown(request, "Your login has ended. Log in anew.")
+    return unknown(request, "Your login has ended. Log in again.")
 
 
 def unknown(request: web.Request, message: str) -> web.Response:
-    """The answer to somebody who is not logged in."""
+    """Return the answer to a user who is not logged in."""
     if is_api(request):
         return web.json_response({"error": message or "Log in."}, status=401)
     after = request.path_qs if request.method == "GET" else "/"
     found = request.app[CONSOLE].render("login", status=401, error=message, next=safe_next(after))
-    # Who follows a link from another site comes without the cookie, and must not lose it for that.
+    # A link from another site arrives without the cookie; it must not delete a valid one.
     if COOKIE in request.cookies:
         found.del_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="Strict")
     return found
 
 
 def safe_next(path: str) -> str:
-    """A path of this origin to go to after a login; `/` for anything else."""
+    """Return a path of this origin to go to after a login; `/` for any other value."""
     return path if re.fullmatch(r"/(?:[A-Za-z0-9._~%&=?+:@-][A-Za-z0-9._~%&=?+:@/-]{0,500})?", path) else "/"
 
 
 def failure(request: web.Request, status: int, message: str, remedy: str = "") -> web.Response:
-    """An error as a page, or as JSON below /api."""
+    """Return an error as a page, or as JSON below /api."""
     if is_api(request):
         return web.json_response({"error": message, **({"remedy": remedy} if remedy else {})}, status=status)
     session = request.get(SESSION)

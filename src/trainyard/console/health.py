@@ -1,4 +1,4 @@
-"""Which connections to the API server work, and what those are told who watch while one does not."""
+"""Track the connections to the API server, and notify watchers if one does not work."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ..core.clock import CLOCK, Clock
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 4.0
 """Seconds between two attempts to connect."""
 Notice = dict[str, str]
-"""`text`, empty where everything works, and `since`, ISO 8601."""
+"""`text`, empty if all connections work, and `since`, ISO 8601."""
 
 
 class Health:
-    """Connections by name.
+    """The connections by name.
 
-    :param tell: called with a notice when it is another than before.
+    :param tell: called with the notice when it changes.
     """
 
     def __init__(self, tell: Callable[[Notice], None], clock: Clock = CLOCK) -> None:
@@ -31,21 +31,22 @@ class Health:
         return not self._ill
 
     def heard(self, *parts: str) -> None:
-        """Something came, so these parts work, and the API server is there."""
+        """Record that data arrived, so these parts and the API server work."""
         self.heard_at = self._clock.monotonic()
         self.healed(*parts, "pulse")
 
     def healed(self, *parts: str) -> None:
-        """These parts work, or nobody needs them any more."""
+        """Record that these parts work or are no longer needed."""
         for part in parts:
             self._ill.pop(part, None)
             self._pauses.pop(part, None)
         self._say()
 
     def failed(self, part: str, text: str, *, at_once: bool = False) -> float:
-        """A part does not work; how long to wait before the next attempt.
+        """Record a failure of a part; return the seconds to wait before the next attempt.
 
-        :param at_once: say so; else only with the second failure, for a connection that ends is mostly made anew.
+        :param at_once: whether to notify at the first failure; otherwise at the second, because most lost connections
+            reconnect.
         """
         pause = self._pauses.get(part, FIRST_PAUSE)
         known, since = self._ill.get(part, ("", self._clock.time()))
@@ -60,8 +61,8 @@ class Health:
         if told:
             since, text = told[0]
             begun = datetime.fromtimestamp(since, UTC).isoformat(timespec="seconds")
-            text = f"{text}; what is shown is as it was then."
-            # Of several connections that fail for one reason, the first says since when.
+            text = f"{text}; the page shows the state of that time."
+            # If several connections fail for the same reason, the first one gives the time.
             notice = {"text": text, "since": self._told["since"] if text == self._told["text"] else begun}
         if notice != self._told:
             self._told = notice

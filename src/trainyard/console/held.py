@@ -1,4 +1,4 @@
-"""Memory that lists of the API server hold, bounded for each and for all: who writes objects decides their size."""
+"""Limit the memory of lists from the API server, per list and in total, because users decide the size of objects."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from weakref import WeakSet
 from ..kube.api import KubeError
 
 LIST_BYTES, ALL_BYTES = 64 * 1024 * 1024, 96 * 1024 * 1024
-"""Of one list, and of all that are read, kept or watched: a pod takes some 6 KB, and the console has 256 MiB."""
+"""Limits of one list, and of all lists that are read, kept or watched. A pod takes about 6 KB; the console has
+256 MiB."""
 FULL = 507
-"""Status of the error that says so."""
+"""Status of the error for an exceeded limit."""
 SHARED = 64
-"""Characters of a key up to which the objects of a page are taken to share it."""
+"""Maximum characters of a key that objects of a page are assumed to share."""
 
 
 class Held:
-    """What one list holds.
+    """The memory of one list.
 
-    :param what: its path, for the error.
+    :param what: path of the list, for the error.
     """
 
     def __init__(self, what: str) -> None:
@@ -28,9 +29,9 @@ class Held:
         _ALL.add(self)
 
     def take(self, more: int) -> None:
-        """Count bytes that have come, or have gone.
+        """Add bytes; a negative number releases them.
 
-        :raises KubeError: status `FULL`, there are too many; all are given back, so the list has to be dropped.
+        :raises KubeError: status `FULL`, a limit is exceeded; all bytes are released, so the caller must drop the list.
         """
         self.bytes += more
         if more <= 0:
@@ -43,7 +44,7 @@ class Held:
         if why:
             self.bytes = 0
             raise KubeError(
-                f"{self._what}: {why}.", status=FULL, remedy="Read it with kubectl, and delete what is large."
+                f"{self._what}: {why}.", status=FULL, remedy="Read it with kubectl, and delete large objects."
             )
 
 
@@ -51,7 +52,7 @@ _ALL: WeakSet[Held] = WeakSet()
 
 
 def weight(value: Any) -> int:
-    """Bytes that parsed JSON takes in memory. Short keys do not count: the parser has each only once in a page."""
+    """Return the bytes of parsed JSON in memory, without short keys: the parser stores each only once per page."""
     found, ahead = 0, [value]
     while ahead:
         each = ahead.pop()

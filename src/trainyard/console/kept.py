@@ -1,4 +1,4 @@
-"""The last view that was whole of each page, shown with its age while the API server does not answer."""
+"""The last complete view of each page, shown with its age while the API server does not answer."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from ..core.clock import CLOCK, Clock
 BYTES = 8 * 1024 * 1024
 LARGEST = 1024 * 1024
 OF_LOGIN = 50
-"""Views of one login."""
+"""Maximum views of one login."""
 EXTRA = 500
-"""Bytes that one view takes beside its text and its key."""
+"""Bytes of a view in addition to its text and its key."""
 
 
 @dataclass(frozen=True)
 class View:
-    """What a page showed, and when, seconds since the epoch."""
+    """The view of a page, and its time in seconds since the epoch."""
 
     view: Mapping[str, Any]
     at: float
 
 
 class Kept:
-    """Views by the login that saw them and the page; none is ever shown to another login.
+    """Views by login and page; a view is only shown to the login that read it.
 
-    They are kept as text, whose bytes are counted: as objects they are several times as large.
+    They are kept as text and counted in bytes, because objects are several times as large.
     """
 
     def __init__(self, clock: Clock = CLOCK) -> None:
@@ -37,12 +37,13 @@ class Kept:
         self._kept: OrderedDict[tuple[str, str], tuple[bytes, float]] = OrderedDict()
         self._of_login: dict[str, OrderedDict[str, None]] = {}
         self.bytes = 0
-        """All that is kept, with its keys."""
+        """Total size of all views, including keys."""
 
     def keep(self, session: str, page: str, view: str) -> None:
         """
-        :param page: its name and what it was asked for; see `pages.key_of`.
-        :param view: JSON; one that is too large is not kept.
+        :param session: key of the login.
+        :param page: key of the page and its parameters; see `pages.key_of`.
+        :param view: JSON; a view that is too large is not kept.
         """
         self._drop((session, page))
         text = view.encode()
@@ -62,7 +63,7 @@ class Kept:
         return View(json.loads(text), at) if text else None
 
     def forget(self, session: str) -> None:
-        """Drop what a login has seen."""
+        """Drop the views of a login."""
         for page in list(self._of_login.get(session, ())):
             self._drop((session, page))
 

@@ -1,6 +1,6 @@
-"""How much of a run's log and of a view is shown."""
+"""Limits for the lines of a log and the depth of a view."""
 
 LINE_BYTES = 8_192
-"""The end of a line that is shown: people read no more of it, and 20 browsers would have to hold it."""
+"""Maximum bytes of a shown line: longer lines are not readable, and 20 browsers would have to hold them."""
 VIEW_DEPTH = -10
-"""Where a view of ours begins, which is deeper."""
+"""Start depth for views, which are nested deeper than the limit of `plain` allows."""

@@ -1,4 +1,4 @@
-"""Lists of objects: read in pages, each cut to what is shown, and large ones kept up to date by one watch for all."""
+"""Lists of objects, read in pages and reduced to shown fields. Users share a large list, kept current by one watch."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .sessions import Session
 from .watch import Watch
 
 FRESH_SECONDS = 10.0
-"""A review of the right to a list that others read is at most so old, as a token is for the API server itself."""
+"""Maximum age of a review of the right to a shared list; the API server caches tokens for the same time."""
 IDLE_SECONDS = 120.0
-"""Without a reader a list is not kept."""
+"""Time without a reader after which a list is dropped."""
 LARGE_BYTES = 512 * 1024
-"""A list from this size on is kept; a smaller one is read again, which costs less than a connection for its watch."""
+"""Minimum size of a kept list; reading a smaller one again costs less than a connection for its watch."""
 MOST = 12
-"""Lists that are kept."""
+"""Maximum number of kept lists."""
 Key = tuple[str, tuple[tuple[str, str], ...]]
 """Path and query."""
 
 
 class _Large:
-    """A list that is kept by a watch, with the token of one of its readers."""
+    """A list kept current by a watch, with the token of one of its readers."""
 
     def __init__(self, key: Key, listed: Object, leader: Session, now: float) -> None:
         self.watch = Watch(key[0], dict(key[1]), lambda kind, obj: None)
@@ -40,10 +40,10 @@ class _Large:
 
 
 class Lists:
-    """What sessions read of the API server.
+    """The reads of sessions from the API server.
 
-    A list is shared by all whom the API server grants `list` and `watch` of the same kind in the same place: this is
-    all that decides what a list has. Each of them is looked at again after ten seconds.
+    Sessions share a list if the API server grants each of them `list` and `watch` of its resource in its namespace.
+    Only these rights determine the content of a list. They are reviewed again after ten seconds.
     """
 
     def __init__(self, client: Client, rights: Rights, clock: Clock = CLOCK) -> None:
@@ -55,9 +55,9 @@ class Lists:
         return len(self._large)
 
     def asker(self, session: Session, unread: list[Unread] | None = None) -> Ask:
-        """Asks for a session.
+        """Return an `Ask` for a session.
 
-        :param unread: gets what could not be read.
+        :param unread: receives the failures.
         """
 
         async def ask(wanted: Get) -> Any:
@@ -72,7 +72,7 @@ class Lists:
         return ask
 
     async def get(self, session: Session, wanted: Get) -> Any:
-        """What is at a path; not to be changed.
+        """Return the content of a path; do not modify it.
 
         :raises LoginEnded, KubeError: as `Client.get`.
         """
@@ -86,7 +86,7 @@ class Lists:
         return kept or await self._client.cached((session.token, key), partial(self._read, session, key, rights))
 
     async def _shared(self, session: Session, key: Key, rights: tuple[Right, ...]) -> Object | None:
-        """A list that is kept, where a session may read it."""
+        """Return a kept list if the session may read it, else None."""
         large = self._large.get(key)
         if large is None:
             return None
@@ -97,12 +97,12 @@ class Lists:
         return large.watch.as_list()
 
     async def _read(self, session: Session, key: Key, rights: tuple[Right, ...]) -> tuple[Object, int]:
-        """A list as it is now, and its size; a large one is kept from now on."""
+        """Read a list; return it with its size in bytes, and start keeping a large one."""
         paged = Paged(self._client, session.token, *key)
         await paged.read_on()
         if paged.ended and paged.bytes < LARGE_BYTES:
             return paged.listed, paged.bytes
-        # Of several who want it at once, one reads it.
+        # One of several concurrent callers reads it, and the others wait.
         try:
             async with self._turns.setdefault(key, asyncio.Lock()):
                 if kept := await self._shared(session, key, rights):
@@ -116,10 +116,10 @@ class Lists:
         return paged.listed, paged.bytes
 
     def _keep(self, key: Key, paged: Paged, session: Session) -> None:
-        """Keep a list where there is room for it."""
+        """Keep a list if there is room for it."""
         if session.ended or len(self._large) >= MOST:
             return
-        # What was read is what is kept.
+        # The watch takes over the objects, so release their bytes here.
         paged.held.take(-paged.held.bytes)
         try:
             large = _Large(key, paged.listed, session, self._clock.monotonic())
@@ -130,7 +130,7 @@ class Lists:
         session.at_end.append(large.task.cancel)
 
     async def _follow(self, key: Key, large: _Large) -> None:
-        """Keep a list until no reader is left, or the watch ends with an error: the next reader reads it again."""
+        """Keep a list until no reader is left or its watch fails; the next reader then reads it again."""
         try:
             while self._clock.monotonic() - large.used < IDLE_SECONDS and large.watch.known:
                 with suppress(TimeoutError):

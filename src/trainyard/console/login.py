@@ -1,4 +1,4 @@
-"""Logging in with a token, and out."""
+"""Log in with a token, and log out."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .sessions import Session
 
 LOG = logging.getLogger("console")
 TOKEN = re.compile(r"[\x21-\x7e]{1,16384}")
-"""What can stand in a header."""
+"""Characters that a header may contain."""
 LOGIN_BYTES = 20 * 1024
-"""Of the form: the longest token, and where to go after it."""
+"""Maximum size of the form: the longest token, and the path to go to afterwards."""
 WAIT_SECONDS = 30.0
-"""For a turn. Wrong tokens cannot keep one from coming; an API server that does not answer can."""
-WRONG = "The API server does not accept this token. It may be over, or was revoked."
+"""Timeout for a turn. Wrong tokens cannot exhaust it; an API server that does not answer can."""
+WRONG = "The API server does not accept this token. It may have expired or was revoked."
 
 
 class Logins:
@@ -38,10 +38,10 @@ class Logins:
         return request.app[CONSOLE].render("login", error="", next=after)
 
     async def log_in(self, request: web.Request) -> web.StreamResponse:
-        """A new session for who has a token; the answer to a wrong one is delayed."""
+        """Create a session for a valid token; delay the answer to a wrong one."""
         console, address = request.app[CONSOLE], address_of(request.remote or "")
         if not own_origin(request):
-            raise web.HTTPForbidden(text="A login has to come from the console's own page.")
+            raise web.HTTPForbidden(text="A login must come from the console's own page.")
         given = await form(request, LOGIN_BYTES)
         token, after = given.get("token", "").strip(), safe_next(given.get("next", "/"))
         user = await admitted(console, address, token, request.protocol)
@@ -52,7 +52,7 @@ class Logins:
             console.sessions.end(before)
         session = console.sessions.begin(token, user)
         if session is None:
-            raise web.HTTPServiceUnavailable(text="Too many people are logged in at this moment.")
+            raise web.HTTPServiceUnavailable(text="Too many users are logged in.")
         console.connections.logged_in(request.protocol, session)
         LOG.info("%s has logged in from %s.", clean(user), address)
         session.at_end.append(lambda: console.kept.forget(session.key))
@@ -69,10 +69,12 @@ class Logins:
 
 
 async def admitted(console: Console, address: str, token: str, protocol: asyncio.Protocol) -> str:
-    """Who has a token; empty, and late, for one that is not accepted. A right token is never refused for wrong ones.
+    """Return the user of a token; empty, after a delay, if it is not accepted.
 
-    :param address: as `address_of` gives it.
-    :raises KubeError: the API server does not answer, or has too much to do.
+    Wrong tokens never cause the refusal of a valid one.
+
+    :param address: result of `address_of`.
+    :raises KubeError: the API server does not answer, or is overloaded.
     """
     user = ""
     if TOKEN.fullmatch(token):
@@ -82,7 +84,7 @@ async def admitted(console: Console, address: str, token: str, protocol: asyncio
                     if user := await _user(console, token):
                         right()
         except TimeoutError:
-            raise KubeError("Too many people log in at this moment. Try again.", status=503) from None
+            raise KubeError("Too many users are logging in. Try again.", status=503) from None
     if user:
         console.throttle.succeeded(address)
     else:
@@ -91,9 +93,9 @@ async def admitted(console: Console, address: str, token: str, protocol: asyncio
 
 
 async def _user(console: Console, token: str) -> str:
-    """Who has a token, by the API server's word; empty where it is not accepted.
+    """Return the user of a token as the API server reports it; empty if the token is not accepted.
 
-    :raises KubeError: it does not answer; who logs in is not to blame.
+    :raises KubeError: the API server does not answer, which is no fault of the user.
     """
     question = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     try:

@@ -1,4 +1,4 @@
-"""Logs of the pods of a run: the last lines, and the lines as they come."""
+"""Logs of the pods of a run: the last lines, and new lines as they arrive."""
 
 from __future__ import annotations
 
@@ -31,45 +31,46 @@ from .writing import finished
 TAIL, LONGEST_TAIL = 500, 5_000
 TAIL_BYTES = 1024 * 1024
 READ_BYTES = 64 * 1024 * 1024
-"""Of the log that are looked at for its last lines; of a hostile one no more."""
+"""Maximum bytes read for the last lines of a log, which may be hostile."""
 READ_SECONDS = 20.0
 AGAIN_SECONDS = 1.0
-"""Before a log that is followed goes on with another connection."""
+"""Pause before a followed log continues with another connection."""
 WAITING = 1
-"""Texts that wait for a browser; each is what came at once, some hundred KiB at most."""
+"""Maximum texts that wait for a browser; each holds the lines that arrived together, a few hundred KiB at most."""
 Texts = asyncio.Queue[str | None]
-"""None: there will be no more."""
+"""Texts for a browser; None marks the end."""
 
 
 TAILS, TAILS_OF_USER = 8, 4
-"""Ends of logs that are read or sent at once: each takes some MiB."""
+"""Ends of logs that are read or sent concurrently, in total and of one user: each takes a few MiB."""
 WAIT_SECONDS = 30.0
-"""For a turn."""
+"""Timeout for a turn."""
 
 
 class Tails:
-    """The handler of the last lines."""
+    """The handler for the last lines of a log."""
 
     def __init__(self) -> None:
         self._turns = Turns(TAILS, TAILS_OF_USER)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """
-        :raises KubeError: status 429, there are too many.
+        :raises KubeError: status 429, too many logs are being read.
         """
         async with AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(WAIT_SECONDS):
                     await stack.enter_async_context(self._turns.taken(request[SESSION].user))
             except TimeoutError:
-                raise KubeError("Too many logs are read at this moment.", status=429) from None
+                raise KubeError("Too many logs are being read.", status=429) from None
             return await finished(request, await tail(request))
 
 
 async def tail(request: web.Request) -> web.Response:
-    """The last lines of a pod's log as text; where JSON is asked for, `{pod, text, cut}`, `cut` where there is more.
+    """Return the last lines of a pod's log as text, or as JSON `{pod, text, cut}` if the client accepts it.
 
-    Parameters: `tail`, number of lines; `previous=true` for the container's run before its last restart.
+    `cut` is true if there are more lines. Parameters: `tail`, number of lines; `previous=true` for the container's run
+    before its last restart.
     """
     params = params_of(request, ("tail", "previous"))
     pod = await _pod_of_run(request, params)
@@ -96,7 +97,7 @@ async def tail(request: web.Request) -> web.Response:
                     break
             kept.extend(map(_shown, splitter.rest()))
     except KubeError as error:
-        if not error.no_log:  # It has not begun, and has said nothing.
+        if not error.no_log:  # The container has not started, so it has no lines.
             raise
     except TimeoutError:
         cut = True
@@ -107,7 +108,7 @@ async def tail(request: web.Request) -> web.Response:
 
 
 async def follow(request: web.Request) -> web.StreamResponse:
-    """The lines of a pod's log as events `log` {pod, text}, beginning with its last ones; `end` when it has ended."""
+    """Send the lines of a pod's log as events `log` {pod, text}, starting with the last ones, and `end` at its end."""
     console, session, params = request.app[CONSOLE], request[SESSION], params_of(request, ("tail",))
     right = Right("get", "", "pods/log", params["namespace"], params["pod"])
     with request.app[STREAMS_KEY].counted(session):
@@ -142,7 +143,7 @@ async def follow(request: web.Request) -> web.StreamResponse:
 
 
 async def _refused(console: Console, session: Session, right: Right) -> str:
-    """`rights` where the user has a right no more; while the API server does not answer, nothing is known."""
+    """Return `rights` if the user no longer has the right; empty otherwise, also if the API server does not answer."""
     try:
         return "" if await console.rights.granted(session, [right], good=FRESH_SECONDS) else "rights"
     except LoginEnded:
@@ -153,13 +154,12 @@ async def _refused(console: Console, session: Session, right: Right) -> str:
 
 
 async def read_on(console: Console, session: Session, pod: str, first: str, texts: Texts) -> None:
-    """Put lines as they come until the pod has ended; a browser that does not take them holds the log's reading up.
+    """Put lines into the queue until the pod has ended; a browser that does not receive them pauses the reading.
 
-    A connection that breaks off, as one does on which nothing comes for long, is made anew, and goes on after the last
-    line.
+    A lost connection, for instance after a long silence, is opened again and continues after the last line.
 
-    :param pod: its path.
-    :param first: number of the last lines that it begins with.
+    :param pod: path of the pod.
+    :param first: number of last lines to begin with.
     """
     at = Position()
     try:
@@ -175,7 +175,7 @@ async def read_on(console: Console, session: Session, pod: str, first: str, text
         except LoginEnded:
             console.sessions.end(session)
         except KubeError as error:
-            if not error.no_log:  # It has not begun, and has said nothing.
+            if not error.no_log:  # The container has not started, so it has no lines.
                 await texts.put(f"(the log cannot be read further: {error.message})")
         await texts.put(None)
     except asyncio.CancelledError:
@@ -187,7 +187,7 @@ async def read_on(console: Console, session: Session, pod: str, first: str, text
 async def _read(
     client: Client, token: str, log: str, query: Mapping[str, str], at: Position, texts: Texts
 ) -> list[Line]:
-    """Put the lines of one connection that come after a place, which moves with them; what has not ended.
+    """Put the lines of one connection that are after a position, and advance it; return a line without an end.
 
     :raises LoginEnded, KubeError: the server refuses.
     """
@@ -215,7 +215,7 @@ def _shown(line: Line) -> str:
 
 
 async def _ended(client: Client, token: str, pod: str) -> bool:
-    """Whether a pod says nothing more.
+    """Return whether a pod has ended or is deleted.
 
     :raises LoginEnded, KubeError: the server refuses.
     """
@@ -228,7 +228,7 @@ async def _ended(client: Client, token: str, pod: str) -> bool:
 
 
 async def _pod_of_run(request: web.Request, params: Mapping[str, str]) -> str:
-    """Path of a pod.
+    """Return the path of a pod.
 
     :raises KubeError: status 404, the run has no such pod.
     """

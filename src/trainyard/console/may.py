@@ -1,4 +1,4 @@
-"""What the page About shows that no page can ask for: who is logged in, what that user may do, and versions."""
+"""The data of the page About that only the server has: the logged-in user, that user's rights, and versions."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .rights import ACTIONS, of_action, of_tensorboard, of_watching
 from .sessions import Session
 
 SPACES = "trainyard.dev/trainings=true"
-"""Label of the namespaces that have runs."""
+"""Label of namespaces with runs."""
 ANY = "any"
-"""A run; rights to runs are those of all runs of a namespace."""
+"""Placeholder for the name of a run; rights are the same for all runs of a namespace."""
 
 
 async def known(console: Console, session: Session) -> dict[str, Any]:
-    """`user`, `versions`, and `may`: for each namespace with runs what the user may do there, in words.
+    """Return `user`, `versions`, and `may`: for each namespace with runs a text with the user's permissions.
 
-    :raises LoginEnded, KubeError: the token is not accepted any more, or the API server does not answer.
+    :raises LoginEnded, KubeError: the token is no longer accepted, or the API server does not answer.
     """
     wanted = listing("v1", "namespaces", labels=SPACES)
     try:

@@ -1,5 +1,5 @@
-// Put before the scripts of a TensorBoard, which runs in an opaque origin: it has neither storage nor cookies there, and may
-// start a worker from a blob alone.
+// Loaded before the scripts of a TensorBoard. In its opaque origin it has neither storage nor cookies, and can start workers
+// only from blobs.
 (() => {
   "use strict";
   const storage = () => {

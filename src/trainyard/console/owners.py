@@ -1,7 +1,7 @@
-"""Whether the pods that answer for a TensorBoard are those of the project's Deployment.
+"""Check that the pods behind a TensorBoard belong to the project's Deployment.
 
-A Service selects by a label. Who may run a Job could give that label to a pod of his own; the owners of a pod are set
-by the cluster's controllers.
+A Service selects pods by a label, which any user who may run a Job could set on a pod. The owners of a pod are set by
+the cluster's controllers.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from .sessions import Session
 
 GOOD_SECONDS = 20.0
 MOST = 1000
-"""Claims of which the answer is remembered."""
+"""Maximum number of cached claims."""
 
 
 class Owners:
-    """Looks at the pods of claims, at most once in `GOOD_SECONDS` for each claim."""
+    """The owner check for pods of claims, made at most once in `GOOD_SECONDS` for each claim."""
 
     def __init__(self, client: Client, clock: Clock = CLOCK) -> None:
         self._client, self._clock = client, clock
         self._seen: dict[tuple[str, str], tuple[str, float]] = {}
 
     async def foreign(self, session: Session, namespace: str, claim: str) -> str:
-        """Name of a pod with the label of a claim that is not of its Deployment; empty where there is none.
+        """Return the name of a pod that has the label of a claim but not its Deployment; empty if there is none.
 
-        :raises LoginEnded, KubeError: the API server does not know the user any more, or does not answer.
+        :raises LoginEnded, KubeError: the API server no longer accepts the token, or does not answer.
         """
         now = self._clock.monotonic()
         name, asked_at = self._seen.get((namespace, claim), ("", -GOOD_SECONDS))
@@ -50,7 +50,7 @@ class Owners:
         return name
 
     async def _is_ours(self, session: Session, namespace: str, claim: str, pod: Any) -> bool:
-        """Whether a ReplicaSet of the Deployment made a pod."""
+        """Return whether a ReplicaSet of the Deployment created a pod."""
         owner = _controller(pod, "ReplicaSet")
         if not is_name(at(owner, "name")):
             return False
@@ -67,7 +67,7 @@ class Owners:
 
 
 def _controller(obj: Any, kind: str) -> Any:
-    """The reference to what controls an object, where that is of a kind of `apps/v1`."""
+    """Return the reference to the controller of an object if it is of this kind of `apps/v1`."""
     for owner in items(at(obj, "metadata", "ownerReferences")):
         if at(owner, "controller") is True and (at(owner, "apiVersion"), at(owner, "kind")) == ("apps/v1", kind):
             return owner

@@ -1,4 +1,4 @@
-"""A list in pages, of whose objects what no page shows is dropped as they come."""
+"""Read a list in pages and reduce its objects while reading."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .held import Held, weight
 from .slim import slim
 
 LIMITS = (500, 100, 20, 4)
-"""Objects of a page; of those that are too large for the limit of an answer, fewer."""
+"""Objects per page; smaller pages are tried if an answer exceeds its size limit."""
 MOST = 20_000
-"""Objects of a list."""
+"""Maximum objects of a list."""
 
 
 class Paged:
@@ -33,7 +33,7 @@ class Paged:
 
     @property
     def listed(self) -> Object:
-        """As the API server lists it."""
+        """The list in the format of the API server."""
         return {**self._kind, "items": self._items, "metadata": {"resourceVersion": self._version}}
 
     async def read_on(self) -> None:
@@ -54,7 +54,7 @@ class Paged:
         if len(self._items) > MOST:
             raise KubeError(f"{self._path}: there are more than {MOST} objects.", status=500)
         meta = listed.get("metadata") or {}
-        # Of all pages the list is as it was for the first.
+        # All pages show the list at the version of the first page.
         self._version = self._version or str(meta.get("resourceVersion") or "")
         self._kind = {key: str(listed.get(key, "")) for key in ("apiVersion", "kind")}
         self._more = str(meta.get("continue") or "")
@@ -62,7 +62,7 @@ class Paged:
 
 
 async def whole(client: Client, token: str, path: str, query: Mapping[str, str]) -> Object:
-    """All of a list.
+    """Read all pages of a list.
 
     :raises LoginEnded, KubeError: as `Client.get`.
     """

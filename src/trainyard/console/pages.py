@@ -1,4 +1,4 @@
-"""Pages and the same as JSON: read with the user's token, built by pure functions, rendered by templates."""
+"""Pages, also as JSON: read with the user's token, built by pure functions, rendered by templates."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ from .sessions import Session
 from .views.page import Page
 
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?")
-"""Of everything in a path: what a name in Kubernetes can be, and a little more for names of roles."""
+"""Pattern of each part of a path: names of Kubernetes, and characters that names of roles need in addition."""
 VALUE = re.compile(r"[^\x00-\x1f\x7f]*")
 LONGEST = 200
 LONG = {"continue": 2_000}
-"""Characters of a parameter; where a list goes on is said with a name of an object, which may be long."""
+"""Maximum characters of a parameter; `continue` contains a name of an object, which may be long."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def params_of(request: web.Request, known: Sequence[str] = ()) -> dict[str, str]:
-    """Parameters of the path, and those of the query that are known; others are not looked at.
+    """Return the parameters of the path and the known ones of the query; ignore others.
 
-    :raises web.HTTPNotFound: one in the path cannot be a name.
-    :raises web.HTTPBadRequest: one of the query is of no use anywhere.
+    :raises web.HTTPNotFound: a part of the path is no valid name.
+    :raises web.HTTPBadRequest: a value of the query is too long or contains control characters.
     """
     if not all(NAME.fullmatch(value) for value in request.match_info.values()):
         raise web.HTTPNotFound(text="There is no such page.")
     asked = {name: request.query[name] for name in known if name in request.query}
     if not all(len(it) <= LONG.get(name, LONGEST) and VALUE.fullmatch(it) for name, it in asked.items()):
-        raise web.HTTPBadRequest(text="These parameters cannot be.")
+        raise web.HTTPBadRequest(text="These parameters are invalid.")
     return {**asked, **request.match_info}
 
 
 def key_of(page: Page, params: Mapping[str, str]) -> str:
-    """A page and what it is asked for, as its last view is found again."""
+    """Return the key under which the last view of a page with these parameters is kept."""
     return json.dumps([page.name, sorted((name, value) for name, value in params.items() if value)])
 
 
 async def read(console: Console, session: Session, page: Page, params: Mapping[str, str]) -> dict[str, Any]:
-    """The view of a page.
+    """Read the view of a page.
 
-    :raises KubeError: status 403 where nothing of it may be read, 0 or 5xx where the API server does not answer.
+    :raises KubeError: status 403 if none of it may be read, 0 or 5xx if the API server does not answer.
     """
     unread: list[Unread] = []
     asked: list[str] = []
@@ -70,14 +70,14 @@ async def read(console: Console, session: Session, page: Page, params: Mapping[s
         view |= await known(console, session)
     try:
         json.dumps(view, allow_nan=False)
-    except ValueError:  # A run has said a number that is not finite, which no browser reads.
+    except ValueError:  # A run has reported a number that is not finite, which browsers do not parse.
         view = plain(view, VIEW_DEPTH)
     return view
 
 
 def raise_what_is_refused(asked: Sequence[str], unread: Sequence[Unread], namespace: str) -> None:
     """
-    :raises KubeError: the API server is away, so that a view would show less than there is, or all was refused.
+    :raises KubeError: the API server does not answer, so the view would be incomplete, or it refused every request.
     """
     away = [each for each in of_the_server(unread) if KubeError("", status=each.status).transient]
     if away:
@@ -89,7 +89,7 @@ def raise_what_is_refused(asked: Sequence[str], unread: Sequence[Unread], namesp
 
 
 def html(page: Page) -> Handler:
-    """The handler of a page."""
+    """Return the handler of a page."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         console, session, params = request.app[CONSOLE], request[SESSION], params_of(request, page.query)
@@ -103,10 +103,10 @@ def html(page: Page) -> Handler:
                 raise
             view = dict(kept.view)
             age = round(console.clock.time() - kept.at)
-            notice = f"The API server does not answer. This is what it said {age} s ago."
+            notice = f"The API server does not answer. This page is {age} s old."
         if session.flash:
             notice, session.flash = f"{session.flash} {notice}".strip(), ""
-        # More stands round a service than a run has, and a playbook ends all of it.
+        # A service has more supporting objects than a run, and only a playbook removes all of them.
         actions = [] if view.get("service") else await actions_here(console, session, params)
         return console.render(
             page.name,
@@ -122,7 +122,7 @@ def html(page: Page) -> Handler:
 
 
 def api(page: Page) -> Handler:
-    """The handler of the same as JSON."""
+    """Return the handler of a page as JSON."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         view = await read(request.app[CONSOLE], request[SESSION], page, params_of(request, page.query))
@@ -132,7 +132,7 @@ def api(page: Page) -> Handler:
 
 
 async def actions_here(console: Console, session: Session, params: Mapping[str, str]) -> list[str]:
-    """Which actions the user may do with the run that a page is about; what cannot be found out is not offered."""
+    """Return the actions that the user may do with the run of a page; none if the rights cannot be read."""
     if not {"namespace", "run"} <= params.keys():
         return []
     wanted = {action: of_action(action, params["namespace"], params["run"]) for action in ACTIONS}
@@ -144,6 +144,6 @@ async def actions_here(console: Console, session: Session, params: Mapping[str, 
 
 
 async def who(request: web.Request) -> web.Response:
-    """Who is logged in, at /api/v1/session."""
+    """Return the logged-in user, at /api/v1/session."""
     session = request[SESSION]
     return web.json_response({"user": clean(session.user), "site": request.app[CONSOLE].config.site})

@@ -1,7 +1,7 @@
-"""Passes: for one login and the TensorBoard of one claim, the part of a path that no visitor can guess.
+"""Passes: unguessable parts of a path, each for one login and the TensorBoard of one claim.
 
-A TensorBoard runs in an opaque origin, whose requests bring no cookie: the browser takes them for requests of another
-site. The path is what they bring instead. It shows one claim, and does nothing else.
+A TensorBoard runs in an opaque origin. Browsers treat its requests as cross-site and send no cookie, so the path
+authorizes them instead. A pass gives access to one claim only.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from .sessions import Session
 
 PASS_SECONDS = 1800.0
-"""Without a request after which a pass ends, as a login does."""
+"""Idle time after which a pass ends, as for a login."""
 OF_SESSION = 20
-"""Of one login; the one that was idle for longest goes when there would be more."""
+"""Maximum passes of one login; a further pass ends the one that was idle for longest."""
 
 
 @dataclass(eq=False)
 class Pass:
-    """What a page of a TensorBoard shows.
+    """A pass for the TensorBoard of one claim.
 
-    :param used: by the monotonic clock.
+    :param used: monotonic time of the last request.
     """
 
     key: str = field(repr=False)
@@ -32,12 +32,12 @@ class Pass:
 
     @property
     def path(self) -> str:
-        """Below which the TensorBoard is, with a slash at its end."""
+        """Base path of the TensorBoard, with a trailing slash."""
         return f"/pass/{self.key}/{self.namespace}/{self.claim}/"
 
 
 class Passes:
-    """All passes, in memory alone."""
+    """All passes, kept in memory only."""
 
     def __init__(self) -> None:
         self._known: dict[str, Pass] = {}
@@ -46,7 +46,7 @@ class Passes:
         return len(self._known)
 
     def give(self, session: Session, namespace: str, claim: str, now: float) -> Pass:
-        """The pass of a login for a claim; the caller has asked for its right."""
+        """Return the pass of a login for a claim; create it if there is none. The caller has checked the right."""
         self._known = {key: each for key, each in self._known.items() if _valid(each, now)}
         mine = sorted((each for each in self._known.values() if each.session is session), key=lambda each: each.used)
         for each in mine:
@@ -60,7 +60,7 @@ class Passes:
         return made
 
     def find(self, key: str, namespace: str, claim: str, now: float) -> Pass | None:
-        """The pass of a path; None for one that has ended, or is for another claim."""
+        """Return the pass of a path; None if it has ended or is for another claim."""
         found = self._known.get(key)
         if found is None or not _valid(found, now) or (found.namespace, found.claim) != (namespace, claim):
             return None

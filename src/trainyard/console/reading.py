@@ -1,4 +1,4 @@
-"""Readers, which ask for answers and know no transport, driven with a user's token."""
+"""Drive readers, which request data without knowing the transport, with a user's token."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 from ..kube.reads import Get, Reader, Unread
 
 Ask = Callable[[Get], Awaitable[Any]]
-"""What there is at a path, or an `Unread`."""
+"""Returns the content of a path, or an `Unread`."""
 USAGE = "/apis/metrics.k8s.io/"
 T = TypeVar("T")
 
 
 async def drive(reader: Reader[T], ask: Ask) -> T:
-    """What a reader returns; of several questions that it has at once, all are asked at once."""
+    """Run a reader and return its result; send requests that it yields together concurrently."""
     answer: Any = None
     while True:
         try:
@@ -30,6 +30,5 @@ async def drive(reader: Reader[T], ask: Ask) -> T:
 
 
 def of_the_server(unread: Iterable[Unread]) -> list[Unread]:
-    """Those that the API server answers itself: logs come from a node, which may be away, and usage from another
-    server."""
+    """Return the failures that concern the API server itself, without logs (from a node) and usage (metrics-server)."""
     return [each for each in unread if not each.path.endswith("/log") and not each.path.startswith(USAGE)]

@@ -1,4 +1,4 @@
-"""What a user may do, by the API server's own word, which is asked again after a minute."""
+"""The rights of a user, as the API server reports them; a review is repeated after one minute."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from .sessions import Session
 
 GOOD_SECONDS = 60.0
 FRESH_SECONDS = 5.0
-"""For somebody who watches, and is looked at about once a minute."""
+"""Maximum age of a review for watchers, who are reviewed about once a minute."""
 LONG_SECONDS = 300.0
-"""For what stands round a run: it changes seldom, and 20 viewers ask for it."""
+"""Maximum age of a review for supporting objects of a run: these rights change rarely, and 20 viewers need them."""
 MOST = 10_000
-"""Reviews that are remembered."""
+"""Maximum number of cached reviews."""
 REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 JOBSETS = JOBSET_API.partition("/")[0]
 
 
 class Right(NamedTuple):
-    """One verb on one kind of thing.
+    """One verb on one resource.
 
-    :param namespace: empty for all of them, and for what is in none.
-    :param name: empty for every object.
+    :param namespace: empty for all namespaces and for cluster-scoped resources.
+    :param name: empty for all objects.
     """
 
     verb: str
@@ -38,14 +38,14 @@ class Right(NamedTuple):
     name: str = ""
 
     def attributes(self) -> dict[str, str]:
-        """As a review asks for it; a resource below another is `pods/log`."""
+        """Return the attributes for a review; a subresource is written as `pods/log`."""
         resource, _, sub = self.resource.partition("/")
         named = {"verb": self.verb, "group": self.group, "resource": resource, "subresource": sub}
         return {key: value for key, value in {**named, "namespace": self.namespace, "name": self.name}.items() if value}
 
 
 class Rights:
-    """Reviews of what sessions may do."""
+    """Cached reviews of the rights of sessions."""
 
     def __init__(self, client: Client, clock: Clock = CLOCK) -> None:
         self._client = client
@@ -55,10 +55,11 @@ class Rights:
     async def granted(
         self, session: Session, wanted: Iterable[Right], *, good: float = GOOD_SECONDS
     ) -> frozenset[Right]:
-        """Those of the rights that the user has.
+        """Return the rights that the user has.
 
-        :param good: seconds for which a review is believed.
-        :raises LoginEnded, KubeError: the API server does not know the user any more, or does not answer.
+        :param wanted: rights to review.
+        :param good: seconds for which a cached review is valid.
+        :raises LoginEnded, KubeError: the API server no longer accepts the token, or does not answer.
         """
         asked = list(dict.fromkeys(wanted))
         answers = await asyncio.gather(*(self._allowed(session, right, good) for right in asked))
@@ -83,7 +84,7 @@ class Rights:
 
 
 def of_watching(namespace: str) -> tuple[Right, ...]:
-    """What somebody needs who watches a run: all that its feed shows at once."""
+    """Return the rights needed to watch a run: all that its feed shows at once."""
     return (
         Right("watch", "", "pods", namespace),
         Right("get", "", "pods/log", namespace),
@@ -94,9 +95,10 @@ def of_watching(namespace: str) -> tuple[Right, ...]:
 
 
 def of_tensorboard(namespace: str, claim: str = "") -> Right:
-    """The right to see the TensorBoard of a claim, or of every claim of a namespace.
+    """Return the right to see the TensorBoard of a claim, or of every claim of a namespace.
 
-    No server serves this kind. `services/proxy` would lead through the API server to every Service of the namespace.
+    No API server serves this resource. The alternative `services/proxy` would give access to every Service of the
+    namespace.
     """
     return Right("get", "trainyard.dev", "tensorboards", namespace, claim)
 
@@ -105,9 +107,9 @@ ACTIONS = ("stop", "continue", "restart", "delete")
 
 
 def of_action(action: str, namespace: str, run: str, kind: str = "JobSet") -> tuple[Right, ...]:
-    """What an action needs; asked before anything is changed, so that none ends half done.
+    """Return the rights that an action needs. They are checked before any change, so that no action stops halfway.
 
-    :param kind: `JobSet` or `Job`, which runs it.
+    :param kind: of the object of the run, `JobSet` or `Job`.
     """
     group, resource = (JOBSETS, "jobsets") if kind == "JobSet" else ("batch", "jobs")
     record = result_name(run)
@@ -122,7 +124,7 @@ def of_action(action: str, namespace: str, run: str, kind: str = "JobSet") -> tu
 
 
 def of_list(path: str) -> tuple[Right, Right] | None:
-    """What a session needs to read a list that a watch keeps; None for a path of anything else."""
+    """Return the rights needed to read a list that a watch keeps; None if the path is no list."""
     found = _API_PATH.fullmatch(path)
     if not found or found["name"]:
         return None
@@ -137,9 +139,9 @@ _API_PATH = re.compile(
 
 
 def of_reading(path: str) -> frozenset[Right]:
-    """Rights of which each is enough to read a path; none for paths that everybody may read.
+    """Return the alternative rights for a path: any one is sufficient. Paths that every user may read have none.
 
-    Who may list a kind may see each object of it.
+    The right to list a resource includes reading each of its objects.
     """
     found = _API_PATH.fullmatch(path)
     if not found:

@@ -1,4 +1,4 @@
-"""The last events of a feed, so that a browser that was away gets what it missed."""
+"""A buffer of the last events of a feed, so that a browser that reconnects receives the events it missed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BYTES = 2 * 1024 * 1024
 class Event:
     """One event.
 
-    :param number: its place in the order of all events of the feed.
+    :param number: sequence number within the feed.
     :param data: JSON.
     """
 
@@ -31,9 +31,9 @@ class Event:
 
 
 class Ring:
-    """Events by number, bounded in number and bytes.
+    """Events by number, with limits on count and bytes.
 
-    :param latest: kinds of which each says everything anew, so that only the last is kept.
+    :param latest: kinds whose events are complete in themselves, so that only the last one is kept.
     """
 
     def __init__(self, latest: tuple[str, ...] = (), events: int = EVENTS, limit: int = BYTES) -> None:
@@ -46,9 +46,9 @@ class Ring:
         self._more = asyncio.Event()
 
     def add(self, kind: str, data: Any) -> None:
-        """Keep an event and wake up who waits.
+        """Add an event and wake all waiters.
 
-        :param data: of JSON without numbers that are not finite.
+        :param data: serializable to JSON, with finite numbers only.
         """
         self._count += 1
         event = Event(self._count, kind, json.dumps(data, allow_nan=False, separators=(",", ":")))
@@ -62,26 +62,26 @@ class Ring:
         self.wake()
 
     def wake(self) -> None:
-        """End all waiting: there is an event, or something else to look at."""
+        """Wake all waiters, because of an event or another change."""
         self._more.set()
         self._more = asyncio.Event()
 
     def last(self, kind: str) -> str:
-        """Data of the last event of one of the kinds of which only the last is kept; empty before the first."""
+        """Return the data of the last event of a kind in `latest`; empty before the first."""
         return self._latest[kind].data if kind in self._latest else ""
 
     def id_of(self, event: Event) -> str:
-        """What a browser sends back as Last-Event-ID."""
+        """Return the ID of an event, which browsers send back as Last-Event-ID."""
         return f"{self._begun}-{event.number}"
 
     def place(self, last_id: str) -> int:
-        """Number of the event that a browser had last; 0, which is before all, where it is not of this feed."""
+        """Return the number of the last event that a browser has received; 0 if the ID belongs to another feed."""
         begun, _, number = last_id.partition("-")
         known = begun == self._begun and number.isascii() and number.isdecimal() and len(number) < 16
         return min(int(number), self._count) if known else 0
 
     def after(self, number: int) -> list[Event]:
-        """Events that came after that of a number, in their order, as far as they are kept."""
+        """Return the kept events after a number, in order."""
         found: list[Event] = []
         for event in reversed(self._kept):
             if event.number <= number:
@@ -91,7 +91,7 @@ class Ring:
         return sorted(found, key=lambda event: event.number)
 
     async def wait(self, number: int, seconds: float) -> bool:
-        """Wait for an event after that of a number, or `wake`; False after so many seconds without."""
+        """Wait for an event after a number, or for `wake`; return False after a timeout."""
         if self._count > number:
             return True
         try:

@@ -1,4 +1,4 @@
-"""What is seen of one run: the objects that run it and its pods, kept up to date by watches."""
+"""The objects and pods of one run, kept up to date by watches."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ..trainings.places import decider, newest, started
 from .watch import Watch
 
 USUAL = ("chief-0", "worker-0", "server-0")
-"""Which process decides, where nothing says so."""
+"""Places that decide a run whose object does not name one."""
 
 
 class Seen:
-    """One run.
+    """The objects of one run.
 
     :param changed: called when one of its objects has changed.
-    :param happened: called with events of its namespace that are about it.
+    :param happened: called for each event about it in its namespace.
     """
 
     def __init__(self, namespace: str, run: str, changed: Callable[[], None], happened: Callable[[], None]) -> None:
@@ -39,15 +39,15 @@ class Seen:
         events = Watch(f"/api/v1/namespaces/{namespace}/events", {}, tell_of_event, kept=False)
         self.watches = (self._jobsets, self._jobs, self._pods, events)
         self.heard_out = ""
-        """Pod, by its uid, whose log was read to its end."""
+        """The uid of the pod whose log was read to its end."""
 
     def release(self) -> None:
-        """Drop what the watches have: no reader is left."""
+        """Drop the objects of the watches, because no reader is left."""
         for watch in self.watches:
             watch.release()
 
     def answer(self, wanted: Get) -> Object | None:
-        """What the server would answer to a question for what is watched; None for any other."""
+        """Return the answer that the server would give to a request for a watched list; None for other requests."""
         for watch in (self._jobsets, self._jobs, self._pods):
             if watch.synced and (wanted.path, dict(wanted.query)) == (watch.path, watch.query):
                 return watch.as_list()
@@ -57,17 +57,17 @@ class Seen:
         return f"{self._pods.path}/{pod['metadata']['name']}"
 
     def deciding(self) -> Object | None:
-        """The pod whose end is the run's."""
+        """Return the pod whose end ends the run."""
         places, live = newest(self._pods.items), self._live()
         return next((places[each] for each in (decider(live), *USUAL) if each in places), None)
 
     def unheard(self) -> Object | None:
-        """The pod that decides, where it says something that was not read to its end."""
+        """Return the deciding pod if it has started and its log was not read to its end."""
         pod = self.deciding()
         return pod if pod and started(pod) and pod["metadata"]["uid"] != self.heard_out else None
 
     def _live(self) -> Object | None:
-        """What runs it, if that is something that ends."""
+        """Return the JobSet or Job of the run; None for a service."""
         kinds = (("JobSet", self._jobsets), ("Job", self._jobs))
         named = [{"kind": kind, **each} for kind, watch in kinds for each in watch.items]
         return next((each for each in named if each["metadata"]["name"] == self._run), None)

@@ -1,4 +1,4 @@
-"""Listening on two ports with TLS, whose certificate may be renewed meanwhile."""
+"""Listen on two ports with TLS, and reload a renewed certificate."""
 
 from __future__ import annotations
 
@@ -31,21 +31,22 @@ LOG = logging.getLogger("console")
 RELOAD_SECONDS = 20.0
 SWEEP_SECONDS = 30.0
 IDLE_SECONDS = 75.0
-"""For the next request of a connection, and for its first: each holds memory, and who has no login may open them."""
+"""Timeout for the first and each further request of a connection, which holds memory and needs no login."""
 LINGERING_SECONDS = 2.0
-"""For the rest of a body that has no reader any more."""
+"""Timeout for the rest of a body without a reader."""
 READ_BYTES = 16 * 1024
-"""Of a body that wait to be read; twice as many hold the client up."""
+"""Buffered bytes of a body; at twice this size the client is paused."""
 END_SECONDS = 5.0
-"""For browsers to take the rest of what they are sent when the console ends; event streams do not end by themselves."""
+"""Seconds for browsers to receive the rest of their data when the console stops; event streams never end by
+themselves."""
 
 
 @dataclass(frozen=True)
 class Serving:
-    """A console that listens.
+    """A console that is listening.
 
-    :param port: of pages, where any was asked for.
-    :param tensorboard_port: of TensorBoards.
+    :param port: actual port of pages.
+    :param tensorboard_port: actual port of TensorBoards.
     """
 
     console: Console
@@ -95,7 +96,7 @@ async def serving(
 
 
 class Runner(web.AppRunner):
-    """Lets the headers of an application stand on the answers to what is no request, too, which reach no handler."""
+    """A runner that sets the application's headers also on answers to malformed requests, which reach no handler."""
 
     async def _make_server(self) -> web.Server:
         server = await super()._make_server()
@@ -117,7 +118,7 @@ class Runner(web.AppRunner):
 
 
 class Certificate:
-    """A certificate and its key in a folder; new connections get a new one, and those that are open stay.
+    """A certificate and key in a folder. After a renewal, new connections use the new pair and open ones continue.
 
     :param folder: with tls.crt and tls.key.
     """
@@ -131,7 +132,7 @@ class Certificate:
         self.context.load_cert_chain(*self._files)
 
     def refresh(self) -> bool:
-        """Load what is in the folder where that has changed; a pair that does not fit is left for the next time."""
+        """Load the files if they have changed; if certificate and key do not match, retry at the next call."""
         try:
             found = self._read()
             if found == self._loaded:
@@ -166,7 +167,7 @@ async def _end(task: asyncio.Task[None]) -> None:
 
 
 async def _sweep(console: Console) -> None:
-    """End logins whose time is over, also those of browsers that are gone."""
+    """End logins whose time is over, also those of closed browsers."""
     while True:
         await asyncio.sleep(SWEEP_SECONDS)
         console.sessions.sweep()

@@ -1,4 +1,4 @@
-"""Who is logged in: in memory alone, for 30 minutes without a request, and never longer than the token."""
+"""Logins, kept in memory only, for 30 minutes without a request and never longer than the token."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from .config import IDLE_SECONDS
 
 SESSIONS = 200
 SESSIONS_OF_ONE = 20
-"""Of one user; the one that was idle for longest goes when there would be more."""
+"""Maximum sessions of one user; a further login ends the one that was idle for longest."""
 
 
 @dataclass(eq=False)
 class Session:
-    """One login.
+    """A login.
 
-    :param key: what the browser's cookie has.
-    :param csrf: what a page of this session sends with an action, which no other origin can read.
-    :param token: the user's own; it is in no representation and no log.
-    :param user: as the API server names who has the token.
-    :param ends: seconds since the epoch; infinite where the token does not say when it ends.
+    :param key: value of the browser's cookie.
+    :param csrf: value that pages of this session send with an action; no other origin can read it.
+    :param token: of the user; in no representation and no log.
+    :param user: the token's user as the API server names it.
+    :param ends: seconds since the epoch; infinite if the token contains no expiry.
+    :param used: monotonic time of the last request.
     """
 
     key: str = field(repr=False)
@@ -37,19 +38,19 @@ class Session:
     used: float
     ended: bool = False
     flash: str = ""
-    """What the next page says, once: how an action ended that a form without JavaScript has sent."""
+    """Message that the next page shows once: the result of an action sent by a form without JavaScript."""
     at_end: list[Callable[[], object]] = field(default_factory=list, repr=False)
 
     @property
     def identity(self) -> str:
-        """Of the token, for keys of what is kept for it."""
+        """Hash of the token, for keys of cached data."""
         return hashlib.sha256(self.token.encode()).hexdigest()
 
 
 class Sessions:
     """All logins.
 
-    :param idle: seconds without a request after which one ends.
+    :param idle: seconds without a request after which a login ends.
     """
 
     def __init__(self, clock: Clock = CLOCK, idle: float = IDLE_SECONDS) -> None:
@@ -61,7 +62,7 @@ class Sessions:
         return len(self._known)
 
     def begin(self, token: str, user: str) -> Session | None:
-        """A new login with an id of its own; None where there are too many of other users."""
+        """Create a login with a new key; None if other users have too many."""
         self.sweep()
         mine = sorted((each for each in self._known.values() if each.user == user), key=lambda each: each.used)
         for oldest in mine[: max(0, len(mine) - SESSIONS_OF_ONE + 1)]:
@@ -74,9 +75,9 @@ class Sessions:
         return session
 
     def find(self, key: str, *, use: bool = True) -> Session | None:
-        """The login of a cookie; None for one that is unknown or has ended.
+        """Return the login of a cookie; None if it is unknown or has ended.
 
-        :param use: whether this is a request of the user's, from which the time of idleness counts anew.
+        :param use: whether this request comes from the user and therefore restarts the idle time.
         """
         session = self._known.get(key)
         if session is None or not self.alive(session):
@@ -86,7 +87,7 @@ class Sessions:
         return session
 
     def alive(self, session: Session) -> bool:
-        """Whether a login goes on; one whose time is over ends here."""
+        """Return whether a login is still valid; end it if its time is over."""
         if session.ended:
             return False
         idle = self._clock.monotonic() - session.used >= self._idle
@@ -95,22 +96,22 @@ class Sessions:
         return not session.ended
 
     def end(self, session: Session) -> None:
-        """Forget a login, with its token, and tell whatever works for it."""
+        """Forget a login and its token, and run its `at_end` callbacks."""
         self._known.pop(session.key, None)
         session.ended, session.token = True, ""
         while session.at_end:
             session.at_end.pop()()
 
     def sweep(self) -> None:
-        """End those whose time is over."""
+        """End the logins whose time is over."""
         for session in list(self._known.values()):
             self.alive(session)
 
 
 def token_end(token: str) -> float:
-    """When a token says that it ends, seconds since the epoch; infinite where it does not say.
+    """Return the expiry in a token, in seconds since the epoch; infinite if it contains none.
 
-    Not checked, for that is the API server's: a forged end only ends the forger's own login.
+    The expiry is not verified, because the API server does that; a forged one only affects the forger's own login.
     """
     parts = token.split(".")
     if len(parts) != 3:

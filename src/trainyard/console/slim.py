@@ -1,4 +1,4 @@
-"""An object of a list without what no page shows: who may create objects must not fill the console with them."""
+"""Drop the fields of listed objects that no page shows, so that a user's objects cannot fill the console's memory."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ ANNOTATIONS = (
     ATTEMPT_ANNOTATION, DECIDING_ANNOTATION, HASH_ANNOTATION, TOPOLOGY_ANNOTATION, WORKLOAD_ANNOTATION,
     "storageclass.kubernetes.io/is-default-class",
 )  # fmt: skip
-"""That a reader looks at."""
+"""Annotations that pages use."""
 TEXT = 1_000
-"""Characters of an annotation: ours have at most 100."""
+"""Maximum characters of an annotation; this project uses at most 100."""
 FLAGS = 32_000
-"""Characters of all flags of an object, shared by its roles: each of ours has some 1,000."""
+"""Maximum characters of all flags of an object, divided among its roles; this project uses about 1,000 per role."""
 MANY = 50
-"""Owners and claims of an object: ours have at most ten."""
+"""Maximum owners and claims of an object; this project uses at most ten."""
 _META = (
     "name", "namespace", "uid", "labels", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
     "deletionGracePeriodSeconds",
@@ -43,7 +43,7 @@ _NODE = ("images", "volumesInUse", "volumesAttached", "config")
 
 
 def slim(obj: Object) -> Object:
-    """An object without what only machines read, environments, images of nodes, and most of its templates."""
+    """Return an object without environments, images of nodes, most of its templates, and fields only programs use."""
     found = {**obj, "metadata": _meta(mapping(obj.get("metadata")))}
     spec, status = mapping(obj.get("spec")), mapping(obj.get("status"))
     if "containers" in spec:
@@ -78,7 +78,7 @@ def _meta(meta: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pod(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """What a pod asks for and where it may run."""
+    """Return the requests and scheduling constraints of a pod."""
     found = _named(spec, _POD)
     for kind in ("containers", "initContainers"):
         if kind in spec:
@@ -87,13 +87,13 @@ def _pod(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _replicated(role: Mapping[str, Any], flags: int) -> dict[str, Any]:
-    """A role of a JobSet."""
+    """Return the kept fields of a role of a JobSet."""
     job = _job(mapping(mapping(role.get("template")).get("spec")), flags)
     return {**_named(role, ("name", "replicas")), "template": {"spec": job}}
 
 
 def _job(spec: Mapping[str, Any], flags: int) -> dict[str, Any]:
-    """How many pods something makes, and what the training in them was called with."""
+    """Return the number of pods of a workload, and the flags of the training in them."""
     pod = mapping(mapping(spec.get("template")).get("spec"))
     ours = [each for each in items(pod.get("containers")) if mapping(each).get("name") == CONTAINER][:1]
     containers = [{"name": CONTAINER, "args": _flags(each.get("args"), flags)} for each in ours]
@@ -102,7 +102,7 @@ def _job(spec: Mapping[str, Any], flags: int) -> dict[str, Any]:
 
 
 def _flags(args: Any, most: int) -> list[str]:
-    """The first flags, as many as have so many characters together."""
+    """Return the first flags, up to `most` characters in total."""
     kept = []
     for each in map(str, items(args)):
         most -= len(each)
@@ -113,7 +113,7 @@ def _flags(args: Any, most: int) -> list[str]:
 
 
 def _claims(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """The volumes of a pod that are claims."""
+    """Return the volumes of a pod that are claims."""
     volumes = [each for each in items(pod.get("volumes")) if "persistentVolumeClaim" in mapping(each)]
     kept = [_named(each, ("name", "persistentVolumeClaim")) for each in volumes[:MANY]]
     return {"volumes": kept} if kept else {}

@@ -20,17 +20,17 @@ from .sessions import Session
 from .writing import WRITE_SECONDS
 
 BEAT_SECONDS = 10.0
-"""A comment for a browser that nothing is sent to: so a connection that is dead is found."""
+"""Interval of comments on an idle stream, which detect a dead connection."""
 REVIEW_SECONDS = GOOD_SECONDS - BEAT_SECONDS - FRESH_SECONDS
-"""Between two looks at the rights of who watches: with a beat after it, and a review that is as old as may be, what is
-open ends a minute after its right."""
+"""Interval between reviews of a watcher's rights. With a beat and a review of maximum age added, a stream ends at most
+one minute after its right was revoked."""
 RETRY_MILLISECONDS = 2_000
 STREAMS, OF_USER, OF_LOGIN = 300, 40, 20
-"""Open streams: in all, of one user, and of one login."""
+"""Maximum open streams: in total, of one user, and of one login."""
 
 
 class Streams:
-    """Open streams, which are counted: each holds a connection."""
+    """The counter of open streams. Each stream holds a connection."""
 
     def __init__(self) -> None:
         self._open: dict[Session, int] = {}
@@ -38,12 +38,12 @@ class Streams:
     @contextmanager
     def counted(self, session: Session) -> Iterator[None]:
         """
-        :raises KubeError: status 429, there are too many.
+        :raises KubeError: status 429, there are too many streams.
         """
         mine = self._open.get(session, 0)
         user = sum(count for each, count in self._open.items() if each.user == session.user)
         if mine >= OF_LOGIN or user >= OF_USER or sum(self._open.values()) >= STREAMS:
-            raise KubeError("Too many pages are live at this moment.", status=429)
+            raise KubeError("Too many live pages are open.", status=429)
         self._open[session] = mine + 1
         try:
             yield
@@ -58,7 +58,7 @@ STREAMS_KEY = web.AppKey("streams", Streams)
 
 @asynccontextmanager
 async def opened(request: web.Request) -> AsyncIterator[web.StreamResponse]:
-    """An event stream to the browser; one that leaves, or does not take what it is sent, ends it quietly."""
+    """Open an event stream; end it silently if the browser disconnects or does not receive its data."""
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
     await response.prepare(request)
     try:
@@ -69,7 +69,7 @@ async def opened(request: web.Request) -> AsyncIterator[web.StreamResponse]:
 
 
 def event(kind: str, data: str, number: str = "") -> bytes:
-    """One event as it is sent; its data is JSON, and so in one line."""
+    """Encode an event; its data is JSON and therefore one line."""
     head = f"id: {number}\n" if number else ""
     return f"{head}event: {kind}\ndata: {data}\n\n".encode()
 
@@ -80,14 +80,14 @@ async def send(response: web.StreamResponse, data: bytes) -> None:
 
 
 async def of_run(request: web.Request) -> web.StreamResponse:
-    """The events of a run, those first that the browser has missed."""
+    """Send the events of a run, first those that the browser has missed."""
     console, session, params = request.app[CONSOLE], request[SESSION], params_of(request, ("after",))
     namespace, run = params["namespace"], params["run"]
     with request.app[STREAMS_KEY].counted(session):
         feed = await console.feeds.join(session, namespace, run)
         with feed.watched_by(session):
             async with opened(request) as response:
-                # A page that was hidden makes a new stream, for which its browser sends no header.
+                # A page that was hidden opens a new stream, for which its browser sends no Last-Event-ID.
                 last = request.headers.get("Last-Event-ID") or params.get("after", "")
                 place, reviewed = feed.ring.place(last), console.clock.monotonic()
                 while True:
@@ -109,16 +109,17 @@ async def of_run(request: web.Request) -> web.StreamResponse:
 
 
 def _over(console: Console, session: Session, feed: Feed) -> str:
-    """Why a stream is over: its login or the right has ended; empty where it goes on."""
+    """Return why a stream is over, `login` or `rights`; empty if it continues."""
     if not console.sessions.alive(session):
         return "login"
     return "rights" if session in feed.dropped else ""
 
 
 async def _still(console: Console, session: Session, namespace: str, feed: Feed) -> bool:
-    """Whether a session belongs to a feed; one that has other rights now comes back, and gets another.
+    """Return whether a session may stay on a feed; if its rights changed, its browser reconnects to another feed.
 
-    Whose login or right has ended is told so. While the API server does not answer, nothing is shown that is new.
+    A session whose login or right has ended stays, so that it receives the reason. The same holds while the API server
+    does not answer, because nothing new is shown then.
     """
     try:
         return await console.feeds.review(session, namespace) == feed.granted

@@ -1,8 +1,8 @@
-"""TensorBoards, on a port of their own and each without an origin: their pages need `unsafe-eval`, and what they show
-comes from runs.
+"""Reverse proxy for TensorBoards on a separate port, each in an opaque origin.
 
-A visit begins at `/tensorboard/NAMESPACE/CLAIM/` with the console's login. It is sent on to a path with a pass
-(`passes`), below which the pages and all that they ask for are.
+They are isolated because their pages need `unsafe-eval` and show data of runs. A visit begins at
+`/tensorboard/NAMESPACE/CLAIM/` with the console's login, and is redirected to a path with a pass (`passes`). The pages
+and all their requests are below that path.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ from .sessions import Session
 PORT, BODY_BYTES = 6006, 1024 * 1024
 CONNECT_SECONDS, SILENCE_SECONDS = 5.0, 30.0
 ASK_SECONDS, ASK_BYTES = 10.0, 2 * 1024 * 1024
-"""For one answer that the console itself asks for."""
+"""Limits of one request by the console itself."""
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-"""Of a namespace and a claim. Both become the name of a host, and a record of a run can name anything as its claim."""
+"""Names of namespaces and claims. Both become part of a host name, and a run's record may contain any text as claim."""
 _PLACE = r"(?P<namespace>[^/]+)/(?P<claim>[^/]+)(?P<rest>/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?"
 ENTRY = re.compile(f"/tensorboard/{_PLACE}")
 SHOWN = re.compile(f"/pass/(?P<key>[A-Za-z0-9_-]{{43}})/{_PLACE}")
 TRICKS = re.compile(r"/\.{1,2}(?:/|$)|//|%(?:2e|2f|5c|00|25|0[0-9a-f]|1[0-9a-f]|7f)", re.IGNORECASE)
-"""What a proxy and the server behind it might read in two ways: dots, slashes and percent signs in other clothes."""
+"""Paths that a proxy and its server may interpret differently: dot segments, double slashes, encoded separators."""
 ASKED = ("Accept", "Accept-Encoding", "Accept-Language", "Content-Type", "If-Modified-Since", "If-None-Match", "Range")
-"""Headers that go to a TensorBoard: no login, no cookie, nothing of who asks."""
+"""Headers that are forwarded to a TensorBoard: no login, no cookie, nothing about the user."""
 ANSWERED = (
     "Accept-Ranges", "Cache-Control", "Content-Encoding", "Content-Length", "Content-Range", "Content-Type", "ETag",
     "Expires", "Last-Modified", "Vary",
 )  # fmt: skip
-"""Headers that come back: no cookie, no rule about other origins."""
+"""Headers that are forwarded to the browser: no cookies, no CORS rules."""
 
 
 def in_cluster(namespace: str, claim: str) -> str:
-    """Where the TensorBoard of a claim is, by the cluster's DNS."""
+    """Return the URL of the TensorBoard of a claim in the cluster's DNS."""
     return f"http://tensorboard-{claim}.{namespace}.svc:{PORT}"
 
 
 def named(namespace: str, claim: str) -> bool:
-    """Whether these can be the names of a namespace and of a claim with a TensorBoard."""
+    """Return whether these are valid names of a namespace and of a claim with a TensorBoard."""
     return all(map(NAME.fullmatch, (namespace, claim)))
 
 
@@ -85,7 +85,7 @@ class TensorBoards:
             await self._http.close()
 
     async def ask(self, namespace: str, claim: str, rest: str, query: Mapping[str, str]) -> Any:
-        """JSON that a TensorBoard answers; None where it answers nothing, something else, or more than is of use.
+        """Request JSON from a TensorBoard; return None if there is no answer, or it is no JSON or too large.
 
         :param rest: of the path, such as `data/runs`.
         """
@@ -108,7 +108,7 @@ class TensorBoards:
             return None
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Begin a visit, or pass a request on that has a pass."""
+        """Begin a visit, or forward a request that has a pass."""
         raw = request.rel_url.raw_path
         entry, shown = ENTRY.fullmatch(raw), SHOWN.fullmatch(raw)
         found = entry or shown
@@ -119,7 +119,7 @@ class TensorBoards:
         if shown:
             return await self._show(request, shown["key"], namespace, claim, rest)
         if request.method != "GET" or not _is_visit(request):
-            raise web.HTTPForbidden(text="A TensorBoard is opened by a link, and not by a page.")
+            raise web.HTTPForbidden(text="Open a TensorBoard by its link; a page may not request it.")
         console = request.app[CONSOLE]
         session = session_of(console, request)
         if session is None:
@@ -132,8 +132,8 @@ class TensorBoards:
         console = request.app[CONSOLE]
         given = self._passes.find(key, namespace, claim, console.clock.monotonic())
         visit = _is_visit(request)
-        # A link that was passed on shows nothing: a visitor of a page needs the login that the pass was given to.
-        # The page's own requests bring no cookie, and keep no login alive.
+        # A shared link shows nothing: opening a page needs the login that the pass belongs to.
+        # Requests of the page itself carry no cookie, and keep no login alive.
         shown = session_of(console, request) if visit else None
         if given and visit and shown is not given.session:
             given = None
@@ -142,19 +142,19 @@ class TensorBoards:
                 return again(f"/tensorboard/{namespace}/{claim}{rest}")
             if visit:
                 raise web.HTTPSeeOther(f"/tensorboard/{namespace}/{claim}{rest}")
-            raise web.HTTPForbidden(text="This view has ended. Load the page again.")
+            raise web.HTTPForbidden(text="This view has ended. Reload the page.")
         request[PASSED] = True
-        console.connections.logged_in(request.protocol, given.session)  # Its page brings no cookie.
+        console.connections.logged_in(request.protocol, given.session)  # Its page sends no cookie.
         if request.method == "OPTIONS":
             return preflight(request)
         if request.method == "POST" and request.headers.get("Origin") != "null":
-            raise web.HTTPForbidden(text="Only the page of a TensorBoard may ask it so.")
+            raise web.HTTPForbidden(text="Only the page of a TensorBoard may send this request.")
         await self._check(request, given.session, namespace, claim)
         return await self._pass_on(request, given, rest)
 
     async def _check(self, request: web.Request, session: Session, namespace: str, claim: str) -> None:
         """
-        :raises web.HTTPException: the user may not see this TensorBoard, or what answers for it is none of ours.
+        :raises web.HTTPException: the user may not see this TensorBoard, or its pod is not of this project.
         """
         console = request.app[CONSOLE]
         try:
@@ -162,8 +162,8 @@ class TensorBoards:
                 raise web.HTTPForbidden(text=f"You may not see TensorBoards in the namespace {namespace}.")
             if pod := await self.foreign(console, session, namespace, claim):
                 raise web.HTTPForbidden(
-                    text=f"The pod {line(pod, 100)} bears the label of this TensorBoard and is not of its Deployment. "
-                    "Delete what runs it."
+                    text=f"The pod {line(pod, 100)} has the label of this TensorBoard but is not of its Deployment. "
+                    "Delete the object that created it."
                 )
         except LoginEnded:
             console.sessions.end(session)
@@ -172,7 +172,7 @@ class TensorBoards:
             raise web.HTTPServiceUnavailable(text=error.message) from error
 
     async def foreign(self, console: Console, session: Session, namespace: str, claim: str) -> str:
-        """As `Owners.foreign`."""
+        """Check as `Owners.foreign`."""
         self._owners = self._owners or Owners(console.client, console.clock)
         return await self._owners.foreign(session, namespace, claim)
 
@@ -180,7 +180,7 @@ class TensorBoards:
         assert self._http is not None
         headers = CIMultiDict((name, request.headers[name]) for name in ASKED if name in request.headers)
         if request.headers.get("Sec-Fetch-Dest", "document") in ("document", "iframe"):
-            # A page gets a script put in.
+            # A script is inserted into a page, so it must not be compressed.
             headers["Accept-Encoding"] = "identity"
         body = await body_of(request, BODY_BYTES) if request.method == "POST" else None
         own = f"/tensorboard/{given.namespace}/{given.claim}/"
@@ -191,27 +191,28 @@ class TensorBoards:
             ) as answer:
                 return await _pass_back(request, answer, own, given.path)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise web.HTTPBadGateway(text="This TensorBoard does not answer. It may still start.") from error
+            raise web.HTTPBadGateway(text="This TensorBoard does not answer. It may still be starting.") from error
 
 
 def _is_visit(request: web.Request) -> bool:
-    """Whether a person opens a page, as browsers say it; what says nothing is no page of a TensorBoard."""
+    """Return whether a user opens a page, by Sec-Fetch-Dest; a request without it cannot come from a TensorBoard."""
     return request.headers.get("Sec-Fetch-Dest", "document") == "document" and request.method == "GET"
 
 
 def _console(request: web.Request) -> str:
     """
-    :raises web.HTTPBadRequest: the request names no host that can be.
+    :raises web.HTTPBadRequest: the Host header is invalid.
     """
     host = request.headers.get("Host", "")
     if not HOST.fullmatch(host):
-        raise web.HTTPBadRequest(text="The name of this host cannot be.")
+        raise web.HTTPBadRequest(text="The Host header is invalid.")
     return request.app[CONSOLE].console_origin(host)
 
 
 async def _pass_back(request: web.Request, answer: aiohttp.ClientResponse, own: str, shown: str) -> web.StreamResponse:
     """
-    :param own: path of the TensorBoard where it is, `shown` where its visitor sees it.
+    :param own: path of the TensorBoard on its server.
+    :param shown: its path for the browser.
     """
     headers = CIMultiDict((name, answer.headers[name]) for name in ANSWERED if name in answer.headers)
     if 300 <= answer.status < 400 and answer.status != 304:
@@ -230,21 +231,21 @@ async def _pass_back(request: web.Request, answer: aiohttp.ClientResponse, own: 
             await response.write(chunk)
         await response.write_eof()
     except (aiohttp.ClientError, TimeoutError, OSError):
-        # The browser has a part, which must not look like the whole.
+        # The browser has an incomplete answer, which must not look complete.
         if request.transport:
             request.transport.abort()
     return response
 
 
 def _own_place(answer: aiohttp.ClientResponse, own: str) -> str:
-    """Where a redirect leads, as a path.
+    """Return the target of a redirect as a path.
 
-    :raises web.HTTPBadGateway: to somewhere else than below the TensorBoard's own path.
+    :raises web.HTTPBadGateway: the target is not below the TensorBoard's own path.
     """
     target = answer.url.join(URL(answer.headers.get("Location", "")))
     same = target.origin() == answer.url.origin()
     path = urlsplit(str(target)).path
     if not same or not path.startswith(own) or TRICKS.search(path):
-        raise web.HTTPBadGateway(text="This TensorBoard sends its visitors elsewhere, and was not followed.")
+        raise web.HTTPBadGateway(text="This TensorBoard redirects to another place, which is not followed.")
     query = f"?{target.raw_query_string}" if target.raw_query_string else ""
     return path + query

@@ -1,4 +1,4 @@
-"""Guessing tokens is made slow, for who guesses alone: the answer to a wrong token is delayed, a right one is not."""
+"""Slow down guessing of tokens without affecting other users: only answers to wrong tokens are delayed."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from .connections import is_shared
 from .turns import OfEach
 
 FREE = 5
-"""Failures of one address that cost nothing."""
+"""Failures of one address without a delay."""
 LONGEST = 10.0
 FORGET = 900.0
 ADDRESSES = 10_000
 TOTAL, WINDOW = 100, 60.0
-"""Failures of all addresses together within so many seconds; beyond them, every failure is delayed."""
+"""Maximum failures of all addresses within WINDOW seconds; beyond that, each failure is delayed."""
 TOTAL_PAUSE = 2.0
 AT_ONCE, OF_ADDRESS = 8, 2
-"""Tokens that the API server is asked about at once: in all, and of one address that is not shared."""
+"""Concurrent token reviews: in total, and of one address that is not shared."""
 HELD_SECONDS = 0.25
-"""A wrong token keeps its turn for so long: 32 of them a second is the most that the API server is asked about."""
+"""Time for which a wrong token keeps its turn, which limits the API server to 32 reviews of wrong tokens a second."""
 
 
 class Throttle:
     """Failed logins by address; times in seconds.
 
-    :param sleep: as asyncio's.
+    :param sleep: `asyncio.sleep` or a substitute.
     """
 
     def __init__(self, clock: Clock = CLOCK, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
@@ -41,9 +41,9 @@ class Throttle:
 
     @asynccontextmanager
     async def turn(self, address: str) -> AsyncIterator[Callable[[], None]]:
-        """A turn to ask about a token; what it gives has to be called where that was right.
+        """Hold a turn for the review of a token. Call the yielded function if the token is valid.
 
-        Any other end keeps the turn for a moment, that of a client that leaves as well.
+        Any other end of the block keeps the turn for a moment, also if the client disconnects.
         """
         async with nullcontext() if is_shared(address) else self._of_address.taken(address):
             await self._turns.acquire()
@@ -65,14 +65,14 @@ class Throttle:
             self._turns.release()
 
     async def failed(self, address: str) -> None:
-        """Count a failure, and wait before it is answered: longer for each of an address that is not shared."""
+        """Count a failure and delay its answer; each further failure of an unshared address waits longer."""
         await self._sleep(self._count(address))
 
     def succeeded(self, address: str) -> None:
         self._failed.pop(address, None)
 
     def _count(self, address: str) -> float:
-        """How long a failure has to wait for its answer."""
+        """Count a failure and return the seconds to delay its answer."""
         now = self._clock.monotonic()
         full = len(self._all) == TOTAL and now - self._all[0] < WINDOW
         self._all.append(now)

@@ -1,4 +1,4 @@
-"""Turns for what takes memory or threads: so many at once for each user, and so many in all."""
+"""Turns that limit concurrent work that uses memory or threads, per user and in total."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 
 
 class OfEach:
-    """A number of turns for each of many, and only those are remembered that have or want one.
+    """A number of turns for each user; only users who hold or wait for a turn are kept.
 
-    :param turns: of each.
+    :param turns: per user.
     """
 
     def __init__(self, turns: int) -> None:
@@ -22,7 +22,7 @@ class OfEach:
 
     @asynccontextmanager
     async def taken(self, who: str) -> AsyncIterator[None]:
-        """Wait for a turn, and have it."""
+        """Wait for a turn and hold it."""
         turns, users = self._used.get(who, (asyncio.Semaphore(self._turns), 0))
         self._used[who] = turns, users + 1
         try:
@@ -36,10 +36,10 @@ class OfEach:
 
 
 class Turns:
-    """Turns in all and of each: who wants many waits for his own, and the others do not wait for him.
+    """Turns in total and per user: a user with many requests waits without delaying the others.
 
-    :param in_all: at once.
-    :param of_one: at once.
+    :param in_all: total number of concurrent turns.
+    :param of_one: concurrent turns of one user.
     """
 
     def __init__(self, in_all: int, of_one: int) -> None:
@@ -47,6 +47,6 @@ class Turns:
 
     @asynccontextmanager
     async def taken(self, who: str) -> AsyncIterator[None]:
-        """Wait for a turn, and have it."""
+        """Wait for a turn and hold it."""
         async with self._of_one.taken(who), self._all:
             yield

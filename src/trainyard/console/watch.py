@@ -1,4 +1,4 @@
-"""One collection of the API server as it is: listed once, and then watched from where the list ended."""
+"""A collection of the API server, listed once and then kept up to date by a watch."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from .paged import whole
 from .slim import slim
 
 WATCH_SECONDS = 240
-"""The server ends each watch after this time, and it is made anew."""
+"""Time after which the server ends a watch, which is then opened again."""
 OBJECT_BYTES = 4 * 1024 * 1024
-"""The API server keeps none that is larger than 1.5 MiB."""
+"""Maximum size of an object; the API server stores none larger than 1.5 MiB."""
 _YIELD = 200
 
 
 class Watch:
-    """Objects of a collection.
+    """The objects of a collection.
 
     :param path: of the collection.
     :param query: its selectors.
-    :param kept: whether objects are kept; else a change is all that is known of them.
-    :param changed: called with the type of a change (`ADDED`, `MODIFIED`, `DELETED`, or `LISTED` once for a list as a
-        whole) and the object.
+    :param kept: whether to keep the objects, or only to report changes.
+    :param changed: called with the type of a change (`ADDED`, `MODIFIED`, `DELETED`, or `LISTED` once for a whole list)
+        and the object.
     """
 
     def __init__(
@@ -52,17 +52,17 @@ class Watch:
 
     @property
     def known(self) -> bool:
-        """Whether a list was taken from which a watch can go on."""
+        """Whether a list was read from which a watch can continue."""
         return bool(self._version)
 
     def as_list(self) -> Object:
-        """As the API server lists it."""
+        """Return the objects in the format of a list of the API server."""
         return {**self._kind, "items": self.items, "metadata": {"resourceVersion": self._version}}
 
     async def follow(self, client: Client, token: str, heard: Callable[[], None]) -> None:
-        """Take in changes until the connection ends, which is no error; the next call goes on where this one ended.
+        """Receive changes until the connection ends, which is no error; the next call continues from there.
 
-        :param heard: called whenever something comes.
+        :param heard: called whenever data arrives.
         :raises LoginEnded, KubeError: the server refuses or does not answer; status `FULL`, see `Held`.
         """
         if not self._version:
@@ -90,7 +90,7 @@ class Watch:
             self._version = ""
 
     def begin(self, listed: Any) -> None:
-        """Take what a list has, which was cut already.
+        """Start from a list whose objects are already reduced.
 
         :raises KubeError: status `FULL`, see `Held`.
         """
@@ -118,7 +118,7 @@ class Watch:
 
     def _event(self, line: bytes, cut: bool) -> None:
         """
-        :raises KubeError: status 410, the list has to be read again; status `FULL`, see `Held`.
+        :raises KubeError: status 410, the list must be read again; status `FULL`, see `Held`.
         """
         if not line:
             return

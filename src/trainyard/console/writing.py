@@ -1,4 +1,4 @@
-"""Answers to browsers, which are sent for a bounded time: what is not taken would stay in memory."""
+"""Send answers to browsers within a limited time, because data that a browser does not receive stays in memory."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 WRITE_SECONDS = 30.0
-"""For a browser to take what it is sent."""
+"""Timeout for a browser to receive data."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @web.middleware
 async def sent(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Every answer is sent here, where its time is limited."""
+    """Send each answer within the time limit."""
     return await finished(request, await handler(request))
 
 
 async def finished(request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
-    """A response whose body was sent; of a browser that does not take it, the connection ends."""
+    """Send a response and return it; abort the connection of a browser that does not receive it."""
     try:
         async with asyncio.timeout(WRITE_SECONDS):
             await response.prepare(request)
@@ -29,6 +29,6 @@ async def finished(request: web.Request, response: web.StreamResponse) -> web.St
             request.transport.abort()
     finally:
         if isinstance(response, web.Response):
-            # Requests and answers refer to each other, and so stay until the interpreter looks for such circles.
+            # Requests and answers refer to each other, so they would stay until the garbage collector finds the cycle.
             response.body = None
     return response

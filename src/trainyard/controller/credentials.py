@@ -1,4 +1,4 @@
-"""Credentials of a service (systemd.exec(5)): encrypted where the host can do that, else readable by root alone."""
+"""Credentials of a service (systemd.exec(5)): encrypted if the host supports it, and readable only by root."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ SUFFIX = ".encrypted"
 
 @dataclass(frozen=True)
 class Credentials:
-    """The wanted ones.
+    """The wanted credentials.
 
-    :param folder: where they are kept.
-    :param texts: name -> text; what is not named is removed.
+    :param folder: of the credential files.
+    :param texts: name -> text; other credentials are removed.
     :param encrypts: whether the host can encrypt.
     """
 
@@ -39,16 +39,16 @@ Crypt = Callable[[str, str, str], str]
 
 
 def systemd_creds(verb: str, name: str, text: str) -> str:
-    """What systemd-creds makes of a text, which it is given on its standard input.
+    """Encrypt or decrypt a text with systemd-creds, and return the result. The text is passed on standard input.
 
-    :raises CommandError: the host cannot, or the text was not encrypted for this name on this host.
+    :raises CommandError: the host does not support it, or the text was not encrypted for this name on this host.
     """
     argv = ["systemd-creds", verb, f"--name={name}", "-", "-"]
     return run(argv, timeout=TIMEOUT, stdin=text.encode()).stdout
 
 
 def can_encrypt(crypt: Crypt = systemd_creds) -> bool:
-    """Whether what this host encrypts can be decrypted here again."""
+    """Return whether this host can decrypt its own encrypted texts."""
     try:
         return crypt("decrypt", "probe", crypt("encrypt", "probe", "probe")) == "probe"
     except CommandError:
@@ -56,7 +56,7 @@ def can_encrypt(crypt: Crypt = systemd_creds) -> bool:
 
 
 def make_plan(wanted: Credentials, crypt: Crypt = systemd_creds) -> Plan:
-    """Plan to keep exactly the wanted credentials; no text is part of it."""
+    """Return the plan to keep exactly the wanted credentials. The plan contains no secret text."""
     before = {path.name: _state(wanted, path, crypt) for path in _present(wanted)}
     after = {wanted.path(name).name: "as wanted" for name in wanted.texts}
     steps = []
@@ -90,7 +90,7 @@ def _write(wanted: Credentials, name: str, text: str, crypt: Crypt) -> None:
     content = crypt("encrypt", name, text) if wanted.encrypts else text
     wanted.folder.mkdir(parents=True, exist_ok=True)
     wanted.folder.chmod(0o700)
-    # Readable by root alone from its first moment, and there as a whole or not at all.
+    # Created with a private mode, and renamed when complete.
     descriptor, temporary = tempfile.mkstemp(dir=wanted.folder)
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(content)

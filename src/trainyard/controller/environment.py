@@ -1,4 +1,4 @@
-"""A Python environment with exactly the locked packages, made as a whole beside the one in use."""
+"""A Python environment with exactly the locked packages, created completely before it replaces the one in use."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from ..core.errors import TrainyardError
 from ..core.plan import Plan, Step
 
 PYTHONS = ("3.11", "3.12", "3.13")
-"""Versions with which everything in requirements.txt is locked."""
+"""Versions of Python for which requirements.txt is locked."""
 
 COMPLETE = "complete"
 DOWNLOAD_TIMEOUT = 60.0
-"""Seconds that the server of the wheels may be silent."""
+"""Seconds without data from the server of the wheels."""
 
 
 @dataclass(frozen=True)
 class Environment:
     """The wanted environment.
 
-    :param path: where programs look for it: a link to the folder beside it that holds it.
+    :param path: path of the environment for programs: a link to the real folder next to it.
     :param requirements: text of the list of packages, each with its hashes.
-    :param url: address of a tar with wheels (`wheels/NAME.whl`); empty: the Python index.
+    :param url: address of a tar with wheels (`wheels/NAME.whl`); empty for the Python index.
     :param sha256: of that tar.
-    :param python: program that it is made with.
+    :param python: program that creates the environment.
     :param timeout: seconds for the installation.
     """
 
@@ -49,24 +49,24 @@ class Environment:
 
 
 def version(environment: Environment) -> str:
-    """Version of the Python that the host has ("3.13").
+    """Return the version of the host's Python, such as "3.13".
 
-    :raises TrainyardError: it has none, or one for which nothing is locked.
+    :raises TrainyardError: the host has no Python, or one without locked packages.
     """
     argv = [environment.python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
     found = run(argv, timeout=20).stdout.strip()
     if found not in PYTHONS:
         raise TrainyardError(
-            f"{environment.python} of this host is Python {found}, and packages are locked for {', '.join(PYTHONS)}.",
+            f"{environment.python} of this host is Python {found}, but packages are locked for {', '.join(PYTHONS)}.",
             remedy="Put a host with Debian 12 or 13, or Ubuntu 24.04, into the group controllers.",
         )
     return found
 
 
 def make_plan(environment: Environment, found: str, fetch: Callable[[str, Path], object] | None = None) -> Plan:
-    """Plan to make the environment anew, where the one in use has other packages or another Python.
+    """Return the plan to create a new environment if the one in use has other packages or another Python.
 
-    :param found: version of Python, as `version` returns it.
+    :param found: version of Python from `version`.
     :param fetch: downloads an address to a file.
     """
     name = hashlib.sha256(f"{found}\n{environment.requirements}".encode()).hexdigest()[:16]
@@ -77,14 +77,16 @@ def make_plan(environment: Environment, found: str, fetch: Callable[[str, Path],
         return Plan((), before, before)
     steps = []
     if not (target / COMPLETE).is_file():
-        what = f"Make a Python {found} environment of {environment.requirements.count('--hash=sha256:')} locked files"
+        what = f"Create a Python {found} environment of {environment.requirements.count('--hash=sha256:')} locked files"
         steps.append(Step(what, lambda: _make(environment, target, fetch or _download)))
-    steps.append(Step(f"Use it as {environment.path}, and remove others", lambda: _use(environment, target)))
+    steps.append(
+        Step(f"Use the environment as {environment.path}, and remove others", lambda: _use(environment, target))
+    )
     return Plan(steps, before, {"environment": name})
 
 
 def _present(environment: Environment) -> str:
-    """Name of the environment in use, or nothing where there is none that is complete."""
+    """Return the name of the environment in use; empty without a complete one."""
     try:
         target = environment.path.parent / os.readlink(environment.path)
     except OSError:
@@ -100,18 +102,18 @@ def _make(environment: Environment, target: Path, fetch: Callable[[str, Path], o
         listed.write_text(environment.requirements, encoding="utf-8")
         source = _wheels(environment, Path(work), fetch) if environment.url else []
         run([environment.python, "-m", "venv", str(target)], timeout=environment.timeout)
-        # What a user's or the machine's configuration says about an index must not replace the wheels.
+        # An index in the configuration of the user or the machine must not replace the wheels.
         isolated = ["--isolated"] if environment.url else []
         argv = [f"{target}/bin/python", "-m", "pip", *isolated, "install", "--quiet", "--disable-pip-version-check"]
         argv += ["--no-cache-dir", "--no-deps", "--only-binary=:all:", "--require-hashes", *source, "-r", str(listed)]
         run(argv, timeout=environment.timeout)
     (target / COMPLETE).touch()
-    # What was installed lies on the disk before anything says that it is there.
+    # The packages must be on the disk before the link makes them visible.
     os.sync()
 
 
 def _wheels(environment: Environment, work: Path, fetch: Callable[[str, Path], object]) -> list[str]:
-    """Options of pip for the wheels of the archive, and nothing else."""
+    """Fetch and unpack the archive, and return pip's options to use only its wheels."""
     archive = work / "wheels.tar"
     fetch(environment.url, archive)
     with archive.open("rb") as stream:
@@ -120,8 +122,8 @@ def _wheels(environment: Environment, work: Path, fetch: Callable[[str, Path], o
             found.update(chunk)
     if found.hexdigest() != environment.sha256:
         raise TrainyardError(
-            f"{environment.url} has the SHA-256 {found.hexdigest()}, and {environment.sha256} is expected.",
-            remedy="Run playbooks/supply.yml: the mirror has another archive than the bundle.",
+            f"{environment.url} has the SHA-256 {found.hexdigest()}, but {environment.sha256} is expected.",
+            remedy="Run playbooks/supply.yml: the archive of the mirror differs from that of the bundle.",
         )
     (work / "wheels").mkdir()
     with tarfile.open(archive) as tar:
@@ -146,10 +148,10 @@ def _use(environment: Environment, target: Path) -> None:
 
 
 def _download(url: str, target: Path) -> None:
-    # The mirror is part of the site: no proxy is asked for it.
+    # The mirror is part of the site, so no proxy is used.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=DOWNLOAD_TIMEOUT) as answer, target.open("wb") as out:
             shutil.copyfileobj(answer, out)
     except OSError as error:
-        raise TrainyardError(f"{url} cannot be fetched: {error}.", remedy="See whether the mirror answers.") from error
+        raise TrainyardError(f"{url} cannot be fetched: {error}.", remedy="Check that the mirror answers.") from error

@@ -1,1 +1,1 @@
-"""What every part stands on: errors, plans, programs, waits."""
+"""Shared foundation of all packages: errors, plans, commands, waits."""

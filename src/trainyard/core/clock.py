@@ -1,4 +1,4 @@
-"""The time as everything that waits sees it; a test puts in a clock that goes on by itself."""
+"""The clock used by all waits. Tests replace it with one that advances by itself."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ class Clock:
     """The machine's clock."""
 
     def monotonic(self) -> float:
-        """Seconds that only go forward, from an unknown beginning."""
+        """Return monotonic seconds since an arbitrary point."""
         return time.monotonic()
 
     def time(self) -> float:
-        """Seconds since the epoch."""
+        """Return the seconds since the epoch."""
         return time.time()
 
     def sleep(self, seconds: float) -> None:

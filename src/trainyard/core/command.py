@@ -1,4 +1,4 @@
-"""Running programs: always bounded in time, never through a shell, failures as `CommandError`."""
+"""Run programs with a timeout and without a shell; failures raise `CommandError`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from .errors import CommandError
 
 FIRST_LINES = 5
-"""How many lines of a failed program's output an error quotes from its beginning, where apt says what is wrong."""
+"""Lines that an error quotes from the start of a failed program's output, where apt reports the cause."""
 
 LAST_LINES = 15
-"""How many lines it quotes from the end: enough for a Go or pip error with its context."""
+"""Lines that an error quotes from the end: enough for a Go or pip error with its context."""
 
 KILL_TIMEOUT = 10.0
-"""Seconds that a killed program has to go; one that waits for a dead disk or mount does not go at all."""
+"""Seconds to wait for a killed program to exit. A program blocked on a dead disk or mount never exits."""
 
 
 def run(
@@ -34,17 +34,17 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run a program and return its result with text output.
 
-    The program's own end counts, not that of its output: a daemon that it leaves behind, or a child that has left its
-    session, may hold the output open for ever.
+    The call returns when the program itself exits. It does not wait for the output to close, because a daemon or a
+    child in another session may hold it open for ever.
 
     :param timeout: seconds after which the program and the children in its session are killed.
     :param env: variables added to this process's environment.
-    :param inherit: whether this process's environment is handed on; otherwise `env` is all of it.
+    :param inherit: whether the program inherits this process's environment; otherwise `env` is its whole environment.
     :param ok: exit statuses that are not an error.
-    :param largest: bytes beyond which the kernel ends the program that writes a file (SIGXFSZ); 0 for no limit.
-    :param outlives: the program goes on to its end when this process is killed, as one that changes a host should;
-        otherwise the kernel ends it then (SIGTERM).
-    :raises CommandError: the program is missing, ended with another status, or ran out of time.
+    :param largest: largest file in bytes that the program may write (SIGXFSZ beyond it); 0 for no limit.
+    :param outlives: the program keeps running if this process is killed, as is right for programs that change a host;
+        otherwise the kernel terminates it (SIGTERM).
+    :raises CommandError: the program is missing, exited with another status, or timed out.
     """
     with _memory("stdin", stdin or b"") as given, _memory("stdout") as out, _memory("stderr") as err:
         try:
@@ -76,19 +76,19 @@ def run(
 
 
 def _bounds(outlives: bool, largest: int) -> list[str]:
-    """Programs of util-linux that set a limit, and become what follows them."""
+    """Return the util-linux wrappers that set the limits and then execute the program."""
     tied = [] if outlives else ["setpriv", "--pdeathsig=TERM", "--"]
     return [*tied, *(["prlimit", f"--fsize={largest}", "--"] if largest else [])]
 
 
 @contextmanager
 def _memory(name: str, content: bytes = b"") -> Iterator[int]:
-    """An unnamed file in memory: no pipe that breaks when this process is killed, no secret on a disk."""
+    """Open an anonymous file in memory: unlike a pipe it survives this process, and no secret reaches a disk."""
     descriptor = os.memfd_create(name)
     try:
         os.write(descriptor, content)
         os.lseek(descriptor, 0, os.SEEK_SET)
-        # Children that open the file anew (`> /dev/stderr`) must not overwrite each other's lines.
+        # Children that open the file again (`> /dev/stderr`) must not overwrite each other's lines.
         fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_APPEND)
         yield descriptor
     finally:
@@ -96,7 +96,7 @@ def _memory(name: str, content: bytes = b"") -> Iterator[int]:
 
 
 def _text(descriptor: int) -> str:
-    # `pread` leaves the position alone, which is that of whoever still writes.
+    # `pread` does not move the file position, which processes that still write share.
     return os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode(errors="replace")
 
 
@@ -105,7 +105,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     try:
         process.wait(KILL_TIMEOUT)
     except subprocess.TimeoutExpired:
-        # Nothing more can be done; its parent may go on and report it.
+        # The process cannot be reaped. The caller continues and reports the timeout.
         process.returncode = -9
 
 

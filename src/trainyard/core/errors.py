@@ -1,18 +1,18 @@
-"""The one exception root of trainyard's modules.
+"""The base class of trainyard's exceptions.
 
-Everything that a user can put right is a `TrainyardError`; the runner turns it into `fail_json` at the edge of a
-module. Anything else is a bug and keeps its traceback.
+Each failure that a user can correct is a `TrainyardError`. The runner turns it into `fail_json` at the edge of a
+module. Any other exception is a bug and keeps its traceback.
 """
 
 from __future__ import annotations
 
 
 class TrainyardError(Exception):
-    """A failure that names what is wrong and what to do about it.
+    """A failure with its cause and its remedy.
 
-    :param message: one sentence naming the object and the value that is wrong.
-    :param remedy: one sentence saying what the user can do; empty if nothing but a retry helps.
-    :param facts: JSON-serialisable values that the module returns beside the message, never secrets.
+    :param message: one sentence with the object and the wrong value.
+    :param remedy: one sentence with the user's next action; empty if only a retry helps.
+    :param facts: JSON-serialisable values that the module returns with the message, never secrets.
     """
 
     def __init__(self, message: str, *, remedy: str = "", **facts: object) -> None:
@@ -26,8 +26,8 @@ class TrainyardError(Exception):
 
 
 class CommandError(TrainyardError):
-    """A program that ended with a status other than zero, or did not end in time."""
+    """A program that exited with an unexpected status, or did not exit in time."""
 
 
 class WaitError(TrainyardError):
-    """A bounded wait that ran out; `facts['last_state']` holds what was seen last."""
+    """A wait that timed out; `facts['last_state']` holds the last observed state."""

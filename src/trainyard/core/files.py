@@ -1,4 +1,4 @@
-"""The one way to write a small text file of a host, and a digest over several texts."""
+"""Atomic reads and writes of small text files on a host, and a digest over several texts."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _READ = os.O_RDONLY | _SAFE
 
 
 def write(path: str, text: str, mode: int, owner: int = -1, group: int = -1) -> None:
-    """Write a text file so that a reader, or the next boot after a power cut, finds the old text or the new one.
+    """Write a text file atomically: readers, and the next boot after a power cut, see the old or the new text.
 
-    A file that is replaced hands on its owner, access control list and security label; a new one gets those that the
-    kernel gives in its folder. A link is followed where root or the caller has made it, and refused elsewhere. A
-    bind-mounted file (/etc/hosts in a container) is written in place.
+    A replaced file keeps its owner, access control list and security label. A new file gets the defaults of its
+    folder. Links made by root or the caller are followed; all other links are refused. A bind-mounted file
+    (/etc/hosts in a container) is written in place.
 
-    :param mode: permission bits, in force before the text is.
-    :param owner: number of the user, -1 keeps that of the file that is there; `group` is the same for the group.
-    :raises TrainyardError: the file system refuses, or another user's link is in the way.
+    :param mode: permission bits, set before the text is written.
+    :param owner: user ID, or -1 to keep the existing file's owner; `group` is the group ID.
+    :raises TrainyardError: the file system refuses, or the path crosses another user's link.
     """
     data = text.encode(errors="surrogateescape")
     try:
         with places.at(path, make=0o755) as (folder, name):
             _replace(folder, name, data, mode, owner, group)
-            # A folder that the caller may not read is left to the kernel.
+            # A folder that the caller may not read cannot be synced.
             with suppress(PermissionError):
                 sync(".", folder)
     except OSError as error:
@@ -40,21 +40,21 @@ def write(path: str, text: str, mode: int, owner: int = -1, group: int = -1) -> 
 
 
 def read(path: str) -> tuple[str, os.stat_result] | None:
-    """Text and status of a regular file; None where there is none. Links are followed as for `write`.
+    """Return the text and status of a regular file; None if it does not exist. Links are followed as in `write`.
 
-    :raises TrainyardError: another user's link is in the way.
+    :raises TrainyardError: the path crosses another user's link, or is not a regular file.
     :raises OSError: the file system refuses.
     """
     try:
         with places.at(path) as (folder, name):
-            # O_NONBLOCK: a named pipe in the place of a file would hold the caller for ever.
+            # O_NONBLOCK: opening a named pipe would otherwise block for ever.
             descriptor = os.open(name, _READ, dir_fd=folder)
     except FileNotFoundError:
         return None
     with os.fdopen(descriptor, encoding="utf-8", errors="surrogateescape") as stream:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            raise TrainyardError(f"{path} is no regular file.", remedy="Move it away.")
+            raise TrainyardError(f"{path} is not a regular file.", remedy="Move it away.")
         return stream.read(), found
 
 
@@ -82,7 +82,7 @@ def _replace(folder: int, name: str, data: bytes, mode: int, owner: int, group: 
 
 
 def _hand_on(folder: int, name: str, descriptor: int) -> None:
-    """Give a new file the owner, access control list and security label of the one that it replaces."""
+    """Copy the owner, access control list and security label of the replaced file to the new one."""
     try:
         there = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -94,7 +94,7 @@ def _hand_on(folder: int, name: str, descriptor: int) -> None:
         old = os.open(name, _READ, dir_fd=folder)
         try:
             for each in os.listxattr(old):
-                # A file system may refuse one, and take the others.
+                # A file system may refuse one attribute and accept the others.
                 with suppress(OSError):
                     os.setxattr(descriptor, each, os.getxattr(old, each))
         finally:
@@ -102,9 +102,9 @@ def _hand_on(folder: int, name: str, descriptor: int) -> None:
 
 
 def sync(folder: str, above: int | None = None) -> None:
-    """Have a folder's names on the disk: a rename is not, before its folder is.
+    """Flush a folder to disk: a rename is durable only after that.
 
-    :param above: descriptor of the folder that the path begins in; None for the working folder.
+    :param above: descriptor of the folder that the path is relative to; None for the working directory.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=above)
     try:
@@ -114,7 +114,7 @@ def sync(folder: str, above: int | None = None) -> None:
 
 
 def digest_of(texts: Mapping[str, str]) -> str:
-    """One digest over named texts; each part carries its length, so that no two sets look alike."""
+    """Return one digest over named texts. Each part is prefixed by its length, so that no two sets collide."""
     total = hashlib.sha256()
     for name in sorted(texts):
         for part in (name, texts[name]):

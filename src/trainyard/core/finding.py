@@ -1,7 +1,7 @@
-"""Findings: what differs and is for a person, or what nobody here manages. Nothing carries them out.
+"""Findings: differences that only an operator may resolve, and unmanaged objects. No step acts on them.
 
-A check run shows them as a change, so that `--check --diff` and a report have them. Any other run has changed nothing,
-and says so: it warns.
+In check mode findings appear as changes, so `--check --diff` and the drift report include them. A normal run only warns
+about them, because it changes nothing.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from .runner import run_plan
 from .untrusted import clean, line
 
 KEYS = {"name", "reason"}
-"""Of an entry that gives its reason."""
+"""Keys of an accepted finding with a reason."""
 
 
 @dataclass(frozen=True)
 class Finding:
     """One difference.
 
-    :param subject: what differs, in the same words in every run: a report knows it again by them.
-    :param before: what is there, short and free of secrets; `after` is what should be.
+    :param subject: the object that differs, worded the same in each run so that reports can identify it.
+    :param before: the observed state, short and without secrets; `after` is the desired state.
     """
 
     subject: str
@@ -42,8 +42,8 @@ class Finding:
 class Accepted:
     """A finding that the site allows.
 
-    :param name: pattern of its subject, in the form of file names.
-    :param reason: why; empty where the site gives none.
+    :param name: shell-style pattern (fnmatch) of the subject.
+    :param reason: why it is accepted; empty if the site gives no reason.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Accepted:
 
 
 def accepted_of(entries: Sequence[Any]) -> list[Accepted]:
-    """The findings that a site allows.
+    """Parse the findings that a site allows.
 
     :param entries: names, or mappings of `name` and `reason`.
     :raises TrainyardError: an entry is neither.
@@ -75,17 +75,17 @@ def _is_text(value: Any) -> bool:
 
 
 def without(findings: Iterable[Finding], accepted: Sequence[Accepted]) -> list[Finding]:
-    """Those that the site does not allow."""
+    """Return the findings that the site does not allow."""
     return [each for each in findings if allowed_by(each, accepted) is None]
 
 
 def allowed_by(finding: Finding, accepted: Sequence[Accepted]) -> Accepted | None:
-    """The first entry that allows a finding; None where none does."""
+    """Return the first entry that allows a finding, or None."""
     return next((each for each in accepted if fnmatchcase(finding.subject, each.name)), None)
 
 
 def shown(plan: Plan, findings: Sequence[Finding]) -> Plan:
-    """A plan that shows findings, too, each as a step that does nothing."""
+    """Return a plan that also lists the findings, each as a step that does nothing."""
     if not findings:
         return plan
     return Plan(
@@ -98,16 +98,16 @@ def shown(plan: Plan, findings: Sequence[Finding]) -> Plan:
 
 def _shown_step(finding: Finding) -> Step:
     change = Change(finding.subject, finding.before, finding.after)
-    return Step(f"For a person: {finding}", lambda: None, [change])
+    return Step(f"For an operator: {finding}", lambda: None, [change])
 
 
 def run_with_findings(
     module: AnsibleModule, look: Callable[[], tuple[Plan, Sequence[Finding]]], result: Mapping[str, Any] | None = None
 ) -> None:
-    """Look, show or carry out the plan, show or warn of the findings, and leave the module.
+    """Show or execute the plan, show or warn about the findings, and exit the module.
 
-    :param look: reads the observed state and returns what can be done and what is for a person; called once.
-    :param result: further return values, which `look` may fill in.
+    :param look: reads the observed state and returns the plan and the findings; called once.
+    :param result: additional return values, which `look` may fill in.
     """
     left: list[str] = []
 

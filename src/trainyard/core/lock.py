@@ -1,4 +1,4 @@
-"""One run at a time where two would spoil each other's work; the kernel ends the lock with the process."""
+"""File locks that serialize concurrent runs. The kernel releases a lock when its process ends."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .waiter import wait_until
 
 @contextmanager
 def locked(path: Path, *, what: str, timeout: float, waiting: Callable[[], object] = bool) -> Iterator[TextIO]:
-    """Hold the lock of a file while the block runs; the file is made, and stays.
+    """Hold the lock of a file while the block runs. The file is created and not removed.
 
-    :param what: who holds it, for the error ("another run of the bundle to finish").
+    :param what: the awaited condition, for the error ("another run of the bundle to finish").
     :param timeout: limit in seconds.
-    :param waiting: called once when another process holds the lock.
-    :raises WaitError: it was held for longer.
+    :param waiting: called once if another process holds the lock.
+    :raises WaitError: another process held the lock for longer.
     """
     with path.open("w") as stream:
         if not _taken(stream):

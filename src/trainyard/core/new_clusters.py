@@ -1,6 +1,6 @@
-"""Flags of the control plane that only a new cluster gets: a living one may lack them, and that is no drift.
+"""Control-plane flags that only new clusters get. An existing cluster without them has not drifted.
 
-Nothing here changes a living control plane. The verdict warns where such a flag is missing.
+Nothing here changes a running control plane. The verdict warns if such a flag is missing.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ PREFIXES = tuple(f"- --{name}=" for name in FLAGS)
 
 
 def as_made(wanted: Any, live: Any) -> Any:
-    """A ClusterConfiguration that is asked for, without the flags of the API server that the living one lacks.
+    """Return the desired ClusterConfiguration without the API server flags that the running cluster lacks.
 
-    :param wanted: a document of the kubeadm configuration; one of another kind comes back as it is.
-    :param live: the document that the cluster has.
+    :param wanted: a document of the kubeadm configuration; documents of other kinds are returned unchanged.
+    :param live: the same document as the cluster has it.
     """
     server = wanted.get("apiServer") if isinstance(wanted, Mapping) else None
     if not isinstance(server, Mapping) or not isinstance(flags := server.get("extraArgs"), list):
@@ -27,7 +27,7 @@ def as_made(wanted: Any, live: Any) -> Any:
 
 
 def lines_as_made(wanted: str, live: str) -> str:
-    """The text of a static pod that is asked for, without the flags that the living one lacks."""
+    """Return the desired static pod manifest without the flags that the running one lacks."""
     missing = [each for each in PREFIXES if not any(line.strip().startswith(each) for line in live.splitlines())]
     lines = [line for line in wanted.splitlines() if not line.strip().startswith(tuple(missing))] if missing else None
     return wanted if lines is None else "".join(f"{line}\n" for line in lines)

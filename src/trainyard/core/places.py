@@ -1,9 +1,9 @@
-"""A place of the file system that root may write to: the way there follows no link that another user has made.
+"""Safe path resolution for root: never follow a link that another user could have made.
 
-A link is followed where its folder belongs to root or to the caller, as administrators move folders with links. Below a
-folder of another user, that user could lead root to any file of the host, so that a link there is refused. The same
-holds for a folder that others may write to. A caller that is not root follows its own links in its own folders all the
-same: a umask of 002 makes each of them writable by its group, and no other user can make a link of the caller.
+A link is followed if its folder belongs to root or to the caller, because administrators relocate folders with links.
+In another user's folder a link is refused: that user could point root at any file of the host. The same holds for
+folders that others may write to. A caller other than root still follows its own links in its own folders: a umask of
+002 makes each of them group-writable, and no other user can create a link owned by the caller.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from contextlib import contextmanager, suppress
 from .errors import TrainyardError
 
 _WAY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-"""O_PATH: a folder of the way, such as a home of mode 0711, need not be readable for its user."""
+"""O_PATH: folders on the way, such as a home of mode 0711, need not be readable by the caller."""
 _LINKS = 40
-"""Links on one way, as Linux has it (path_resolution(7))."""
+"""Maximum number of links in one path, the limit of Linux (path_resolution(7))."""
 
 
 class LinkError(TrainyardError):
-    """A link of another user on the way to a file."""
+    """A path that crosses a link of another user."""
 
 
 @contextmanager
 def at(path: str, make: int | None = None) -> Iterator[tuple[int, str]]:
-    """The folder of a path as a descriptor, and the last name, which is no link when it is looked at.
+    """Resolve a path to the descriptor of its folder and its last name, which is not a link when checked.
 
-    :param make: permission bits of the folders that are missing; None makes none.
-    :raises LinkError: another user's link is on the way, or at its end.
-    :raises OSError: a folder is missing or is none.
+    :param make: permission bits for missing folders; None creates none.
+    :raises LinkError: the path crosses, or ends at, another user's link.
+    :raises OSError: a folder is missing or is not a folder.
     """
     todo, links = [part for part in os.path.abspath(path).split("/")[::-1] if part], 0
     if not todo:
@@ -42,7 +42,7 @@ def at(path: str, make: int | None = None) -> Iterator[tuple[int, str]]:
         while True:
             name = todo.pop()
             if name == "..":
-                # A link's own text may hold it. The folders of the way are kept, so that it needs no look.
+                # Only the text of a link can contain `..`. The parent is on the stack and needs no lookup.
                 os.close(folders.pop()) if len(folders) > 1 else None
                 continue
             link = _link(folders[-1], name)
@@ -71,28 +71,28 @@ def at(path: str, make: int | None = None) -> Iterator[tuple[int, str]]:
 
 
 def make_folder(path: str, mode: int, owner: int = -1, group: int = -1) -> None:
-    """Make a folder, or give the one that is there its owner and mode, by its descriptor.
+    """Create a folder if missing, and set its owner and mode through its descriptor.
 
-    :param owner: number of the user, -1 leaves it alone; `group` is the same for the group.
-    :raises TrainyardError: the file system refuses, or another user's link is in the way.
+    :param owner: user ID, or -1 to keep the owner; `group` is the group ID.
+    :raises TrainyardError: the file system refuses, or the path crosses another user's link.
     """
     try:
         with at(path, make=0o755) as (above, name):
             descriptor = _enter(above, name, 0o700, os.O_RDONLY)
             try:
                 os.fchown(descriptor, owner, group)
-                # After the owner, whose change takes the bits away that give a group.
+                # After the owner: changing it clears the setgid bit.
                 os.fchmod(descriptor, mode)
             finally:
                 os.close(descriptor)
     except OSError as error:
-        raise TrainyardError(f"The folder {path} cannot be made: {error.strerror}.") from error
+        raise TrainyardError(f"The folder {path} cannot be created: {error.strerror}.") from error
 
 
 def status(path: str) -> os.stat_result | None:
-    """The status of what is at a path; None where nothing is.
+    """Return the status of a path without following a final link; None if it does not exist.
 
-    :raises TrainyardError: the file system refuses, or another user's link is in the way.
+    :raises TrainyardError: the file system refuses, or the path crosses another user's link.
     """
     try:
         with at(path) as (above, name):
@@ -104,9 +104,9 @@ def status(path: str) -> os.stat_result | None:
 
 
 def _link(folder: int, name: str) -> tuple[str, int] | None:
-    """The text and the owner of a link; None for everything else, also for nothing.
+    """Return the text and owner of a link; None if the name is missing or not a link.
 
-    Both come from one descriptor, so that no other link can take the name between the two.
+    Both are read through one descriptor, so that the link cannot be replaced in between.
     """
     try:
         descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
@@ -126,24 +126,24 @@ def _enter(folder: int, name: str, make: int | None, how: int = os.O_PATH) -> in
     except FileNotFoundError:
         if make is None:
             raise
-    # Where another process was faster, it must be a folder all the same.
+    # Another process may create it first; the second open checks that it is a folder.
     with suppress(FileExistsError):
         os.mkdir(name, make, dir_fd=folder)
     return os.open(name, flags, dir_fd=folder)
 
 
 def _fault(folder: os.stat_result, owner: int) -> tuple[str, str] | None:
-    """Why another user may have made a link, and the remedy; None where only root and the caller can.
+    """Return why another user may have made a link, and the remedy; None if only root and the caller can.
 
-    :param folder: of the link.
-    :param owner: number of the link's user.
+    :param folder: status of the link's folder.
+    :param owner: user ID of the link's owner.
     """
     caller = os.geteuid()
     if folder.st_uid not in (0, caller):
         return "a link in a folder of another user", "Remove the link, or set the folder's owner to root."
     if not folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or (caller and folder.st_uid == owner == caller):
         return None
-    # In a folder like /tmp each user may remove its own names alone.
+    # In a sticky folder such as /tmp, users can replace only their own links.
     if folder.st_mode & stat.S_ISVTX:
         return None if owner in (0, caller) else ("a link of another user", "Remove the link.")
     others = "all users" if folder.st_mode & stat.S_IWOTH else "its group"

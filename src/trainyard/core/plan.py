@@ -1,10 +1,10 @@
-"""Plan, then act: the one shape of every state-changing module.
+"""Plan, then act: the structure of all state-changing modules.
 
 A module reads the observed state, compares it with the desired one and builds a `Plan`. In check mode the plan is
-returned as a diff; otherwise the same steps are executed. Both runs share every line up to the first write.
+returned as a diff; otherwise the same steps are executed. Both modes share all code up to the first write.
 
-A plan names its differences as data, for reports of drift: the key of a state, or the `Change` of a step. Sentences of
-steps are for people alone, and nothing reads them.
+For drift reports, a plan names its differences as data: the key of a state, or the `Change` of a step. The sentences
+of steps are for users only; no code parses them.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 MISSING = "missing"
-"""The value of something that does not exist."""
+"""Value of an object that does not exist."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One difference between the observed and the desired state, free of secrets.
+    """One difference between the observed and the desired state, without secrets.
 
     :param subject: the object that differs: a path, a unit, `KIND NAMESPACE/NAME`, `sysctl NAME`. It is the same in
-        every run, so a report knows the difference again by it.
+        each run, so that reports can identify the difference.
     :param before: observed value as plain data; `after` is the desired one.
     :param follows: the change is a consequence of another one, such as a restart after a file was written.
-    :param because: paths whose change is the reason.
+    :param because: paths of the files whose change is the cause.
     """
 
     subject: str
@@ -39,9 +39,9 @@ class Change:
 class Step:
     """One write.
 
-    :param what: imperative sentence shown to the user, free of secrets.
-    :param act: does the write; raises `TrainyardError` when it cannot.
-    :param changes: the differences that it ends, where they are not keys of the plan's states.
+    :param what: imperative sentence shown to the user, without secrets.
+    :param act: performs the write; raises `TrainyardError` on failure.
+    :param changes: the differences that it resolves, if they are not keys of the plan's states.
     """
 
     what: str
@@ -53,13 +53,13 @@ class Step:
 class Plan:
     """The writes that bring the observed state to the desired one.
 
-    :param steps: the writes, in order; none means that nothing has to change.
-    :param before: observed state as plain data (shown in the diff), free of secrets.
+    :param steps: the writes, in order; empty if nothing has to change.
+    :param before: observed state as plain data (shown in the diff), without secrets.
     :param after: desired state in the same shape as `before`.
-    :param done: sentences of the steps that `execute` has carried out; after an error, they stay done.
-    :param by_subject: each key of the states, or each name in a list, is the subject of a difference, beside those
-        that steps name. Otherwise the steps name them all.
-    :param unread: why the observed state could not be read, in check mode; empty where it was read.
+    :param done: sentences of the steps that `execute` completed; an error does not undo them.
+    :param by_subject: each key of the states, or each name in a list, is the subject of a difference, in addition to
+        those that steps name. If false, the steps name all differences.
+    :param unread: in check mode, why the observed state could not be read; empty if it was read.
     """
 
     steps: Sequence[Step] = field(default_factory=tuple)
@@ -75,7 +75,7 @@ class Plan:
 
     @property
     def changes(self) -> list[Change]:
-        """The differences that steps name, in their order."""
+        """Return the differences that steps name, in order."""
         return [change for step in self.steps for change in step.changes]
 
     def diff(self) -> dict[str, Any]:
@@ -92,9 +92,9 @@ class Plan:
         return found
 
     def execute(self) -> None:
-        """Carry out the steps in order.
+        """Execute the steps in order.
 
-        :raises TrainyardError: of the first step that cannot; `done` has those before it.
+        :raises TrainyardError: a step failed; `done` holds the steps before it.
         """
         for step in self.steps:
             step.act()

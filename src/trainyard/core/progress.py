@@ -1,4 +1,4 @@
-"""Progress of a long module: lines in a file that the action plugins of the same name show while it runs."""
+"""Progress of a long-running module: lines in a file that the action plugin of the same name displays."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from .untrusted import clean
 
 
 class Progress:
-    """Appends lines to a file; without a path it is silent.
+    """Append lines to a file, or do nothing without a path.
 
-    :param path: file made by the action plugin, or None when the module runs without it.
+    :param path: file created by the action plugin, or None if the module runs without one.
     """
 
     def __init__(self, path: str | None) -> None:

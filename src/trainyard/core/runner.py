@@ -1,4 +1,4 @@
-"""The edge between trainyard's logic and Ansible: check mode, diff and errors, once for all modules."""
+"""The interface between trainyard's logic and Ansible: check mode, diff and errors for all modules."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def run_plan(
     make_plan: Callable[[], Plan],
     make_result: Callable[[], dict[str, Any]] = dict,
 ) -> None:
-    """Plan, execute unless in check mode, and leave the module; a failure tells which steps were done before it.
+    """Plan, execute unless in check mode, and exit the module. A failure reports the steps completed before it.
 
     :param make_plan: reads the observed state and returns the plan; called exactly once.
-    :param make_result: return values of the module, called after the plan was executed (in check mode: instead).
+    :param make_result: returns the module's return values; called after the plan was executed (in check mode: instead).
     """
     plan = Plan()
-    # Folders on the way to a file get no mode of their own: whatever the caller's mask, nobody else may write there.
+    # Intermediate folders get no explicit mode. Other users must not be able to write there under any umask.
     os.umask(os.umask(0) | 0o022)
     try:
         plan = make_plan()
@@ -38,8 +38,8 @@ def run_plan(
 
 
 def fail(module: AnsibleModule, error: TrainyardError, done: Sequence[str] = ()) -> None:
-    """Leave the module with the error's message, remedy and facts, and what had been done by then."""
-    # Ansible prints messages as they are; they may quote a log, an object of the cluster or a host.
+    """Fail the module with the error's message, remedy and facts, and the completed steps."""
+    # Ansible prints messages unescaped, and they may quote a log, a cluster object or a host.
     module.fail_json(
         msg=clean(str(error)), remedy=clean(error.remedy), changed=bool(done), steps_done=list(done), **error.facts
     )

@@ -1,8 +1,8 @@
-"""The gate for values that come from outside: cluster objects, hosts, logs, records and answers of the network.
+"""Validation of untrusted input: cluster objects, hosts, logs, records and network responses.
 
-Such a value is whatever its writer chose, also where Kubernetes documents a type for it. Each function takes any value
-of JSON and returns a checked one. None of them raises for a bad value, except `name` and the functions for paths, whose
-callers have nothing to continue with.
+The writer of such a value chooses it freely, even if Kubernetes documents a type for it. Each function takes any JSON
+value and returns a checked one. Invalid values raise no error, except in `name` and the path functions, whose callers
+could not continue.
 """
 
 from __future__ import annotations
@@ -18,46 +18,46 @@ from typing import Any
 from .errors import TrainyardError
 
 TEXT_LIMIT = 4_096
-"""Characters of a text that are kept unless a caller asks for more: about 50 lines of a terminal."""
+"""Default limit of a text in characters: about 50 lines of a terminal."""
 CUT = " … (cut)"
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-"""ANSI control sequences (ECMA-48): CSI, the strings OSC, DCS, SOS, PM and APC, and those of two characters.
+"""ANSI control sequences (ECMA-48): CSI, the strings OSC, DCS, SOS, PM and APC, and two-character sequences.
 
-A string ends with its line at the latest: one that nothing ends would hide all lines after it.
+A string ends at the end of its line at the latest; an unterminated one would hide all following lines.
 """
 _CONTROLS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-"""Controls, separators of lines that only some programs know, marks that turn the direction of writing round, and
-halves of surrogates, which no encoding has."""
+"""Control characters, Unicode line separators, marks that change the writing direction, and lone surrogates, which
+cannot be encoded."""
 _DEEPEST = 6
-"""Levels of a value of JSON that are kept."""
+"""Nesting levels of a JSON value that are kept."""
 _LARGEST = 2**63 - 1
-"""Whole numbers of JSON have no limit; those of Kubernetes are int64."""
+"""JSON integers are unbounded; those of Kubernetes are int64."""
 _DIGITS = 32
-"""Characters of a number: Python refuses to read more than 4,300 digits, and needs quadratic time below that."""
+"""Longest number in characters. Python refuses more than 4,300 digits, and needs quadratic time below that."""
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*")
 _NAME_LENGTH = 253
-"""RFC 1123 subdomain, as Kubernetes has it for the names of most objects."""
+"""Length of an RFC 1123 subdomain, the form of most Kubernetes object names."""
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)")
 _PART_LENGTH = 255
-"""Bytes of one part of a path (NAME_MAX of Linux)."""
+"""Longest path component in bytes (NAME_MAX of Linux)."""
 
 
 class UntrustedError(TrainyardError):
-    """A value from outside that cannot be what it is used for."""
+    """An untrusted value that is invalid for its use."""
 
 
 def clean(text: str) -> str:
-    """Text without escape sequences and controls; tabs and ends of lines stay."""
+    """Return the text without escape sequences and control characters; tabs and newlines are kept."""
     return _CONTROLS.sub("", _ESCAPES.sub("", text))
 
 
 def text(value: Any, limit: int = TEXT_LIMIT) -> str:
-    """A value as bounded text without controls; empty for None and for a mapping or a list.
+    """Return a value as bounded text without control characters; empty for None, mappings and lists.
 
-    :param limit: characters; a longer text ends with `CUT`.
+    :param limit: characters; a longer text is cut and ends with `CUT`.
     """
     if isinstance(value, bytes):
         value = value[: limit * 4 + 4].decode("utf-8", "replace")
@@ -65,20 +65,20 @@ def text(value: Any, limit: int = TEXT_LIMIT) -> str:
         value = str(value)
     if not isinstance(value, str):
         return ""
-    # Escape sequences make a text shorter: the limit holds for what is left, the work is bounded all the same.
+    # Cleaning shortens a text, so the limit applies afterwards. Cutting before it bounds the work.
     found = clean(value[: 4 * limit])
     return found if len(found) <= limit and len(value) <= 4 * limit else found[:limit] + CUT
 
 
 def line(value: Any, limit: int = TEXT_LIMIT) -> str:
-    """The same on one line: every run of white space is one space."""
+    """Return the same as `text` on one line: each run of white space becomes one space."""
     return " ".join(text(value, limit).split())
 
 
 def number(value: Any, low: float = -1e300, high: float = 1e300) -> float | None:
-    """A finite number within bounds, also from its decimal text; None where it is anything else.
+    """Return a finite number within bounds, also from decimal text; None for any other value.
 
-    :param low: smallest value that is accepted; `high` is the largest.
+    :param low: smallest accepted value; `high` is the largest.
     """
     if isinstance(value, str):
         found = value.strip()
@@ -87,12 +87,12 @@ def number(value: Any, low: float = -1e300, high: float = 1e300) -> float | None
         value = float(found)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    # Compared before it is converted: a whole number of JSON may be larger than any float.
+    # Compare before converting: a JSON integer may be larger than any float.
     return float(value) if low <= value <= high and math.isfinite(value) else None
 
 
 def whole(value: Any, low: int = -_LARGEST, high: int = _LARGEST) -> int | None:
-    """A whole number within bounds, also from its decimal text; None where it is anything else."""
+    """Return an integer within bounds, also from decimal text; None for any other value."""
     if isinstance(value, str):
         found = value.strip()
         if len(found) > _DIGITS or not re.fullmatch(r"[+-]?[0-9]+", found, re.ASCII):
@@ -104,7 +104,7 @@ def whole(value: Any, low: int = -_LARGEST, high: int = _LARGEST) -> int | None:
 
 
 def moment(value: Any) -> datetime | None:
-    """A time in RFC 3339, with its zone; None where it is anything else. Digits beyond microseconds are dropped."""
+    """Parse an RFC 3339 time with its zone; None for any other value. Digits beyond microseconds are dropped."""
     if not isinstance(value, str) or len(value) > 40 or not _MOMENT.fullmatch(value):
         return None
     found = re.sub(r"(\.\d{1,6})\d*", lambda match: match[1].ljust(7, "0"), value.upper())
@@ -115,33 +115,33 @@ def moment(value: Any) -> datetime | None:
 
 
 def is_name(value: Any) -> bool:
-    """Whether a value is a name of a Kubernetes object: an RFC 1123 subdomain of at most 253 characters."""
+    """Return whether a value is a valid Kubernetes object name: an RFC 1123 subdomain of at most 253 characters."""
     return isinstance(value, str) and len(value) <= _NAME_LENGTH and bool(_NAME.fullmatch(value))
 
 
 def name(value: Any, what: str = "name") -> str:
-    """A name of a Kubernetes object.
+    """Return a checked Kubernetes object name.
 
-    :param what: the value's own name, for the error.
-    :raises UntrustedError: it is no RFC 1123 subdomain.
+    :param what: description of the value, for the error.
+    :raises UntrustedError: the value is not an RFC 1123 subdomain.
     """
     if not is_name(value):
-        raise UntrustedError(f"The {what} {line(value, 80)!r} is not a name of Kubernetes.")
+        raise UntrustedError(f"The {what} {line(value, 80)!r} is not a valid Kubernetes name.")
     return str(value)
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """A mapping; empty where the value is none."""
+    """Return the value if it is a mapping, otherwise an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 
 def items(value: Any) -> Sequence[Any]:
-    """A list; empty where the value is none."""
+    """Return the value if it is a list, otherwise an empty sequence."""
     return value if isinstance(value, (list, tuple)) else ()
 
 
 def at(value: Any, *keys: str | int) -> Any:
-    """The value at a path of keys and indexes; None where one of them is not there, or is of another kind."""
+    """Return the value at a path of keys and indexes; None if one of them is missing or has another type."""
     for key in keys:
         if isinstance(key, int):
             found = items(value)
@@ -152,11 +152,11 @@ def at(value: Any, *keys: str | int) -> Any:
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """A value of JSON that every reader of JSON takes, with cleaned texts.
+    """Return a JSON value that any JSON parser accepts, with cleaned texts.
 
-    Numbers that are not finite become null; what lies deeper than six levels is left out.
+    Numbers that are not finite, and values nested deeper than six levels, become null.
 
-    :param depth: level at which the value begins; a negative one keeps more levels.
+    :param depth: nesting level of the value itself; a negative one keeps more levels.
     """
     if isinstance(value, str):
         return clean(value)
@@ -170,28 +170,29 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 
 def path_below(folder: str, *parts: Any) -> str:
-    """A path below a folder, each of whose parts is one plain name; nothing is looked at on the disk.
+    """Join a folder and plain names to a path, without accessing the disk.
 
     :param folder: trusted; it comes from the inventory or from a program's own settings.
-    :raises UntrustedError: a part is no text, empty, `.` or `..`, longer than 255 bytes, or has a slash or a control.
+    :raises UntrustedError: a part is not text, is empty, `.` or `..`, is longer than 255 bytes, or contains a slash or
+        a control character.
     """
     for part in parts:
         if not isinstance(part, str) or not _is_part(part):
             raise UntrustedError(
-                f"{line(part, 80)!r} is not the name of a file below {folder}.",
-                remedy="It was read from outside and is not used; remove the object that it comes from.",
+                f"{line(part, 80)!r} is not a valid file name below {folder}.",
+                remedy="Remove the object that contains this name.",
             )
     return os.path.join(folder, *parts)
 
 
 def open_below(folder: str, *parts: Any, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
-    """Open a file below a folder; no link is followed on the way from the folder, and none at its end.
+    """Open a file below a folder without following any link below that folder.
 
-    :param folder: trusted, as for `path_below`; it may be a link itself, and is made where a file is created.
-    :param flags: as for `os.open`; with O_CREAT the folders between are made, for their owner alone.
+    :param folder: trusted, as for `path_below`; it may itself be a link, and is created if `flags` has O_CREAT.
+    :param flags: as for `os.open`; with O_CREAT, missing folders are created with mode 0700.
     :return: a descriptor, which the caller closes.
-    :raises UntrustedError: a part is no plain name.
-    :raises OSError: the file system refuses, with ELOOP or ENOTDIR for a link.
+    :raises UntrustedError: a part is not a plain name.
+    :raises OSError: the file system refuses; a link gives ELOOP or ENOTDIR.
     """
     path_below(folder, *parts)
     create = bool(flags & os.O_CREAT)
@@ -205,7 +206,7 @@ def open_below(folder: str, *parts: Any, flags: int = os.O_RDONLY, mode: int = 0
             inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = inner
-        # O_NONBLOCK: a named pipe in the place of a file would hold the caller for ever.
+        # O_NONBLOCK: opening a named pipe would otherwise block for ever.
         return os.open(parts[-1], flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, mode, dir_fd=descriptor)
     finally:
         os.close(descriptor)

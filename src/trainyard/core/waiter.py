@@ -1,4 +1,4 @@
-"""Bounded waits: a condition, an interval, a limit, and the last state seen when the limit is reached."""
+"""Bounded waits: a condition, an interval, a timeout, and the last observed state when the timeout is reached."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .errors import WaitError
 State = TypeVar("State")
 T = TypeVar("T")
 Pauses = Generator[float, None, T]
-"""Work that gives the seconds of each pause that it needs, and returns its result: the caller waits as it can."""
+"""A generator that yields the seconds of each pause and returns its result. The caller decides how to wait."""
 
 
 def wait_until(
@@ -24,15 +24,15 @@ def wait_until(
     show: Callable[[State], str] = str,
     clock: Clock = CLOCK,
 ) -> State:
-    """Observe until the state is the wanted one, and return it.
+    """Observe until the state satisfies the condition, and return it.
 
-    :param observe: reads the state; its own errors end the wait.
-    :param done: true when the wait is over.
+    :param observe: reads the state; its exceptions end the wait.
+    :param done: the condition.
     :param what: the awaited condition, for the error ("the API server to answer").
     :param timeout: limit in seconds; the state is observed at least once.
     :param interval: seconds between two observations.
-    :param show: what the error says of the last state; never secrets, and names rather than whole objects.
-    :raises WaitError: the limit was reached; `facts['last_state']` is the last state as `show` gave it.
+    :param show: formats the last state for the error; never secrets, and names rather than whole objects.
+    :raises WaitError: the limit was reached; `facts['last_state']` is the last state as formatted by `show`.
     """
     return slept(
         pausing_until(observe, done, what=what, timeout=timeout, interval=interval, show=show, clock=clock), clock
@@ -49,7 +49,7 @@ def pausing_until(
     show: Callable[[State], str] = str,
     clock: Clock = CLOCK,
 ) -> Pauses[State]:
-    """The same without sleeping, as pauses.
+    """Do the same as `wait_until`, but yield the pauses instead of sleeping.
 
     :raises WaitError: as `wait_until`.
     """
@@ -65,7 +65,7 @@ def pausing_until(
 
 
 def slept(work: Pauses[T], clock: Clock = CLOCK) -> T:
-    """The result of work with pauses, by sleeping through them."""
+    """Sleep through the pauses and return the result."""
     while True:
         try:
             seconds = next(work)
@@ -76,9 +76,9 @@ def slept(work: Pauses[T], clock: Clock = CLOCK) -> T:
 
 
 class Waits:
-    """An act of a step that waits. Called, it sleeps; a caller with an event loop takes the pauses instead.
+    """The act of a step that waits. Calling it sleeps; a caller with an event loop iterates over the pauses instead.
 
-    :param work: begins it.
+    :param work: starts the work and returns its pauses.
     """
 
     def __init__(self, work: Callable[[], Pauses[Any]], clock: Clock = CLOCK) -> None:

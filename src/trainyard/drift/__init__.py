@@ -1,1 +1,1 @@
-"""What differs in a cluster from what the site says of it, beside what the roles apply: rules without a connection."""
+"""Rules for differences between a cluster and its site that no role repairs. They need no connection."""

@@ -1,4 +1,4 @@
-"""Reading what a cluster has, and everything in it that is not the site's."""
+"""Read a cluster, and find everything in it that does not belong to the site."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .settings import MAPS, settings_findings
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What the API server has.
+    """The state of the API server.
 
     :param nodes: Node objects.
-    :param world: what may be a right or a door.
-    :param settings: kind of kubeadm's documents -> the text in its ConfigMap; None where there is none.
+    :param world: objects that may be a right or a door.
+    :param settings: kind of kubeadm's documents -> the text in its ConfigMap; None if it is missing.
     """
 
     nodes: Sequence[Object] = ()
@@ -31,12 +31,12 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Site:
-    """What the site says.
+    """The intended state of a site.
 
-    :param nodes: names of its nodes; `control_plane` are those of its control plane.
-    :param documents: of the kubeadm configuration that the inventory renders; none are not compared.
+    :param nodes: names of its nodes; `control_plane` has those of its control plane.
+    :param documents: of the kubeadm configuration that the inventory renders; empty to skip the comparison.
     :param system: namespaces of the system.
-    :param rendered: the record of what runs render; None leaves rights and doors alone.
+    :param rendered: the record of rendered objects; None to skip rights and doors.
     """
 
     nodes: Sequence[str]
@@ -65,7 +65,7 @@ def _text(answer: Any, key: str) -> str | None:
 
 
 def cluster_findings(seen: Snapshot, site: Site) -> list[Finding]:
-    """Everything that is not the site's, or not as the site has it, and that no role repairs."""
+    """Return all differences from the site that no role repairs, including objects that do not belong to it."""
     found = list(node_findings(seen.nodes, site.nodes, site.control_plane))
     if site.rendered is not None:
         found += right_findings(seen.world, site.rendered, site.system)
@@ -78,7 +78,7 @@ def cluster_findings(seen: Snapshot, site: Site) -> list[Finding]:
 
 
 def _parsed(text: str | None) -> Mapping[str, Any] | None:
-    """The settings in a ConfigMap; what is no YAML counts as none."""
+    """Return the settings in a ConfigMap; None without valid YAML."""
     import yaml
 
     try:

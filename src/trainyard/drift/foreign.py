@@ -1,4 +1,4 @@
-"""Rights and doors that neither a run renders nor Kubernetes makes: what a cluster has of them."""
+"""Find rights and doors in a cluster that neither a run renders nor Kubernetes creates."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ KEEPERS: Mapping[str, Sequence[str]] = {
     "ReplicaSet": ("Deployment",),
     "Job": ("CronJob",),
 }
-"""Kind -> the kinds whose controllers make objects of it. For other kinds, an owner is a claim without any meaning."""
+"""Kind -> the kinds whose controllers create its objects. For other kinds an owner reference proves nothing."""
 
 
 @dataclass(frozen=True)
 class World:
-    """What may be a right or a door in a cluster, of all namespaces.
+    """The objects of all namespaces that may be a right or a door.
 
-    :param bindings: ClusterRoleBinding and RoleBinding objects; `roles` are what they refer to.
-    :param objects: of each kind in `KINDS`.
+    :param bindings: ClusterRoleBinding and RoleBinding objects.
+    :param roles: ClusterRole and Role objects.
+    :param objects: objects of each kind in `KINDS`.
     """
 
     bindings: Sequence[Object] = ()
@@ -40,7 +41,7 @@ class World:
 
 
 def world() -> Reader[World]:
-    """Read all of it in one go.
+    """Read all objects at once.
 
     :raises KubeError: something cannot be read.
     """
@@ -48,7 +49,7 @@ def world() -> Reader[World]:
     lists += [listing(kind.version, kind.plural) for kind in KINDS.values()]
     answers = yield tuple(lists)
     found = [must(objects(answer)) for answer in answers]
-    # An empty list's answer has no objects, and so no kind; the order tells which it is.
+    # Items of a list have no kind, so the order of the lists gives it.
     named = [{**each, "kind": kind} for kind, rows in zip(KINDS, found[len(RIGHTS) :], strict=True) for each in rows]
     bindings = _kinds(("ClusterRoleBinding", "RoleBinding"), found[:2])
     return World(bindings, _kinds(("ClusterRole", "Role"), found[2:4]), named)
@@ -59,7 +60,7 @@ def _kinds(kinds: Sequence[str], lists: Sequence[Sequence[Object]]) -> list[Obje
 
 
 def right_findings(seen: World, rendered: Rendered, system: Collection[str]) -> Iterator[Finding]:
-    """Bindings that give powers which neither the site nor Kubernetes gives.
+    """Yield a finding for each binding with powers that neither the site nor Kubernetes gives.
 
     :param system: namespaces of the system.
     """
@@ -79,7 +80,7 @@ def right_findings(seen: World, rendered: Rendered, system: Collection[str]) -> 
 
 
 def _allowed(binding: Object, rendered: Rendered, namespace: str, system: Collection[str]) -> Sequence[str]:
-    """Names of the powers that a binding gives because the site renders it, or Kubernetes makes it."""
+    """Return the names of the powers of a binding that the site renders, or that Kubernetes creates."""
     role = referred(binding)
     if rendered.binds(binding):
         rules = rendered.rules(role)
@@ -89,7 +90,7 @@ def _allowed(binding: Object, rendered: Rendered, namespace: str, system: Collec
 
 
 def door_findings(seen: World, rendered: Rendered, control_plane: Sequence[str]) -> Iterator[Finding]:
-    """Objects that open more than a run renders; the pods of one owner are one finding.
+    """Yield a finding for each object that opens more than a run renders. The pods of one owner are one finding.
 
     :param control_plane: nodes on which kubeadm runs static pods.
     """
@@ -99,7 +100,7 @@ def door_findings(seen: World, rendered: Rendered, control_plane: Sequence[str])
         if _is_over(obj) or (obj["kind"] == "Pod" and is_static(obj, control_plane)):
             continue
         owner = _owner(obj, by_uid)
-        # A ReplicaSet or a Job has its template from its owner, and its pods are looked at themselves.
+        # A ReplicaSet or a Job has the template of its owner, and its pods are checked separately.
         if owner is not obj and obj["kind"] != "Pod":
             continue
         doors = rendered.opens(obj, owner)
@@ -110,9 +111,9 @@ def door_findings(seen: World, rendered: Rendered, control_plane: Sequence[str])
 
 
 def _is_over(obj: Object) -> bool:
-    """Whether nothing runs by this object any more: a pod or a Job that has ended.
+    """Return whether an object is a pod or a Job that has ended.
 
-    One that is deleted may run for years: its deletion waits for its grace period and for finalizers.
+    A deleted object may still run for years, as its deletion waits for its grace period and for finalizers.
     """
     status = mapping(obj.get("status"))
     conditions = {mapping(each).get("type") for each in items(status.get("conditions")) if at(each, "status") == "True"}
@@ -121,10 +122,10 @@ def _is_over(obj: Object) -> bool:
 
 
 def _owner(obj: Object, by_uid: Mapping[str, Object]) -> Object:
-    """The object at the top that keeps this one; itself where none was read that is in its namespace and may do so.
+    """Return the top-level object that controls this one; the object itself if there is no valid owner.
 
-    The object says by itself who keeps it. So only an owner that exists counts, by its identifier, and only of a kind
-    whose controller makes such objects.
+    An object can name any owner. So an owner counts only if it exists with this identifier in the same namespace. The
+    controller of its kind must also create such objects.
     """
     seen, passed = obj, {id(obj)}
     while True:
@@ -139,7 +140,7 @@ def _owner(obj: Object, by_uid: Mapping[str, Object]) -> Object:
 
 
 def named(obj: Object) -> str:
-    """The words for an object in findings."""
+    """Return the name of an object for findings."""
     return shown(describe(obj))
 
 

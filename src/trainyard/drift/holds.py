@@ -1,4 +1,4 @@
-"""Doors that an object opens, but for rights: one table of kinds, with why each is a door."""
+"""Doors that an object opens, except rights: a table of kinds, each with the reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..core.untrusted import at, items, line, mapping
 from ..kube.api import Object
 
 ANY_PORT = "any port"
-"""In the place of the port that the API server chooses, where an object that is rendered names none."""
+"""Replaces the port that the API server chooses if a rendered object names none."""
 REMOTE = ("NodePort", "LoadBalancer")
 ON_NODE = (
     ("hostPID", "sees its processes"),
@@ -35,7 +35,7 @@ ORDINARY = (
     "SETUID",
     "SYS_CHROOT",
 )
-"""Capabilities that containerd gives every container that drops none: to add one opens nothing."""
+"""Capabilities that containerd gives to each container by default. Adding one opens nothing."""
 SYSTEM_FOLDERS = (
     "/bin",
     "/boot",
@@ -57,12 +57,12 @@ SYSTEM_FOLDERS = (
     "/var/run",
     "/var/spool/cron",
 )
-"""Folders of a node whose files run as root there, or hold its keys."""
+"""Folders of a node whose files run as root, or contain its keys."""
 CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 
 
 def service_doors(service: Object) -> list[str]:
-    """Ports on every node, and addresses that it takes."""
+    """Return the ports of a Service on every node, and its external addresses."""
     spec = mapping(service.get("spec"))
     kind, ports = line(spec.get("type")), items(spec.get("ports"))
     found = {f"{kind} {line(at(port, 'nodePort')) or ANY_PORT}" for port in ports if kind in REMOTE}
@@ -71,7 +71,7 @@ def service_doors(service: Object) -> list[str]:
 
 
 def node_rights(spec: Any) -> list[str]:
-    """What a pod may do on its node, in words; empty for an ordinary one.
+    """Return the rights of a pod on its node, as texts; empty for an ordinary pod.
 
     :param spec: of the pod.
     """
@@ -83,7 +83,7 @@ def node_rights(spec: Any) -> list[str]:
         rights.append("mounts its folders")
     added = {str(name) for each in containers for name in items(at(each, "securityContext", "capabilities", "add"))}
     rights += [f"adds {line(name)}" for name in sorted(added.difference(ORDINARY))]
-    # In the network of the node, the API server itself sets each port of a container as one of the node.
+    # With hostNetwork the API server itself sets hostPort for each port of a container.
     shared = at(spec, "hostNetwork")
     ports = {line(at(port, "hostPort")) for each in containers for port in items(at(each, "ports"))}
     return rights + [f"port {port} of its node" for port in sorted(ports - {"", "0"}) if not shared]
@@ -102,9 +102,9 @@ def _job_template(owner: Object) -> list[str]:
 
 
 def _volume(volume: Object) -> list[str]:
-    """The folder behind a PersistentVolume, where it is one by which its node can be taken over.
+    """Return the folder of a PersistentVolume if a pod can take over the node through it.
 
-    Other folders are no door: each run makes volumes of its own, which are on no record.
+    Other folders are not doors, as each run creates its own volumes, which are not recorded.
     """
     spec = volume.get("spec")
     paths = (at(spec, kind, "path") for kind in ("hostPath", "local"))
@@ -112,7 +112,7 @@ def _volume(volume: Object) -> list[str]:
 
 
 def _is_system(path: str) -> bool:
-    """Whether a folder is one of the system, or is in one or above one."""
+    """Return whether a folder is a system folder, or is below or above one."""
     found = PurePosixPath("/" + posixpath.normpath(path).lstrip("/"))
     return any(found.is_relative_to(each) or PurePosixPath(each).is_relative_to(found) for each in SYSTEM_FOLDERS)
 
@@ -132,7 +132,7 @@ def _policy(policy: Object) -> list[str]:
 
 
 def _api(service: Object) -> list[str]:
-    # Without a Service the API server answers by itself.
+    # Without a Service the API server itself serves the API.
     served = at(service, "spec", "service")
     return [f"answered by Service {line(at(served, 'namespace'))}/{line(at(served, 'name'))}"] if served else []
 
@@ -141,9 +141,9 @@ def _api(service: Object) -> list[str]:
 class Kind:
     """A kind of objects that may be a door.
 
-    :param version: API version under which it is listed; `plural` is its resource.
-    :param doors: what an object of it opens; a role's objects may have what the role renders.
-    :param why: a finding's reason, one clause.
+    :param version: API version of its list; `plural` is its resource.
+    :param doors: returns the doors of an object of this kind.
+    :param why: reason of a finding, one clause.
     """
 
     version: str
@@ -174,6 +174,6 @@ KINDS: Mapping[str, Kind] = {
 
 
 def doors_of(obj: Object) -> list[str]:
-    """What an object opens, in words; empty for one of another kind, too."""
+    """Return the doors of an object, as texts; empty for other kinds."""
     kind = KINDS.get(str(obj.get("kind")))
     return kind.doors(obj) if kind else []

@@ -1,6 +1,6 @@
-"""Rights and pods that Kubernetes 1.36 and kubeadm 1.36 make by themselves, as their sources have them.
+"""Rights and pods that Kubernetes 1.36 and kubeadm 1.36 create by themselves, from their source code.
 
-A name alone is no proof: a binding counts only with its role and its subjects, a role only with the powers it has here.
+A name alone proves nothing. A binding counts only with its role and subjects, a role only with the powers listed here.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ COLLECTS = (
 )
 CONTROLLER = "system:controller:"
 CERTS = "kubeadm:kubeadm-certs"
-"""A Role and its binding, by which a control plane host that joins reads the shared certificates (kubeadm, copycerts).
-They are encrypted, and their Secret lasts for two hours."""
+"""A Role and its binding, with which a joining control plane host reads the shared certificates (kubeadm, copycerts).
+They are encrypted, and their Secret expires after two hours."""
 JOINING = ("Group", "", "system:bootstrappers:kubeadm:default-node-token")
 
 CLUSTER_ROLES: Mapping[str, Sequence[str]] = {
@@ -73,14 +73,15 @@ ROLES: Mapping[Key, Sequence[str]] = {
     **{("ClusterRole", "", name): powers for name, powers in CLUSTER_ROLES.items()},
     **{("Role", SYSTEM, name): powers for name, powers in SYSTEM_ROLES.items()},
 }
-"""Role -> the powers that it has (bootstrappolicy of the API server); the others have none."""
+"""Role -> its powers (bootstrappolicy of the API server). Other roles have none."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A ClusterRoleBinding that gives powers, and is not of the form that those of the controllers have.
+    """A ClusterRoleBinding with powers that does not have the form of the controllers' bindings.
 
-    :param role: name of the ClusterRole; `kind` and `subject` are those of its only subject.
+    :param role: name of the ClusterRole.
+    :param kind: kind of the only subject; `subject` is its name.
     """
 
     role: str
@@ -96,13 +97,13 @@ BINDINGS: Mapping[str, Bound] = {
 }
 
 STATIC_PODS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
-"""kubeadm's, on each node of the control plane; their names end with that of the node."""
+"""Static pods of kubeadm on each node of the control plane; their names end with the name of the node."""
 MIRROR = "kubernetes.io/config.mirror"
-"""Annotation of the API's image of a static pod. No kubelet runs a pod that has it, unless its own files say so."""
+"""Annotation of a mirror pod. A kubelet runs a pod with it only from its own static files."""
 
 
 def makes(binding: Object) -> bool:
-    """Whether Kubernetes or kubeadm makes this binding, with this role and for these subjects alone."""
+    """Return whether Kubernetes or kubeadm creates this binding with exactly this role and these subjects."""
     cluster, name = binding.get("kind") == "ClusterRoleBinding", str(at(binding, "metadata", "name"))
     given = referred(binding), subjects_of(binding)
     known = BINDINGS.get(name) if cluster else None
@@ -116,7 +117,7 @@ def makes(binding: Object) -> bool:
 
 
 def is_static(pod: Object, control_plane: Sequence[str]) -> bool:
-    """Whether a pod is the image of one that kubeadm has its node run.
+    """Return whether a pod is the mirror pod of a static pod of kubeadm.
 
     :param control_plane: names of the nodes of the control plane.
     """

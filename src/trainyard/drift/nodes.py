@@ -1,4 +1,4 @@
-"""Nodes against the inventory: who is missing, who is unknown, and who is kept free of pods by hand."""
+"""Compare nodes with the inventory: missing nodes, unknown nodes, and nodes with a cordon or an unknown taint."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..kube.drain import CORDON
 from ..kube.node_marks import CONTROL_PLANE
 
 OF_KUBERNETES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Prefixes of taints that the controller manager sets and takes away by itself."""
+"""Prefixes of taints that the controller manager sets and removes by itself."""
 
 
 def node_findings(nodes: Sequence[Object], wanted: Sequence[str], control_plane: Sequence[str]) -> Iterator[Finding]:
-    """What is not as the inventory has it, and no role repairs.
+    """Yield the differences of nodes from the inventory that no role repairs.
 
     :param nodes: Node objects of the cluster.
-    :param wanted: names of the nodes of the inventory; `control_plane` are those of its control plane.
+    :param wanted: names of the nodes of the inventory; `control_plane` has those of its control plane.
     """
     there = {str(node["metadata"]["name"]): node for node in nodes}
     for name in wanted:

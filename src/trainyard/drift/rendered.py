@@ -1,6 +1,6 @@
-"""The record of what runs render: "the site's" means an object in it, and never what an object says of itself.
+"""The record of rendered objects. Only objects in it belong to the site; labels of an object prove nothing.
 
-It is a file on the controller beside the kubeconfig. A user who can write there has the kubeconfig, too.
+The record is a file on the controller next to the kubeconfig. A user who can write there has the kubeconfig, too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SCHEMA = 2
 SUFFIX = ".rendered.json"
 LOCK = ".lock"
 SECONDS = 60.0
-"""For another run to write the record, which takes milliseconds."""
+"""Limit of the wait for another run that writes the record, which takes milliseconds."""
 MODE = 0o600
 ROLES = ("Role", "ClusterRole")
 BINDINGS = ("RoleBinding", "ClusterRoleBinding")
@@ -33,56 +33,56 @@ BINDINGS = ("RoleBinding", "ClusterRoleBinding")
 
 @dataclass(frozen=True)
 class Rendered:
-    """What runs of this controller have rendered.
+    """The objects that runs of this controller have rendered.
 
-    :param parts: those that are on record, by the names that `kube_apply` gets.
-    :param objects: `KIND NAMESPACE/NAME` -> what is kept of the object.
+    :param parts: names of the recorded parts, as given to `kube_apply`.
+    :param objects: `KIND NAMESPACE/NAME` -> recorded data of the object.
     """
 
     parts: frozenset[str]
     objects: Mapping[str, Mapping[str, Any]]
 
     def opens(self, obj: Object, owner: Object | None = None) -> list[str]:
-        """What an object opens beyond what a run renders.
+        """Return the doors of an object that no run renders.
 
-        :param owner: the object that keeps it, and that was read; itself where there is none.
+        :param owner: the object that controls it and was read; None or itself if there is none.
         """
         rendered = items(mapping(self.objects.get(describe(owner or obj))).get("doors"))
         return [each for each in doors_of(obj) if each not in rendered and _chosen(each) not in rendered]
 
     def binds(self, binding: Object) -> bool:
-        """Whether a run renders this binding, with this role and for these subjects alone."""
+        """Return whether a run renders this binding with exactly this role and these subjects."""
         return self.objects.get(describe(binding)) == _given(binding)
 
     def rules(self, role: Key) -> Sequence[Any] | None:
-        """The rules that a run renders for a role; None for a role that none renders."""
+        """Return the rules that a run renders for a role; None for a role that no run renders."""
         kept = self.objects.get(words_of(role))
         return None if kept is None else items(kept.get("rules"))
 
 
 def _given(binding: Object) -> dict[str, Any]:
-    """What the record keeps of a binding: raw, and in lists, as JSON returns it."""
+    """Return the recorded data of a binding: raw and in lists, in the form that JSON returns."""
     return {"role": [*referred(binding)], "subjects": [[*each] for each in subjects_of(binding)]}
 
 
 def _chosen(door: str) -> str:
-    """A door whose port the API server chose, as it was rendered."""
+    """Return a door as it was rendered if the API server chose its port."""
     return f"{door.partition(' ')[0]} {ANY_PORT}"
 
 
 def path_of(kubeconfig: str) -> str:
-    """The record of the cluster that a kubeconfig is for."""
+    """Return the path of the record for the cluster of a kubeconfig."""
     return f"{kubeconfig}{SUFFIX}"
 
 
 def read(kubeconfig: str) -> Rendered:
-    """The record; without any part where there is none, or where it cannot be read."""
+    """Return the record; an empty one if it is missing or unreadable."""
     parts = _parts(path_of(kubeconfig))
     return Rendered(frozenset(parts), {name: kept for part in parts.values() for name, kept in part.items()})
 
 
 def kept_of(objects: Iterable[Object]) -> dict[str, dict[str, Any]]:
-    """What the record keeps of rendered objects: of each that may be a door, and nothing that is secret."""
+    """Return the recorded data of rendered objects: rights and doors, without secrets."""
     found: dict[str, dict[str, Any]] = {}
     for obj in objects:
         kind, name = obj.get("kind"), describe(obj)
@@ -97,11 +97,11 @@ def kept_of(objects: Iterable[Object]) -> dict[str, dict[str, Any]]:
 
 
 def plan_record(kubeconfig: str, part: str, objects: Sequence[Object], *, more: bool = False) -> Plan:
-    """Write what a part of the site renders into the record, if it differs from what is there.
+    """Return the plan to record the rendered objects of a part, empty if the record is up to date.
 
-    :param part: name of what is rendered; what it had on record before is replaced.
-    :param more: keep what the part has on record, because this call renders not all of it.
-    :raises TrainyardError: when executed, the file cannot be written.
+    :param part: name of the part; its previous record is replaced.
+    :param more: whether to keep the previous record of the part, because this call renders only some of its objects.
+    :raises TrainyardError: the file cannot be written, on execution of the plan.
     """
     path, kept = path_of(kubeconfig), kept_of(objects)
     parts = _parts(path)
@@ -118,7 +118,7 @@ def _wanted(parts: Mapping[str, Any], part: str, kept: Mapping[str, Any], more: 
 
 
 def _write(path: str, part: str, kept: Mapping[str, Any], more: bool) -> None:
-    # Two runs may write at once. Each reads what the other has written, so neither loses a part.
+    # Two runs may write at the same time. Each reads the other's record under the lock, so no part is lost.
     try:
         Path(path).parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         with locked(Path(f"{path}{LOCK}"), what="another run to write the record", timeout=SECONDS):
@@ -142,5 +142,5 @@ def _parts(path: str) -> dict[str, dict[str, Any]]:
 
 
 def missing_parts(rendered: Rendered, parts: Iterable[str]) -> list[str]:
-    """Those parts of a site that no run has recorded yet, sorted."""
+    """Return the sorted parts of a site that no run has recorded yet."""
     return sorted(set(parts) - rendered.parts)

@@ -1,4 +1,4 @@
-"""Rights that lead to the whole cluster: one table over the rules of RBAC, and who has which of them by a binding."""
+"""Rights that give access to the whole cluster: a table of RBAC rules, and the powers of a binding."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ..kube.api import Object
 
 RBAC = "rbac.authorization.k8s.io"
 ANY: tuple[str, ...] = ()
-"""Of a power: every value fits."""
+"""In a power: any value matches."""
 WILD = ("*",)
-"""Of a power: only a wildcard fits."""
+"""In a power: only a wildcard matches."""
 READ = ("get", "list", "watch")
 WRITE = ("create", "update", "patch")
 ROLES = ("roles", "clusterroles")
@@ -37,13 +37,13 @@ SYSTEM = "kube-system"
 
 @dataclass(frozen=True)
 class Power:
-    """A right that leads to more than it says.
+    """A right that gives more access than its rule shows.
 
-    :param name: in the words of a finding, after "may".
-    :param verbs: that give it; a wildcard in a rule always fits. The same holds for `groups` and `resources`.
-    :param why: a finding's reason, one clause.
+    :param name: text of a finding after "may".
+    :param verbs: verbs that give the power; a wildcard in a rule always matches. `groups` and `resources` likewise.
+    :param why: reason of a finding, one clause.
     :param anywhere: whether it counts in each namespace; else only for all namespaces, or for one of the system.
-    :param named: True where only a rule that names single objects counts, False where none such does; None for both.
+    :param named: True if only rules with names of objects count, False if only rules without them; None for both.
     """
 
     name: str
@@ -131,48 +131,53 @@ POWERS = (
     Power("do what wildcards cover", ANY, WILD, ANY, "a wildcard grows with each new kind"),
     Power("do what wildcards cover", WILD, ANY, ANY, "a wildcard grows with each new verb"),
 )  # fmt: skip
-"""From the worst down. The first covers all that follow."""
+"""Sorted by severity. The first power covers all others."""
 EVERYTHING = POWERS[0].name
 
 
 Key = tuple[str, str, str]
-"""Kind, namespace and name as the API server has them. RBAC takes nearly any text as a name, so no key is ever cleaned:
-`eve` and `"eve "` are two."""
+"""Kind, namespace and name as in the API server. RBAC accepts nearly any text as a name, so keys are never cleaned:
+`eve` and `"eve "` differ."""
 
 
 def key_of(kind: Any, name: Any, namespace: Any = "") -> Key:
-    """The key of what RBAC names; a ClusterRole is in no namespace."""
+    """Return the key of an RBAC reference; a ClusterRole has no namespace."""
     kind, name, namespace = (each if isinstance(each, str) else "" for each in (kind, name, namespace))
     return kind, "" if kind == "ClusterRole" else namespace, name
 
 
 def words_of(key: Key) -> str:
-    """`Role kube-system/x` or `ClusterRole x`, raw."""
+    """Return a key as raw text, such as `Role kube-system/x` or `ClusterRole x`."""
     kind, namespace, name = key
     return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
 
 
 def shown(text: str) -> str:
-    """A name of RBAC for a reader. One that cleaning would change is quoted, so that it can neither deceive him nor fit
-    an accepted name."""
+    """Return a name of RBAC for display.
+
+    A name that cleaning would change is quoted, so that it neither deceives a reader nor matches an accepted name.
+    """
     return text if line(text) == text else line(ascii(text))
 
 
 def referred(binding: Object) -> Key:
-    """The role that a binding refers to."""
+    """Return the key of a binding's role."""
     role = mapping(binding.get("roleRef"))
     return key_of(role.get("kind"), role.get("name"), at(binding, "metadata", "namespace"))
 
 
 def subjects_of(binding: Object) -> list[Key]:
-    """Those that a binding gives its role, sorted."""
+    """Return the sorted keys of a binding's subjects."""
     found = [mapping(each) for each in items(binding.get("subjects"))]
     return sorted(key_of(each.get("kind"), each.get("name"), each.get("namespace")) for each in found)
 
 
 def rules_of(roles: Sequence[Object]) -> dict[Key, list[Any]]:
-    """Role -> its rules. An aggregated one also has those of the roles that its labels choose: the controller copies
-    them within a second."""
+    """Return the rules of each role: key -> rules.
+
+    An aggregated role also gets the rules of the roles that its labels select, as the controller copies them within a
+    second.
+    """
     found: dict[Key, list[Any]] = {}
     for role in roles:
         rules = list(items(role.get("rules")))
@@ -187,9 +192,9 @@ def rules_of(roles: Sequence[Object]) -> dict[Key, list[Any]]:
 
 
 def powers_of(rules: Sequence[Any], namespace: str, system: Collection[str]) -> list[Power]:
-    """The powers that rules give, in the table's order.
+    """Return the powers that rules give, in the table's order.
 
-    :param namespace: of the binding; empty for all of them.
+    :param namespace: of the binding; empty for all namespaces.
     :param system: namespaces of the system.
     """
     wide = not namespace or namespace in system
@@ -198,14 +203,14 @@ def powers_of(rules: Sequence[Any], namespace: str, system: Collection[str]) -> 
 
 
 def names_of(powers: Sequence[Power]) -> list[str]:
-    """Their names, each once."""
+    """Return the names of powers, each once."""
     return list(dict.fromkeys(each.name for each in powers))
 
 
 def _gives(rule: Any, power: Power) -> bool:
     if power.named is not None and power.named != bool(items(at(rule, "resourceNames"))):
         return False
-    # A rule for paths alone, such as /healthz, is about no object.
+    # A rule that has only paths, such as /healthz, covers no object.
     return bool(items(at(rule, "resources"))) and all(
         _fits(items(at(rule, key)), wanted)
         for key, wanted in (("verbs", power.verbs), ("apiGroups", power.groups), ("resources", power.resources))
@@ -217,7 +222,7 @@ def _fits(there: Sequence[Any], wanted: tuple[str, ...]) -> bool:
 
 
 def _spellings(wanted: tuple[str, ...]) -> Iterator[str]:
-    """The values, and the wildcards that cover them: `*` all of them, `*/token` a part of every object."""
+    """Yield values and the wildcards that cover them: `*` covers all, `*/token` a subresource of every resource."""
     yield "*"
     for each in wanted:
         yield each

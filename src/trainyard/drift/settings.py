@@ -1,4 +1,4 @@
-"""kubeadm's ConfigMaps against what the inventory renders, with what kubeadm 1.36 fills in by itself."""
+"""Compare kubeadm's ConfigMaps with the rendered configuration, including the defaults of kubeadm 1.36."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "staticPodPath": "/etc/kubernetes/manifests",
     },
 }
-"""What `kubeadm init --dry-run` writes of its own accord; the rest that it writes is empty or zero."""
+"""The values that `kubeadm init --dry-run` adds by itself. Its other additions are empty or zero."""
 
 ON_BY_DEFAULT = ("failCgroupV1", "failSwapOn", "serializeImagePulls")
-"""Fields whose absence means true to the kubelet, so that false is not the same as none."""
+"""Fields that default to true in the kubelet, so that false differs from a missing field."""
 
 ZERO: tuple[Any, ...] = (None, "", 0, "0", "0s", {}, [])
 DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:h|ms|m|s|us|ns))+")
@@ -51,11 +51,11 @@ MISSING = "missing"
 
 
 def settings_findings(kind: str, live: Mapping[str, Any] | None, wanted: Mapping[str, Any]) -> Iterator[Finding]:
-    """One finding for each field that differs.
+    """Yield one finding for each field that differs.
 
     :param kind: of the document, a key of MAPS.
-    :param live: what the cluster has; None where its ConfigMap is gone.
-    :param wanted: what the inventory renders.
+    :param live: the settings in the cluster; None if its ConfigMap is missing.
+    :param wanted: the document that the inventory renders.
     """
     name = f"ConfigMap kube-system/{MAPS[kind][0]}"
     if live is None:
@@ -67,7 +67,7 @@ def settings_findings(kind: str, live: Mapping[str, Any] | None, wanted: Mapping
 
 
 def _filled(wanted: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that are asked for, and the defaults where nothing is."""
+    """Return the wanted settings, completed by the defaults."""
     filled = dict(defaults)
     for key, value in wanted.items():
         default = defaults.get(key)
@@ -94,7 +94,7 @@ def _differences(path: str, live: Any, wanted: Any) -> Iterator[tuple[str, Any, 
 
 
 def _is_zero(key: str, value: Any) -> bool:
-    """Whether a field says the same as none."""
+    """Return whether a value means the same as a missing field."""
     if isinstance(value, bool):
         return not value and key not in ON_BY_DEFAULT
     if isinstance(value, Mapping):
@@ -103,7 +103,7 @@ def _is_zero(key: str, value: Any) -> bool:
 
 
 def _canonical(value: Any) -> str:
-    """A text by which equal values are equal: kubeadm writes durations anew (90m: 1h30m0s), and no order of flags."""
+    """Return a canonical text of a value. kubeadm reformats durations (90m: 1h30m0s) and reorders flags."""
     if isinstance(value, list):
         return json.dumps(sorted(map(_canonical, value)) if all(isinstance(v, Mapping) for v in value) else value)
     if isinstance(value, str) and DURATION.fullmatch(value):

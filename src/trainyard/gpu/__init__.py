@@ -1,1 +1,1 @@
-"""What GPUs a host has, and how they are, whoever is asked."""
+"""The GPUs of a host and their health, from each available source."""

@@ -1,4 +1,4 @@
-"""What the host itself knows of its NVIDIA driver: the loaded module, the library on the disk, the kernel's log."""
+"""The host's own records of its NVIDIA driver: the loaded module, the library on the disk, the kernel log."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ JOURNAL = ("journalctl", "--boot", "--identifier=kernel", "--grep=NVRM: Xid", "-
 XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:]+)(?:\.\d)?\): (\d+)")
 """https://docs.nvidia.com/deploy/xid-errors"""
 VERSION = re.compile(r"Kernel Module(?: for \S+)?\s+(\d[\d.]+)")
-"""Both of `/proc/driver/nvidia/version`: proprietary module, and open one."""
+"""Matches both forms of `/proc/driver/nvidia/version`: proprietary and open module."""
 
 
 def module_version() -> str | None:
-    """Version of the loaded kernel module; None where none is loaded, or where the kernel does not say."""
+    """Return the version of the loaded kernel module; None if none is loaded or the kernel does not report it."""
     for name, pattern in (("sys/module/nvidia/version", re.compile(r"(\S+)")), ("proc/driver/nvidia/version", VERSION)):
         try:
             found = pattern.search((ROOT / name).read_text(encoding="utf-8"))
@@ -36,23 +36,23 @@ def module_version() -> str | None:
 
 
 def on_bus() -> int | None:
-    """GPUs that PCI shows; None where it shows none, which does not say that there are none."""
+    """Return the number of GPUs on the PCI bus. None if PCI shows none, which does not prove that the host has none."""
     return len(gpus_on_bus(ROOT)) or None
 
 
 def library_version() -> str | None:
-    """Version of the library that programs find, which is the suffix of its file."""
+    """Return the version of the installed library, which is the suffix of its file name."""
     version = path.name.partition(".so.")[2] if (path := _library()) else ""
     return version if "." in version else None
 
 
 def package_version() -> str | None:
-    """Version of the driver's package that the library came with; None for a library that no package of dpkg has."""
+    """Return the version of the dpkg package that owns the library; None if no package owns it."""
     path = _library()
     if path is None:
         return None
     try:
-        # Lines as `libnvidia-ml1:amd64: /usr/lib/...`.
+        # Example: `libnvidia-ml1:amd64: /usr/lib/...`.
         owner = run(["dpkg-query", "--search", str(path)], timeout=DPKG_TIMEOUT).stdout.rpartition(": ")[0]
         shown = ["dpkg-query", "--show", "--showformat=${source:Upstream-Version}", owner]
         return run(shown, timeout=DPKG_TIMEOUT).stdout.strip() or None
@@ -66,9 +66,9 @@ def _library() -> Path | None:
 
 
 def xids(journal: str) -> list[tuple[str, int]]:
-    """Logged faults in their order, as pairs of PCI bus address and XID.
+    """Return the logged faults in order, as pairs of PCI bus address and XID.
 
-    :param journal: what `JOURNAL` printed. What a user has logged under the kernel's name is left out.
+    :param journal: output of `JOURNAL`. Entries that a user logged under the kernel's name are ignored.
     """
     found = []
     for line in journal.splitlines():

@@ -1,4 +1,4 @@
-"""Looks at the GPUs of this host: the library first, then the program, and what the host knows besides."""
+"""Read the GPUs of this host: NVML first, then `nvidia-smi`, and the host's own records."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from . import driver, nvml, smi
 from .model import Inventory
 
 TIMEOUT = 60
-"""Seconds for nvidia-smi; without its persistence daemon a host of eight GPUs takes 20."""
+"""Seconds for nvidia-smi; without the persistence daemon, a host with eight GPUs takes 20."""
 JOURNAL_TIMEOUT = 30
-"""Seconds to search the log since the start of the host."""
+"""Seconds to search the log since boot."""
 NOTHING_FOUND = 1
-"""Exit status of journalctl where no line fits."""
+"""Exit status of journalctl if no line matches."""
 
 
 def look(binding: Path | None) -> Inventory:
-    """The GPUs of this host.
+    """Return the GPUs of this host.
 
-    :param binding: file of NVIDIA's binding `pynvml`; without it only the program is asked.
+    :param binding: file of NVIDIA's binding `pynvml`; without it, only `nvidia-smi` is queried.
     """
-    inventory = nvml.read(nvml.load(binding)) if binding else Inventory("none", error="there is no binding")
-    # A library that does not fit its module is no better through the program, which uses it as well.
+    inventory = nvml.read(nvml.load(binding)) if binding else Inventory("none", error="pynvml is not available")
+    # nvidia-smi uses the same library, so it does not help if the library does not match the module.
     if inventory.source == "none" and not inventory.mismatch:
         inventory = _ask_program(inventory)
     inventory = replace(
@@ -46,7 +46,7 @@ def _ask_program(before: Inventory) -> Inventory:
     try:
         capabilities = run(smi.CAPABILITIES, timeout=TIMEOUT).stdout
     except CommandError:
-        # Programs of old drivers do not know the question.
+        # nvidia-smi of old drivers does not support this query.
         capabilities = ""
     try:
         return smi.read(text, capabilities)
@@ -58,5 +58,5 @@ def _xids() -> list[tuple[str, int]]:
     try:
         return driver.xids(run(driver.JOURNAL, timeout=JOURNAL_TIMEOUT, ok=(0, NOTHING_FOUND)).stdout)
     except CommandError:
-        # A host without systemd's journal: whether a GPU works is known all the same.
+        # A host without a systemd journal. The health of a GPU does not depend on logged faults.
         return []

@@ -1,8 +1,8 @@
 """A host's GPUs as text for the textfile collector of Prometheus' node exporter.
 
-Names, labels and units are those of NVIDIA's DCGM exporter, so that its dashboards and alerts serve. Names, types and
-texts: `etc/default-counters.csv` of NVIDIA/dcgm-exporter; of `DCGM_FI_DEV_FB_TOTAL`, which is not among its defaults,
-field 250 of `dcgm_fields.h`. Labels: the template of its `render_metrics.go`.
+Names, labels and units are those of NVIDIA's DCGM exporter, so that its dashboards and alerts work. Sources of names,
+types and texts: `etc/default-counters.csv` of NVIDIA/dcgm-exporter, and field 250 of `dcgm_fields.h` for
+`DCGM_FI_DEV_FB_TOTAL`, which is not among its defaults. Source of the labels: the template in its `render_metrics.go`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ METRICS: tuple[tuple[str, str, str, Value], ...] = (
 
 
 def render(inventory: Inventory, hostname: str) -> str:
-    """The file's text. A value that is not known has no line."""
+    """Return the text of the file. Unknown values have no line."""
     lines = []
     for name, kind, what, value in METRICS:
         samples = [(gpu, number) for gpu in inventory.gpus if (number := value(gpu)) is not None]
@@ -47,7 +47,7 @@ def render(inventory: Inventory, hostname: str) -> str:
 
 
 def series(text: str) -> list[str]:
-    """What a file measures, without the values."""
+    """Return the names and labels of a file's series, without the values."""
     return [line.rpartition(" ")[0] for line in text.splitlines() if not line.startswith("#")]
 
 

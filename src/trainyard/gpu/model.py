@@ -1,4 +1,4 @@
-"""A host's GPUs as facts: the same fields, whether NVIDIA's library or its program `nvidia-smi` was asked."""
+"""A host's GPUs as facts: the same fields from NVML and from `nvidia-smi`."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 ACTIONS = ("none", "reset", "reboot", "drain_p2p", "drain_and_reset")
-"""What a driver recommends for a GPU, by its number in `nvmlDeviceGpuRecoveryAction_t`; later ones are `other`."""
+"""Recovery actions that a driver recommends, indexed by `nvmlDeviceGpuRecoveryAction_t`; higher numbers are `other`."""
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU. None is what it, or whoever was asked, does not know.
+    """A GPU. None means that the GPU or the source does not report the value.
 
-    :param index: its number in the order of the PCI bus, by which CUDA and `nvidia-smi` call it; `minor` is the number
-        of its device node, which can be another.
-    :param memory_total_mib: MiB, as all memory; `memory_used_mib` is without what the driver keeps for itself.
+    :param index: number in PCI bus order, as used by CUDA and `nvidia-smi`; `minor` is the number of the device node,
+        which can differ.
+    :param memory_total_mib: memory in MiB; `memory_used_mib` excludes the memory that the driver reserves.
     :param compute_capability: such as "8.0".
-    :param mig: `enabled`, `disabled`, or None where the GPU cannot be divided.
-    :param mig_devices: into how many parts it is divided.
-    :param ecc_uncorrected: memory errors since the driver was loaded that could not be corrected.
-    :param rows_failed: memory that was found broken and could not be replaced; `rows_pending`: will be at a reset.
+    :param mig: `enabled`, `disabled`, or None if the GPU does not support MIG.
+    :param mig_devices: number of MIG instances.
+    :param ecc_uncorrected: uncorrectable memory errors since the driver was loaded.
+    :param rows_failed: a broken memory row could not be remapped; `rows_pending`: rows are remapped at the next reset.
     :param recovery_action: one of `ACTIONS` or `other`.
-    :param lost: it does not answer any more.
-    :param xids: faults that the kernel has logged since the host was started, oldest first.
+    :param lost: the GPU no longer responds.
+    :param xids: faults that the kernel logged since boot, oldest first.
     """
 
     index: int
@@ -52,23 +52,23 @@ class Gpu:
 
     @property
     def problems(self) -> list[str]:
-        """Why the GPU should not be given to a pod; empty for a healthy one.
+        """Return the reasons not to assign the GPU to a pod; empty for a healthy GPU.
 
-        Logged faults are not among them: a reset makes a GPU good, and the log keeps what was before.
+        Logged faults are excluded: a reset repairs a GPU, but the log keeps the earlier faults.
         """
         found = ["it is lost: it has fallen off the bus"] if self.lost else []
         if self.ecc_uncorrected:
-            found.append(f"{self.ecc_uncorrected} errors of its memory could not be corrected")
+            found.append(f"it has {self.ecc_uncorrected} uncorrectable memory errors")
         if self.rows_failed:
-            found.append("broken rows of its memory could not be replaced")
+            found.append("broken rows of its memory could not be remapped")
         if self.rows_pending:
-            found.append("broken rows of its memory are replaced at its next reset")
+            found.append("broken rows of its memory are remapped at its next reset")
         if self.recovery_action not in (None, "none"):
             found.append(f"its driver asks for: {self.recovery_action}")
         return found
 
     def facts(self) -> dict[str, Any]:
-        """What the module returns."""
+        """Return the module's return values for this GPU."""
         problems = self.problems
         return {**asdict(self), "xids": list(self.xids), "healthy": not problems, "problems": problems}
 
@@ -77,13 +77,13 @@ class Gpu:
 class Inventory:
     """The GPUs of a host and their driver.
 
-    :param source: who was asked: `nvml`, `nvidia-smi`, or `none` where neither answers; `error` says why.
-    :param driver: version that whoever was asked reports, `cuda` the newest CUDA that it knows.
-    :param module_version: version of the loaded kernel module, `library_version` that of the library on the disk.
-    :param next_module_version: version of the kernel module that the next boot loads, `package_version` of the package
-        that has the library; None where nobody knows.
-    :param mismatch: the library itself says that it does not fit the module.
-    :param on_bus: GPUs that are seen by PCI; None where none is, as on a host that has no such bus.
+    :param source: `nvml`, `nvidia-smi`, or `none` if neither answers; `error` gives the reason.
+    :param driver: driver version that the source reports; `cuda` is the newest CUDA version that it supports.
+    :param module_version: version of the loaded kernel module; `library_version` is that of the library on the disk.
+    :param next_module_version: version of the kernel module that the next boot loads; `package_version` is that of the
+        package that owns the library. None if unknown.
+    :param mismatch: the library reports that it does not match the module.
+    :param on_bus: number of GPUs on the PCI bus; None if there are none, as on a host without such a bus.
     """
 
     source: str
@@ -100,13 +100,13 @@ class Inventory:
 
     @property
     def skew(self) -> bool:
-        """Whether the driver was changed on the disk and not in the kernel; new programs cannot use the GPUs then."""
+        """Return whether the driver was changed on disk but not in the kernel; new programs then find no GPUs."""
         known = self.module_version and self.library_version
         return self.mismatch or bool(known and self.module_version != self.library_version)
 
     @property
     def pending(self) -> str:
-        """What ends the GPUs' work later though they work now, after "w1 has"; empty for nothing."""
+        """Return faults that stop the GPUs later, as the end of a sentence after "w1 has"; empty if there are none."""
         library, following, package = self.library_version, self.next_module_version, self.package_version
         found = []
         if library and following and following != library:
@@ -116,11 +116,11 @@ class Inventory:
         return "; ".join(found)
 
     def with_versions(self, module: str | None, library: str | None) -> Inventory:
-        """The versions that were found elsewhere; where an answer came, library and module agree with it."""
+        """Add versions from the host's records. A missing one equals the driver version that the source reports."""
         return replace(self, module_version=module or self.driver, library_version=library or self.driver)
 
     def with_xids(self, found: Sequence[tuple[str, int]]) -> Inventory:
-        """Logged faults, as pairs of PCI bus address and XID."""
+        """Add logged faults, given as pairs of PCI bus address and XID."""
         gpus = tuple(
             replace(gpu, xids=tuple(xid for bus, xid in found if same_bus(bus, gpu.pci_bus_id or "")))
             for gpu in self.gpus
@@ -128,14 +128,14 @@ class Inventory:
         return replace(self, gpus=gpus)
 
     def facts(self) -> dict[str, Any]:
-        """What the module returns."""
+        """Return the module's return values for the host."""
         facts = {**asdict(self), "gpus": [gpu.facts() for gpu in self.gpus], "skew": self.skew, "pending": self.pending}
         well = bool(self.gpus) and not self.skew and all(not gpu.problems for gpu in self.gpus)
         return {**facts, "healthy": well}
 
 
 def same_bus(one: str, other: str) -> bool:
-    """Whether two addresses such as 0000:3b:00 (kernel) and 00000000:3B:00.0 (NVML) are one."""
+    """Return whether two addresses such as 0000:3b:00 (kernel) and 00000000:3B:00.0 (NVML) are the same."""
     return bool(one and other) and _bus(one) == _bus(other)
 
 

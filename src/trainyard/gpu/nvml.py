@@ -1,4 +1,4 @@
-"""GPUs as NVIDIA's management library (NVML) sees them, through NVIDIA's own binding `pynvml`."""
+"""GPUs as reported by NVIDIA's management library (NVML), through NVIDIA's own binding `pynvml`."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ ARCHITECTURES = {
     9: "Hopper",
     10: "Blackwell",
 }
-"""NVML_DEVICE_ARCH_* of nvml.h, with the words of nvidia-smi."""
+"""NVML_DEVICE_ARCH_* of nvml.h, with the names that nvidia-smi prints."""
 
 
 def load(path: Path) -> Any:
-    """The binding from its file.
+    """Load the binding from its file.
 
-    :raises TrainyardError: it is not there, or no Python.
+    :raises TrainyardError: the file is missing or is not Python.
     """
     spec = importlib.util.spec_from_file_location("pynvml", path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise TrainyardError(f"NVIDIA's binding of NVML is not at {path}.")
+        raise TrainyardError(f"NVIDIA's NVML binding does not exist at {path}.")
     module = importlib.util.module_from_spec(spec)
-    # It looks itself up by this name.
+    # The module looks itself up by this name.
     sys.modules["pynvml"] = module
     spec.loader.exec_module(module)
     return module
 
 
 def read(nvml: Any) -> Inventory:
-    """Ask the library.
+    """Query the library.
 
     :param nvml: the module `pynvml`.
-    :returns: with `source` none and an error where there is no library, no driver, or one that does not fit.
+    :returns: the inventory; `source` is none, with an error, if the library or driver is missing or does not match.
     """
     try:
         nvml.nvmlInit()
@@ -56,15 +56,15 @@ def read(nvml: Any) -> Inventory:
         gpus = tuple(_gpu(nvml, index) for index in range(nvml.nvmlDeviceGetCount()))
         return Inventory("nvml", nvml.nvmlSystemGetDriverVersion(), f"{cuda // 1000}.{cuda % 1000 // 10}", gpus)
     except nvml.NVMLError as error:
-        # One that starts and then says no more, as while the driver is being unloaded: the program is asked.
+        # NVML can fail after a successful start, for example while the driver is unloaded. `nvidia-smi` is tried next.
         return Inventory("none", error=str(error))
     finally:
         nvml.nvmlShutdown()
 
 
 class _Asked:
-    """Asks one GPU, and remembers whether it was lost meanwhile. What it does not support, or a driver does not yet
-    or no longer know, is None."""
+    """Query one GPU, and record whether it was lost meanwhile. A query that the GPU or driver does not support returns
+    None."""
 
     def __init__(self, nvml: Any) -> None:
         self.nvml = nvml

@@ -1,6 +1,6 @@
-"""How many GPUs a host has to offer, and why its driver's answer is not enough for that.
+"""The number of GPUs that a host should offer, and the reasons why its driver shows fewer.
 
-One rule for the role that waits for them, for the verb that recovers them, and for the verdict.
+The role that waits for GPUs, the verb that recovers them and the verdict share these rules.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 from ..core.untrusted import items, line, mapping, whole
 
 MOST_GPUS = 1_024
-"""GPUs of a host that are looked at; machines of today have 16."""
+"""Maximum number of GPUs of a host that are read; current machines have up to 16."""
 
 
 def checked(info: Any) -> dict[str, Any]:
-    """The facts of `gpu_info` as a host may have forged them, each of the type that the module returns.
+    """Validate facts of `gpu_info`, which a host may have forged, so that each has its documented type.
 
-    :return: empty where the host was not asked.
+    :return: empty if the host was not queried.
     """
     said = mapping(info)
     if not said:
@@ -43,24 +43,25 @@ def _checked_gpu(said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def silence(info: Mapping[str, Any]) -> str:
-    """Why no GPU of the host can be used at all, as the end of a sentence that begins with "the driver of w1";
-    empty where the driver shows one, and where its library does not fit the loaded module, which is a fault of its own.
+    """Return why no GPU of the host can be used, as the end of a sentence that begins with "the driver of w1".
+
+    Empty if the driver shows a GPU. Also empty if its library does not match the loaded module, a separate fault.
 
     :param info: facts of `gpu_info`.
     """
     if info["skew"] or info["gpus"]:
         return ""
     if info["source"] == "none":
-        return f"does not answer ({info.get('error') or 'nothing says why'})"
+        return f"does not answer ({info.get('error') or 'reason unknown'})"
     return "shows no GPU"
 
 
 def expected(info: Mapping[str, Any], said: int | None) -> int | None:
-    """The host's GPUs; None where nobody knows.
+    """Return the expected number of GPUs of the host; None if unknown.
 
-    :param info: facts of `gpu_info`; empty where the host was not asked.
-    :param said: number that the inventory says. Without one it is that of the PCI bus, where GPUs are seen on it, and
-        otherwise that of the driver: a GPU which the driver has lost over a restart is still on the bus.
+    :param info: facts of `gpu_info`; empty if the host was not queried.
+    :param said: number set in the inventory, or None. Without it, the larger of the numbers on the PCI bus and in the
+        driver counts: a GPU that the driver lost at a restart is still on the bus.
     """
     if said is not None:
         return said
@@ -70,21 +71,21 @@ def expected(info: Mapping[str, Any], said: int | None) -> int | None:
 
 
 def units(info: Mapping[str, Any], said: int | None, mig_strategy: str) -> int | None:
-    """What the host offers as `nvidia.com/gpu`, before several pods share one; None where nobody knows.
+    """Return how many `nvidia.com/gpu` the host offers, before time slicing; None if unknown.
 
-    MIG divides a GPU into instances. `none` offers the GPU in spite of that, `single` each instance as if it were a
-    GPU, and `mixed` each instance by the name of its profile, so that only undivided GPUs are left.
+    MIG divides a GPU into instances. `none` offers whole GPUs regardless. `single` offers each instance as a GPU.
+    `mixed` offers each instance by the name of its profile, so that only undivided GPUs count here.
 
-    :param info: facts of `gpu_info`; empty where the host was not asked.
-    :param said: number of GPUs that the inventory says, divided or not. Without one those count that the driver shows,
-        and those on the bus where it shows none.
+    :param info: facts of `gpu_info`; empty if the host was not queried.
+    :param said: number of GPUs set in the inventory, divided or not, or None. Without it, the GPUs that the driver
+        shows count, or those on the bus if it shows none.
     """
     shown = info.get("gpus") or []
     if mig_strategy == "none" or not shown:
         known = said if said is not None else len(shown) or expected(info, None)
         return known if mig_strategy == "none" else None
     if any(gpu.get("lost") for gpu in shown):
-        # Nobody can ask it any more whether it was divided.
+        # A lost GPU no longer reports whether it was divided.
         return None
     parts = [_parts(gpu, mig_strategy) for gpu in shown]
     return sum(parts) + max(0, (said or 0) - len(shown))
@@ -97,26 +98,26 @@ def _parts(gpu: Mapping[str, Any], mig_strategy: str) -> int:
 
 
 def mig_fault(info: Mapping[str, Any], mig_strategy: str) -> str:
-    """Why the device plugin does not start with `single`, as its `assertAllMigDevicesAreValid` has it; else empty."""
+    """Return why the device plugin refuses to start with `single` (its `assertAllMigDevicesAreValid`); else empty."""
     shown = info.get("gpus") or []
     divided = [gpu for gpu in shown if gpu.get("mig") == "enabled"]
     if mig_strategy != "single" or not divided:
         return ""
     if any(not gpu["mig_devices"] for gpu in divided):
-        return "has a GPU in MIG mode without an instance (`nvidia-smi mig -cgi` makes them)"
-    return "has GPUs in MIG mode and others; a host with the strategy single has one kind" if divided != shown else ""
+        return "has a GPU in MIG mode without an instance (`nvidia-smi mig -cgi` creates instances)"
+    return "has GPUs with and without MIG mode; the strategy single allows only one kind" if divided != shown else ""
 
 
 def fault(info: Mapping[str, Any], said: int | None) -> str:
-    """Why the GPUs of the host are not all well, as `silence` says it; empty where they are.
+    """Return why not all GPUs of the host are healthy, in the form of `silence`; empty if they are.
 
     :param info: facts of `gpu_info`.
-    :param said: number that the inventory says, or None.
+    :param said: number set in the inventory, or None.
     """
     if not info:
-        return "was not asked"
+        return "was not queried"
     if info["skew"]:
-        return "has another version than the loaded module: run playbooks/gpu_driver.yml"
+        return "has another version than the loaded kernel module; run playbooks/gpu_driver.yml"
     if why := silence(info):
         return why
     wanted = expected(info, said) or 0

@@ -1,4 +1,4 @@
-"""GPUs as `nvidia-smi -q -x` prints them: the versions 11 to 13 of its XML, which drivers since 515 have."""
+"""GPUs as printed by `nvidia-smi -q -x`: versions 11 to 13 of its XML, which drivers since 515 print."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from .model import ACTIONS, Gpu, Inventory
 
 QUERY = ("nvidia-smi", "-q", "-x")
 CAPABILITIES = ("nvidia-smi", "--query-gpu=uuid,compute_cap", "--format=csv,noheader")
-"""The XML does not have what decides which programs can run."""
+"""The XML lacks the compute capability, which decides which programs can run."""
 NUMBER = re.compile(r"\d+(\.\d+)?")
 ANSWERS = re.compile(r"GPU is lost|Unknown Error|ERR!", re.IGNORECASE)
-"""Written in the place of a value by a program that could not get it."""
+"""Texts that nvidia-smi prints in place of a value that it could not read."""
 
 
 def read(text: str, capabilities: str = "") -> Inventory:
     """Read the XML.
 
-    :param text: what `QUERY` printed; `capabilities` what `CAPABILITIES` printed, or nothing.
+    :param text: output of `QUERY`; `capabilities` is the output of `CAPABILITIES`, or empty.
     :raises TrainyardError: it is not the XML of nvidia-smi.
     """
     try:
-        # The document type is named by a file that is nowhere; the parser loads none.
+        # The XML names a DTD file that does not exist; the parser loads no external files.
         root = ElementTree.fromstring(text)  # noqa: S314 - expat bounds what entities grow to (2.4)
     except (ElementTree.ParseError, ValueError) as error:
-        raise TrainyardError(f"nvidia-smi -q -x prints no XML: {error}.") from error
+        raise TrainyardError(f"The output of nvidia-smi -q -x is not XML: {error}.") from error
     if root.tag != "nvidia_smi_log":
-        raise TrainyardError(f"nvidia-smi -q -x prints an element {root.tag}, not nvidia_smi_log.")
+        raise TrainyardError(f"The XML of nvidia-smi -q -x is an element {root.tag}, not nvidia_smi_log.")
     pairs = (line.split(",") for line in capabilities.splitlines() if line.count(",") == 1)
     known = {uuid.strip(): value.strip() for uuid, value in pairs}
     gpus = tuple(_gpu(index, element, known) for index, element in enumerate(root.findall("gpu")))
@@ -67,12 +67,12 @@ def _gpu(index: int, element: ElementTree.Element, capabilities: Mapping[str, st
 
 
 def _power(*names: str) -> list[str]:
-    """Version 11 calls the group `power_readings`; the names in it have changed twice."""
+    """Return the candidate paths. Version 11 calls the group `power_readings`; the names in it changed twice."""
     return [f"{group}/{name}" for name in names for group in ("gpu_power_readings", "power_readings")]
 
 
 def _uncorrected(element: ElementTree.Element) -> int | None:
-    """The sum over the kinds of memory; how many kinds there are depends on the version."""
+    """Return the sum over all kinds of memory, which depend on the version."""
     counts = [
         count
         for part in element.findall("ecc_errors/volatile/*")
@@ -82,7 +82,7 @@ def _uncorrected(element: ElementTree.Element) -> int | None:
 
 
 def _recovery_action(element: ElementTree.Element) -> str | None:
-    """Version 13 says it in words, 12 by two switches, 11 not at all."""
+    """Return the recovery action. Version 13 reports it as text, 12 as two flags, 11 not at all."""
     said = _text(element, "gpu_recovery_action")
     if said:
         words = said.lower().replace(" ", "_").replace("gpu_", "")
@@ -95,14 +95,14 @@ def _recovery_action(element: ElementTree.Element) -> str | None:
 
 
 def _text(element: ElementTree.Element, path: str) -> str | None:
-    """The text of an element; None for one that is missing, or has no value."""
+    """Return the text of an element; None if it is missing or has no value."""
     text = (element.findtext(path) or "").strip()
     missing = text in ("", "N/A", "[N/A]", "None") and path != "gpu_recovery_action"
     return None if missing or text.startswith("Requested functionality") or ANSWERS.search(text) else text or None
 
 
 def _number(element: ElementTree.Element, *paths: str) -> float | None:
-    """The first of these elements that has a number; its unit is left out."""
+    """Return the number in the first of these elements that has one, without its unit."""
     for path in paths:
         text = element.text if path == "." else element.findtext(path)
         found = NUMBER.match((text or "").strip())

@@ -1,1 +1,1 @@
-"""A Linux host: facts, files, packages, units, kernel, ports."""
+"""State of a Linux host: facts, files, packages, units, kernel, ports."""

@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 
 ONE_LINE = re.compile(r"\s*(deb|deb-src)\s+(?:\[([^\]]*)\]\s*)?(\S+)\s+(\S+)([^#]*)")
 NAMES = {"arch": "architectures", "lang": "languages", "target": "targets"}
-"""Options of the one-line format that have another name than the deb822 field."""
+"""Options of the one-line format whose name differs from the deb822 field."""
 
 OFF = frozenset({"no", "false", "without", "off", "disable", "0"})
-"""Values of `Enabled` with which apt passes a stanza over."""
+"""Values of `Enabled` that make apt skip a stanza."""
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-"""Kernel's name of an architecture -> dpkg's, which apt puts in the place of `$(ARCH)`."""
+"""Kernel's name of an architecture -> dpkg's name, which replaces `$(ARCH)`."""
 
 PORTS = {"http": 80, "https": 443}
 
@@ -25,7 +25,7 @@ PORTS = {"http": 80, "https": 443}
 class Entry:
     """One line, or one stanza.
 
-    :param lines: first line of the file that belongs to it, and the one after its last.
+    :param lines: index of its first line in the file, and of the line after its last.
     :param types: `deb`, `deb-src` or both.
     :param options: deb822 names in lower case -> values, without types, addresses, suites and components.
     """
@@ -38,18 +38,18 @@ class Entry:
     options: Mapping[str, str]
 
     def repositories(self) -> set[tuple[str, str]]:
-        """Address and suite of each repository, in the one spelling that `address` and `suite` give."""
+        """Return address and suite of each repository, normalised by `address` and `suite`."""
         return {(address(uri), suite(name)) for uri in self.uris for name in self.suites}
 
 
 def architecture() -> str:
-    """dpkg's name of this host's architecture."""
+    """Return dpkg's name of this host's architecture."""
     machine = os.uname().machine
     return ARCHITECTURES.get(machine, machine)
 
 
 def address(uri: str) -> str:
-    """One spelling of an address, without its scheme: http and https are the same repository."""
+    """Normalise an address, without its scheme: http and https lead to the same repository."""
     try:
         parts = urlsplit(uri.replace("$(ARCH)", architecture()))
         port = "" if parts.port in (None, PORTS.get(parts.scheme.lower())) else f":{parts.port}"
@@ -59,15 +59,15 @@ def address(uri: str) -> str:
 
 
 def suite(name: str) -> str:
-    """One spelling of a suite, or of the path that takes its place."""
+    """Normalise a suite, or the path in its place."""
     name = name.replace("$(ARCH)", architecture())
     return f"/{name.removeprefix('.').strip('/')}" if name.endswith("/") else name
 
 
 def entries(path: str, text: str) -> list[Entry]:
-    """The entries of a source file that apt reads; what is switched off or no entry is left out.
+    """Return the active entries of a source file.
 
-    :param path: whose ending says the format.
+    :param path: path of the file; its extension determines the format.
     """
     lines = text.splitlines()
     found = _stanzas(lines) if path.endswith(".sources") else _one_lines(lines)
@@ -75,9 +75,9 @@ def entries(path: str, text: str) -> list[Entry]:
 
 
 def without(path: str, text: str, gone: Iterable[Entry], repositories: set[tuple[str, str]]) -> str:
-    """The text without some repositories of some of its entries.
+    """Return the text without some repositories of some of its entries.
 
-    A stanza that names others, too, becomes one stanza for each address that keeps a suite.
+    A stanza that also contains other repositories becomes one stanza for each address that keeps a suite.
     """
     lines = text.splitlines(keepends=True)
     for entry in sorted(gone, key=lambda entry: entry.lines, reverse=True):
@@ -114,7 +114,7 @@ def _stanzas(lines: Sequence[str]) -> Iterator[Entry]:
 
 
 def _fields(lines: Iterable[str]) -> dict[str, str]:
-    """Fields of a stanza, their names in lower case."""
+    """Return the fields of a stanza, with names in lower case."""
     fields: dict[str, str] = {}
     name = ""
     for line in lines:
@@ -130,7 +130,7 @@ def _fields(lines: Iterable[str]) -> dict[str, str]:
 
 
 def _changed(lines: Iterable[str], values: Mapping[str, str]) -> list[str]:
-    """The lines of a stanza with other values of some fields."""
+    """Return the lines of a stanza with new values of some fields."""
     changed: list[str] = []
     skipping = False
     for line in lines:

@@ -1,4 +1,4 @@
-"""Whether apt's index is that of the present sources, and what apt says that it would do."""
+"""Check whether apt's index matches the current sources, and parse apt's simulations."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ STAMP = "/var/cache/trainyard/apt_index.sha256"
 
 
 def source_files() -> list[str]:
-    """The files from which apt reads its sources; a link to nothing, and a folder, are none."""
+    """Return the files from which apt reads its sources, without broken links and folders."""
     return [path for path in matches(SOURCES) if os.path.isfile(path)]
 
 
 def digest_of_sources() -> str:
-    """Digest of all apt sources as they are now."""
+    """Return a digest of all current apt sources."""
     texts = {}
     for path in source_files():
         with open(path, encoding="utf-8", errors="surrogateescape") as stream:
@@ -27,7 +27,7 @@ def digest_of_sources() -> str:
 
 
 def index_is_current() -> bool:
-    """Whether the index was read completely since the sources were changed last, and is still there."""
+    """Return whether the index exists and was completely read since the last change of the sources."""
     if not os.path.exists(STAMP) or not glob.glob("/var/lib/apt/lists/*Release"):
         return False
     with open(STAMP, encoding="utf-8") as stream:
@@ -35,6 +35,6 @@ def index_is_current() -> bool:
 
 
 def removals(simulation: str) -> list[str]:
-    """The packages that a simulated run of apt-get would remove."""
+    """Return the packages that a simulated run of apt-get would remove."""
     words = (line.split() for line in simulation.split("\n") if line.startswith(("Remv ", "Purg ")))
     return [found[1] for found in words if len(found) > 1]

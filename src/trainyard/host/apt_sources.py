@@ -1,6 +1,6 @@
-"""Each wanted apt repository once on a host: an entry of its owner's is used, or set aside before ours is written.
+"""Configure each desired apt repository once: use the owner's existing entry, or set it aside and write ours.
 
-Two entries of one repository with another `Signed-By` stop every apt program of the host: it reads no source at all.
+If two entries of a repository differ in `Signed-By`, all apt programs of the host fail, because they read no source.
 """
 
 from __future__ import annotations
@@ -22,42 +22,42 @@ from .patterns import aside_of
 
 FOLDER = "/etc/apt/sources.list.d/"
 HARMLESS = frozenset({"signed-by", "architectures", "languages", "enabled", "x-repolib-name"})
-"""Options of an entry that is used: any other may switch a check off, or conflict with an entry that lacks it."""
+"""Options that a usable entry may have. Others could disable a check, or conflict with an entry without them."""
 
 
 @dataclass(frozen=True)
 class Settled:
-    """What becomes of the wanted repositories, and of the host's own entries.
+    """The decision about the desired repositories and the host's own entries.
 
-    :param files: the wanted files that are still to be written.
-    :param rests: source file of the host's -> its text without our repositories; empty where nothing else is in it.
+    :param files: the desired files that must be written.
+    :param rests: source file of the host -> its text without our repositories; empty if it contains nothing else.
     """
 
     files: Sequence[File]
     rests: Mapping[str, str]
 
     def plan(self) -> Plan:
-        """Keep each old file as `NAME.disabled`, and write back what it has of other repositories."""
+        """Plan to keep each old file as `NAME.disabled`, and to write back its other repositories."""
         asides = {path: aside_of(path) for path in self.rests}
         steps = [
             Step(_said(path, asides[path], rest), partial(_put, path, asides[path], rest))
             for path, rest in self.rests.items()
         ]
         after = {
-            path: f"{'shortened' if rest else 'gone'}, the old one kept as {asides[path]}"
+            path: f"{'shortened' if rest else 'removed'}; the old file is kept as {asides[path]}"
             for path, rest in self.rests.items()
         }
-        return Plan(steps, dict.fromkeys(asides, "names a wanted repository"), after)
+        return Plan(steps, dict.fromkeys(asides, "contains a desired repository"), after)
 
 
 def settle(files: Sequence[File], paths: Iterable[str] | None = None) -> Settled:
-    """Compare the wanted repositories with the entries of the host's owner; changes nothing.
+    """Compare the desired repositories with the entries of the host's owner; changes nothing.
 
-    An owner's entry takes the place of a wanted file when it has all of its repositories, trusts the same keys and no
-    other ones, and switches no check off. Otherwise each entry of these repositories is to be set aside.
+    The owner's entries replace a desired file if they have all of its repositories, trust exactly the same keys, and
+    disable no check. Otherwise all entries of these repositories must be set aside.
 
-    :param files: wanted files; those below FOLDER are repositories, with their keys embedded.
-    :param paths: source files of the host; those of ours are passed over.
+    :param files: desired files; those below FOLDER are repositories, with their keys embedded.
+    :param paths: source files of the host; our own files are skipped.
     """
     wanted = {file.path for file in files}
     texts = {path: _text(path) for path in (source_files() if paths is None else paths) if path not in wanted}
@@ -83,9 +83,9 @@ def settle(files: Sequence[File], paths: Iterable[str] | None = None) -> Settled
 
 
 def plan_once(wanted: HostFiles) -> Plan:
-    """The plan of some wanted files, among them repositories that the host is to have once.
+    """Plan the desired files, so that the host has each of their repositories only once.
 
-    The host's own entries come first: between the two steps apt has a source too few, and still works.
+    The host's own entries are changed first. In between, apt lacks a source but still works.
     """
     settled = settle(wanted.files)
     wanted.files = settled.files
@@ -96,11 +96,11 @@ def plan_once(wanted: HostFiles) -> Plan:
 
 
 def _serves(wanted: Entry, same: Sequence[Entry]) -> bool:
-    """Whether the entries of the host's owner give what a wanted one would, and nothing that it would refuse."""
+    """Return whether the owner's entries provide the same as a desired one, and nothing that it would refuse."""
     keys = _keys(wanted)
     if not keys or any(set(entry.options) - HARMLESS or _keys(entry) != keys for entry in same):
         return False
-    # Another spelling of the same keys would be the conflict itself.
+    # apt treats different spellings of the same keys as a conflict.
     if len({entry.options.get("signed-by") for entry in same}) > 1:
         return False
     return all(
@@ -111,7 +111,7 @@ def _serves(wanted: Entry, same: Sequence[Entry]) -> bool:
 
 
 def _has(entry: Entry, uri: str, name: str, components: frozenset[str]) -> bool:
-    """Whether an entry brings the packages of a repository for this architecture, over the same scheme."""
+    """Return whether an entry provides a repository's packages for this architecture, over the same scheme."""
     own = apt_entries.architecture()
     architectures = entry.options.get("architectures", own).replace(",", " ").split()
     schemes = {each.partition(":")[0].lower() for each in entry.uris}
@@ -125,7 +125,7 @@ def _has(entry: Entry, uri: str, name: str, components: frozenset[str]) -> bool:
 
 
 def _keys(entry: Entry) -> list[str]:
-    """Fingerprints of the keys that an entry trusts; none where they are not named by file, or cannot be read."""
+    """Return the fingerprints of the keys that an entry trusts; empty if they are not in files, or are unreadable."""
     value = entry.options.get("signed-by", "")
     if "BEGIN PGP" in value:
         return sorted(fingerprints("\n".join("" if line == "." else line for line in value.splitlines()).encode()))
@@ -142,7 +142,7 @@ def _keys(entry: Entry) -> list[str]:
 
 
 def _said(path: str, aside: str, rest: str) -> str:
-    return f"Copy {path} to {aside}, and take our repositories out" if rest else f"Rename {path} to {aside}"
+    return f"Copy {path} to {aside}, and remove our repositories" if rest else f"Rename {path} to {aside}"
 
 
 def _put(path: str, aside: str, rest: str) -> None:

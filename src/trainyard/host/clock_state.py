@@ -1,4 +1,4 @@
-"""Whether another time service than chrony keeps this host's clock: one that works is left alone, with its servers."""
+"""Detect a time service other than chrony. A working one is kept, with its servers."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from pathlib import Path
 from ..core.clock import CLOCK, Clock
 
 STA_UNSYNC = 0x0040
-"""Bit of `status` by which the kernel says that nothing keeps its clock (linux/timex.h, adjtimex(2))."""
+"""Bit of `status` for an unsynchronised clock (linux/timex.h, adjtimex(2))."""
 
 TIMEX_BYTES = 256
-"""More than the size of `struct timex`, which is 208 bytes where a long has eight."""
+"""Buffer size, larger than `struct timex`, which has 208 bytes if a long has eight."""
 
 STATUS_WORD = 40 // ctypes.sizeof(ctypes.c_int)
-"""Place of `status` in it: after `modes`, padded, and four longs."""
+"""Index of `status` in the structure: after `modes`, padded, and four longs."""
 
 TIMESYNCD = "run/systemd/timesync"
-"""Folder that is there while systemd-timesyncd runs; it makes `synchronized` in it when it has set the clock."""
+"""Folder that exists while systemd-timesyncd runs; it creates `synchronized` there after it has set the clock."""
 
 BOOT_SECONDS = 30.0
-"""Since the boot; a time service that has servers has asked one by then."""
+"""Seconds after boot by which a time service has queried its servers."""
 
 CHRONYD = "usr/sbin/chronyd"
 
 
 def is_kept(root: Path = Path("/"), clock: Clock = CLOCK) -> bool:
-    """Whether a time service other than chrony keeps the clock; of a host that has just booted, after a moment for it.
+    """Return whether a time service other than chrony keeps the clock; on a host that just booted, wait for it first.
 
-    The kernel forgets within a day that a clock was synchronised. A server that was away for so long is no reason to
-    replace a service that has worked since the boot.
+    The kernel forgets within a day that a clock was synchronised. A service that has worked since boot is kept, even
+    if its server is unreachable for so long.
     """
     if (root / CHRONYD).exists():
         return False
@@ -42,10 +42,10 @@ def is_kept(root: Path = Path("/"), clock: Clock = CLOCK) -> bool:
 
 
 def is_synchronised() -> bool:
-    """Whether the kernel knows its clock to be synchronised; false where it does not say."""
+    """Return whether the kernel reports a synchronised clock; false if it reports nothing."""
     timex = (ctypes.c_int * (TIMEX_BYTES // ctypes.sizeof(ctypes.c_int)))()
     try:
-        # With `modes` 0 nothing is set, and no right is needed.
+        # With `modes` 0 the call sets nothing and needs no privilege.
         state = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(timex))
     except (OSError, AttributeError):
         return False

@@ -1,4 +1,4 @@
-"""Small configuration files of a host in one plan: folders, whole files, blocks, stale files, readers."""
+"""Plan small configuration files of a host: folders, whole files, blocks, stale files, and programs that read them."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from .validation import Tree, check_file, check_tree
 
 @dataclass(frozen=True)
 class File:
-    """One wanted file.
+    """One desired file.
 
-    :param path: absolute path; a link is followed where root has made it (core/places.py).
+    :param path: absolute path; a link is followed if root made it (core/places.py).
     :param content: whole text, or with `block` the text between the two marker lines (empty: no block).
-    :param mode: permission bits, None leaves an existing file's alone.
-    :param validate: argv with `%s` for a file of the new text; left out where the program is not installed.
-    :param owner: name of the user, empty leaves an existing file's alone; `group` is the same for the group.
+    :param mode: permission bits; None keeps those of an existing file.
+    :param validate: argv with `%s` for a file with the new text; skipped if the program is not installed.
+    :param owner: user name; empty keeps that of an existing file. `group` is the same for the group.
     :param secret: the text is never shown.
-    :param also: other texts with the same meaning; a file that holds one of them keeps it.
-    :param own: the place is this project's alone, so what is there is ours without the mark, too.
-    :param ours: beginnings of lines of each text of ours, as `is_foreign` has them.
-    :param beside: beside which file the owner's is kept, if not beside this one.
+    :param also: equivalent texts; a file with one of them is not changed.
+    :param own: only this project uses the path, so an existing file is ours even without the marker.
+    :param ours: line beginnings that identify our texts, see `is_foreign`.
+    :param beside: path next to which the owner's file is kept, if not next to this one.
     """
 
     path: str
@@ -55,16 +55,16 @@ class File:
         parts = self.path.split("/")
         if not self.path.startswith("/") or ".." in parts or any(character < " " for character in self.path):
             raise TrainyardError(
-                f"{self.path!r} cannot be the path of a file: it has to be absolute, without `..` and line breaks.",
-                remedy="Correct the name in the inventory that it is made from.",
+                f"{self.path!r} cannot be the path of a file: it must be absolute, without `..` and line breaks.",
+                remedy="Correct the name in the inventory that this path contains.",
             )
 
 
 @dataclass(frozen=True)
 class Command:
-    """A program to run whenever the files that match `paths` are not those it last ran with.
+    """A program to run if the files that match `paths` changed since its last run.
 
-    :param by_package: its package runs it when it is installed, so there is nothing to do before.
+    :param by_package: the package runs the program at its installation, so it is skipped if it is not installed.
     """
 
     name: str
@@ -75,15 +75,15 @@ class Command:
 
 @dataclass
 class HostFiles:
-    """The wanted files of a host, compared with what is there.
+    """The desired files of a host.
 
-    :param stale: glob patterns; a match that holds MARKER and is no wanted file is removed.
-    :param set_aside: glob patterns; a match that is no wanted file is renamed to `NAME.disabled`.
-    :param trees: main files that are judged together with what they import, where one of these files changes.
-    :param replace: paths of the owner's files that may be replaced; a copy of the old one is kept.
-    :param state_dir: where the digest of each command's last input is kept.
+    :param stale: glob patterns; a matching file with MARKER that is not a desired file is removed.
+    :param set_aside: glob patterns; a matching file that is not a desired file is renamed to `NAME.disabled`.
+    :param trees: main files that are validated together with their imports if one of these files changes.
+    :param replace: paths of the owner's files that may be replaced; a copy of the old file is kept.
+    :param state_dir: folder with the digest of each command's last input.
     :param timeout: seconds for one validator or command.
-    :param folders: made before the files are written.
+    :param folders: folders created before the files are written.
     """
 
     files: Sequence[File]
@@ -99,9 +99,9 @@ class HostFiles:
     changed_paths: list[str] = field(default_factory=list)
 
     def plan(self) -> Plan:
-        """Compare and plan; nothing is written but temporary files for the validators.
+        """Compare and plan; only temporary files for the validators are written.
 
-        :raises TrainyardError: a validator refuses a text, or a file is the owner's and may not be replaced.
+        :raises TrainyardError: a validator refuses a text, or a file belongs to the owner and may not be replaced.
         """
         steps, before, after = plan_folders(self.folders)
         wanted = {file.path for file in self.files}
@@ -140,7 +140,7 @@ class HostFiles:
         return Plan(steps, before, after)
 
     def _copies(self, changed: Sequence[tuple[File, Found | None, str]]) -> list[Step]:
-        """The steps that keep the owner's files; refuses those that may not be replaced."""
+        """Return the steps that keep copies of the owner's files; refuse files that may not be replaced."""
         foreign = [
             file
             for file, old, text in changed
@@ -162,10 +162,10 @@ class HostFiles:
                 self.not_validated += paths
 
     def _command_steps(self, command: Command, contents: Mapping[str, str | None], written: bool) -> list[Step]:
-        """The step that runs a program on what it reads, where that is not what it last ran on.
+        """Return the step that runs a program, if its input files changed since its last run.
 
-        :param written: this plan writes files, so that the run follows from them. Otherwise an interrupted run has
-            written them, and the missing run is a difference of its own.
+        :param written: this plan writes files, so that the run is a consequence. Otherwise an interrupted run wrote
+            them, and the missing run is a difference of its own.
         """
         inputs: dict[str, str | None] = {}
         for path in matches(command.paths):
@@ -177,14 +177,14 @@ class HostFiles:
         digest = digest_of({path: text for path, text in inputs.items() if text is not None})
         stamp = os.path.join(self.state_dir, f"{command.name}.sha256")
         recorded = read(stamp)
-        # No record counts as a run on no files.
+        # A missing record is equivalent to a run without files.
         if (recorded.text if recorded else digest_of({})) == digest:
             return []
         record = partial(write, stamp, digest, 0o644)
         words = " ".join(command.argv)
         change = Change(words, "not run", "run", follows=written)
         if command.by_package and shutil.which(command.argv[0]) is None:
-            return [Step(f"Leave `{words}` to the installation of its package", record, [change])]
+            return [Step(f"Skip `{words}`: the installation of its package runs it", record, [change])]
 
         def act() -> None:
             run(command.argv, timeout=self.timeout)
@@ -197,9 +197,9 @@ def _write(file: File, text: str, mode: int) -> None:
     owner, group = number(pwd.getpwnam, file.owner), number(grp.getgrnam, file.group)
     if owner is None or group is None:
         raise TrainyardError(
-            f"{file.path} is for {file.owner or 'its owner'} and the group {file.group or 'that it has'}, "
-            "and this host has no such name.",
-            remedy="Install the package that brings the user or group first.",
+            f"The owner {file.owner or '(unchanged)'} or the group {file.group or '(unchanged)'} of {file.path} does "
+            "not exist on this host.",
+            remedy="Install the package that creates the user or group first.",
         )
     write(file.path, text, mode, owner, group)
 

@@ -1,4 +1,4 @@
-"""containerd's drop-in files: those of strangers, and what they change of the settings that are ours."""
+"""Find containerd drop-in files that this project does not manage, and our settings that they change."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ SETTING = re.compile(r"^\s*([\w.'\"-]+)\s*=\s*(.+?)\s*$")
 
 
 def containerd_findings(pattern: str = DROP_INS) -> Iterator[Finding]:
-    """The strangers' files, and each setting of ours that is another one with them.
+    """Yield unmanaged drop-in files, and each of our settings that they override.
 
-    Without any there is nothing to ask containerd for: what is ours is written anew by its role.
+    Without such files containerd is not queried, because the role rewrites our own files.
     """
     texts = {path: _read(path) for path in sorted(glob.glob(pattern))}
     strangers = [path for path, text in texts.items() if MARKER not in text]
@@ -37,11 +37,11 @@ def containerd_findings(pattern: str = DROP_INS) -> Iterator[Finding]:
     except CommandError as error:
         found = {path: each.text for path in (TREE.root, *texts) if (each := read(path))}
         culprit = culprit_of(TREE, found, TIMEOUT) or "its files together"
-        # Its last line is the error; those before may be warnings.
+        # The last line is the error; earlier lines may be warnings.
         said = f"cannot be read with {culprit}: {error.message.splitlines()[-1]}"
         yield Finding("containerd configuration", said, "valid")
         return
-    # Later files win, with containerd as here.
+    # Later files win, here as in containerd.
     ours = {
         name: value for path, text in texts.items() if path not in strangers for name, value in settings(text).items()
     }
@@ -49,17 +49,19 @@ def containerd_findings(pattern: str = DROP_INS) -> Iterator[Finding]:
 
 
 def changed_settings(effective: Mapping[str, str], ours: Mapping[str, str]) -> Iterator[Finding]:
-    """Our settings that are in force with another value; what containerd does not show is passed over, and so is the
-    version of the form, which it raises by itself."""
+    """Yield our settings whose effective value differs.
+
+    Settings that containerd does not show are skipped, as is the format version, which containerd raises by itself.
+    """
     for name, value in ours.items():
         if "." in name and name in effective and effective[name] != value:
             yield Finding(f"containerd {name}", effective[name], value)
 
 
 def settings(text: str) -> dict[str, str]:
-    """Name with its table -> value as it is written, for tables and plain values; quotation marks are made alike.
+    """Parse tables and plain values: name with its table -> value as written, with normalised quotation marks.
 
-    A reader of TOML is in Python from 3.11 on, and hosts may have 3.10.
+    Python has a TOML parser only from 3.11 on, and hosts may have 3.10.
     """
     found: dict[str, str] = {}
     table = ""

@@ -1,6 +1,6 @@
-"""What a host is, as far as a cluster node needs it, and the refusal of hosts that are too small or unknown.
+"""The properties of a host that matter for a cluster node, and the refusal of unsuitable hosts.
 
-Everything is read from /proc, /sys and files below a root that tests replace.
+All facts are read from /proc, /sys and files below a root that tests replace.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class Host:
     """Observed properties of a host.
 
     :param system: distribution and version, `debian-13`.
-    :param memory_mib: memory that processes can have, a cgroup's limit included.
-    :param cpus: CPUs that processes can have, a cgroup's quota included.
-    :param free_mib: free space by path.
-    :param container: container manager that runs this host, empty on a machine of its own.
-    :param clock_settable: whether setting the clock is possible and this host's own business.
+    :param memory_mib: memory available to processes in MiB, limited by the cgroup.
+    :param cpus: CPUs available to processes, limited by the cgroup's quota.
+    :param free_mib: path -> free space in MiB.
+    :param container: container manager that runs this host; empty outside containers.
+    :param clock_settable: whether this host is not a container and may set its clock.
     :param clock_kept: whether a time service other than chrony keeps the clock.
-    :param modules_directory: whether there are kernel modules for the running kernel.
+    :param modules_directory: whether modules for the running kernel are installed.
     :param systemd: whether systemd is the service manager.
-    :param certificate_store: whether the program is there that makes the system's store of certificates.
+    :param certificate_store: whether `update-ca-certificates` is installed.
     """
 
     system: str
@@ -57,20 +57,20 @@ class Host:
 
 @dataclass(frozen=True)
 class Needs:
-    """Least values; each is named in the error as the variable that the user sets."""
+    """Minimum values. Errors name the variable that sets each of them."""
 
     memory_mib: int
     cpus: float
     disk_mib: Mapping[str, int]
     systems: Sequence[str]
     in_use: bool = False
-    """The host is a node already: a disk that has filled up is then what a run may have to mend."""
+    """The host is already a node, so too little space is only a warning: the run may be needed to repair it."""
 
 
 def observe(paths: Sequence[str], root: str = "/") -> Host:
-    """Read the host.
+    """Read the properties of the host.
 
-    :param paths: where free space is looked up; a missing directory stands for its nearest existing parent.
+    :param paths: paths whose free space is read; for a missing one, that of its nearest existing parent.
     """
     base = Path(root)
     kernel = os.uname().release
@@ -92,7 +92,7 @@ def observe(paths: Sequence[str], root: str = "/") -> Host:
 
 
 def problems(host: Host, needs: Needs) -> list[str]:
-    """Every reason why this host cannot be a node: what, the value, and the remedy."""
+    """Return all reasons why this host cannot be a node, each with the value and the remedy."""
     found = []
     if not host.root:
         found.append("the tasks do not run as root. Set `ansible_become: true` or connect as root.")
@@ -101,7 +101,7 @@ def problems(host: Host, needs: Needs) -> list[str]:
     if host.system not in needs.systems:
         found.append(
             f"its system is {host.system}, not one of {', '.join(needs.systems)}. Install one of them, "
-            "or add it to base_supported_systems if you have tried it."
+            "or add it to base_supported_systems if you have tested it."
         )
     if host.memory_mib < needs.memory_mib:
         found.append(
@@ -114,7 +114,7 @@ def problems(host: Host, needs: Needs) -> list[str]:
 
 
 def space_problems(host: Host, needs: Needs) -> list[str]:
-    """Every path with too little space; a reason to refuse a new host, a warning for one that is in use."""
+    """Return the paths with too little space: a refusal for a new host, a warning for one in use."""
     return [
         f"{path} has {host.free_mib[path]} MiB free, {least} are needed. "
         "Free or add space, or lower base_disk_free_min_mib."
@@ -124,7 +124,7 @@ def space_problems(host: Host, needs: Needs) -> list[str]:
 
 
 def space_findings(host: Host, needs: Needs) -> list[Finding]:
-    """The same, as a check run shows it of a host that is in use."""
+    """Return the same as findings, for check mode on a host in use."""
     return [
         Finding(f"space on {path}", f"{host.free_mib[path]} MiB free", f"{least} MiB or more")
         for path, least in needs.disk_mib.items()
@@ -133,7 +133,10 @@ def space_findings(host: Host, needs: Needs) -> list[Finding]:
 
 
 def refuse(name: str, found: Sequence[str]) -> None:
-    """:raises TrainyardError: there are problems; all of them are in the message."""
+    """Refuse a host that has problems.
+
+    :raises TrainyardError: there are problems; the message lists all of them.
+    """
     if found:
         raise TrainyardError(
             f"The host {name} cannot be a node:\n" + "\n".join(f"- {problem}" for problem in found),
@@ -142,7 +145,7 @@ def refuse(name: str, found: Sequence[str]) -> None:
 
 
 def text_of(path: Path) -> str:
-    """What a file of /proc or /sys says; empty where there is none."""
+    """Return the text of a file, for example in /proc or /sys; empty if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""Images that are laid into a node's containerd because no registry serves them."""
+"""Images that are imported into a node's containerd because no registry serves them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ..core.errors import CommandError, TrainyardError
 from ..core.plan import MISSING, Change, Plan, Step
 
 CTR = ("ctr", "--namespace=k8s.io", "images")
-"""containerd's own client, in the namespace whose images the kubelet sees."""
+"""containerd's own client, in the namespace whose images the kubelet uses."""
 ASK_TIMEOUT = 60.0
 PINNED = "io.cri-containerd.pinned"
-"""Label with which the kubelet never collects an image as garbage (containerd, internal/cri/labels)."""
+"""Label that excludes an image from the kubelet's garbage collection (containerd, internal/cri/labels)."""
 
 
 @dataclass(frozen=True)
 class Image:
-    """An image as pods name it, by digest.
+    """An image by digest, as pods reference it.
 
     :param reference: "localhost/trainyard/tensorflow@sha256:...".
-    :param archive: OCI archive that names it so; empty where it is not at hand.
+    :param archive: OCI archive with this reference; empty if unavailable.
     """
 
     reference: str
@@ -40,7 +40,7 @@ class Image:
 
 @dataclass(frozen=True)
 class Found:
-    """An image in containerd: the digest that it really has, whether it is whole, and whether it is pinned."""
+    """An image in containerd: its actual digest, whether it is complete, and whether it is pinned."""
 
     digest: str
     complete: bool
@@ -48,9 +48,9 @@ class Found:
 
 
 def observe(*, may_be_absent: bool = False) -> dict[str, Found]:
-    """The images of the node by reference.
+    """Return the images of the node by reference.
 
-    :param may_be_absent: containerd need not be there yet; then there are none.
+    :param may_be_absent: return no images, instead of an error, if containerd does not answer.
     :raises CommandError: containerd does not answer.
     """
     try:
@@ -64,10 +64,10 @@ def observe(*, may_be_absent: bool = False) -> dict[str, Found]:
 
 
 def parse(listed: str, checked: str) -> dict[str, Found]:
-    """What `ctr images list` and `ctr images check` say: tables with a header and columns of any width.
+    """Parse the output of `ctr images list` and `ctr images check`: tables with a header and columns of any width.
 
-    :param listed: REF TYPE DIGEST SIZE PLATFORMS LABELS.
-    :param checked: REF TYPE DIGEST STATUS SIZE UNPACKED, the status being "complete (4/4)" for a whole image.
+    :param listed: columns REF TYPE DIGEST SIZE PLATFORMS LABELS.
+    :param checked: columns REF TYPE DIGEST STATUS SIZE UNPACKED; the status of a complete image is "complete (4/4)".
     """
     complete = {line.split()[0] for line in checked.splitlines()[1:] if " complete (" in line}
     rows = [line.split() for line in listed.splitlines()[1:]]
@@ -79,7 +79,7 @@ def parse(listed: str, checked: str) -> dict[str, Found]:
 
 
 def missing(wanted: Sequence[Image], seen: dict[str, Found]) -> list[str]:
-    """References of the wanted images that have to be delivered."""
+    """Return the references of the desired images that must be delivered."""
     return [
         image.reference
         for image in wanted
@@ -88,10 +88,10 @@ def missing(wanted: Sequence[Image], seen: dict[str, Found]) -> list[str]:
 
 
 def make_plan(wanted: Sequence[Image], seen: dict[str, Found], *, timeout: float) -> Plan:
-    """Import what is missing and pin what is wanted.
+    """Plan to import missing images and to pin the desired ones.
 
-    Older images of the same repositories lose their pin: a running pod keeps its own, and the kubelet collects them
-    when the disk fills.
+    Older images of the same repositories are unpinned. The kubelet collects them when the disk fills, but never one
+    that a running pod uses.
 
     :param timeout: seconds for one import.
     """
@@ -109,7 +109,7 @@ def make_plan(wanted: Sequence[Image], seen: dict[str, Found], *, timeout: float
             steps.append(Step(f"Pin {image.reference}", partial(_label, image.reference, "pinned"), [change]))
     steps += [
         Step(
-            f"Leave {reference} to the kubelet's garbage collection",
+            f"Unpin {reference} for the kubelet's garbage collection",
             partial(_label, reference, ""),
             [Change(f"image {reference}", "pinned", "not pinned")],
         )
@@ -124,14 +124,14 @@ def make_plan(wanted: Sequence[Image], seen: dict[str, Found], *, timeout: float
 
 
 def _import(image: Image, timeout: float) -> None:
-    """containerd checks each blob; that the archive is the wanted image is checked afterwards."""
+    """Import an archive. containerd verifies each blob; afterwards the image's digest is checked."""
     if not os.path.isfile(image.archive):
         raise TrainyardError(f"The archive of {image.reference}, {image.archive or 'none'}, does not exist.")
     run([*CTR, "import", f"--label={PINNED}=pinned", image.archive], timeout=timeout)
     if image.reference in missing([image], observe()):
         raise TrainyardError(
             f"The archive {image.archive} is not the image {image.reference}.",
-            remedy="Run the role bundle again: it notices a damaged image and makes it anew.",
+            remedy="Run the role bundle again: it detects a damaged image and builds it again.",
         )
 
 

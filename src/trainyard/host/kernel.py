@@ -1,4 +1,4 @@
-"""The kernel of a node: features checked, modules loaded only where there are modules, sysctls, swap.
+"""Configure the kernel of a node: check features, load modules if the host has any, set sysctls, turn swap off.
 
 The kernel's files are read below a root that tests replace.
 """
@@ -22,10 +22,10 @@ from .facts import text_of
 
 COMMAND_TIMEOUT = 60.0
 SWAP_OFF = "# trainyard: swap is off: "
-"""Put before a line of fstab; taking it away is the way back."""
+"""Prefix that disables a line of fstab; removing it restores the line."""
 
 ZRAM_SERVICE = "zramswap.service"
-"""Debian's zram-tools: calls swapon itself, so that masking the swap target does not stop it."""
+"""Service of Debian's zram-tools. It calls swapon itself, so masking the swap target does not stop it."""
 
 _SWAP_LINE = re.compile(r"\s*[^#\s]\S*\s+\S+\s+swap(\s|$)")
 
@@ -34,10 +34,10 @@ _SWAP_LINE = re.compile(r"\s*[^#\s]\S*\s+\S+\s+swap(\s|$)")
 class Feature:
     """One kernel feature and its traces.
 
-    :param module: the module that brings it.
+    :param module: the module that provides it.
     :param option: the build option, without CONFIG_.
-    :param path: exists when the feature is there.
-    :param filesystem: is in /proc/filesystems when the feature is there.
+    :param path: path that exists if the feature is present.
+    :param filesystem: name in /proc/filesystems if the feature is present.
     """
 
     module: str
@@ -60,7 +60,7 @@ FEATURES: Mapping[str, Feature] = {
 
 @dataclass
 class Kernel:
-    """The wanted kernel state.
+    """The desired kernel state.
 
     :param features: names of FEATURES.
     :param sysctls: name -> value.
@@ -80,7 +80,7 @@ class Kernel:
     def plan(self) -> Plan:
         """Compare and plan.
 
-        :raises TrainyardError: a feature is absent, or a sysctl does not exist and no planned module can bring it.
+        :raises TrainyardError: a feature is absent, or a sysctl does not exist and no planned module can provide it.
         """
         before: dict[str, Any] = {}
         after: dict[str, Any] = {}
@@ -92,7 +92,7 @@ class Kernel:
         return Plan(steps, before, after, by_subject=False)
 
     def state_of(self, name: str) -> str:
-        """`present`, `loadable` (a module for the running kernel), `absent`, or `unknown` (nothing tells)."""
+        """Return `present`, `loadable` (as a module for the running kernel), `absent`, or `unknown` (no evidence)."""
         feature = FEATURES[name]
         modules = self.base / "lib/modules" / self.release
         if feature.path and (self.base / feature.path).exists():
@@ -108,7 +108,7 @@ class Kernel:
         built = self._option(feature.option)
         if built == "y":
             return "present"
-        # Some source would have shown it, so it is absent; unknown only if there was none to look at.
+        # One of these sources would have shown the feature. It is unknown only if there was no source.
         if feature.path or feature.filesystem or built is not None or modules.is_dir():
             return "absent"
         return "unknown"
@@ -125,7 +125,7 @@ class Kernel:
             )
         for name, state in states.items():
             if state == "unknown":
-                self.warnings.append(f"Nothing on this host tells whether the kernel has {name}; taken as present.")
+                self.warnings.append(f"It is unknown whether the kernel has {name}; it is assumed to be present.")
             if state == "loadable":
                 module = FEATURES[name].module
                 change = Change(f"kernel module {name}", "not loaded", "loaded")
@@ -141,7 +141,7 @@ class Kernel:
             if not path.exists() and not loads:
                 raise TrainyardError(
                     f"The running kernel {self.release} has no sysctl {name}.",
-                    remedy="Correct base_sysctls, or add the feature that brings it to base_kernel_features.",
+                    remedy="Correct base_sysctls, or add the feature that provides it to base_kernel_features.",
                 )
             if now != wanted:
                 change = Change(f"sysctl {name}", now or None, wanted)
@@ -168,7 +168,8 @@ class Kernel:
             before["fstab"], after["fstab"] = text.splitlines(), new.splitlines()
 
     def _plan_swap_units(self, steps: list[Step], before: dict[str, Any], after: dict[str, Any]) -> None:
-        """What turns swap on at boot without a line of fstab: units made for zram or a typed partition, a service."""
+        """Plan to disable units that turn swap on at boot without fstab: generated ones for zram or typed partitions,
+        and a service."""
         units = self.base / "etc/systemd/system"
         if os.path.realpath(units / "swap.target") != os.path.realpath("/dev/null"):
             change = Change("swap.target", "not masked", "masked")
@@ -184,7 +185,7 @@ class Kernel:
         return text_of(self.base / path)
 
     def _option(self, option: str) -> str | None:
-        """`y`, `m` or `n` of the running kernel's build, None where its configuration cannot be read."""
+        """Return `y`, `m` or `n` from the running kernel's configuration; None if that cannot be read."""
         packed = self.base / "proc/config.gz"
         if packed.exists():
             with gzip.open(packed, "rt", encoding="utf-8") as stream:
@@ -198,13 +199,13 @@ class Kernel:
 
 
 def sysctl_path(name: str) -> str:
-    """Path below /proc/sys; as in sysctl.d(5), the first separator says which one is used."""
+    """Return the path below /proc/sys; as in sysctl.d(5), the first separator determines which one is used."""
     first = re.search(r"[./]", name)
     return name.translate(str.maketrans("./", "/.")) if first and first.group() == "." else name
 
 
 def without_swap(fstab: str) -> str:
-    """fstab with its swap lines commented out."""
+    """Return fstab with its swap lines commented out."""
     lines = fstab.splitlines(keepends=True)
     return "".join(SWAP_OFF + line if _SWAP_LINE.match(line) else line for line in lines)
 

@@ -1,7 +1,7 @@
-"""Whose node a host is: the cluster that its own files name, compared with that of the inventory.
+"""Cluster membership of a host: compare the cluster in its own files with that of the inventory.
 
-A host's files are whatever its owner or an intruder has written. They are read without a parser of YAML, which hosts
-need not have, and only fingerprints and cleaned texts leave this module.
+A host's files are untrusted. They are read without a YAML parser, which hosts need not have, and only fingerprints and
+cleaned texts leave this module.
 """
 
 from __future__ import annotations
@@ -24,28 +24,27 @@ KUBECONFIGS = (
     "var/lib/rancher/rke2/agent/kubelet.kubeconfig",
     "var/lib/rancher/k3s/agent/kubelet.kubeconfig",
 )
-"""Where a host has its credentials of a cluster: nodes of kubeadm, a control plane host that has lost the first, nodes
-of RKE2 and of k3s."""
+"""Credentials of a host for a cluster: kubeadm nodes, a control plane host that has lost that file, RKE2 and k3s."""
 CA = "etc/kubernetes/pki/ca.crt"
 RECORD = "var/lib/trainyard/kubeadm"
 MADE = ("init.yaml", "init.complete", "init.started")
-"""Of the record, what says that this project made a cluster on this host (`kubeadm.program.Host`)."""
+"""Files in the record that show that this project created a cluster on this host (`kubeadm.program.Host`)."""
 JOINED = (f"{RECORD}/join.started", f"{RECORD}/join.complete")
 DROP_IN = "etc/containerd/conf.d/10-trainyard.toml"
-"""Each node of this project has it, with the mark; workers have no other record."""
+"""Each node of this project has this file, with the marker; workers have no other record."""
 
 LARGEST = 1 << 20
-"""Bytes of a file that are read; a kubeconfig has a few thousand."""
+"""Most bytes of a file that are read; a kubeconfig has a few thousand."""
 _SETTING = r"""(?<![\w-])%s["']?[ \t]*:[ \t]*["']?([^\s"',}]+)"""
-"""A setting in YAML or JSON, on one line as all programs write it."""
+"""Matches a setting in YAML or JSON, on one line as all programs write it."""
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----")
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster as a kubeconfig names it.
+    """A cluster as described by a kubeconfig.
 
-    :param source: path of the kubeconfig; `name` and `server` are for people.
+    :param source: path of the kubeconfig; `name` and `server` are only for messages.
     :param cas: SHA-256 of the certificate authorities that it trusts.
     """
 
@@ -61,10 +60,10 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Membership:
-    """What a host says of its own cluster.
+    """The cluster membership that a host's files show.
 
-    :param made: this project made a cluster here, or was at it; `known`: it has been at work here in any way.
-    :param servers: addresses in all files of kubeadm; a control plane's kubelet may ask the API server beside it.
+    :param made: this project created a cluster here, or started to; `known`: it has changed this host in any way.
+    :param servers: addresses in all kubeconfigs; a control plane's kubelet may use its local API server.
     """
 
     cluster: Cluster
@@ -74,7 +73,7 @@ class Membership:
 
 
 def look(root: str = "/") -> Membership | None:
-    """The cluster that a host belongs to; None where it belongs to none."""
+    """Return the cluster membership of a host; None if it belongs to no cluster."""
     for name in KUBECONFIGS:
         path = os.path.join(root, name)
         if not os.path.exists(path):
@@ -82,7 +81,7 @@ def look(root: str = "/") -> Membership | None:
         text = _read(path)
         authorities = [base64_text(each) for each in _all(text, "certificate-authority-data")]
         authorities += [_read(_beside(root, path, each)) for each in _all(text, "certificate-authority")]
-        # Someone who renews the authority under the same key changes this file, and the kubeconfig later.
+        # When an authority is renewed under the same key, this file changes before the kubeconfig.
         authorities.append(_read(os.path.join(root, CA)) if name.startswith("etc/") else "")
         _, _, clusters = text.partition("clusters")
         cluster = Cluster(
@@ -102,37 +101,37 @@ def look(root: str = "/") -> Membership | None:
 
 
 def problems(found: Membership | None, site: Cluster) -> list[str]:
-    """Why a host may not be taken: it is a node of another cluster, or nothing says that it is one of this inventory's.
+    """Return why a host must be refused: it is a node of another cluster, or possibly so.
 
-    :param site: the cluster of the inventory; without authorities where the controller has no kubeconfig of it.
+    :param site: the cluster of the inventory; without authorities if the controller has no kubeconfig of it.
     """
     if found is None or found.cluster.cas & site.cas:
         return []
-    there = f"{found.cluster}, {found.cluster.source} says"
+    there = f"{found.cluster}, according to {found.cluster.source}"
     leave = "Take the host out of the inventory. If it may leave the other cluster, remove it there and reset it"
     if not site.cas and not found.known:
         return [
-            f"it is a node of the cluster {there}, and nothing says that this is the inventory's cluster: "
+            f"it is a node of the cluster {there}, and nothing proves that this is the inventory's cluster: "
             f"the controller has no kubeconfig {site.source}, and the host has no record of this project. "
             f"{leave} (reset.yml). If it is the inventory's, copy its admin.conf to {site.source} on the controller."
         ]
-    # Without an authority the roles that come later judge what the project has made itself.
+    # Without an authority, later roles check the state that this project created itself.
     if not site.cas or (not found.cluster.cas and found.known):
         return []
-    # The run that made the cluster again was cut off, or had another controller: the kubeconfig is fetched again.
+    # The run that recreated the cluster was interrupted, or used another controller. The kubeconfig is fetched again.
     if found.made and site.server in found.servers:
         return []
     again = "reset this host (reset.yml): nothing else is needed"
     if found.made:
         again = f"move {site.source} away on the controller: the next run fetches it again"
     return [
-        f"it is a node of another cluster: {there}. The inventory's cluster is {site}, {site.source} on the controller "
-        f"says. {leave} (reset.yml). If the inventory's cluster was made again, {again}."
+        f"it is a node of another cluster: {there}. The inventory's cluster is {site}, according to {site.source} on "
+        f"the controller. {leave} (reset.yml). If the inventory's cluster was created again, {again}."
     ]
 
 
 def fingerprints(pem: str) -> Iterator[str]:
-    """SHA-256 of each certificate in a PEM text."""
+    """Yield the SHA-256 of each certificate in a PEM text."""
     for body in _PEM.findall(pem):
         try:
             yield hashlib.sha256(binascii.a2b_base64(body)).hexdigest()
@@ -141,7 +140,7 @@ def fingerprints(pem: str) -> Iterator[str]:
 
 
 def base64_text(value: str) -> str:
-    """The text of a value in base64; empty where it is none."""
+    """Decode base64 text; empty if it is invalid."""
     try:
         return base64.b64decode(value, validate=True).decode("ascii", "replace")
     except ValueError:
@@ -153,14 +152,14 @@ def _all(text: str, key: str) -> Iterator[str]:
 
 
 def _beside(root: str, kubeconfig: str, name: str) -> str:
-    """Path of a file that a kubeconfig names, which may be relative to it."""
+    """Return the path of a file that a kubeconfig references, possibly relative to itself."""
     return os.path.join(root, name.lstrip("/")) if name.startswith("/") else os.path.join(kubeconfig, "..", name)
 
 
 def _read(path: str) -> str:
-    """Text of a regular file, cut off where it is too long; empty where there is none."""
+    """Return the text of a regular file, truncated if it is too long; empty if it cannot be read."""
     try:
-        # A named pipe in its place would hold the reader for ever.
+        # O_NONBLOCK: opening a named pipe would otherwise block for ever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
         return ""

@@ -1,4 +1,4 @@
-"""Looks at a mount without ever waiting for its server."""
+"""Read the state of a mount without blocking on its server."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ PROPERTIES = ("LoadState", "FragmentPath", "UnitFileState", "NeedDaemonReload", 
 
 @dataclass(frozen=True)
 class Seen:
-    """What there is.
+    """The observed state of a mount.
 
-    :param entry: what is mounted at the path.
+    :param entry: the mount at the path; None if nothing is mounted.
     :param unit: text of our unit; None without one.
-    :param retry: text of the service that mounts it again; None without one.
-    :param properties: of the unit, as systemd names them.
-    :param older: whether the unit's file has changed since it was mounted.
-    :param inside: names in the folder, where nothing is mounted.
-    :param users: who has the file system at another place.
-    :param others: where else units of ours mount something.
-    :param answers: whether the server of what is mounted answers.
-    :param read_ahead_kb: None where nothing is mounted, or the kernel does not say.
+    :param retry: text of the service that retries the mount; None without one.
+    :param properties: properties of the unit, by systemd's names.
+    :param older: whether the unit's file has changed since the mount.
+    :param inside: names in the folder, if nothing is mounted.
+    :param users: processes that use the file system at another path.
+    :param others: other paths at which our units mount something.
+    :param answers: whether the server of the mount answers.
+    :param read_ahead_kb: read-ahead in KiB; None if nothing is mounted, or the kernel does not report it.
     """
 
     entry: Entry | None = None
@@ -44,10 +44,10 @@ class Seen:
 
 
 def observe(mount: Mount, *, removal: bool = False) -> Seen:
-    """Read what there is.
+    """Read the state of a mount.
 
-    :param removal: a server that does not answer is no error.
-    :raises TrainyardError: the server of what is mounted did not answer in time.
+    :param removal: do not fail if the server does not answer.
+    :raises TrainyardError: the server of the mount did not answer in time.
     """
     entry = entry_at(mount.path)
     properties = properties_of(mount.unit, PROPERTIES)
@@ -71,9 +71,9 @@ def observe(mount: Mount, *, removal: bool = False) -> Seen:
 
 
 def probe(mount: Mount) -> None:
-    """Ask the mounted file system for its size, which only its server knows.
+    """Query the size of the mounted file system, which only its server knows.
 
-    In a program of its own: a process that asks a server that is gone waits for ever.
+    The query runs in a separate program, because a process blocks for ever if the server is gone.
 
     :raises TrainyardError: there was no answer in time.
     """
@@ -82,13 +82,13 @@ def probe(mount: Mount) -> None:
     except CommandError as error:
         raise TrainyardError(
             f"{mount.path} does not answer within {mount.probe_timeout} s: {error.message}",
-            remedy=f"Look whether the server of {mount.source} runs and this host can reach it; what waits for it "
-            "goes on by itself when it is back.",
+            remedy=f"Check that the server of {mount.source} runs and that this host can reach it. Blocked processes "
+            "continue by themselves when it is back.",
         ) from error
 
 
 def entry_at(path: str) -> Entry | None:
-    """What is mounted at a path on this host."""
+    """Return the mount at a path on this host, or None."""
     return mounted_at(path, _read("/proc/self/mountinfo") or "")
 
 

@@ -1,4 +1,4 @@
-"""What there is to do for a mount, and how it is done."""
+"""Plan and perform the changes of a mount."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .mounts import UNITS, Mount, differs, read_ahead_path, retry_text, some, un
 from .units import QUERY_TIMEOUT, STARTS_AT_BOOT
 
 GRACE = 30
-"""Seconds that systemctl has beyond the unit's own limit, for killing the helper of the mount."""
+"""Seconds for systemctl in addition to the unit's own limit, to kill the mount helper."""
 
 
 def make_plan(mount: Mount, seen: Seen) -> Plan:
-    """The plan from what there is.
+    """Plan the desired mount from the observed state.
 
-    :raises TrainyardError: the folder has other files or another mount, or pods use what would be mounted anew.
+    :raises TrainyardError: the folder has other files or another mount, or pods use a mount that must be replaced.
     """
     text, retry = unit_text(mount), retry_text(mount)
     _refuse_other(mount, seen, text)
     steps = []
     if not seen.folder:
-        steps.append(Step(f"Make the folder {mount.path}", partial(os.makedirs, mount.path, 0o755, exist_ok=True)))
+        steps.append(Step(f"Create the folder {mount.path}", partial(os.makedirs, mount.path, 0o755, exist_ok=True)))
     if seen.unit != text:
         steps.append(Step(f"Write {mount.unit_path}", partial(write, mount.unit_path, text, 0o644)))
     if seen.retry != retry:
@@ -36,14 +36,14 @@ def make_plan(mount: Mount, seen: Seen) -> Plan:
     if (seen.unit, seen.retry) != (text, retry) or seen.properties.get("NeedDaemonReload") == "yes":
         steps.append(_systemctl(mount, "Reload the units of systemd", "daemon-reload"))
     if seen.properties.get("UnitFileState") not in STARTS_AT_BOOT:
-        steps.append(_systemctl(mount, f"Mount {mount.path} at every boot", "enable", mount.unit))
+        steps.append(_systemctl(mount, f"Enable the mount of {mount.path} at boot", "enable", mount.unit))
     if seen.entry is None:
         steps.append(Step(f"Mount {mount.source} at {mount.path}", partial(_mount, mount, "start")))
     elif seen.unit != text or seen.older:
-        _refuse_use(mount, seen, "mounted anew")
-        steps.append(Step(f"Mount {mount.path} anew", partial(_mount, mount, "restart")))
+        _refuse_use(mount, seen, "remounted")
+        steps.append(Step(f"Remount {mount.path}", partial(_mount, mount, "restart")))
     elif mount.read_ahead_kb and seen.read_ahead_kb not in (None, mount.read_ahead_kb):
-        steps.append(Step(f"Read {mount.read_ahead_kb} KiB ahead", partial(_read_ahead, mount)))
+        steps.append(Step(f"Set the read-ahead to {mount.read_ahead_kb} KiB", partial(_read_ahead, mount)))
     before: dict[str, Any] = {"unit": seen.unit or "", "mounted": seen.entry is not None}
     after: dict[str, Any] = {"unit": text, "mounted": True}
     if mount.read_ahead_kb:
@@ -52,7 +52,7 @@ def make_plan(mount: Mount, seen: Seen) -> Plan:
 
 
 def _about(mount: Mount, steps: list[Step], before: dict[str, Any], after: dict[str, Any]) -> Plan:
-    """A plan whose one difference is the mount, with all that belongs to it."""
+    """Return a plan whose only difference is the mount as a whole."""
     if steps:
         steps[0] = replace(steps[0], changes=[Change(f"mount {mount.path}", before, after)])
     return Plan(steps, before, after, by_subject=False)
@@ -61,7 +61,7 @@ def _about(mount: Mount, steps: list[Step], before: dict[str, Any], after: dict[
 def _refuse_other(mount: Mount, seen: Seen, text: str) -> None:
     if seen.properties.get("LoadState") == "masked":
         raise TrainyardError(
-            f"The unit {mount.unit} is masked.", remedy=f"Run `systemctl unmask {mount.unit}` if that is not meant."
+            f"The unit {mount.unit} is masked.", remedy=f"Find out why. Then run `systemctl unmask {mount.unit}`."
         )
     if seen.inside:
         raise TrainyardError(
@@ -71,33 +71,33 @@ def _refuse_other(mount: Mount, seen: Seen, text: str) -> None:
     if seen.others:
         raise TrainyardError(
             f"The files that the nodes share are mounted at {some(seen.others)}, too, by a unit of trainyard.",
-            remedy="Unmount that first (efs_mount_mode absent, efs_mount_path as it was), or set the path as it was.",
+            remedy="Unmount that first (efs_mount_mode absent with the old efs_mount_path), or restore the old path.",
         )
     if seen.entry is None:
         return
-    # Ours may have another source only until it is mounted anew; else something was mounted over it or in its place.
+    # Our mount has another source only before a remount. Otherwise another mount is over it or in its place.
     ours = seen.unit is not None and (seen.unit != text or seen.older or not differs(mount, seen.entry))
     if not ours:
         place = seen.properties.get("FragmentPath", "")
         by = f" by {place}" if place and not place.startswith(UNITS) else ""
         raise TrainyardError(
             f"{seen.entry.source} ({seen.entry.fstype}) is mounted at {mount.path} already{by}.",
-            remedy="Unmount it, and take it out of /etc/fstab; or leave the mount to its owner "
+            remedy="Unmount it, and remove it from /etc/fstab. Or keep that mount "
             "(storage_backend shared_path, efs_mount_mode none).",
         )
 
 
 def make_removal(mount: Mount, seen: Seen) -> Plan:
-    """The plan that unmounts what our unit has mounted, and removes the unit; the folder stays.
+    """Plan to unmount the mount of our unit and to remove the unit; the folder stays.
 
-    :raises TrainyardError: pods use it.
+    :raises TrainyardError: pods use the mount.
     """
     if seen.unit is None:
         return Plan()
     steps = []
     if seen.retry is not None:
         steps += [
-            _systemctl(mount, f"Mount {mount.path} no more by {mount.retry}", "stop", mount.retry),
+            _systemctl(mount, f"Stop the retries to mount {mount.path} ({mount.retry})", "stop", mount.retry),
             Step(f"Remove {mount.retry_path}", partial(os.unlink, mount.retry_path)),
         ]
     if seen.entry is not None:
@@ -105,9 +105,9 @@ def make_removal(mount: Mount, seen: Seen) -> Plan:
         if seen.answers:
             steps.append(Step(f"Unmount {mount.path}", partial(_mount, mount, "stop")))
         else:
-            steps.append(Step(f"Unmount {mount.path} by force: its server does not answer", partial(_let_go, mount)))
+            steps.append(Step(f"Force the unmount of {mount.path}: no answer from its server", partial(_let_go, mount)))
     steps += [
-        _systemctl(mount, f"Mount {mount.path} at no boot", "disable", mount.unit),
+        _systemctl(mount, f"Disable the mount of {mount.path} at boot", "disable", mount.unit),
         Step(f"Remove {mount.unit_path}", partial(os.unlink, mount.unit_path)),
         _systemctl(mount, "Reload the units of systemd", "daemon-reload"),
     ]
@@ -118,9 +118,9 @@ def make_removal(mount: Mount, seen: Seen) -> Plan:
 def _refuse_use(mount: Mount, seen: Seen, what: str) -> None:
     if seen.users:
         raise TrainyardError(
-            f"{mount.path} has to be {what} and is in use by {some(seen.users)}.",
+            f"{mount.path} must be {what}, but is in use by {some(seen.users)}.",
             remedy="Drain the node (kubectl drain NODE --ignore-daemonsets --delete-emptydir-data), run this again, "
-            "and uncordon it; or set what it was mounted with.",
+            "and uncordon it. Or restore the previous mount settings.",
         )
 
 
@@ -139,22 +139,22 @@ def _mount(mount: Mount, verb: str) -> None:
             ok=(0, 1),
         )
         raise TrainyardError(
-            f"{mount.unit} does not {verb}, {mount.source} at {mount.path}: {error.message}\n"
-            f"The last lines of the unit:\n{shown.stdout.strip()}",
-            remedy="Look whether the server runs, its name is known here, it admits this host, and no program has "
-            "files of it open.",
+            f"{mount.unit} ({mount.source} at {mount.path}) did not {verb}: {error.message}\n"
+            f"The last lines of its journal:\n{shown.stdout.strip()}",
+            remedy="Check that the server runs, its name resolves here, it admits this host, and no program has its "
+            "files open.",
         ) from error
     if verb != "stop":
         _read_ahead(mount)
 
 
 def _let_go(mount: Mount) -> None:
-    """End a mount whose server is gone: what waits for it gets an error. Nothing is asked that would wait, too."""
+    """Unmount although the server is gone. Blocked processes get an error; no call here can block on the server."""
     argv = ["umount", "--internal-only", "--no-canonicalize", "--force", "--lazy", mount.path]
     try:
         run(argv, timeout=mount.probe_timeout)
     except CommandError:
-        # It is gone at once; what then takes leave of the server may wait for it.
+        # The mount disappears at once, but the final exchange with the server may time out.
         if entry_at(mount.path):
             raise
 

@@ -1,4 +1,4 @@
-"""A file system that a unit of systemd mounts: found, mounted, and mounted anew only while nothing uses it."""
+"""File systems that systemd units mount: unit texts, and parsing of the mount table."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from ..core.errors import TrainyardError
 
 UNITS = "/etc/systemd/system"
 PODS = "/var/lib/kubelet/"
-"""Where the kubelet mounts a part of a volume for a pod, on the host itself."""
+"""Folder in which the kubelet mounts parts of volumes for pods, on the host itself."""
 MARKS = ("# Managed by trainyard", "Description=Files that the nodes share")
-"""Lines by which a unit of ours is known."""
+"""Lines that identify our units."""
 RETRY_SECONDS = 30
-"""Between two tries to mount what could not be mounted."""
+"""Seconds between two attempts of a failed mount."""
 SHOWN = 3
-"""How many entries or programs an error names."""
+"""Most entries or programs that an error lists."""
 
 
 @dataclass(frozen=True)
 class Mount:
-    """The wanted mount.
+    """The desired mount.
 
     :param path: absolute path of its folder.
-    :param source: what is mounted, as mount(8) takes it: `server:/path`.
+    :param source: source for mount(8): `server:/path`.
     :param fstype: `nfs4`, or the name of a helper such as `efs`.
     :param options: options of mount(8).
-    :param read_ahead_kb: KiB that the kernel reads ahead; 0 leaves them alone.
+    :param read_ahead_kb: read-ahead of the kernel in KiB; 0 does not change it.
     :param timeout: seconds for mounting, and for unmounting.
-    :param probe_timeout: seconds in which its server has to answer.
+    :param probe_timeout: seconds within which its server must answer.
     """
 
     path: str
@@ -62,7 +62,7 @@ class Mount:
 class Entry:
     """A line of /proc/PID/mountinfo.
 
-    :param device: `major:minor`, the same in all name spaces.
+    :param device: `major:minor`, the same in all namespaces.
     """
 
     device: str
@@ -72,7 +72,7 @@ class Entry:
 
 
 def escaped(path: str) -> str:
-    """A path as the name of a unit has it, as `systemd-escape --path` does (systemd.unit(5))."""
+    """Escape a path for a unit name, like `systemd-escape --path` (systemd.unit(5))."""
     parts = [part for part in path.split("/") if part]
     if not parts:
         return "-"
@@ -88,9 +88,9 @@ def _plain(char: str, index: int) -> bool:
 
 
 def unit_text(mount: Mount) -> str:
-    """The unit of a mount. A percent sign begins a specifier there, so it is doubled.
+    """Return the unit of a mount. Percent signs are doubled, because they start a specifier.
 
-    Not wanted by remote-fs.target, which logins wait for: a server that is gone would keep all out at the next boot.
+    It is not wanted by remote-fs.target, which logins wait for: if the server were gone at boot, no one could log in.
     """
     values = {
         "What": mount.source,
@@ -120,11 +120,11 @@ def unit_text(mount: Mount) -> str:
 
 
 def retry_text(mount: Mount) -> str:
-    """The service that mounts it again, and again, after it could not be mounted: systemd itself tries once.
+    """Return the service that retries a failed mount, because systemd itself tries only once.
 
-    After a power cut the server may come up long after the nodes.
+    After a power cut, the server may start long after the nodes.
     """
-    # The command line takes a backslash for the beginning of an escape.
+    # In ExecStart, a backslash starts an escape sequence.
     unit = mount.unit.replace("\\", "\\\\")
     return f"""{MARKS[0]}
 [Unit]
@@ -140,7 +140,7 @@ RestartSec={RETRY_SECONDS}
 
 
 def other_places(mount: Mount, units: str = UNITS) -> list[str]:
-    """Where units of ours mount something else: what a changed path has left."""
+    """Return other paths that our units mount, which remain after the path was changed."""
     found = []
     for path in sorted(glob.glob(os.path.join(units, "*.mount"))):
         lines = _text(path).splitlines() if os.path.isfile(path) else []
@@ -150,20 +150,20 @@ def other_places(mount: Mount, units: str = UNITS) -> list[str]:
 
 
 def differs(mount: Mount, entry: Entry) -> bool:
-    """Whether something else is mounted than what is wanted. A helper mounts NFS by a source of its own."""
+    """Return whether the mount differs from the desired one. A helper mounts NFS from a source of its own."""
     if not mount.fstype.startswith("nfs"):
         return mount.fstype == "efs" and entry.fstype != "nfs4"
     return entry.fstype != mount.fstype or _plain_source(entry.source) != _plain_source(mount.source)
 
 
 def _plain_source(source: str) -> str:
-    """A source of NFS as the kernel shows it: no slash twice, none at the end."""
+    """Normalise an NFS source to the kernel's form: no double or trailing slashes."""
     server, _, path = source.partition(":/")
     return f"{server}:{os.path.normpath('/' + path.lstrip('/'))}"
 
 
 def parse(mountinfo: str) -> list[Entry]:
-    """The lines of a mountinfo (proc_pid_mountinfo(5)), in their order."""
+    """Parse the lines of a mountinfo (proc_pid_mountinfo(5)), in order."""
     found = []
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
@@ -180,16 +180,17 @@ def _unescaped(text: str) -> str:
 
 
 def mounted_at(path: str, mountinfo: str) -> Entry | None:
-    """What is mounted at a path; of several on top of each other the last, which is the one that is seen."""
+    """Return the mount at a path, or None. If mounts are stacked, the last one is visible and returned."""
     return next((each for each in reversed(parse(mountinfo)) if each.path == path), None)
 
 
 def users(mount: Entry, proc: str = "/proc") -> list[str]:
-    """Processes that see the file system at a path at which the host does not, each as `program (pid N)`: pods.
+    """Return processes of pods that use the file system, each as `program (pid N)`.
 
-    A server may give a folder below as a file system of its own, which has another device. One process stands for all
-    that share its mounts. Services of the host with mounts of their own have it at the same places, which an unmount of
-    the host reaches; so does a mount of the same file system that somebody has made beside.
+    Those are processes that see it at a path at which the host does not. The server may export a subfolder as a file
+    system of its own, with another device. One process represents all that share its mount namespace. Host services
+    with mount namespaces of their own do not count: they have the mount at the host's paths, which an unmount on the
+    host also reaches. The same holds for an additional mount of the file system on the host.
     """
     below = f"{mount.path.rstrip('/')}/"
     hosts = parse(_text(f"{proc}/1/mountinfo"))
@@ -210,15 +211,15 @@ def users(mount: Entry, proc: str = "/proc") -> list[str]:
                 name = f"{_text(f'{folder}/comm').strip()} (pid {number})"
                 found.append(f"a volume of a pod below {PODS}" if number == "1" else name)
         except OSError:
-            # It has ended meanwhile.
+            # The process has ended meanwhile.
             continue
     return found
 
 
 def entries_of(path: str) -> list[str]:
-    """Names of what lies in a folder; none where there is no folder.
+    """Return the names in a folder; empty if it does not exist.
 
-    :raises TrainyardError: it is something else.
+    :raises TrainyardError: the path is not a folder.
     """
     try:
         return sorted(os.listdir(path))
@@ -229,12 +230,12 @@ def entries_of(path: str) -> list[str]:
 
 
 def read_ahead_path(device: str) -> str:
-    """Where the kernel keeps how much it reads ahead of one file system."""
+    """Return the kernel's path of a file system's read-ahead setting."""
     return f"/sys/class/bdi/{device}/read_ahead_kb"
 
 
 def some(names: Sequence[str]) -> str:
-    """The first few of some names, and how many more there are."""
+    """Return the first names, and the number of the rest."""
     return ", ".join(_first(names))
 
 

@@ -1,6 +1,6 @@
-"""What a host has for an NVIDIA driver: the GPUs by PCI, the kernel modules, secure boot; and what a branch refuses.
+"""Facts of a host for an NVIDIA driver: GPUs on PCI, kernel modules, secure boot; and checks against a driver branch.
 
-Read from /sys, /lib and /var below a root that tests replace, but for what modinfo says; nothing of it needs a driver.
+Facts are read from /sys, /lib and /var below a root that tests replace, and from modinfo. None of them needs a driver.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ..core.errors import CommandError
 
 VENDOR = "0x10de"
 DISPLAY = ("0x0300", "0x0302")
-"""PCI classes of a GPU with and without a display; other functions of the card are its sound and its USB."""
+"""PCI classes of a GPU with and without a display. Other functions of the card are sound and USB."""
 
 FLAVOUR = re.compile(r"^\d[^-]*-(\d[^-]*-)?")
-"""What a kernel's release has before its flavour: 6.1.0-28-amd64, 6.12.41+deb13-cloud-amd64, 6.8.0-45-generic."""
+"""Part of a kernel release before its flavour: 6.1.0-28-amd64, 6.12.41+deb13-cloud-amd64, 6.8.0-45-generic."""
 
 GIVEN_AWAY = "vfio-pci"
-"""Kernel driver of a device that belongs to a virtual machine."""
+"""Kernel driver of a device that is passed through to a virtual machine."""
 
 SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 ENROLLED = "sys/firmware/efi/efivars/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23"
@@ -31,18 +31,18 @@ MODULES = ("nvidia", "nvidia-current")
 MODINFO_TIMEOUT = 20
 
 KEYS = ("var/lib/dkms/mok.pub", "var/lib/shim-signed/mok/MOK.der")
-"""Certificates (DER) with whose keys dkms signs what it builds: its own, and Ubuntu's."""
+"""Certificates (DER) of the keys with which dkms signs modules: its own, and Ubuntu's."""
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """Which drivers know the GPUs of one generation.
+    """The drivers that support a GPU generation.
 
-    :param first: PCI device identifiers, the first and the last one of each range.
-    :param oldest: first branch that knows it; 0 for one older than any in use.
-    :param newest: last branch that knows it; 0 for none yet.
-    :param open_modules: whether the open kernel modules drive it (from Turing on: they need its GSP).
-    :param closed_modules: whether the proprietary ones do.
+    :param ranges: PCI device identifiers, the first and the last one of each range.
+    :param oldest: first branch that supports it; 0 if that is older than any in use.
+    :param newest: last branch that supports it; 0 if support has not ended.
+    :param open_modules: whether the open kernel modules support it (from Turing on, because they need its GSP).
+    :param closed_modules: whether the proprietary modules support it.
     """
 
     name: str
@@ -67,25 +67,25 @@ ARCHITECTURES = (
     Architecture("Blackwell", ((0x2900, 0x297F), (0x2B80, 0x2DFF), (0x2F00, 0x2FFF)), oldest=570, closed_modules=False),
     Architecture("Blackwell Ultra", ((0x3180, 0x31FF),), oldest=580, closed_modules=False),
 )  # fmt: skip
-"""By ranges of PCI device identifiers. A GPU that is in none is newer than this table, and left to the driver.
+"""Generations by ranges of PCI device identifiers. A GPU outside all ranges is newer than this table and not checked.
 
-Sources: the chips of pci.ids (2023.04.11) up to Volta; from Turing on g_nv_name_released.h in the versions 515.43.04 to
-595.45.04 of NVIDIA's open kernel modules, whose first version with a range is `oldest` where that is 525 or later. The
-branches before are from the drivers' release notes. 390 and 470 are NVIDIA's legacy branches; Maxwell, Pascal and Volta
-are in that file at 580.105.08 and no more at 590.48.01."""
+Sources: up to Volta, the chips of pci.ids (2023.04.11). From Turing on, g_nv_name_released.h in versions 515.43.04 to
+595.45.04 of NVIDIA's open kernel modules; the first version with a range is `oldest` if that is 525 or later. Earlier
+branches are from the drivers' release notes. 390 and 470 are NVIDIA's legacy branches. Maxwell, Pascal and Volta are in
+that file at 580.105.08, but not at 590.48.01."""
 
 
 @dataclass(frozen=True)
 class NvidiaHost:
     """Observed properties of a host.
 
-    :param gpus: identifiers of the GPUs' PCI devices.
+    :param gpus: PCI device identifiers of the GPUs.
     :param kernel: release of the running kernel.
-    :param headers_lacking: packages of kernel headers without which dkms builds nothing for this boot or a later one.
+    :param headers_lacking: missing packages of kernel headers, which dkms needs to build for this or a later boot.
     :param nouveau: whether the kernel's own driver is loaded.
-    :param loaded: version of NVIDIA's kernel module that is loaded; empty for none.
-    :param secure_boot: whether the kernel takes signed modules alone.
-    :param key_enrolled: whether the machine knows the key with which dkms signs.
+    :param loaded: version of the loaded NVIDIA kernel module; empty for none.
+    :param secure_boot: whether the kernel accepts only signed modules.
+    :param key_enrolled: whether the machine trusts the key with which dkms signs.
     """
 
     gpus: Sequence[int]
@@ -101,9 +101,9 @@ class NvidiaHost:
 
 
 def observe(kernel: str, root: Path = Path("/")) -> NvidiaHost:
-    """Look at the host.
+    """Read the properties of the host.
 
-    :param kernel: release, as `os.uname` gives it.
+    :param kernel: kernel release, as in `os.uname`.
     """
     keys = [key for path in KEYS if (key := _bytes(root / path))]
     enrolled = _bytes(root / ENROLLED)
@@ -120,12 +120,12 @@ def observe(kernel: str, root: Path = Path("/")) -> NvidiaHost:
 
 
 def gpus_on_bus(root: Path = Path("/")) -> list[int]:
-    """PCI device identifiers of the host's GPUs, without those that it has given to virtual machines."""
+    """Return the PCI device identifiers of the host's GPUs, without those passed through to virtual machines."""
     return [int(_text(device / "device"), 16) for device in devices(DISPLAY, root)]
 
 
 def devices(classes: tuple[str, ...], root: Path = Path("/")) -> list[Path]:
-    """Folders of NVIDIA's devices of some PCI classes, without those that the host has given to virtual machines."""
+    """Return the folders of NVIDIA devices of some PCI classes, without those passed through to virtual machines."""
     return [
         device
         for device in sorted(root.glob("sys/bus/pci/devices/*"))
@@ -136,7 +136,7 @@ def devices(classes: tuple[str, ...], root: Path = Path("/")) -> list[Path]:
 
 
 def module_on_disk() -> str:
-    """Version of the module that modprobe would load; nothing where there is none, or no modinfo."""
+    """Return the version of the module that modprobe would load; empty without a module or modinfo."""
     for name in MODULES:
         try:
             return run(["modinfo", "--field=version", name], timeout=MODINFO_TIMEOUT).stdout.strip()
@@ -146,10 +146,12 @@ def module_on_disk() -> str:
 
 
 def headers_lacking(kernel: str, root: Path = Path("/")) -> list[str]:
-    """Packages of kernel headers to install: those of the running kernel, of the newest one installed, which the
-    next boot takes, and the package that brings those of each later one, where its like brings the kernels.
+    """Return the missing packages of kernel headers.
 
-    :param kernel: release of the running one.
+    Needed are the headers of the running kernel and of the newest installed one, which the next boot uses. If a
+    metapackage installs new kernels, the metapackage of their headers is needed, too.
+
+    :param kernel: release of the running kernel.
     """
     modules = root / "lib/modules"
     installed = [path.name for path in modules.glob("*") if (root / "boot" / f"vmlinuz-{path.name}").exists()]
@@ -163,12 +165,12 @@ def headers_lacking(kernel: str, root: Path = Path("/")) -> list[str]:
 
 
 def _release(name: str) -> list[tuple[int, str]]:
-    """Key by which 6.12.9 is older than 6.12.10."""
+    """Return a sort key that orders 6.12.9 before 6.12.10."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.findall(r"\d+|\D+", name)]
 
 
 def architecture(gpu: int) -> Architecture | None:
-    """The generation of a GPU; None for one that the table does not have.
+    """Return the generation of a GPU; None if the table lacks it.
 
     :param gpu: PCI device identifier.
     """
@@ -179,19 +181,19 @@ def architecture(gpu: int) -> Architecture | None:
 
 
 def problems(host: NvidiaHost, branch: str, *, open_modules: bool, installed: bool = False) -> list[str]:
-    """Why the driver cannot be installed, each with its remedy; empty if it can.
+    """Return the reasons why the driver cannot be installed, each with its remedy; empty if it can.
 
-    :param branch: of the driver, "580"; empty where the distribution chooses it.
-    :param installed: it is there already. One that the kernel has loaded was signed by whomever it trusts.
+    :param branch: branch of the driver, such as "580"; empty if the distribution chooses it.
+    :param installed: the driver is already installed. If its module is loaded, its signature was accepted.
     """
     if not host.gpus:
-        return ["it has no NVIDIA GPU (PCI vendor 10de). Take it out of gpu_nodes, or put the GPU in."]
+        return ["it has no NVIDIA GPU (PCI vendor 10de). Remove it from gpu_nodes, or install the GPU."]
     found = list(dict.fromkeys(_gpu_problems(host.gpus, branch, open_modules)))
     if host.secure_boot and not host.key_enrolled and not (installed and host.loaded):
         found.append(
-            "secure boot is on, and the machine does not know the key with which dkms signs the driver's modules. "
-            "Enrol it (`mokutil --import /var/lib/dkms/mok.pub`, made by `dkms generate_mok`, then boot at the "
-            "console), or turn secure boot off."
+            "secure boot is on, and the machine does not trust the key with which dkms signs the driver's modules. "
+            "Enrol it (`dkms generate_mok`, then `mokutil --import /var/lib/dkms/mok.pub`, then confirm it at the "
+            "console during the next boot), or turn secure boot off."
         )
     return found
 
@@ -209,7 +211,7 @@ def _gpu_problems(gpus: Sequence[int], branch: str, open_modules: bool) -> Itera
             )
         if number and kind.newest and number > kind.newest:
             yield (
-                f"{named} is not known to the driver branch {branch} any more. "
+                f"{named} is no longer supported by the driver branch {branch}. "
                 f"Set nvidia_driver_branch to {kind.newest}."
             )
         if open_modules and not kind.open_modules:

@@ -1,6 +1,6 @@
-"""NVSwitches of a host: where there are some, no program computes on a GPU until NVIDIA's fabric manager runs.
+"""NVSwitches of a host: if it has any, programs cannot use its GPUs until NVIDIA's fabric manager runs.
 
-Apart from what a driver needs: the driver answers for each GPU without it, and so every other check passes.
+This check is needed because the driver answers for each GPU without a fabric manager, so all other checks pass.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .nvidia import devices
 from .units import properties_of
 
 CLASS = ("0x0680",)
-"""PCI class of an NVSwitch, a bridge of no other kind."""
+"""PCI class of an NVSwitch: bridge, other."""
 
 FABRIC_MANAGER = "nvidia-fabricmanager.service"
 
@@ -22,8 +22,8 @@ FABRIC_MANAGER = "nvidia-fabricmanager.service"
 class Fabric:
     """Observed properties of a host.
 
-    :param switches: number of NVSwitches that it has not given to virtual machines.
-    :param manager: whether the service runs that sets them up; false where there are none.
+    :param switches: number of NVSwitches, without those passed through to virtual machines.
+    :param manager: whether the fabric manager service runs; false without switches.
     """
 
     switches: int
@@ -31,23 +31,23 @@ class Fabric:
 
 
 def observe(root: Path = Path("/")) -> Fabric:
-    """Look at the host, by PCI."""
+    """Read the NVSwitches from the PCI bus, and the state of the service."""
     switches = len(devices(CLASS, root))
     return Fabric(switches, manager=bool(switches) and _manager_runs())
 
 
 def problems(fabric: Fabric, *, installed: bool) -> list[str]:
-    """Why no program could compute on the GPUs, with the remedy; empty if one can.
+    """Return why no program could use the GPUs, with the remedy; empty if programs can.
 
-    A fabric manager has to be of exactly the driver's version, so one that runs says nothing of a driver to come.
+    The fabric manager must have exactly the driver's version, so a running one does not help a new driver.
 
-    :param installed: the driver is there already, and stays.
+    :param installed: the driver is already installed, and is not changed.
     """
     if not fabric.switches or (installed and fabric.manager):
         return []
     return [
         f"it has {fabric.switches} NVSwitches (PCI vendor 10de, class 0680). CUDA starts there only with NVIDIA's "
-        "fabric manager, which is not supported yet. Take it out of gpu_nodes. Or install the driver and its fabric "
+        "fabric manager, which is not supported yet. Remove it from gpu_nodes. Or install the driver and its fabric "
         f"manager yourself, start {FABRIC_MANAGER}, and set nvidia_driver_source to preinstalled."
     ]
 

@@ -1,4 +1,4 @@
-"""Whose a configuration file is: this project's, a package's as it came, or that of the host's owner."""
+"""Ownership of a configuration file: this project's, a package's unedited default, or the host owner's."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .patterns import aside_of
 from .present import read
 
 MARKER = "Managed by trainyard"
-"""Files that hold this text are ours: only these are removed as stale."""
+"""Marker of our files; only files with it are removed as stale."""
 
 BEFORE = ".before-trainyard"
-"""Ending of the copy of a file that was replaced on request."""
+"""Suffix of the copy of a file that was replaced on request."""
 
 OWN_PLACES = ("/etc/trainyard/", "/run/trainyard/", "/var/lib/trainyard")
-"""Beginnings of paths that are this project's alone."""
+"""Path prefixes that only this project uses."""
 
 REPLACE = "base_replace_files"
 """Variable that lists the files that may be replaced, for messages."""
@@ -29,10 +29,10 @@ QUERY_TIMEOUT = 60.0
 
 
 def is_foreign(path: str, text: str, wanted: str | None = None, ours: Sequence[str] = ()) -> bool:
-    """Whether a new text would lose settings that the host's owner has made.
+    """Return whether replacing a file would lose settings of the host's owner.
 
-    :param text: what the file holds; `wanted`: its new text, or None where that is not known yet.
-    :param ours: beginnings of lines that each text of this project has in this order, for a format without comments.
+    :param text: text of the file; `wanted`: its new text, or None if not known yet.
+    :param ours: line beginnings that identify this project's texts, in order, for a format without comments.
     """
     if "trainyard" in os.path.basename(path) or path.startswith(OWN_PLACES):
         return False
@@ -46,22 +46,22 @@ def is_foreign(path: str, text: str, wanted: str | None = None, ours: Sequence[s
 
 
 def foreign_files(paths: Iterable[str], replace: Collection[str]) -> list[str]:
-    """Those files that are there, are the owner's, and may not be replaced."""
+    """Return the existing files that belong to the owner and may not be replaced."""
     there = ((path, read(path)) for path in paths if path not in replace)
     return [path for path, found in there if found and is_foreign(path, found.text)]
 
 
 def refusal(paths: Sequence[str]) -> TrainyardError:
-    """The error for files of the host's owner that are in the way."""
+    """Return the error for files of the host's owner that must not be replaced."""
     return TrainyardError(
         f"{' and '.join(paths)} {'holds' if len(paths) == 1 else 'hold'} settings that this project has not made.",
-        remedy=f"Enter what you need of them in the inventory. Then add {' and '.join(paths)} to {REPLACE}: "
-        f"the old file stays beside the new one as NAME{BEFORE}.",
+        remedy=f"Copy the settings that you need to the inventory. Then add {' and '.join(paths)} to {REPLACE}: "
+        f"the old file is kept next to the new one as NAME{BEFORE}.",
     )
 
 
 def kept_as(path: str) -> str:
-    """Where the old file is kept, beside the file that a link names, and never over an older one."""
+    """Return the path for a copy of the old file: next to a link's target, and never over an older copy."""
     return aside_of(os.path.realpath(path), BEFORE)
 
 
@@ -83,7 +83,7 @@ def _json(text: str) -> Any:
 
 
 def _is_as_packaged(path: str) -> bool:
-    """Whether a file is a package's configuration file, unedited, as dpkg knows it."""
+    """Return whether a file is an unedited configuration file of a package, according to dpkg."""
     try:
         rows = run(["dpkg-query", "--show", "--showformat=${Conffiles}\n"], timeout=QUERY_TIMEOUT).stdout.splitlines()
     except CommandError:

@@ -1,4 +1,4 @@
-"""Debian packages at wanted versions: one plan from dpkg's state, the index read only when something is missing."""
+"""Debian packages at desired versions: planned from dpkg's state; the index is read only if a package is missing."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from .apt_index import STAMP, digest_of_sources, index_is_current, removals
 
 QUERY_TIMEOUT = 60.0
 LOCK_TIMEOUT = 180
-"""Seconds to wait for another apt: a host that has just booted updates its index by itself."""
+"""Seconds to wait for another apt: a host that just booted updates its index by itself."""
 
 LOCKED = "Could not get lock"
-"""apt's words for another apt at work."""
+"""apt's message if another apt is running."""
 
 TORN = "H"
-"""Second letter of dpkg's status abbreviation (dpkg-query(1)) of a package that was cut off while it was unpacked."""
+"""Second letter of dpkg's status abbreviation (dpkg-query(1)) for a package whose unpacking was interrupted."""
 
 UNFINISHED = frozenset("UFWt" + TORN)
-"""The same letter of every package on which there is work to finish."""
+"""The same letter for all packages in an unfinished state."""
 
 APT = (
     "apt-get",
@@ -45,7 +45,7 @@ ENVIRONMENT = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C", "APT_LISTCHAN
 
 @dataclass(frozen=True)
 class Seen:
-    """What dpkg knows of one package: the two letters of its status, and its version."""
+    """dpkg's record of one package: the letters of its status, and its version."""
 
     status: str
     version: str
@@ -53,16 +53,17 @@ class Seen:
 
 @dataclass
 class Packages:
-    """The wanted packages.
+    """The desired packages.
 
     :param wanted: name -> version pattern (`2.3.4-*`), or an empty string for any version.
-    :param hold: hold the wanted packages at their versions.
-    :param may_remove: packages that an installation may remove, as names or patterns; of these, what a pattern that
-        begins with `!` fits is kept. Any other removal is refused.
-    :param may_downgrade: whether packages may get older versions; apt refuses that otherwise.
-    :param frozen_by: a file that says that the host is in use: no installed package may get another version; or empty.
+    :param hold: hold the desired packages at their versions.
+    :param may_remove: names or patterns of packages that an installation may remove, except those that match a pattern
+        with a leading `!`. All other removals are refused.
+    :param may_downgrade: whether packages may get older versions; otherwise apt refuses that.
+    :param frozen_by: path of a file whose existence marks the host as in use, or empty. Then no installed package may
+        change its version.
     :param timeout: seconds for one run of apt-get.
-    :param planning: in check mode, in which what is refused is shown, and the rest of the host looked at.
+    :param planning: check mode, which shows refused changes instead of failing and continues with the rest.
     """
 
     wanted: Mapping[str, str]
@@ -77,13 +78,10 @@ class Packages:
         """Plan from dpkg's state.
 
         :param interrupted: dpkg left a journal behind.
-        :raises TrainyardError: a package is to get another version on a host that is in use.
+        :raises TrainyardError: a package would change its version on a host in use.
         """
         frozen = self._frozen(seen)
-        steps = [
-            Step(f"For a person, and not done here: install {name}", lambda: None, [self._version(name, seen)])
-            for name in frozen
-        ]
+        steps = [Step(f"For an operator: install {name}", lambda: None, [self._version(name, seen)]) for name in frozen]
         broken = sorted(name for name, package in seen.items() if package.status[1:2] in UNFINISHED)
         if broken or interrupted:
             torn = [name for name in broken if seen[name].status[1] == TORN]
@@ -101,7 +99,7 @@ class Packages:
         ]
         if unheld:
             hold = lambda: run(["apt-mark", "hold", *unheld], timeout=QUERY_TIMEOUT)  # noqa: E731
-            # A package that gets a version is one difference, with its hold.
+            # For a package that is installed, version and hold are a single difference.
             alone = [name for name in unheld if name not in (*missing, *frozen)]
             holds = [Change(f"hold of {name}", "not held", "held") for name in alone]
             steps.append(Step(f"Hold {', '.join(unheld)}", hold, holds))
@@ -118,14 +116,14 @@ class Packages:
         return not self.wanted[name] or fnmatch.fnmatchcase(package.version, self.wanted[name])
 
     def _frozen(self, seen: Mapping[str, Seen]) -> list[str]:
-        """Packages that are to get another version on a host that is in use; only a check run may go on then."""
+        """Return the packages that would change their version on a host in use; raise an error except in check mode."""
         moved = [name for name in self.wanted if name in seen and seen[name].status in ("ii", "hi")]
         moved = [name for name in moved if self.frozen_by and not self._is_there(name, seen)]
         if moved and not self.planning:
             told = "; ".join(f"{name} is {seen[name].version}, wanted is {self.wanted[name]}" for name in moved)
             raise TrainyardError(
-                f"This host is in use, {self.frozen_by} says; other versions would be an upgrade: {told}.",
-                remedy="For a node of this inventory put the versions back in bundle.lock.yml. Run all of site.yml.",
+                f"This host is in use ({self.frozen_by} exists); other versions would be an upgrade: {told}.",
+                remedy="For a node of this inventory, restore the versions in bundle.lock.yml. Run all of site.yml.",
             )
         return moved
 
@@ -145,14 +143,14 @@ class Packages:
         return before, after
 
     def refresh(self) -> str:
-        """Read the index of every source again.
+        """Update the index of all sources.
 
-        :returns: empty, or apt's words on the sources that do not answer: the others may have what is wanted.
+        :returns: empty, or apt's message about sources that do not answer; the others may have the desired versions.
         """
 
         def update() -> str:
             try:
-                # Without this mode apt-get succeeds with yesterday's index when a source does not answer.
+                # Without this mode apt-get succeeds with an old index if a source does not answer.
                 run([*APT, "--option=APT::Update::Error-Mode=any", "update"], timeout=self.timeout, env=ENVIRONMENT)
             except CommandError as error:
                 return error.message
@@ -166,9 +164,9 @@ class Packages:
         return failure
 
     def repair(self, torn: Sequence[str]) -> None:
-        """Finish what an interrupted dpkg left.
+        """Complete the work of an interrupted dpkg.
 
-        :param torn: half-unpacked packages, which only unpacking again puts right.
+        :param torn: half-unpacked packages, which must be unpacked again.
         """
         run(["dpkg", "--configure", "-a"], timeout=self.timeout, env=ENVIRONMENT, ok=(0, 1))
         run([*APT, "--no-remove", "--fix-broken", "install"], timeout=self.timeout, env=ENVIRONMENT)
@@ -176,7 +174,7 @@ class Packages:
             run([*APT, "--no-remove", "--reinstall", "install", *torn], timeout=self.timeout, env=ENVIRONMENT)
 
     def install(self, names: Sequence[str]) -> None:
-        """Install the named packages, after reading the index again if it is not that of the present sources.
+        """Install packages, after updating the index if it does not match the current sources.
 
         :raises TrainyardError: a version is not in the index, or the installation would remove other packages.
         """
@@ -188,21 +186,21 @@ class Packages:
         if refused:
             raise TrainyardError(
                 f"Installing {', '.join(words)} would remove {', '.join(refused)}.",
-                remedy="Remove the packages yourself if that is meant, or choose packages that do not conflict.",
+                remedy="Remove these packages yourself, or choose packages that do not conflict.",
             )
         try:
             run([*apt, "install", *words], timeout=self.timeout, env=ENVIRONMENT)
         except CommandError:
-            # The files that an old index names may be gone from the server.
+            # The server may no longer have the files that an old index lists.
             if fresh:
                 raise
             self.refresh()
             run([*apt, "install", *words], timeout=self.timeout, env=ENVIRONMENT)
 
     def look_up(self, names: Sequence[str]) -> bool:
-        """Refuse packages that no source has; the index is read again where it is old, or lacks one.
+        """Refuse packages that no source has. The index is updated if it is old or lacks one of them.
 
-        :returns: whether it was read again.
+        :returns: whether the index was updated.
         :raises TrainyardError: a version is not in the index.
         """
         if index_is_current() and not self.not_in(available(names), names):
@@ -211,12 +209,12 @@ class Packages:
         if lacking := self.not_in(available(names), names):
             raise TrainyardError(
                 f"Not in the package index: {'; '.join(lacking)}. {failure}".strip(),
-                remedy="Check that the apt sources (base_apt_sources) answer and hold the wanted versions.",
+                remedy="Check that the apt sources (base_apt_sources) answer and have the desired versions.",
             )
         return True
 
     def missing(self, seen: Mapping[str, Seen]) -> list[str]:
-        """The wanted packages that are not there, or not at their versions."""
+        """Return the desired packages that are not installed, or have another version."""
         return [name for name in self.wanted if not self._is_there(name, seen)]
 
     def _may_go(self, name: str) -> bool:
@@ -225,7 +223,7 @@ class Packages:
         return _fits(name, may_go) and not _fits(name, kept)
 
     def not_in(self, known: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[str]:
-        """The wanted packages that the index lacks, each with the versions that it has."""
+        """Return the desired packages that the index lacks, each with the available versions."""
         lacking = []
         for name in names:
             pattern = self.wanted[name] or "*"
@@ -239,7 +237,7 @@ def _fits(name: str, patterns: Sequence[str]) -> bool:
 
 
 def installed() -> dict[str, Seen]:
-    """Every package that dpkg knows."""
+    """Return all packages that dpkg knows."""
     shown = run(
         ["dpkg-query", "--show", "--showformat=${Package}\t${db:Status-Abbrev}\t${Version}\n"], timeout=QUERY_TIMEOUT
     )
@@ -248,7 +246,7 @@ def installed() -> dict[str, Seen]:
 
 
 def available(names: Sequence[str]) -> dict[str, list[str]]:
-    """Versions in the index, by package."""
+    """Return the versions in the index, by package."""
     versions: dict[str, list[str]] = {}
     for line in run(["apt-cache", "madison", *names], timeout=QUERY_TIMEOUT).stdout.splitlines():
         name, version, *_ = (part.strip() for part in line.split("|"))
@@ -257,5 +255,5 @@ def available(names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def dpkg_was_interrupted() -> bool:
-    """Whether dpkg left a journal of unfinished work; apt-get refuses to work until it is cleared."""
+    """Return whether dpkg left a journal of unfinished work; apt-get refuses to run until it is cleared."""
     return any(name.isdigit() for name in os.listdir("/var/lib/dpkg/updates"))

@@ -1,6 +1,6 @@
-"""TCP ports of a host that only one program may listen on, and who listens there instead.
+"""Find other programs that listen on reserved TCP ports of a host.
 
-Read from /proc as proc(5) describes it, below a root that tests replace.
+Sockets are read from /proc (proc(5)), below a root that tests replace.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ LISTEN = "0A"
 
 
 def problems(wanted: Mapping[int, str], root: str = "/") -> list[str]:
-    """Every wanted port on which another program listens, with the remedy.
+    """Return the wanted ports on which another program listens, each with the remedy.
 
-    :param wanted: port -> name of the program's file that may listen there.
+    :param wanted: port -> file name of the only program that may listen there.
     """
     base = Path(root)
     sockets = {inode: port for port, inode in _listening(base) if port in wanted}
@@ -30,13 +30,13 @@ def problems(wanted: Mapping[int, str], root: str = "/") -> list[str]:
         if port is not None and program != wanted[port]:
             found.append(
                 f"{program} (process {process}) listens on port {port}, which {wanted[port]} needs. "
-                "Stop it, give it another port, or take the port out of base_ports if both can listen there."
+                "Stop it, give it another port, or remove the port from base_ports if both can listen there."
             )
     return sorted(set(found))
 
 
 def _listening(base: Path) -> Iterator[tuple[int, str]]:
-    """Port and inode of every listening socket of this network namespace, on whichever address."""
+    """Yield port and inode of all listening sockets of this network namespace, on any address."""
     for name in ("tcp", "tcp6"):
         for row in text_of(base / "proc/self/net" / name).splitlines()[1:]:
             _, local, _, state, *rest = row.split()
@@ -45,9 +45,9 @@ def _listening(base: Path) -> Iterator[tuple[int, str]]:
 
 
 def _holders(base: Path) -> Iterator[tuple[int, str, str]]:
-    """Process, its program and the inode of every socket that it holds."""
+    """Yield process ID, program and inode for each socket of each process."""
     for process in (base / "proc").glob("[0-9]*"):
-        # The kernel marks the file of a program that was replaced while it runs.
+        # The kernel appends this mark if the program's file was replaced while it runs.
         program = os.path.basename(_target(process / "exe")).removesuffix(" (deleted)")
         for descriptor in _listdir(process / "fd"):
             link = _target(process / "fd" / descriptor)
@@ -56,7 +56,7 @@ def _holders(base: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def _target(link: Path) -> str:
-    """What a link of /proc names; empty for a thread of the kernel and for what has ended meanwhile."""
+    """Return the target of a link in /proc; empty for kernel threads and for processes that have ended meanwhile."""
     try:
         return os.readlink(link)
     except OSError:

@@ -1,4 +1,4 @@
-"""A text file of a host as it is, and the part of a shared one that is ours."""
+"""Read text files of a host, and edit our block in shared ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BLOCK_BEGIN, BLOCK_END = "# BEGIN trainyard", "# END trainyard"
 
 @dataclass(frozen=True)
 class Found:
-    """A file as it is."""
+    """An existing file: text, permission bits, user ID and group ID."""
 
     text: str
     mode: int
@@ -22,21 +22,21 @@ class Found:
 
 
 def read(path: str) -> Found | None:
-    """The file; None where there is none. No link of another user is followed.
+    """Read a file; None if it does not exist. No link of another user is followed.
 
-    :raises TrainyardError: a folder is in its place, a file in that of a folder, or another user's link on the way.
+    :raises TrainyardError: the path is a folder, has a file in place of a folder, or crosses another user's link.
     """
     try:
         found = files.read(path)
     except (IsADirectoryError, NotADirectoryError) as error:
         raise TrainyardError(
-            f"{path} cannot be read: {error.strerror}.", remedy="Move away what stands in the way of the file."
+            f"{path} cannot be read: {error.strerror}.", remedy="Move the conflicting file or folder away."
         ) from error
     return Found(found[0], stat.S_IMODE(found[1].st_mode), found[1].st_uid, found[1].st_gid) if found else None
 
 
 def with_block(text: str, block: str) -> str:
-    """The text with its marked block replaced, appended, or (empty block) removed."""
+    """Return the text with its marked block replaced, appended, or (empty block) removed."""
     lines = text.splitlines(keepends=True)
     begin = next((i for i, line in enumerate(lines) if line.rstrip() == BLOCK_BEGIN), None)
     end = next((i for i, line in enumerate(lines) if line.rstrip() == BLOCK_END), None)

@@ -1,8 +1,8 @@
-"""What a unit was started with: digests of the files that it read, kept for as long as this start of it lasts.
+"""Record the files that a unit read at its start, as digests that are valid for this start.
 
-Times cannot say whether a process is older than its file once the clock has been set. So each start of ours records
-what it read, under systemd's name of that start (InvocationID, systemd.exec(5)), which is another one after each start
-by anybody. The records are in /run: they go with the boot, and so do the processes.
+After the clock was set, times do not show whether a process is older than its file. So each start by this project
+records its input files under systemd's InvocationID (systemd.exec(5)), which changes with each start by anyone. The
+records are in /run, so that a reboot removes them.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ CHUNK = 1 << 20
 
 
 def paths_of(patterns: Iterable[str]) -> list[str]:
-    """The existing paths that glob patterns find; a link to nothing is none."""
+    """Return the existing paths that match glob patterns, without broken links."""
     return sorted({path for pattern in patterns for path in glob.glob(pattern) if os.path.exists(path)})
 
 
 def snapshot(patterns: Iterable[str]) -> dict[str, list[Any]]:
-    """Path -> signature and digest of each file that is there now."""
+    """Return path -> signature and digest of each existing file."""
     found = {}
     for path in paths_of(patterns):
-        # The signature first: a file that changes in between is then looked into again.
+        # The signature comes first, so that a file that changes in between is compared again later.
         signature = _signature(path)
         found[path] = [signature, _digest(path)]
     return found
 
 
 def remember(unit: str, invocation: str, files: dict[str, list[Any]]) -> None:
-    """Record what a start has read; where that cannot be written, times decide as they do of any other start.
+    """Record the files that a start has read. If that fails, times decide later, as for any other start.
 
-    :param invocation: systemd's name of that start; without one nothing is recorded.
+    :param invocation: systemd's InvocationID of the start; if empty, nothing is recorded.
     :param files: a snapshot from before the start.
     """
     if not invocation:
@@ -59,7 +59,7 @@ def forget(unit: str) -> None:
 
 
 def known(unit: str, invocation: str) -> dict[str, list[Any]]:
-    """What this start of a unit has read, by path; empty where it is not one of ours."""
+    """Return the recorded files of this start of a unit, by path; empty if this project did not start it."""
     try:
         with open(_record(unit), encoding="utf-8") as stream:
             record = json.load(stream)
@@ -71,10 +71,10 @@ def known(unit: str, invocation: str) -> dict[str, list[Any]]:
 
 
 def changed(paths: Sequence[str], files: dict[str, list[Any]]) -> list[str]:
-    """The recorded paths whose content is another one now.
+    """Return the recorded paths whose content has changed.
 
-    :param paths: existing paths; those that are not recorded are passed over.
-    :param files: as `known` gives them.
+    :param paths: existing paths; unrecorded ones are skipped.
+    :param files: the result of `known`.
     """
     return [
         path
@@ -88,13 +88,13 @@ def _record(unit: str) -> str:
 
 
 def _signature(path: str) -> list[int]:
-    """What changes with the content of a file, so that most files need not be read."""
+    """Return metadata that changes with a file's content, so that most files need not be read."""
     seen = os.stat(path)
     return [seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns]
 
 
 def _digest(path: str) -> str:
-    """SHA-256 of a file's content; of a folder, of the names in it."""
+    """Return the SHA-256 of a file's content, or of the names in a folder."""
     total = hashlib.sha256()
     if os.path.isdir(path):
         total.update("\0".join(sorted(os.listdir(path))).encode(errors="surrogateescape"))

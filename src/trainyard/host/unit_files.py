@@ -1,4 +1,4 @@
-"""The files of a unit: a package's, unedited, or this project's. Anybody else's changes what runs."""
+"""Find unmanaged files of a unit: neither a package's unedited file nor this project's. Such files change what runs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ QUERY_TIMEOUT = 20.0
 
 
 def unit_findings(unit: str, package: str) -> Iterator[Finding]:
-    """Files of a unit that are neither as its package installed them nor this project's; none where it is missing."""
+    """Yield files of a unit that are neither as its package installed them nor this project's."""
     seen = properties_of(unit, ("LoadState", "FragmentPath", "DropInPaths"))
     if seen.get("LoadState") != "loaded":
         return
     paths = [seen.get("FragmentPath", ""), *seen.get("DropInPaths", "").split()]
-    # Folders such as service.d are for all units, and the distribution's.
+    # Folders such as service.d apply to all units and belong to the distribution.
     own = [path for path in paths if path and (path.endswith(f"/{unit}") or f"/{unit}.d/" in path)]
     hashes = installed_hashes(package)
     for path in own:
@@ -31,41 +31,41 @@ def unit_findings(unit: str, package: str) -> Iterator[Finding]:
 
 
 def judged(path: str, content: bytes, hashes: Mapping[str, str], is_packaged: Callable[[str], bool]) -> Finding | None:
-    """Whether a file of a unit is as it should be.
+    """Return the finding for a file of a unit; None if the file is correct.
 
-    :param hashes: path -> MD5 of what the unit's package has installed.
-    :param is_packaged: whether any package has brought a file; asked only of what its own package does not know.
+    :param hashes: path -> MD5 of the files that the unit's package installed.
+    :param is_packaged: returns whether any package owns a file; called only for files that are not in `hashes`.
     """
     known = hashes.get(os.path.realpath(path))
     if known is not None:
         found = hashlib.md5(content, usedforsecurity=False).hexdigest()
-        return None if found == known else Finding(path, "edited", "as its package has it")
+        return None if found == known else Finding(path, "edited", "as in its package")
     if MARKER.encode() in content or is_packaged(path):
         return None
-    return Finding(path, "there", "of no package and not the site's")
+    return Finding(path, "there", "not of a package or the site")
 
 
 def flag_findings(path: str, name: str) -> Iterator[Finding]:
-    """Flags that somebody has given a program in a file of environment variables, which its package leaves empty."""
+    """Yield flags that a user has set in a file of environment variables, which the package leaves empty."""
     if value := variable(_read(path).decode(errors="replace"), name):
         yield Finding(f"{name} in {path}", value, "no flags")
 
 
 def variable(text: str, name: str) -> str:
-    """The value of a variable; empty where it is not set."""
+    """Return the value of a variable; empty if it is not set."""
     found = re.findall(rf"^{name}=(.*)$", text, re.MULTILINE)
     return str(found[-1]).strip().strip("\"'").strip() if found else ""
 
 
 def installed_hashes(package: str) -> dict[str, str]:
-    """Real path -> MD5 of the files that a package has installed, as dpkg keeps them; empty where it keeps none."""
+    """Return real path -> MD5 of the unit files that a package installed, from dpkg; empty if dpkg has none."""
     lines = _read(f"{INFO}/{package}.md5sums").decode(errors="replace").splitlines()
     pairs = (line.split(None, 1) for line in lines if " " in line)
     return {os.path.realpath(f"/{path}"): digest for digest, path in pairs if "/systemd/" in path}
 
 
 def _is_packaged(path: str) -> bool:
-    """Whether dpkg knows the file, by its path or by that of before /lib became a link."""
+    """Return whether a package owns the file, by its current path or by the one before /lib became a link."""
     real = os.path.realpath(path)
     names = sorted({path, real, real.removeprefix("/usr")})
     return bool(run(["dpkg-query", "--search", *names], timeout=QUERY_TIMEOUT, ok=(0, 1)).stdout.strip())

@@ -1,4 +1,4 @@
-"""A systemd unit that runs with the configuration that lies on the disk: decided from the running process."""
+"""Keep a systemd unit running with the configuration on disk, decided from the running process."""
 
 from __future__ import annotations
 
@@ -31,28 +31,31 @@ QUERY_TIMEOUT = 20.0
 PROBE_TIMEOUT = 10.0
 JOURNAL_LINES = 15
 STEP_SECONDS = 60.0
-"""How far ahead a file's time may be and still count: a time service sets a clock back by this much at its start."""
+"""Seconds that a file's time may be in the future and still count: a time service may set the clock back at its start.
+"""
 STARTS_AT_BOOT = frozenset({"enabled", "static", "generated", "alias", "indirect"})
-"""UnitFileState values (systemctl(1), is-enabled) with which there is nothing to enable."""
+"""UnitFileState values (systemctl(1), is-enabled) of units that need not be enabled."""
 RESTARTING = frozenset(
     {"auto-restart", "auto-restart-queued", "dead-before-auto-restart", "failed-before-auto-restart"}
 )
-"""SubState values of a service that ends and is started again by itself, as a kubelet before its node has joined. Since
-systemd 254 there is more than the first; of two the ActiveState is as if nothing started it again."""
+"""SubState values of a service that systemd restarts by itself, such as a kubelet before its node has joined.
+
+systemd 254 added all but the first. For two of them, the ActiveState looks as if no restart followed.
+"""
 
 
 @dataclass(frozen=True)
 class Service:
-    """The wanted unit.
+    """The desired unit.
 
     :param name: unit name with its suffix.
-    :param newer_than: glob patterns of what the process reads at its start; one of them changed later means restart.
-    :param restart: restart in any case (what a check run uses for files that it only planned).
-    :param ready: argv of a probe that succeeds when the service works; empty means no probe.
-    :param ready_timeout: seconds the probe may take to succeed.
-    :param ready_remedy: what the user can do where it does not.
+    :param newer_than: glob patterns of files that the process reads at its start; a later change causes a restart.
+    :param restart: restart in any case (used in check mode for files that are only planned).
+    :param ready: argv of a probe that succeeds once the service works; empty means no probe.
+    :param ready_timeout: seconds until the probe must succeed.
+    :param ready_remedy: remedy for the user if the probe fails.
     :param timeout: seconds for one start or restart.
-    :param state: "started" or "stopped"; stopped, it is not started at boot either, and need not exist.
+    :param state: "started" or "stopped"; a stopped unit is also disabled at boot, and need not exist.
     """
 
     name: str
@@ -66,12 +69,12 @@ class Service:
 
 
 def observe(service: Service) -> dict[str, str]:
-    """The unit's properties, as systemd names them."""
+    """Return the unit's properties, by systemd's names."""
     return properties_of(service.name, PROPERTIES)
 
 
 def properties_of(unit: str, names: Sequence[str]) -> dict[str, str]:
-    """Some properties of a unit, as systemd names them."""
+    """Return some properties of a unit, by systemd's names."""
     shown = run(["systemctl", "show", unit, f"--property={','.join(names)}"], timeout=QUERY_TIMEOUT)
     return dict(line.split("=", 1) for line in shown.stdout.splitlines() if "=" in line)
 
@@ -85,10 +88,10 @@ def make_plan(
 ) -> Plan:
     """Plan from the unit's properties.
 
-    :param seen: as `observe` returns.
-    :param newer: given paths and a start on the monotonic clock in seconds, the paths changed after it.
-    :raises TrainyardError: the unit is missing or masked; in check mode a missing one is planned for, and a masked one
-        shown: that is for a person, and the rest of the host can be looked at.
+    :param seen: the result of `observe`.
+    :param newer: takes paths and a start on the monotonic clock in seconds; returns the paths changed after it.
+    :raises TrainyardError: the unit is missing or masked. In check mode, a missing one is planned for, and a masked one
+        is shown as a finding, so that the rest of the host can be checked.
     """
     if service.state == "stopped":
         return _stop_plan(service, seen)
@@ -97,12 +100,10 @@ def make_plan(
             finding = Finding(f"{service.name} masked", "masked", "not masked")
             return shown(Plan(), [finding])
         raise TrainyardError(
-            f"The unit {service.name} is masked.", remedy=f"Run `systemctl unmask {service.name}` if that is not meant."
+            f"The unit {service.name} is masked.", remedy=f"Find out why. Then run `systemctl unmask {service.name}`."
         )
     if seen.get("LoadState") == "not-found" and not check_mode:
-        raise TrainyardError(
-            f"The unit {service.name} does not exist.", remedy="Install the package that brings it, with its own unit."
-        )
+        raise TrainyardError(f"The unit {service.name} does not exist.", remedy="Install the package that contains it.")
     steps = []
     if seen.get("NeedDaemonReload") == "yes":
         steps.append(_systemctl(service, "Reload the units of systemd", "daemon-reload"))
@@ -111,7 +112,7 @@ def make_plan(
     if not enabled:
         enabling = Change(f"{service.name} enabled", "disabled", "enabled")
         steps.append(_systemctl(service, f"Enable {service.name}", "enable", service.name, change=enabling))
-    # systemd will start it with the present files; no restart of ours.
+    # systemd will start it with the current files, so no restart is needed.
     restarting = seen.get("SubState") in RESTARTING
     active = restarting or seen.get("ActiveState") in ("active", "reloading")
     reasons: list[str] = []
@@ -120,7 +121,7 @@ def make_plan(
         running = Change(f"{service.name} running", "stopped", "running")
         steps.append(Step(f"Start {service.name}", lambda: _start(service, "start", read), [running]))
     elif not restarting:
-        # A timer has no process.
+        # A timer has no process, so its activation time is used.
         began = seen.get("ExecMainStartTimestampMonotonic") or seen.get("ActiveEnterTimestampMonotonic")
         started = int(began or 0) / 1e6
         reasons = (newer or partial(changed_paths, service.name, seen.get("InvocationID", "")))(read, started)
@@ -140,15 +141,15 @@ def make_plan(
 
 
 def _restart(service: Service, reasons: Sequence[str]) -> Change:
-    """The difference that a restart ends; without an older process it follows from files that this run writes."""
-    why = f"older than {', '.join(reasons)}" if reasons else "before its files change"
+    """Return the difference that a restart resolves. Without reasons, it follows from files that this run writes."""
+    why = f"older than {', '.join(reasons)}" if reasons else "started before its files change"
     return Change(f"{service.name} restart", why, "restarted", follows=not reasons, because=tuple(reasons))
 
 
 def _stop_plan(service: Service, seen: Mapping[str, str]) -> Plan:
-    """Plan to stop a unit, now and at boot; one that does not exist is stopped.
+    """Plan to stop a unit, now and at boot; a missing unit counts as stopped.
 
-    That it has failed is forgotten: systemd would list it until the next boot, without its files as well.
+    A failed state is reset, because systemd would list it until the next boot, even without its files.
     """
     there = seen.get("LoadState") != "not-found"
     active = there and seen.get("ActiveState") not in ("inactive", "failed")
@@ -161,7 +162,7 @@ def _stop_plan(service: Service, seen: Mapping[str, str]) -> Plan:
     if failed:
         steps.append(
             Step(
-                f"Forget that {service.name} has failed",
+                f"Reset the failed state of {service.name}",
                 lambda: _forget(service),
                 [Change(f"{service.name} failed", "failed", "stopped")],
             )
@@ -178,10 +179,10 @@ def _stop_plan(service: Service, seen: Mapping[str, str]) -> Plan:
 
 
 def changed_paths(unit: str, invocation: str, patterns: Sequence[str], started: float) -> list[str]:
-    """The existing files that are not as a unit has read them: by content where that is recorded, else by times.
+    """Return the existing files that changed since a unit read them: by content if recorded, otherwise by time.
 
-    :param invocation: systemd's name of the present start; may be empty.
-    :param started: seconds on the monotonic clock.
+    :param invocation: systemd's InvocationID of the current start; may be empty.
+    :param started: time of the start, in seconds on the monotonic clock.
     """
     files = started_with.known(unit, invocation)
     by_time = [path for path in newer_paths(patterns, started) if path not in files]
@@ -189,28 +190,32 @@ def changed_paths(unit: str, invocation: str, patterns: Sequence[str], started: 
 
 
 def newer_paths(patterns: Sequence[str], started: float) -> list[str]:
-    """The existing files among the patterns whose inode changed after a moment.
+    """Return the existing files among the patterns whose inode changed after a moment.
 
-    The inode's change time, not the modification time: an unpacked package keeps the latter from its build.
+    The inode's change time counts, because unpacked files keep the modification time of the package's build.
 
-    :param started: seconds on the monotonic clock.
+    :param started: the moment, in seconds on the monotonic clock.
     """
     return [path for path in started_with.paths_of(patterns) if is_newer(os.stat(path).st_ctime, started)]
 
 
 def is_newer(changed: float, started: float) -> bool:
-    """Whether a file changed after a moment; its age is compared, so that a set clock matters only in between.
+    """Return whether a file changed after a moment.
 
-    A time that lies ahead was given before the clock was set back, and says nothing until the clock has caught up.
+    Ages are compared, so that a changed clock matters only between the two. A time in the future is from before the
+    clock was set back, and is ignored until the clock has caught up.
 
-    :param changed: seconds since the epoch.
-    :param started: seconds on the monotonic clock.
+    :param changed: change time of the file, in seconds since the epoch.
+    :param started: the moment, in seconds on the monotonic clock.
     """
     return -STEP_SECONDS < time.time() - changed < time.monotonic() - started
 
 
 def start(unit: str, verb: str, patterns: Sequence[str], timeout: float) -> None:
-    """Start or restart a unit within a number of seconds, and record the files that it reads."""
+    """Start or restart a unit, and record the files that it reads.
+
+    :param timeout: limit in seconds.
+    """
     files = started_with.snapshot(patterns)
     run(["systemctl", verb, unit], timeout=timeout)
     started_with.remember(unit, properties_of(unit, ("InvocationID",)).get("InvocationID", ""), files)
@@ -219,7 +224,7 @@ def start(unit: str, verb: str, patterns: Sequence[str], timeout: float) -> None
 def wait_ready(service: Service) -> None:
     """Wait until the probe succeeds.
 
-    :raises WaitError: it did not in time; the message ends with the last lines of the unit's journal.
+    :raises WaitError: it did not succeed in time; the message ends with the last lines of the unit's journal.
     """
     if not service.ready:
         return
@@ -244,12 +249,12 @@ def _systemctl(service: Service, what: str, *words: str, change: Change | None =
 
 def _stop(service: Service) -> None:
     run(["systemctl", "stop", service.name], timeout=service.timeout)
-    # A program that is ended at its work has failed.
+    # A program that is stopped while working counts as failed.
     _forget(service)
 
 
 def _forget(service: Service) -> None:
-    # 1: systemd does not know it.
+    # Status 1: systemd does not know the unit.
     run(["systemctl", "reset-failed", service.name], timeout=QUERY_TIMEOUT, ok=(0, 1))
 
 

@@ -1,4 +1,4 @@
-"""New texts of files, judged by the program that will read them: one file, or a main file with what it imports."""
+"""Validate new file texts with the program that reads them: a single file, or a main file with its imports."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .present import read
 
 @dataclass(frozen=True)
 class Tree:
-    """A main file and the files that it imports, which only together say whether their reader takes them.
+    """A main file and the files that it imports, which can only be validated together.
 
-    :param root: path of the main file; `parts`: the pattern by which its text names the others.
-    :param argv: program and arguments, with `%s` for a main file.
+    :param root: path of the main file; `parts`: the pattern in its text that includes the other files.
+    :param argv: program and arguments, with `%s` for the main file.
     """
 
     root: str
@@ -31,10 +31,10 @@ class Tree:
 
 
 def check_file(path: str, text: str, argv: Sequence[str], timeout: float) -> bool:
-    """Have a new text judged before it is written.
+    """Validate a new text before it is written.
 
-    :return: whether it was; not where the program is not installed.
-    :raises TrainyardError: it is refused.
+    :return: whether it was validated; false if the program is not installed.
+    :raises TrainyardError: the program refuses it.
     """
     if shutil.which(argv[0]) is None:
         return False
@@ -46,7 +46,7 @@ def check_file(path: str, text: str, argv: Sequence[str], timeout: float) -> boo
     except CommandError as error:
         raise TrainyardError(
             f"The new text of {path} is refused by its validator: {error.message}",
-            remedy="Correct the variables that it is made from; nothing was written.",
+            remedy="Correct the variables that determine its text; nothing was written.",
         ) from error
     finally:
         os.unlink(candidate)
@@ -54,11 +54,11 @@ def check_file(path: str, text: str, argv: Sequence[str], timeout: float) -> boo
 
 
 def check_tree(tree: Tree, new: Mapping[str, str | None], timeout: float) -> bool:
-    """Have a main file judged with everything that it will import.
+    """Validate a main file together with all files that it will import.
 
-    :param new: path -> its new text, None for a file that goes; the others are taken as they are.
-    :return: whether it was; not where the program is not installed.
-    :raises TrainyardError: it is refused; the message names the file at fault.
+    :param new: path -> its new text, None for a removed file; other files are used as they are.
+    :return: whether it was validated; false if the program is not installed.
+    :raises TrainyardError: the program refuses it; the message contains the path of the faulty file.
     """
     if shutil.which(tree.argv[0]) is None:
         return False
@@ -71,14 +71,14 @@ def check_tree(tree: Tree, new: Mapping[str, str | None], timeout: float) -> boo
         return True
     culprit = culprit_of(tree, present, timeout)
     if culprit in new or not culprit:
-        remedy = "Correct the variables that it is made from; nothing was written."
+        remedy = "Correct the variables that determine its text; nothing was written."
     else:
-        remedy = f"Correct {culprit} or move it away: this project has not made it; nothing was written."
+        remedy = f"Correct {culprit} or move it away: this project does not manage it. Nothing was written."
     raise TrainyardError(f"{tree.argv[0]} refuses {culprit or tree.root}: {error}", remedy=remedy)
 
 
 def culprit_of(tree: Tree, texts: Mapping[str, str], timeout: float) -> str:
-    """The first file with which the main file is refused; empty where only all of them together are."""
+    """Return the first file with which the main file is refused; empty if only their combination is."""
     main = {path: text for path, text in texts.items() if path == tree.root}
     if _judged(tree, main, timeout):
         return tree.root
@@ -87,7 +87,7 @@ def culprit_of(tree: Tree, texts: Mapping[str, str], timeout: float) -> str:
 
 
 def _judged(tree: Tree, texts: Mapping[str, str], timeout: float) -> str:
-    """Why the program refuses a copy of the files; empty where it takes them."""
+    """Return why the program refuses a copy of the files; empty if it accepts them."""
     with tempfile.TemporaryDirectory(prefix="trainyard-") as folder:
         parts = os.path.join(folder, "parts")
         os.mkdir(parts)

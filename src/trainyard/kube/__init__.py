@@ -1,1 +1,1 @@
-"""The API server of a cluster, and objects in it."""
+"""Access to a cluster's API server and its objects."""

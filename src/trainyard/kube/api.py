@@ -1,7 +1,6 @@
-"""Talking to a Kubernetes API server: plain dictionaries in and out, every call bounded in time.
+"""A client of a Kubernetes API server: plain dictionaries in and out, each call with a timeout.
 
-Paths and kinds come from the server's own
-discovery, so that a kind whose definition was applied a second ago is known at once.
+Paths and kinds come from the server's own discovery, so that a kind is known as soon as its definition is applied.
 """
 
 from __future__ import annotations
@@ -18,27 +17,27 @@ from .pod_log import end_of
 FIELD_MANAGER = "trainyard"
 APPLY_PATCH = "application/apply-patch+yaml"
 SHOWN = 1_000
-"""Characters of the server's own reason that an error quotes; one without a message is most often a proxy's page."""
+"""Characters of the server's reason that an error quotes. A reason without a message is usually a proxy's page."""
 
 Object = dict[str, Any]
 Transport = Callable[[str, str, list[tuple[str, str]], Any, str], tuple[int, str]]
-"""(method, path, query, body, content type) -> (status, text). Status 0: no answer, the text says why."""
+"""(method, path, query, body, content type) -> (status, text). Status 0: no answer; the text is the reason."""
 Stream = Callable[[str, list[tuple[str, str]]], Iterator[bytes]]
-"""(path, query) -> the pieces of a long answer as they come. Raises KubeError, status 0 when it breaks off."""
+"""(path, query) -> the chunks of a response as they arrive. Raises KubeError, with status 0 if it breaks off."""
 
 
 def describe(obj: Mapping[str, Any]) -> str:
-    """`Deployment jobset-system/jobset-controller-manager`, the way errors and plans name an object."""
+    """Return the name of an object for errors and plans: `Deployment jobset-system/jobset-controller-manager`."""
     meta = obj.get("metadata") or {}
     place = f"{meta['namespace']}/" if meta.get("namespace") else ""
     return f"{obj.get('kind', '?')} {place}{meta.get('name', '?')}"
 
 
 class Api:
-    """One API server.
+    """A client of one API server.
 
-    :param transport: does a single call; `kubeconfig.connect` makes one.
-    :param stream: does a call whose answer is read as it comes.
+    :param transport: performs a single call; `kubeconfig.connect` creates one.
+    :param stream: performs a call whose response is read as it arrives.
     """
 
     def __init__(self, transport: Transport, stream: Stream | None = None) -> None:
@@ -56,10 +55,10 @@ class Api:
         content_type: str = "application/json",
         what: str = "",
     ) -> str:
-        """One request; the answer's text.
+        """Send one request and return the text of the response.
 
         :param what: the object or action, for the error message.
-        :raises KubeError: any status from 400 on, or no answer.
+        :raises KubeError: the status is not 2xx, or there is no answer.
         """
         pairs = [(key, str(value)) for key, value in (query or {}).items() if value is not None]
         status, text = self._transport(method, path, pairs, body, content_type)
@@ -68,9 +67,9 @@ class Api:
         raise refusal(what or path, status, text)
 
     def path(self, api_version: str, kind: str, namespace: str | None = None, name: str | None = None) -> str:
-        """Path of a kind's collection or of one object.
+        """Return the path of a kind's collection or of one object.
 
-        :raises KubeError: status 404 when the server does not serve the kind.
+        :raises KubeError: status 404 if the server does not serve the kind.
         """
         base = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
         if kind not in self._kinds.get(api_version, {}):
@@ -90,7 +89,7 @@ class Api:
         return self.path(obj["apiVersion"], obj["kind"], meta.get("namespace", "default"), meta["name"])
 
     def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Object | None:
-        """One object, or None when it or its kind does not exist."""
+        """Return one object, or None if it or its kind does not exist."""
         try:
             path = self.path(api_version, kind, namespace, name)
             return document(self.call("GET", path, what=f"{kind} {name}"), f"{kind} {name}")
@@ -102,7 +101,7 @@ class Api:
     def list(
         self, api_version: str, kind: str, namespace: str | None = None, *, labels: str | None = None
     ) -> list[Object]:
-        """Objects of a kind, in all namespaces when none is given; empty when the kind is unknown.
+        """Return the objects of a kind, in all namespaces if none is given; empty if the kind is unknown.
 
         :param labels: label selector.
         """
@@ -117,16 +116,20 @@ class Api:
         return [{"apiVersion": api_version, "kind": kind, **item} for item in member(found, "items", what)]
 
     def apply(self, obj: Mapping[str, Any], *, dry_run: bool = False) -> Object:
-        """Server-side apply under the one field manager; the object as the server would keep or keeps it."""
+        """Apply an object on the server side under trainyard's field manager.
+
+        :return: the object as stored, or in a dry run as it would be stored.
+        """
         query = {"fieldManager": FIELD_MANAGER, "force": "true", "dryRun": "All" if dry_run else None}
         path = self.object_path(obj)
         answer = self.call("PATCH", path, query=query, body=obj, content_type=APPLY_PATCH, what=describe(obj))
         return document(answer, describe(obj))
 
     def create(self, obj: Mapping[str, Any], *, dry_run: bool = False) -> Object:
-        """Make an object that must not be there yet; the object as the server would keep or keeps it.
+        """Create an object that must not exist yet.
 
-        :raises KubeError: status 409 when there is one of that name, which the server looks at last.
+        :return: the object as stored, or in a dry run as it would be stored.
+        :raises KubeError: status 409 if the name is taken, which the server checks last.
         """
         query = {"fieldManager": FIELD_MANAGER, "dryRun": "All" if dry_run else None}
         meta = obj["metadata"]
@@ -144,10 +147,10 @@ class Api:
         grace: int | None = None,
         uid: str = "",
     ) -> bool:
-        """Delete an object and, in the foreground, what it owns; False when there was none.
+        """Delete an object and, in the foreground, its dependents; return False if it did not exist.
 
-        :param grace: seconds that its processes get to end; None keeps the object's own.
-        :param uid: delete this very object, and none that has taken its name since (status 409).
+        :param grace: seconds that its processes get to end; None uses the object's own value.
+        :param uid: delete only the object with this UID, not a newer one of the same name (status 409).
         """
         body: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Foreground"}
         if grace is not None:
@@ -163,9 +166,9 @@ class Api:
         return True
 
     def pieces(self, path: str, query: Mapping[str, Any], *, what: str = "") -> Generator[bytes, None, None]:
-        """An answer in pieces as they come; a connection without a stream has it in one.
+        """Yield the chunks of a response as they arrive; without a stream, yield it as a whole.
 
-        :raises KubeError: as `call`, and status 0 when the answer breaks off.
+        :raises KubeError: as `call`, and status 0 if the response breaks off.
         """
         if self._stream is None:
             yield self.call("GET", path, query=query, what=what).encode("utf-8", "surrogateescape")
@@ -175,10 +178,10 @@ class Api:
     def log_pieces(
         self, namespace: str, pod: str, *, tail: int | None = None, since: str = "", **flags: bool
     ) -> Generator[bytes, None, None]:
-        """A pod's log in pieces as they come, which `pod_log.Lines` takes.
+        """Yield the chunks of a pod's log as they arrive, as input for `pod_log.Lines`.
 
-        :param tail: number of last lines; None for all of it.
-        :param since: time of a line; the log begins in that second. Empty for its beginning.
+        :param tail: number of last lines; None for the whole log.
+        :param since: time of a line; the log begins in that second. Empty to start at the beginning.
         :param flags: `timestamps`, `follow` (until the container ends), `previous` (before its last restart).
         """
         query = {"tailLines": tail, "sinceTime": since or None}
@@ -186,7 +189,7 @@ class Api:
         return self.pieces(self.path("v1", "Pod", namespace, pod) + "/log", query, what=f"log of pod {pod}")
 
     def log(self, namespace: str, pod: str, *, tail: int | None = None, previous: bool = False) -> str:
-        """The end of a pod's log as text; empty when the pod is gone or its container has not started."""
+        """Return the end of a pod's log as text; empty if the pod is gone or its container has not started."""
         try:
             return end_of(self.log_pieces(namespace, pod, tail=tail, previous=previous))
         except KubeError as error:
@@ -196,18 +199,18 @@ class Api:
 
 
 def refusal(what: str, status: int, text: str) -> KubeError:
-    """The error for an answer without success; status 0 where no answer came."""
+    """Return the error for an unsuccessful response; status 0 means that no answer came."""
     if status == 0:
         return KubeError(
             f"The API server does not answer: {text}.",
             status=0,
-            remedy="Check that the control plane runs and that the kubeconfig names its address.",
+            remedy="Check that the control plane runs and that the kubeconfig contains its address.",
         )
     return KubeError(f"{what}: {_reason(text)} (status {status}).", status=status)
 
 
 def documents(text: str) -> Iterator[Object]:
-    """The objects of a manifest with any number of documents; lists are unpacked, empty ones skipped."""
+    """Yield the objects of a YAML text with any number of documents. Lists are unpacked, empty documents skipped."""
     import yaml
 
     for each in yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):

@@ -1,4 +1,4 @@
-"""Applying manifests: what would change comes from the server's own dry run, and the waits afterwards are bounded."""
+"""Apply manifests. Changes are determined by a server-side dry run; the waits afterwards are bounded."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .api import Api, KubeError, Object, describe
 PARALLEL_CALLS = 8
 RETRY_SECONDS = 1.0
 DIFF_BYTES = 20_000
-"""Objects past this size (custom resource definitions are ten times that) are shown in a diff by their hash."""
+"""A diff shows larger objects only as a hash; custom resource definitions are ten times this size."""
 
 FIRST = ("Namespace", "CustomResourceDefinition", "ServiceAccount")
 LAST = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-"""A webhook that is registered before its server runs refuses everything that follows it."""
+"""Webhooks are applied last: one that is registered before its server runs refuses all later objects."""
 
 API_VERSIONS = {
     "Deployment": "apps/v1",
@@ -40,9 +40,9 @@ SERVER_FIELDS = ("managedFields", "resourceVersion", "generation", "uid", "creat
 
 @dataclass(frozen=True)
 class Wait:
-    """A condition that must hold after applying.
+    """A condition that must hold after the objects are applied.
 
-    :param name: None means every object of the kind in the namespace (or cluster), and at least one.
+    :param name: None means all objects of the kind in the namespace (or cluster), and at least one.
     :param condition: `Exists`, `RolledOut` (Deployment, DaemonSet, StatefulSet), `Serving` (a Service with a ready
         endpoint) or the type of a status condition that must be True, such as `Available`, `Ready` or `Established`.
     """
@@ -63,12 +63,12 @@ def plan_objects(
 ) -> Plan:
     """Compare objects with the cluster by server-side dry run; the steps apply only those that differ.
 
-    A new object whose kind or namespace this plan makes cannot be tried before; its step then says so.
+    A new object cannot be validated in advance if this plan creates its kind or namespace. Its step then notes that.
 
-    :param objects: whole manifests; the order inside a rank is kept, definitions and namespaces go first.
-    :param timeout: seconds that one object's apply may be retried while the server or a webhook starts.
-    :param hidden: kinds of which a diff shows the hash alone.
-    :raises KubeError: the server refuses an object that could be tried; nothing was changed then.
+    :param objects: complete manifests. Namespaces and definitions are applied first; otherwise the order is kept.
+    :param timeout: seconds for which one object's apply is retried while the server or a webhook starts.
+    :param hidden: kinds that a diff shows only as a hash.
+    :raises KubeError: the server refuses an object in the dry run; nothing was changed.
     """
     ordered = sorted((_clean(obj) for obj in objects), key=_rank)
     with ThreadPoolExecutor(PARALLEL_CALLS) as pool:
@@ -94,16 +94,17 @@ def plan_objects(
 
 
 def unreachable_plan(objects: Sequence[Mapping[str, Any]], why: str) -> Plan:
-    """The plan of a check run that cannot see the cluster: everything might be applied, and the reason."""
+    """Return the check-mode plan for an unreachable cluster: all objects might be applied, with the reason."""
     steps = [Step(f"Not planned: {why}", lambda: None)]
     steps += [Step(f"Apply {describe(obj)}", lambda: None) for obj in objects]
     return Plan(steps, {}, {describe(obj): "not planned" for obj in objects}, unread=why)
 
 
 def wait_for(api: Api, waits: Sequence[Wait], *, timeout: float) -> None:
-    """Wait until every condition holds, all within one limit in seconds.
+    """Wait until all conditions hold.
 
-    :raises WaitError: naming the first condition that did not hold, with the last state seen.
+    :param timeout: limit in seconds for all of them together.
+    :raises WaitError: the first condition that did not hold, with its last state.
     """
     deadline = time.monotonic() + timeout
     for wait in waits:
@@ -116,7 +117,7 @@ def wait_for(api: Api, waits: Sequence[Wait], *, timeout: float) -> None:
 
 
 def is_met(obj: Mapping[str, Any], condition: str) -> bool:
-    """Whether an object, as the server returned it, meets a condition (see `Wait`)."""
+    """Return whether an object, as returned by the server, meets a condition (see `Wait`)."""
     status = obj.get("status") or {}
     if condition == "Exists":
         return True
@@ -128,7 +129,10 @@ def is_met(obj: Mapping[str, Any], condition: str) -> bool:
 
 
 def retry(call: Callable[[], Any], *, timeout: float, clock: Clock = CLOCK) -> Any:
-    """Call until it succeeds, repeating only errors that pass by themselves; the last error when the time is up."""
+    """Call until it succeeds, retrying only transient errors.
+
+    :param timeout: limit in seconds; after it, the last error is raised.
+    """
     deadline = clock.monotonic() + timeout
     while True:
         try:
@@ -140,7 +144,7 @@ def retry(call: Callable[[], Any], *, timeout: float, clock: Clock = CLOCK) -> A
 
 
 def content_hash(value: Any) -> str:
-    """SHA-256 of a value's canonical JSON."""
+    """Return the SHA-256 of a value's canonical JSON."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -153,7 +157,7 @@ def _rolled_out(spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
 
 
 def _unmet(api: Api, wait: Wait) -> str:
-    """Empty when the wait is over, else what was seen."""
+    """Return the observed state if the condition does not hold, otherwise an empty text."""
     try:
         if wait.condition == "Serving":
             slices = api.list(
@@ -196,9 +200,9 @@ def _rank(obj: Mapping[str, Any]) -> int:
 
 
 def _clean(obj: Mapping[str, Any]) -> Object:
-    """A manifest without what only the server may set; generated ones carry `creationTimestamp: null`."""
+    """Return a manifest without fields that only the server sets; generated ones have `creationTimestamp: null`."""
     if not obj.get("apiVersion") or not obj.get("kind") or not (obj.get("metadata") or {}).get("name"):
-        raise TrainyardError(f"{describe(obj)} is no manifest: it needs apiVersion, kind and metadata.name.")
+        raise TrainyardError(f"{describe(obj)} is not a manifest: it needs apiVersion, kind and metadata.name.")
     clean = copy.deepcopy(dict(obj))
     clean.pop("status", None)
     for field in SERVER_FIELDS:
@@ -207,7 +211,7 @@ def _clean(obj: Mapping[str, Any]) -> Object:
 
 
 def _compare(api: Api, obj: Object, *, timeout: float) -> tuple[Object | None, Object, str]:
-    """The object as it is, as it will be, and why the server could not try it; the latter is mostly empty."""
+    """Return the live object, the desired one, and why the dry run was impossible (usually empty)."""
     meta = obj["metadata"]
     live = api.get(obj["apiVersion"], obj["kind"], meta["name"], meta.get("namespace", "default"))
     if live is None:
@@ -217,14 +221,14 @@ def _compare(api: Api, obj: Object, *, timeout: float) -> tuple[Object | None, O
 
 
 def _untried(api: Api, obj: Object) -> str:
-    """Why the server cannot try a new object yet; empty when it has, and would take it.
+    """Return why the server cannot dry-run a new object yet; empty if the dry run succeeded.
 
-    :raises KubeError: it would refuse it.
+    :raises KubeError: the server refuses the object.
     """
     try:
         api.apply(obj, dry_run=True)
     except KubeError as error:
-        # Its kind or namespace is not there yet (404), or a webhook that this plan may make.
+        # The kind or namespace does not exist yet (404), or a webhook that this plan may create is not running.
         if error.status != 404 and not error.transient:
             raise
         return error.message.rstrip(".")
@@ -240,7 +244,7 @@ def _wait(api: Api, waits: Sequence[Wait], timeout: float) -> None:
 
 
 def _shown(obj: Object | None, hidden: Collection[str]) -> Any:
-    """What a diff shows of an object: no secret's data, and no walls of schema."""
+    """Return the form of an object for a diff, without secret data and without large schemas."""
     if obj is None:
         return "absent"
     if obj["kind"] in hidden or len(json.dumps(obj)) > DIFF_BYTES:

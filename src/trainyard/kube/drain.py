@@ -1,7 +1,7 @@
-"""Emptying a node: cordon it, evict its pods through the Eviction API, and never take what is left for gone.
+"""Drain a node: cordon it, evict its pods through the Eviction API, and wait until they are gone.
 
-A pod disruption budget answers an eviction with 429; the eviction is tried again until the limit. Pods that are left
-then are an error with their names, and a cordon that this drain has made is taken back.
+If a pod disruption budget refuses an eviction (429), it is retried until the timeout. If pods remain then, the drain
+fails with their names and removes the cordon that it set.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from ..core.plan import Plan, Step
 from .api import Api, KubeError, Object
 
 CORDON = "trainyard.dev/cordoned"
-"""Annotation on a node that `drain` has cordoned; a node that somebody else has cordoned lacks it and stays so."""
+"""Annotation on a node that `drain` cordoned. A node that a user cordoned lacks it and stays cordoned."""
 
 MIRROR = "kubernetes.io/config.mirror"
-"""Annotation of a static pod's image in the API; the kubelet makes it anew whatever is done to it."""
+"""Annotation of a static pod's mirror pod; the kubelet always recreates it."""
 
 MERGE_PATCH = "application/merge-patch+json"
 LOOK_AGAIN_SECONDS = 2.0
@@ -28,11 +28,11 @@ LOOK_AGAIN_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Drain:
-    """What to drain.
+    """Parameters of a drain.
 
     :param node: name of the node.
-    :param delete_empty_dir: evict pods with `emptyDir` volumes on disk, whose data is lost.
-    :param timeout: limit in seconds for all pods to be gone.
+    :param delete_empty_dir: evict pods with `emptyDir` volumes on disk, although their data is lost.
+    :param timeout: limit in seconds until all pods are gone.
     """
 
     node: str
@@ -41,9 +41,9 @@ class Drain:
 
 
 def plan_drain(api: Api, drain: Drain) -> Plan:
-    """The steps that leave no pod on the node but those of DaemonSets and static ones.
+    """Plan to remove all pods from the node except static ones and those of DaemonSets.
 
-    :raises TrainyardError: there is no such node, or a pod's data would be lost that may not be.
+    :raises TrainyardError: the node does not exist, or a pod's data would be lost and `delete_empty_dir` is false.
     """
     node = _node(api, drain.node)
     pods = evictable(_pods(api, drain.node))
@@ -58,14 +58,14 @@ def plan_drain(api: Api, drain: Drain) -> Plan:
 
 
 def plan_cordon(api: Api, name: str) -> Plan:
-    """The step that keeps new pods away and leaves those that are there; none where somebody has cordoned it before."""
+    """Plan to cordon a node, which keeps its pods; no step if it is already cordoned."""
     cordoned = bool(_node(api, name).get("spec", {}).get("unschedulable"))
     steps = [] if cordoned else [Step(f"Cordon {name}", partial(_set_cordon, api, name, True))]
     return Plan(steps, {"cordoned": cordoned}, {"cordoned": True})
 
 
 def plan_uncordon(api: Api, name: str) -> Plan:
-    """The step that makes a node schedulable again; none unless one of these plans had cordoned it."""
+    """Plan to make a node schedulable again; no step unless one of these plans cordoned it."""
     node = _node(api, name)
     ours = CORDON in (node["metadata"].get("annotations") or {})
     steps = [Step(f"Uncordon {name}", partial(_set_cordon, api, name, False))] if ours else []
@@ -74,7 +74,7 @@ def plan_uncordon(api: Api, name: str) -> Plan:
 
 
 def evictable(pods: Sequence[Object]) -> list[Object]:
-    """The pods that a drain must move: neither static, nor of a DaemonSet, nor ended."""
+    """Return the pods that a drain must evict: those that are not static, not of a DaemonSet and not ended."""
     return [pod for pod in pods if not _stays(pod)]
 
 
@@ -93,8 +93,8 @@ def _refuse_lost_data(pods: Sequence[Object]) -> None:
     holding = [pod_name(pod) for pod in pods if any(_on_disk(each) for each in pod["spec"].get("volumes") or [])]
     if holding:
         raise TrainyardError(
-            f"Pods keep data in emptyDir volumes, which an eviction deletes: {', '.join(holding)}.",
-            remedy="Set delete_empty_dir to true if it may be lost.",
+            f"An eviction would delete the data in the emptyDir volumes of these pods: {', '.join(holding)}.",
+            remedy="Set delete_empty_dir to true if the data may be lost.",
         )
 
 
@@ -105,7 +105,7 @@ def _on_disk(volume: Mapping[str, Any]) -> bool:
 def _node(api: Api, name: str) -> Object:
     node = api.get("v1", "Node", name)
     if node is None:
-        raise TrainyardError(f"The cluster has no node {name}.", remedy="Name a node as `kubectl get nodes` shows it.")
+        raise TrainyardError(f"The cluster has no node {name}.", remedy="Use a name that `kubectl get nodes` lists.")
     return node
 
 
@@ -122,9 +122,9 @@ def _set_cordon(api: Api, name: str, cordon: bool) -> None:
 
 
 def _evict_all(api: Api, drain: Drain) -> None:
-    """Evict until nothing is left, or take the own cordon back and name what is.
+    """Evict until no pods are left. On failure, remove the cordon that the drain set.
 
-    :raises WaitError: pods are left at the limit; `facts['pods']` names them.
+    :raises WaitError: pods are left after the timeout; `facts['pods']` lists them.
     """
     deadline = time.monotonic() + drain.timeout
     try:
@@ -137,7 +137,7 @@ def _evict_all(api: Api, drain: Drain) -> None:
         try:
             plan_uncordon(api, drain.node).execute()
         except TrainyardError as second:
-            # The first error says why the drain failed, and is the one to act on.
+            # Raise the first error: it is the cause of the failed drain.
             error.message += f" {drain.node} is still cordoned: {second.message}"
             error.remedy = f"{error.remedy} Then uncordon {drain.node}.".strip()
             raise error from second
@@ -146,25 +146,25 @@ def _evict_all(api: Api, drain: Drain) -> None:
 
 def _left_error(drain: Drain, left: Sequence[Object], refused: Mapping[str, str]) -> WaitError:
     names = [pod_name(pod) for pod in left]
-    shown = [f"{name} ({refused[name]})" if name in refused else f"{name} (is still ending)" for name in names]
+    shown = [f"{name} ({refused[name]})" if name in refused else f"{name} (still terminating)" for name in names]
     return WaitError(
         f"After {drain.timeout:.0f} s {drain.node} still has pods: {'; '.join(shown)}.",
-        remedy="Let their pod disruption budgets allow it, for instance with another replica, or wait longer.",
+        remedy="Let their pod disruption budgets allow it, for example with another replica, or raise the timeout.",
         pods=names,
     )
 
 
 def _evict(api: Api, pod: Mapping[str, Any]) -> str:
-    """Ask for one eviction; why it was refused for now, or nothing when the pod is going or gone.
+    """Request one eviction; return why it was refused for now, or an empty text if the pod is terminating or gone.
 
-    :raises KubeError: any other refusal than a budget's.
+    :raises KubeError: a refusal that is not transient.
     """
     meta = pod["metadata"]
     if meta.get("deletionTimestamp"):
         return ""
     place = {"name": meta["name"], "namespace": meta["namespace"]}
     path = f"{api.path('v1', 'Pod', meta['namespace'], meta['name'])}/eviction"
-    # Of the same name another pod may stand there by now, on another node.
+    # A pod of the same name may exist on another node by now; the UID keeps it safe.
     body = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
@@ -176,7 +176,7 @@ def _evict(api: Api, pod: Mapping[str, Any]) -> str:
     except KubeError as error:
         if error.status in (404, 409):
             return ""
-        # 0, 429 and the like: tried again within the drain's limit.
+        # Statuses such as 0 and 429 are retried until the drain's timeout.
         if error.transient:
             return error.message.rstrip(".")
         raise

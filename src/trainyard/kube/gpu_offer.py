@@ -1,7 +1,7 @@
-"""What a node offers of its GPUs, and waiting until it is what it should be.
+"""Read the GPUs that a node offers, and wait until it offers the expected number.
 
-A node's status is no sign of its plugin's life: the kubelet keeps the capacity for minutes after a plugin has gone, and
-tells the API server every 10 s. So the plugin's own pod is looked at first, and then what pods can have.
+A node's status does not prove that its device plugin works. The kubelet keeps the capacity for minutes after a plugin
+has gone, and reports to the API server only every 10 s. So the plugin's pod is checked before the node's status.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from .quantities import pieces
 GPU = "nvidia.com/gpu"
 NAMESPACE = "kube-system"
 SETTING = "trainyard.dev/gpu-setting"
-"""Label of the plugin's objects, one value for each setting of sharing and MIG."""
+"""Label of the plugin's objects, with one value for each combination of sharing and MIG settings."""
 REVISION = "controller-revision-hash"
 """Label of a DaemonSet's pods and revisions, set by Kubernetes."""
 
 SETTLE = 12.0
-"""Seconds that a node's answer has to stay the same: the kubelet tells it every 10."""
+"""Seconds for which a node's status must stay the same, because the kubelet reports it every 10 s."""
 INTERVAL = 1.0
 
 
 def offered(node: Object) -> tuple[int, int]:
-    """GPUs of a node, healthy or not, and those that pods can have."""
+    """Return the number of GPUs of a node, healthy or not, and the number that pods can use."""
     status = node.get("status") or {}
     capacity, allocatable = (pieces((status.get(what) or {}).get(GPU, 0)) for what in ("capacity", "allocatable"))
     return capacity, allocatable
@@ -37,10 +37,11 @@ def offered(node: Object) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Offer:
-    """What was seen.
+    """The observed state of a node's GPUs and device plugin.
 
-    :param pod: the plugin's pod and its start, by which one that was started again is another; empty for none.
-    :param fault: why the plugin is not at work; empty if it is.
+    :param capacity: GPUs of the node; `allocatable` are those that pods can use.
+    :param pod: name and restart counts of the plugin's pod, so that a restarted pod differs; empty if there is none.
+    :param fault: why the plugin is not working; empty if it is.
     :param ready_at: seconds since the epoch when the pod became ready.
     """
 
@@ -52,7 +53,7 @@ class Offer:
 
 
 def observe(api: Api, node: str, setting: str) -> Offer:
-    """Look at the node and its plugin.
+    """Read the state of the node and its plugin.
 
     :param setting: value of the label `SETTING`.
     """
@@ -64,36 +65,36 @@ def observe(api: Api, node: str, setting: str) -> Offer:
         if (pod.get("spec") or {}).get("nodeName") == node and not pod["metadata"].get("deletionTimestamp")
     ]
     if not pods:
-        return Offer(capacity, allocatable, fault="the device plugin has no pod there")
+        return Offer(capacity, allocatable, fault="the device plugin has no pod on this node")
     pod = max(pods, key=lambda each: str(each["metadata"].get("creationTimestamp")))
     name = pod["metadata"]["name"]
     ready: Object = next((each for each in _of(pod, "conditions") if each["type"] == "Ready"), {})
     starts = "/".join(str(each.get("restartCount", 0)) for each in _of(pod, "containerStatuses"))
     fault = "" if ready.get("status") == "True" else f"the pod {name} of the device plugin is not ready{_why(pod)}"
     if not all(map(_known, api.list("apps/v1", "DaemonSet", NAMESPACE, labels=labels))):
-        fault = "the DaemonSet of the device plugin was changed just now"
+        fault = "Kubernetes has not processed the last change of the device plugin's DaemonSet yet"
     elif pod["metadata"]["labels"].get(REVISION) != _revision(api, labels):
-        fault = f"the pod {name} of the device plugin is of an older version"
+        fault = f"the pod {name} of the device plugin has an older version"
     return Offer(capacity, allocatable, f"{name}/{starts}", fault, _seconds(ready.get("lastTransitionTime")))
 
 
 def wait_for_gpus(
     api: Api, node: str, setting: str, wanted: int, *, timeout: float, all_healthy: bool = False, clock: Clock = CLOCK
 ) -> Offer:
-    """Wait until the node's plugin is at work, and the node offers what it should.
+    """Wait until the node's plugin works and the node offers the expected GPUs.
 
-    :param wanted: GPUs, shares counted; 0 where only the plugin is waited for.
+    :param wanted: number of GPUs, counting shares; 0 to wait for the plugin only.
     :param timeout: limit in seconds.
-    :param all_healthy: pods must be able to have all of them. Without it fewer are a result, too, once they have
-        stayed so for `SETTLE` seconds: the plugin calls the others unhealthy.
-    :raises WaitError: the limit was reached; says what the node offers, and why the plugin is not at work.
+    :param all_healthy: require that pods can use all GPUs. Otherwise fewer are accepted once the number has been stable
+        for `SETTLE` seconds, because the plugin considers the rest unhealthy.
+    :raises WaitError: the limit was reached; the message contains the offer and the fault of the plugin.
     """
     deadline = clock.monotonic() + timeout
     seen, since = observe(api, node, setting), clock.monotonic()
     while True:
         watched = clock.monotonic() - since
         settled = watched >= SETTLE
-        # A pod that has been ready for so long has told the node's status what it has.
+        # After `SETTLE` seconds of readiness, the node's status includes what the pod reported.
         fresh = not settled and clock.time() - seen.ready_at < SETTLE
         there = not seen.fault and (not wanted or seen.capacity == wanted)
         well = seen.allocatable == wanted or not wanted
@@ -125,12 +126,12 @@ def _waits(container: Mapping[str, Any]) -> bool:
 
 
 def _known(daemonset: Object) -> bool:
-    """Whether Kubernetes has seen the last change; only then there is a revision for it."""
+    """Return whether Kubernetes has processed the last change; only then does a revision exist for it."""
     return bool((daemonset.get("status") or {}).get("observedGeneration") == daemonset["metadata"].get("generation"))
 
 
 def _revision(api: Api, labels: str) -> str:
-    """The newest version of the plugin's DaemonSet."""
+    """Return the newest revision of the plugin's DaemonSet."""
     revisions = api.list("apps/v1", "ControllerRevision", NAMESPACE, labels=labels)
     newest = max(revisions, key=lambda each: int(each["revision"]), default=None)
     return str(newest["metadata"]["labels"].get(REVISION)) if newest else ""

@@ -1,8 +1,8 @@
-"""What NetworkPolicies admit between two pods.
+"""Evaluate which connections NetworkPolicies allow between two pods.
 
-The rules are the API's (https://kubernetes.io/docs/concepts/services-networking/network-policies/): a pod that no
-policy selects for a direction is open in it; one that any selects is closed but for what some policy admits. Policies
-of a network plugin's own kinds are not looked at.
+The rules are the API's (https://kubernetes.io/docs/concepts/services-networking/network-policies/). If no policy
+selects a pod for a direction, the pod is open in it. Otherwise only connections that a policy allows pass. Policies of
+a network plugin's own kinds are ignored.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _RULES = {INGRESS: ("ingress", "from"), EGRESS: ("egress", "to")}
 
 @dataclass(frozen=True)
 class End:
-    """A pod as a policy sees it.
+    """One end of a connection: the properties of a pod that policies match on.
 
-    :param labels: of the pod.
+    :param labels: labels of the pod.
     :param space: labels of its namespace.
-    :param ports: name of a port of its containers -> number.
+    :param ports: name of a container port -> number.
     """
 
     namespace: str
@@ -36,7 +36,7 @@ class End:
 
 
 def end(pod: Object, space: Mapping[str, str]) -> End:
-    """A pod as a policy sees it.
+    """Return the properties of a pod that policies match on.
 
     :param space: labels of its namespace.
     """
@@ -53,10 +53,10 @@ def end(pod: Object, space: Mapping[str, str]) -> End:
 def blocking(
     policies: Sequence[Object], source: End, target: End, port: int, protocol: str = "TCP"
 ) -> tuple[str, list[str]] | None:
-    """Why a connection between two pods is not admitted; None where it is.
+    """Return why a connection between two pods is blocked; None if it is allowed.
 
     :param policies: NetworkPolicies of both namespaces.
-    :return: the direction, and the policies that close it.
+    :return: the direction, and the names of the policies that block it.
     """
     for direction, mine, other in ((EGRESS, source, target), (INGRESS, target, source)):
         chosen = [each for each in policies if _selects(each, mine, direction)]
@@ -110,7 +110,7 @@ def _within(address: str, block: Mapping[str, Any]) -> bool:
 
 
 def selected(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Whether a label selector takes an object with these labels; an empty one takes all."""
+    """Return whether a label selector matches these labels; an empty one matches all."""
     if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
         return False
     return all(_holds(each, labels) for each in selector.get("matchExpressions") or [])

@@ -1,4 +1,4 @@
-"""The connection to an API server: the official client does kubeconfig, certificates and proxies."""
+"""Connections to an API server. The official client handles kubeconfig, certificates and proxies."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .api import Api, refusal
 CALL_SECONDS = 20.0
 CONNECT_SECONDS = 5.0
 SILENCE_SECONDS = 60.0
-"""Of a log that is followed; after it the connection is made again, because a node that is gone does not end it."""
+"""Read timeout while following a log. The caller then reconnects, because a lost node does not end the stream."""
 PIECE_BYTES = 64 * 1024
-"""Of an answer that is read as it comes, at most at a time."""
+"""Largest chunk of a streamed response, in bytes."""
 
 
 def connect(kubeconfig: str) -> Api:
-    """An `Api` for the current context of a kubeconfig.
+    """Return an `Api` for the current context of a kubeconfig, without connecting yet.
 
-    :raises KubeError: status 0 when the file is missing, `final` when it cannot be used; nothing is sent yet.
+    :raises KubeError: status 0 if the file is missing; also `final` if it cannot be used.
     """
     try:
         from kubernetes.client import ApiClient, Configuration
@@ -50,14 +50,14 @@ def connect(kubeconfig: str) -> Api:
         raise KubeError(
             f"The kubeconfig {kubeconfig} cannot be used: {str(error).rstrip('.')}.",
             status=0,
-            remedy="Delete it and run site.yml, which fetches it anew from the control plane.",
+            remedy="Delete it and run site.yml, which fetches it again from the control plane.",
             final=True,
         ) from error
 
     def send(
         method: str, path: str, query: list[tuple[str, str]], body: Any, content: str, seconds: float
     ) -> tuple[int, Any]:
-        """Status and response, which is not read yet; of a refusal, or where no answer comes, its text."""
+        """Return the status and the unread response; for a refusal, or without an answer, the text instead."""
         headers = {"Accept": "application/json, */*", "Content-Type": content}
         try:
             answer = client.call_api(
@@ -76,7 +76,7 @@ def connect(kubeconfig: str) -> Api:
             return int(error.status or 0), str(text or error.reason)
         except (HTTPError, OSError, AttributeError) as error:
             refuse_certificate(error, kubeconfig)
-            # The client stumbles over its own report of a failed handshake, which is then the context.
+            # The client fails with an AttributeError while it handles a failed handshake, which is then the context.
             report = error.__context__ if isinstance(error, AttributeError) else error
             if not isinstance(report, ApiException | HTTPError | OSError):
                 raise
@@ -102,19 +102,19 @@ def connect(kubeconfig: str) -> Api:
         except (HTTPError, OSError) as error:
             raise KubeError(f"The connection broke off: {error}.", status=0) from error
         finally:
-            # A reader that has enough leaves the rest unread: the connection is of no more use.
+            # A reader may stop early. The connection then has unread data and cannot be reused.
             answer.close()
 
     return Api(transport, stream)
 
 
 def refuse_certificate(error: BaseException, kubeconfig: str) -> None:
-    """Raise when the server's certificate is why there was no answer, and waiting does not mend that."""
+    """Raise an error if the server's certificate was refused and waiting cannot change that."""
     reason = certificate_error(error)
     if reason and is_final(reason):
         raise KubeError(
             f"The API server's certificate is refused: {reason.verify_message}.",
             status=0,
-            remedy=f"{kubeconfig} may be that of another cluster; see `kubeadm certs check-expiration`, too.",
+            remedy=f"Check that {kubeconfig} belongs to this cluster. Then run `kubeadm certs check-expiration`.",
             final=True,
         ) from error

@@ -1,4 +1,4 @@
-"""Approving kubelets' requests for serving certificates, and waiting until the kubelets serve with them."""
+"""Approve kubelets' requests for serving certificates, and wait until the kubelets use them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ WRITE_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Seen:
-    """What the cluster says of the kubelets' certificates.
+    """The state of the kubelets' serving certificates in the cluster.
 
-    :param good: requests that are to be approved.
+    :param good: requests to approve.
     :param left: name of a request -> why it stays pending.
-    :param waiting: nodes that do not serve over TLS, with the reason where one of their requests was left.
+    :param waiting: nodes whose kubelet does not serve over TLS -> the reason.
     """
 
     good: Sequence[Object] = ()
@@ -35,7 +35,7 @@ class Seen:
 
 
 def look(api: Api, hosts: Mapping[str, KubeletHost], nodes: Collection[str]) -> Seen:
-    """Read the pending requests, and ask the kubelets of `nodes` through the API server.
+    """Read the pending requests, and probe the kubelets of `nodes` through the API server.
 
     :raises KubeError: the requests cannot be read.
     """
@@ -46,22 +46,22 @@ def look(api: Api, hosts: Mapping[str, KubeletHost], nodes: Collection[str]) -> 
         mute = [node for node, served in zip(nodes, pool.map(partial(_serves, api), nodes), strict=True) if not served]
     reasons = {node_of(each): why for each, why in judged if why}
     good = [each for each, why in judged if not why]
-    return Seen(good, left, {node: reasons.get(node, "it has not asked for a certificate") for node in mute})
+    return Seen(good, left, {node: reasons.get(node, "it has not requested a certificate") for node in mute})
 
 
 def plan_approvals(
     api: Api, hosts: Mapping[str, KubeletHost], nodes: Sequence[str], *, timeout: float, clock: Clock = CLOCK
 ) -> tuple[Plan, Seen]:
-    """Wait until each of `nodes` serves or has asked for what it may have, and plan to approve that.
+    """Wait until each of `nodes` serves or has a valid request, and plan to approve the valid requests.
 
-    :param nodes: those that are to serve; none in check mode, which waits for nobody.
+    :param nodes: names of the nodes that must serve; empty in check mode, which does not wait.
     :param timeout: seconds.
-    :raises WaitError: names the nodes that neither serve nor have asked for what the inventory gives them.
+    :raises WaitError: nodes neither serve nor have a request that matches the inventory; the message lists them.
     """
     seen = wait_until(
         partial(look, api, hosts, nodes),
         lambda now: set(now.waiting) <= {node_of(each) for each in now.good},
-        what="the kubelets to ask for their certificates (kubernetes_serving_certificates)",
+        what="the kubelets to request their certificates (kubernetes_serving_certificates)",
         timeout=timeout,
         show=lambda now: _told(now.waiting),
         clock=clock,
@@ -82,14 +82,14 @@ def plan_approvals(
 def wait_until_served(
     api: Api, hosts: Mapping[str, KubeletHost], nodes: Sequence[str], *, timeout: float, clock: Clock = CLOCK
 ) -> None:
-    """Until the kubelets of `nodes` serve: logs, exec and metrics work then.
+    """Wait until the kubelets of `nodes` serve, so that logs, exec and metrics work.
 
-    :raises WaitError: names those that do not.
+    :raises WaitError: some do not; the message lists them.
     """
     wait_until(
         partial(look, api, hosts, nodes),
         lambda now: not now.waiting,
-        what="the kubelets to serve with their certificates",
+        what="the kubelets to serve with their new certificates",
         timeout=timeout,
         show=lambda now: _told(now.waiting),
         clock=clock,
@@ -101,7 +101,7 @@ def _told(waiting: Mapping[str, str]) -> str:
 
 
 def _serves(api: Api, node: str) -> bool:
-    """Whether the API server reaches a kubelet over TLS: one without a certificate ends the handshake."""
+    """Return whether the API server reaches a kubelet over TLS. A kubelet without a certificate ends the handshake."""
     try:
         api.call("GET", f"/api/v1/nodes/{node}/proxy/healthz", what=f"kubelet of {node}")
     except KubeError:
@@ -110,7 +110,7 @@ def _serves(api: Api, node: str) -> bool:
 
 
 def _approve(api: Api, request: Object) -> None:
-    """Set the condition by the very state that was judged: one that was changed since is refused (status 409)."""
+    """Approve the exact version of the request that was checked; the server refuses a changed one (status 409)."""
     approved = {"type": "Approved", "status": "True", "reason": "Inventory"}
     approved["message"] = "User, usages, names and addresses are those of the host in the inventory of trainyard."
     body = {**request, "status": {**(request.get("status") or {}), "conditions": [approved]}}

@@ -1,6 +1,6 @@
-"""Kubelets' requests for a serving certificate: which of them are those of the inventory's hosts. Pure, no cluster.
+"""Check whether kubelets' requests for serving certificates match the hosts of the inventory. Makes no cluster calls.
 
-Kubernetes' own signer signs what is approved without a look at the names in it, so all of that is looked at here.
+Kubernetes' own signer does not check the names in an approved request, so all of them are checked here.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from .api import Object
 SIGNER = "kubernetes.io/kubelet-serving"
 GROUPS = {"system:nodes", "system:authenticated"}
 USAGES = ({"digital signature", "server auth"}, {"digital signature", "key encipherment", "server auth"})
-"""The latter with an RSA key. kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests has both."""
+"""The second set is for RSA keys. Source: kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests
+"""
 
 EXTENSIONS, ALTERNATIVE_NAMES = "1.2.840.113549.1.9.14", "2.5.29.17"
-"""Object identifiers of the one attribute and the one extension that a kubelet's request has (RFC 2985, RFC 5280)."""
+"""Object identifiers of the only attribute and the only extension of a kubelet's request (RFC 2985, RFC 5280)."""
 
 USER = "system:node:"
 
 
 @dataclass(frozen=True)
 class KubeletHost:
-    """A host of the inventory, as its kubelet may ask for a certificate.
+    """The names and addresses that a host's kubelet may request in its certificate.
 
     :param names: DNS names, in lower case.
-    :param addresses: IP addresses in their usual form.
+    :param addresses: IP addresses in canonical form.
     """
 
     names: frozenset[str]
@@ -37,20 +38,21 @@ class KubeletHost:
 
     @classmethod
     def of(cls, names: Iterable[str], addresses: Iterable[str]) -> KubeletHost:
-        """What is no address is left out of the addresses: then nobody knows any."""
+        """Normalise names and addresses. Invalid addresses are dropped, so that no request matches them."""
         known = [found for each in addresses if (found := _address(each))]
         return cls(frozenset(name.lower() for name in names), frozenset(known))
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the PKCS #10 request inside asks for.
+    """The content of a PKCS #10 request.
 
-    :param subject: attributes as (name, value), in their order.
+    :param subject: attributes as (name, value), in order.
+    :param names: DNS names; `addresses` are IP addresses.
     :param others: kinds of alternative names that are neither DNS names nor addresses.
-    :param foreign: object identifiers of attributes and extensions that no kubelet asks for. The signer may read names
-        out of another one than we do: out of several lists of extensions, for one, libraries choose differently.
-    :param signed: whether it is signed with the key that it is about.
+    :param foreign: object identifiers of attributes and extensions that kubelets do not use. The signer might read
+        names from a different one than this code. For example, libraries differ if there are several extension lists.
+    :param signed: whether the request is signed with its own key.
     """
 
     subject: Sequence[tuple[str, str]]
@@ -62,17 +64,17 @@ class Asked:
 
 
 def refusal(request: Object, hosts: Mapping[str, KubeletHost]) -> str:
-    """Why a request is left pending, as a clause; empty when it is one of a host of the inventory.
+    """Return why a request stays pending, as a clause; empty if it matches a host of the inventory.
 
-    :param request: CertificateSigningRequest as the API server returned it: it has seen user and groups itself.
-    :param hosts: node name -> what the inventory says of the host.
+    :param request: CertificateSigningRequest from the API server, which sets user and groups itself.
+    :param hosts: node name -> names and addresses of the host in the inventory.
     """
     spec = request["spec"]
     if spec.get("signerName") != SIGNER:
         return f"it is for the signer {spec.get('signerName')}"
     user = str(spec.get("username", ""))
     if not user.startswith(USER) or user.removeprefix(USER) not in hosts:
-        return f"its user {user or '(none)'} is no host of the inventory"
+        return f"its user {user or '(none)'} is not a host of the inventory"
     node = user.removeprefix(USER)
     if set(spec.get("groups") or ()) != GROUPS:
         return f"its user is in the groups {_list(spec.get('groups'))}"
@@ -91,7 +93,7 @@ def _wrong_names(node: str, asked: Asked, host: KubeletHost) -> str:
     if sorted(asked.subject) != [("commonName", f"{USER}{node}"), ("organizationName", "system:nodes")]:
         return f"its subject is {_list(f'{name}={value}' for name, value in asked.subject)}"
     if asked.foreign:
-        return f"it has attributes or extensions that no kubelet asks for: {_list(asked.foreign)}"
+        return f"it has attributes or extensions that no kubelet requests: {_list(asked.foreign)}"
     if asked.others:
         return f"it asks for names of the kinds {_list(asked.others)}"
     if not asked.names and not asked.addresses:
@@ -102,22 +104,22 @@ def _wrong_names(node: str, asked: Asked, host: KubeletHost) -> str:
 
 
 def pending(request: Object) -> bool:
-    """Whether nobody has decided about a request for a kubelet's serving certificate yet."""
+    """Return whether a request is for a kubelet's serving certificate and not decided yet."""
     decided = (request.get("status") or {}).get("conditions")
     return request["spec"].get("signerName") == SIGNER and not decided
 
 
 def node_of(request: Object) -> str:
-    """The node whose kubelet has asked; empty when the user is none."""
+    """Return the node whose kubelet made the request; empty if the user is not a kubelet."""
     user = str(request["spec"].get("username", ""))
     return user.removeprefix(USER) if user.startswith(USER) else ""
 
 
 def read_request(encoded: str) -> Asked:
-    """What a request asks for.
+    """Parse the content of a request.
 
-    :param encoded: base64 of its PEM, as `spec.request` has it.
-    :raises ValueError: it is no PKCS #10 request.
+    :param encoded: its PEM in base64, as in `spec.request`.
+    :raises ValueError: it is not a PKCS #10 request.
     """
     from cryptography import x509
     from cryptography.exceptions import UnsupportedAlgorithm
@@ -129,7 +131,7 @@ def read_request(encoded: str) -> Asked:
         attributes = [each.oid.dotted_string for each in found.attributes]
         extensions = list(found.extensions)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise ValueError(str(error).rstrip(".") or "no PKCS #10 request") from error
+        raise ValueError(str(error).rstrip(".") or "not a PKCS #10 request") from error
     kinds = [each.oid.dotted_string for each in extensions]
     foreign = [each for each in kinds if each != ALTERNATIVE_NAMES]
     foreign += [each for each in attributes if each != EXTENSIONS or attributes.count(each) > 1]
@@ -146,7 +148,7 @@ def read_request(encoded: str) -> Asked:
 
 
 def _address(text: str) -> str:
-    """An address in its usual form; empty for what is none."""
+    """Return an address in canonical form; empty if it is invalid."""
     try:
         return str(ipaddress.ip_address(str(text).strip()))
     except ValueError:

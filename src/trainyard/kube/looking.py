@@ -1,5 +1,7 @@
-"""A connection for programs that only look, and whose caller waits: the official client takes half of their time to
-import. It does what a kubeconfig of kubeadm needs; every other one is left to the official client."""
+"""A fast read-only connection for interactive programs: importing the official client takes half of their run time.
+
+It supports the kubeconfigs that kubeadm writes. All others are handled by the official client.
+"""
 
 from __future__ import annotations
 
@@ -18,26 +20,26 @@ from .kubeconfig import CALL_SECONDS, CONNECT_SECONDS, connect, refuse_certifica
 
 _CLUSTER = {"server", "certificate-authority", "certificate-authority-data"}
 _USER = {"client-certificate", "client-certificate-data", "client-key", "client-key-data", "token"}
-"""Fields that are understood here; one with another field may mean anything."""
+"""Supported fields. A kubeconfig with any other field is left to the official client."""
 _PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
 
 def connect_to_look(kubeconfig: str) -> Api:
-    """An `Api` for the current context of a kubeconfig, which can ask for things (GET) and change nothing.
+    """Return a read-only (GET) `Api` for the current context of a kubeconfig.
 
     :raises KubeError: as `kubeconfig.connect`.
     """
     try:
         server = _server(kubeconfig)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration):
-        server = None  # Whatever is wrong, the official client says it.
+        server = None  # The official client reports the error.
     return Api(server.ask) if server else connect(kubeconfig)
 
 
 class _Server:
-    """One API server; each thread has a connection of its own, which is used again.
+    """A client of one API server; each thread reuses its own connection.
 
-    :param login: value of the header Authorization; empty for none.
+    :param login: value of the Authorization header; empty for none.
     """
 
     def __init__(self, host: str, port: int, tls: ssl.SSLContext, login: str, kubeconfig: str) -> None:
@@ -46,9 +48,9 @@ class _Server:
         self._mine = threading.local()
 
     def ask(self, method: str, path: str, query: list[tuple[str, str]], body: Any, content: str) -> tuple[int, str]:
-        """One request; a connection that the server has closed meanwhile is made anew, once."""
+        """Send one request. If the server has closed the connection meanwhile, reconnect once."""
         if method != "GET" or body is not None:
-            raise ValueError(f"{method} {path}: this connection only looks")
+            raise ValueError(f"{method} {path}: this connection is read-only")
         target = f"{path}?{urlencode(query)}" if query else path
         used = getattr(self._mine, "connection", None)
         try:
@@ -75,15 +77,16 @@ class _Server:
         return answer.status, bounded(answer.read)
 
     def _failed(self, error: Exception) -> tuple[int, str]:
-        """
-        :raises KubeError: its certificate is refused for good.
+        """Return the result for a failed request.
+
+        :raises KubeError: the server's certificate is refused and waiting cannot change that.
         """
         refuse_certificate(error, self._kubeconfig)
         return 0, str(error) or type(error).__name__
 
 
 def _server(kubeconfig: str) -> _Server | None:
-    """The server of a kubeconfig; None where that says more than is understood here."""
+    """Return the server of a kubeconfig; None if the kubeconfig has unsupported fields."""
     import yaml
 
     with open(kubeconfig, encoding="utf-8") as stream:
@@ -97,7 +100,7 @@ def _server(kubeconfig: str) -> _Server | None:
         return None
     folder = os.path.dirname(os.path.abspath(kubeconfig))
     tls = ssl.create_default_context(cadata=_pem(cluster, "certificate-authority", folder))
-    # Python 3.13 turned strict RFC 5280 checks on; a site's own CA may be older than those extensions.
+    # Python 3.13 enables strict RFC 5280 checks; the certificates of a site's own CA may lack those extensions.
     tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if "client-certificate" in user or "client-certificate-data" in user:
         _log_in(tls, _pem(user, "client-certificate", folder) + "\n" + _pem(user, "client-key", folder))
@@ -111,7 +114,7 @@ def _named(known: Mapping[str, Any], many: str, one: str, name: str) -> Mapping[
 
 
 def _pem(known: Mapping[str, Any], name: str, folder: str) -> str:
-    """What a field has, in it or in the file that it names; the field counts, as for kubectl."""
+    """Return the PEM text of a field, inline or from the file that it names. Inline data wins, as in kubectl."""
     if data := known.get(f"{name}-data"):
         return base64.b64decode(data, validate=True).decode("ascii")
     with open(os.path.join(folder, known[name]), encoding="ascii") as stream:
@@ -119,7 +122,7 @@ def _pem(known: Mapping[str, Any], name: str, folder: str) -> str:
 
 
 def _log_in(tls: ssl.SSLContext, pem: str) -> None:
-    """Have a client certificate; its key goes through memory, for OpenSSL reads files alone."""
+    """Load a client certificate. Its key passes through an in-memory file, because OpenSSL reads only files."""
     descriptor = os.memfd_create("client")
     try:
         os.write(descriptor, pem.encode("ascii"))

@@ -1,4 +1,4 @@
-"""Labels and the taint by which nodes are told apart, as kubeadm and the kubelet set them once."""
+"""Labels and the taint that identify nodes. kubeadm and the kubelet set them only once, so they are repaired here."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .drain import MERGE_PATCH
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 TAINT: Mapping[str, str] = {"key": CONTROL_PLANE, "effect": "NoSchedule"}
 LABELS: Mapping[str, str] = {CONTROL_PLANE: "", "node.kubernetes.io/exclude-from-external-load-balancers": ""}
-"""Of control plane nodes, as `kubeadm init phase mark-control-plane` sets them."""
+"""Labels of control plane nodes, as set by `kubeadm init phase mark-control-plane`."""
 
 HOSTNAME = "kubernetes.io/hostname"
-"""Label by which pods and volumes are bound to a node; its kubelet sets it only when it starts."""
+"""Label that binds pods and volumes to a node; the kubelet sets it only at its start."""
 
 
 def plan_marks(api: Api, nodes: Sequence[str], control_plane: Sequence[str], *, schedulable: bool = False) -> Plan:
-    """The steps that set what is missing; nodes that are not there yet are left out, and no other mark is touched.
+    """Plan to set missing labels and taints. Nodes that do not exist yet are skipped; other labels are not touched.
 
     :param nodes: names of the site's nodes; `control_plane` are those of its control plane.
-    :param schedulable: whether control plane nodes take ordinary pods, and so need no taint.
+    :param schedulable: whether control plane nodes run ordinary pods, and so need no taint.
     """
     steps: list[Step] = []
     before: dict[str, Any] = {}
@@ -43,19 +43,19 @@ def plan_marks(api: Api, nodes: Sequence[str], control_plane: Sequence[str], *, 
             subject = f"taint {TAINT['key']}:{TAINT['effect']} of node {name}"
             before[subject], after[subject] = "missing", "there"
         if wrong or taints:
-            steps.append(Step(f"Mark the node {name} again", partial(_mark, api, node, wrong, taints)))
+            steps.append(Step(f"Restore labels and taints of node {name}", partial(_mark, api, node, wrong, taints)))
     return Plan(steps, before, after)
 
 
 def _taints(node: Object, wanted: bool) -> list[Mapping[str, Any]]:
-    """All taints of the node with the one that is missing; empty where none is."""
+    """Return all taints of the node plus the missing one; empty if none is missing."""
     taints = (node.get("spec") or {}).get("taints") or []
     there = any((each.get("key"), each.get("effect")) == (TAINT["key"], TAINT["effect"]) for each in taints)
     return [*taints, TAINT] if wanted and not there else []
 
 
 def _mark(api: Api, node: Object, labels: Mapping[str, str], taints: Sequence[Mapping[str, Any]]) -> None:
-    """Set them on the very node that was looked at: a list is set as a whole, so one that changed since is refused."""
+    """Set labels and taints. The taint list is replaced as a whole, so the server refuses a node that changed since."""
     body: Object = {"metadata": {"resourceVersion": node["metadata"].get("resourceVersion"), "labels": dict(labels)}}
     if taints:
         body["spec"] = {"taints": list(taints)}

@@ -1,4 +1,4 @@
-"""Changes to the objects of somebody else's manifest."""
+"""Patch the objects of a third-party manifest."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .api import Object, describe
 
 
 def patched(objects: Iterable[Object], patches: Sequence[Mapping[str, Any]]) -> list[Object]:
-    """The objects of a manifest with patches merged in.
+    """Return the objects of a manifest with patches merged in.
 
-    As in Kubernetes' strategic merge, mappings are merged by key and lists of things with names by name; a null removes
-    what it stands for, and every other value is replaced.
+    As in Kubernetes' strategic merge, mappings are merged by key, and lists of named items by name. A null removes its
+    key, and all other values are replaced.
 
-    :param patches: `kind`, `name` and `patch` of each, and `source`, which names the manifest in an error.
-    :raises TrainyardError: a patch is for an object or a container that is not there.
+    :param patches: each has `kind`, `name`, `patch`, and `source`, the manifest's name for errors.
+    :raises TrainyardError: a patch is for an object or a container that does not exist.
     """
     result = list(objects)
     for one in patches:
@@ -35,7 +35,7 @@ def _is(obj: Object, patch: Mapping[str, Any]) -> bool:
 
 
 def _unknown(what: str, source: str) -> TrainyardError:
-    return TrainyardError(f"{source} has no {what}.", remedy="Name the manifest of a release that has it.")
+    return TrainyardError(f"{source} has no {what}.", remedy="Use the manifest of a release that has it.")
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Object:
@@ -54,7 +54,10 @@ def _named(value: Any) -> bool:
 
 
 def _merged_by_name(below: list[Object], above: list[Object], *, may_add: bool) -> list[Object]:
-    """What is there keeps its place; what is new comes last. A container that is new would have no image."""
+    """Merge named items: existing ones keep their place, new ones are appended.
+
+    A new container is an error, because it would have no image.
+    """
     both = {item["name"]: item for item in below}
     for item in above:
         if item["name"] in both:

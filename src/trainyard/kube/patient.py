@@ -1,4 +1,4 @@
-"""An API server whose short absences are ridden out, for what must not end half done."""
+"""An `Api` that retries while the server is briefly unavailable, for work that must not stop halfway."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .api import Api
 from .apply import retry
 
 OUTAGE_SECONDS = 90.0
-"""A control plane that restarts answers again within a minute."""
+"""A restarting control plane answers again within a minute."""
 
 
 class PatientApi(Api):
-    """The server of another `Api`, whose calls are repeated while their error is one that passes by itself.
+    """A wrapper of an `Api` that retries calls on transient errors, each for at most `OUTAGE_SECONDS`.
 
-    Each for `OUTAGE_SECONDS` at most. A creation whose answer was lost is repeated, too, and gets status 409 then.
+    If the answer to a creation was lost, the retry gets status 409.
     """
 
     def __init__(self, api: Api, clock: Clock = CLOCK) -> None:
@@ -29,5 +29,5 @@ class PatientApi(Api):
         return str(retry(once, timeout=OUTAGE_SECONDS, clock=self._clock))
 
     def pieces(self, path: str, query: Mapping[str, Any], *, what: str = "") -> Generator[bytes, None, None]:
-        """As it is: that a log cannot be read may be the fault of its node alone, which may never answer again."""
+        """Stream without retries: an unreadable log may be the fault of its node, which may never answer again."""
         return self._plain.pieces(path, query, what=what)

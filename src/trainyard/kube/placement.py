@@ -1,4 +1,4 @@
-"""Where a pod may run, by the rules of the scheduler: what it asks for, what a node has left, what keeps it away.
+"""Decide where a pod can run: its requests, the free resources of a node, and the rules that exclude a node.
 
 The rules are those of the scheduler's filters NodeResourcesFit, NodeUnschedulable, TaintToleration, NodeAffinity and
 VolumeBinding (kubernetes/kubernetes, pkg/scheduler/framework/plugins).
@@ -15,20 +15,20 @@ from .api import Object
 from .quantities import amount
 
 PODS = "pods"
-"""The resource of which each pod takes one."""
+"""Resource that counts pods; each pod takes one."""
 OVER = ("Succeeded", "Failed")
-"""Phases of a pod that holds nothing."""
+"""Phases in which a pod holds no resources."""
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
-"""Taint of a node that is cordoned."""
+"""Taint of a cordoned node."""
 _KEEPS_AWAY = ("NoSchedule", "NoExecute")
 
 
 @dataclass(frozen=True)
 class Bar:
-    """Why a node cannot take a pod, besides what it has left.
+    """A reason other than resources why a node cannot run a pod.
 
     :param kind: `cordon`, `taint`, `selector`, `volume`.
-    :param detail: the taint as `key=value:effect`, or what is asked of the node and does not hold.
+    :param detail: name of the node (`cordon`) or volume, the taint as `key=value:effect`, or the unmet selector.
     """
 
     kind: str
@@ -36,16 +36,19 @@ class Bar:
 
 
 def requests(pod: Object) -> dict[str, float]:
-    """What the scheduler counts of a pod: its containers, or an init container that asks for more, and itself."""
+    """Return the resources that the scheduler counts for a pod, including one `pods`.
+
+    Per resource, that is the sum over its containers, or the request of an init container if that is larger.
+    """
     spec = pod.get("spec") or {}
-    # A sidecar is an init container that goes on beside the others.
+    # A sidecar is an init container that keeps running next to the containers.
     sidecars = [each for each in spec.get("initContainers") or [] if each.get("restartPolicy") == "Always"]
     first = [each for each in spec.get("initContainers") or [] if each.get("restartPolicy") != "Always"]
     total = _sum(_asked(each) for each in [*(spec.get("containers") or []), *sidecars])
     for each in first:
         for resource, number in _asked(each).items():
             total[resource] = max(total.get(resource, 0.0), number)
-    # Of the pod as a whole (Kubernetes' PodLevelResources), which goes before its containers.
+    # Pod-level resources (Kubernetes' PodLevelResources) override those of the containers.
     total |= _asked(spec)
     for resource, quantity in (spec.get("overhead") or {}).items():
         total[resource] = total.get(resource, 0.0) + amount(quantity)
@@ -67,13 +70,13 @@ def _sum(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 def allocatable(node: Object) -> dict[str, float]:
-    """What pods can have of a node altogether."""
+    """Return the resources of a node that all its pods together can use."""
     found = (node.get("status") or {}).get("allocatable") or {}
     return {name: amount(quantity) for name, quantity in found.items()}
 
 
 def on_node(name: str, pods: Iterable[Object]) -> list[Object]:
-    """The pods that hold something of a node."""
+    """Return the pods that hold resources of a node."""
     return [
         pod
         for pod in pods
@@ -82,7 +85,7 @@ def on_node(name: str, pods: Iterable[Object]) -> list[Object]:
 
 
 def by_node(pods: Iterable[Object]) -> dict[str, list[Object]]:
-    """Node -> its pods: to ask each of many nodes for its own among all pods would take nodes times pods steps."""
+    """Group pods by node name in one pass; filtering all pods for each node would take nodes times pods steps."""
     found: dict[str, list[Object]] = {}
     for pod in pods:
         found.setdefault(str((pod.get("spec") or {}).get("nodeName") or ""), []).append(pod)
@@ -90,22 +93,22 @@ def by_node(pods: Iterable[Object]) -> dict[str, list[Object]]:
 
 
 def left(node: Object, pods: Iterable[Object]) -> dict[str, float]:
-    """What pods can have of a node now.
+    """Return the free resources of a node.
 
-    :param pods: of the whole cluster, or of this node.
+    :param pods: pods of the whole cluster, or only of this node.
     """
     taken = _sum(requests(pod) for pod in on_node(node["metadata"]["name"], pods))
     return {name: number - taken.get(name, 0.0) for name, number in allocatable(node).items()}
 
 
 def lacking(asked: Mapping[str, float], there: Mapping[str, float]) -> list[str]:
-    """The resources of which there is less than asked for."""
-    # Sums of fractions of a CPU are not exact.
+    """Return the names of the resources that are insufficient."""
+    # Sums of CPU fractions are not exact.
     return [name for name, number in asked.items() if number > there.get(name, 0.0) + 1e-6]
 
 
 def unplaced(pod: Mapping[str, Any]) -> str | None:
-    """What the scheduler says of a pod that it finds no node for; None for one that has a node, or no answer yet."""
+    """Return the scheduler's message for an unschedulable pod; None if the pod has a node or is not yet processed."""
     for condition in (pod.get("status") or {}).get("conditions") or []:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return str(condition.get("message", "")) if condition.get("reason") == "Unschedulable" else None
@@ -113,7 +116,7 @@ def unplaced(pod: Mapping[str, Any]) -> str | None:
 
 
 def bars(pod: Object, node: Object, volumes: Sequence[Object] = ()) -> Iterator[Bar]:
-    """Why a node cannot take a pod, whatever it has left.
+    """Yield the reasons other than resources why a node cannot run a pod.
 
     :param volumes: the PersistentVolumes of the pod's claims.
     """
@@ -140,7 +143,7 @@ def bars(pod: Object, node: Object, volumes: Sequence[Object] = ()) -> Iterator[
 
 
 def written(taint: Mapping[str, Any]) -> str:
-    """A taint as kubectl writes it."""
+    """Return a taint in kubectl's notation."""
     value = f"={taint['value']}" if taint.get("value") else ""
     return f"{taint['key']}{value}:{taint.get('effect', '')}"
 
@@ -158,7 +161,7 @@ def _tolerates(pod: Object, taint: Mapping[str, Any]) -> bool:
 
 
 def in_terms(node: Object, terms: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a node is in one of a node selector's terms, each of which may ask for several things."""
+    """Return whether a node matches one of a node selector's terms. All requirements of a term must hold."""
     return any(
         all(_holds(node, each, "labels") for each in term.get("matchExpressions") or [])
         and all(_holds(node, each, "fields") for each in term.get("matchFields") or [])

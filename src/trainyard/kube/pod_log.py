@@ -1,7 +1,7 @@
-"""Lines of a pod's log: any bytes, each line once, and little memory. Nothing here calls a server.
+"""Parse a pod's log into lines: any bytes, each line once, bounded memory. Nothing here calls a server.
 
-A program writes whatever it likes: bars that overwrite themselves with carriage returns, form feeds, bytes that are no
-text, a line of many MiB. Only a line feed ends a line, as for the kubelet, which puts a time in RFC 3339 before each.
+A program may write anything: progress bars with carriage returns, form feeds, binary data, a line of many MiB. Only a
+line feed ends a line, as for the kubelet, which prefixes each line with an RFC 3339 time.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from functools import lru_cache
 from ..core.untrusted import CUT, clean, moment
 
 LINE_BYTES = 16 * 2**20
-"""A longer line comes in pieces of this size: a reader holds one of them in memory."""
+"""A longer line is split into pieces of this size, so that a reader holds only one of them in memory."""
 TEXT_BYTES = 8 * 2**20
-"""Of the end of a log that is returned as one text."""
+"""Bytes of the end of a log that are returned as one text."""
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII)
-"""RFC 3339 as the kubelet writes it (RFC3339NanoFixed of its types); its zone is that of the node."""
+"""RFC 3339 as the kubelet writes it (RFC3339NanoFixed in its types), in the time zone of the node."""
 _STAMP_BYTES = 36
-"""Of the longest time, with nanoseconds and a zone, and the space behind it."""
+"""Length of the longest time, with nanoseconds, a zone and the following space."""
 _NO_LOG = re.compile(
     r'container "[^"]*" in pod "[^"]*" (?:is waiting to start|is not available|is terminated|not found)'
 )
-"""How a kubelet says that a container has no log (validateContainerLogStatus in its kubelet_pods.go)."""
+"""The kubelet's message for a container without a log (validateContainerLogStatus in its kubelet_pods.go)."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a log, or a piece of one that is too long.
+    """A line of a log, or a piece of a line that is too long.
 
-    :param text: without its end.
-    :param stamp: its time as the server wrote it, which a text without a time has from the line before; empty for none.
-    :param moment: the same in nanoseconds since the epoch.
-    :param ended: whether its end follows; else more of it may come.
-    :param cut: whether bytes of the line lie before this text.
+    :param text: the bytes without the line feed.
+    :param stamp: time as written by the server. A text without a time gets that of the previous line; empty for none.
+    :param moment: the same time in nanoseconds since the epoch.
+    :param ended: whether the line is complete; otherwise more of it may follow.
+    :param cut: whether earlier bytes of the line are not in this text.
     """
 
     text: bytes
@@ -46,11 +46,11 @@ class Line:
 
 
 class Lines:
-    """Bytes of a log as they come, in lines.
+    """A splitter of a log's bytes into lines.
 
-    :param limit: bytes of a line that are held.
-    :param stamped: whether the server puts a time before each line.
-    :param last: of a longer line only its last bytes are returned; else all of it in pieces.
+    :param limit: bytes of a line that are held in memory.
+    :param stamped: whether the server prefixes each line with a time.
+    :param last: return only the last bytes of a longer line; otherwise return all of it in pieces.
     """
 
     def __init__(self, limit: int = LINE_BYTES, *, stamped: bool = True, last: bool = False) -> None:
@@ -60,7 +60,7 @@ class Lines:
         self._at_begin, self._cut = True, False
 
     def feed(self, data: bytes) -> Iterator[Line]:
-        """The lines that are complete now."""
+        """Add bytes and yield the lines that are now complete."""
         *ended, rest = data.split(b"\n")
         for part in ended:
             yield from self._add(part)
@@ -68,7 +68,7 @@ class Lines:
         yield from self._add(rest)
 
     def rest(self) -> Iterator[Line]:
-        """What came after the last end of a line, when nothing more will come."""
+        """Yield the incomplete last line, after the end of the input."""
         if self._begun or self._cut:
             yield self._take(ended=False)
 
@@ -100,7 +100,7 @@ class Lines:
         self._cut = True
 
     def _read_stamp(self) -> None:
-        """Take the time off the begin of a line; what has none belongs to the line before."""
+        """Strip the time from the start of a line. A line without one keeps that of the previous line."""
         if not (self._stamped and self._at_begin):
             return
         self._at_begin = False
@@ -112,32 +112,32 @@ class Lines:
 
 
 class Position:
-    """Up to which line a log was read, for a server that knows whole seconds only.
+    """The position up to which a log was read, for a server that resumes only at whole seconds.
 
-    Such a server repeats the lines of the last second. Times of lines are compared as times, since the zone of a node
-    may change, and the number of lines that have the last time is counted, since several may have the same.
+    Such a server repeats the lines of the last second. Times are compared as instants, because the time zone of a node
+    may change. Lines with the last time are counted, because several lines may have the same time.
     """
 
     def __init__(self) -> None:
         self.stamp = ""
-        """Time of the last line that was read, to be asked for; empty before the first."""
+        """Time of the last line that was read, from which to resume; empty before the first line."""
         self._moment = self._count = self._repeated = 0
         self._passed = True
         self._open: tuple[int, int] = (0, 0)
         self.found = True
-        """Whether the answer has shown the place, or a line before it. Else lines may lie between."""
+        """Whether the response contained the position or an earlier line. Otherwise lines may be missing in between."""
 
     def begin(self) -> None:
-        """A new answer begins with the second of the last line, or later."""
+        """Start a new response, which begins in the second of the last line, or later."""
         self._repeated, self._passed = self._count, not self.stamp
         self.found = self._passed
 
     def misses(self, line: Line) -> bool:
-        """Whether an answer that begins with this line may leave out lines that were not read yet."""
+        """Return whether a response that begins with this line may lack unread lines."""
         return not self.found and line.moment > self._moment
 
     def is_new(self, line: Line) -> bool:
-        """Whether a line was not read before. One that is new becomes the last that was read."""
+        """Return whether a line was not read before, and record a new one as the last line read."""
         if not self._is_after(line):
             return False
         self._passed = True
@@ -145,20 +145,20 @@ class Position:
             self.stamp, self._moment, self._count = line.stamp, line.moment, 1
         elif line.moment == self._moment:
             self._count += 1
-        # Else the clock of its node was set back within this answer: what comes after a new line is new, too.
+        # Otherwise the node's clock was set back within this response. Lines after a new line are also new.
         return True
 
     def new_bytes(self, line: Line) -> bytes:
-        """The bytes of a new line that were not read while it was open, with its end."""
+        """Return the bytes of a new line that were not read while it was incomplete, with its line feed."""
         begun, size = self._open
         self._open = (0, 0)
         text = line.text[size:] if begun == line.moment else line.text
         return text + (b"\n" if line.ended else b"")
 
     def open_bytes(self, line: Line) -> bytes:
-        """The bytes of a line that has not ended yet, at the end of an answer, that were not read before.
+        """Return the unread bytes of an incomplete line at the end of a response.
 
-        The place stays before the line: another answer has all of it again.
+        The position stays before the line, because the next response repeats all of it.
         """
         if line.cut or not self._is_after(line):
             return b""
@@ -181,33 +181,33 @@ class Position:
 
 @lru_cache(maxsize=64)
 def _second(text: str) -> int | None:
-    """Lines come in order, so that most have the second of the line before."""
+    """Parse a time to seconds since the epoch. Cached, because most lines share the second of the previous line."""
     found = moment(text)
     return None if found is None else int(found.timestamp())
 
 
 def nanoseconds(stamp: str) -> int | None:
-    """A time in RFC 3339 in nanoseconds since the epoch; None where the text is none."""
+    """Convert an RFC 3339 time to nanoseconds since the epoch; None if the text is not a time."""
     match = _STAMP.fullmatch(stamp)
     second = _second(match[1] + match[3]) if match else None
     return None if match is None or second is None else second * 10**9 + int((match[2] or "0").ljust(9, "0"))
 
 
 def last_state(text: bytes) -> bytes:
-    """Of a line that overwrites itself by carriage returns, as a progress bar does, the last writing."""
+    """Return the last state of a line that a progress bar overwrites with carriage returns."""
     return text.rstrip(b"\r").rpartition(b"\r")[2]
 
 
 def readable(text: bytes, cut: bool = False) -> str:
-    """A line as people read it: its last state, without colours and other commands to a terminal.
+    """Return a line for display: its last state, without colours and other terminal escapes.
 
-    Invalid UTF-8 is shown as such.
+    Invalid UTF-8 becomes the replacement character.
     """
     return clean(last_state(text).decode("utf-8", "replace")) + (CUT if cut else "")
 
 
 def last_lines(text: str, count: int) -> list[str]:
-    """The last lines of a log that are not empty, as people read them."""
+    """Return the last non-empty lines of a log for display."""
     found: list[str] = []
     for each in reversed(text.split("\n")):
         line = readable(each.encode("utf-8", "replace"))
@@ -219,7 +219,7 @@ def last_lines(text: str, count: int) -> list[str]:
 
 
 def end_of(pieces: Iterable[bytes]) -> str:
-    """The last `TEXT_BYTES` of a log as text."""
+    """Return the last `TEXT_BYTES` of a log as text."""
     found = bytearray()
     for piece in pieces:
         found += piece
@@ -229,5 +229,5 @@ def end_of(pieces: Iterable[bytes]) -> str:
 
 
 def says_no_log(status: int, text: str) -> bool:
-    """Whether an answer says that a container has no log, as one that is still to start has none."""
+    """Return whether a response says that a container has no log, for example because it has not started."""
     return status == 400 and _NO_LOG.search(text) is not None

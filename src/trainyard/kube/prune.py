@@ -1,4 +1,4 @@
-"""Deleting objects that bear a label and are wanted by nobody any more."""
+"""Delete objects that have a given label and are no longer wanted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .apply import retry
 WRITE_SECONDS = 60.0
 
 Place = tuple[str, str, str]
-"""Kind, namespace (empty for what is in none) and name."""
+"""Kind, namespace (empty for cluster-scoped objects) and name."""
 
 
 def place(obj: Mapping[str, Any]) -> Place:
@@ -22,20 +22,20 @@ def place(obj: Mapping[str, Any]) -> Place:
 
 
 def plan_prune(api: Api, kinds: Sequence[Mapping[str, str]], keep: Iterable[Mapping[str, Any]]) -> Plan:
-    """Steps that delete what label selectors find, except the objects of `keep`.
+    """Plan to delete the objects that label selectors match, except those in `keep`.
 
-    :param kinds: `api_version`, `kind` and `selector` of what is looked for, and `namespace`, without which it is all
-        of them. A selector is never empty, which would be everything.
-    :raises KubeError: a kind cannot be listed; nothing was deleted then.
+    :param kinds: each has `api_version`, `kind`, `selector`, and optionally `namespace`; without it, all namespaces
+        are searched. An empty selector is an error, because it would match everything.
+    :raises KubeError: a kind cannot be listed; nothing was deleted.
     """
     if not all(each["selector"].strip() for each in kinds):
-        raise ValueError("without a selector everything would be deleted")
+        raise ValueError("a selector is empty, which would delete everything")
     kept = {place(obj) for obj in keep}
     found = [
         obj
         for each in kinds
         for obj in api.list(each["api_version"], each["kind"], each.get("namespace") or None, labels=each["selector"])
-        # One that is told to go is gone in a moment.
+        # Objects that are already being deleted need no step.
         if not obj["metadata"].get("deletionTimestamp")
     ]
     gone = [obj for obj in found if place(obj) not in kept]
@@ -44,7 +44,7 @@ def plan_prune(api: Api, kinds: Sequence[Mapping[str, str]], keep: Iterable[Mapp
 
 
 def _delete(api: Api, obj: Object) -> None:
-    """Delete this very object; one of its name that was made since stays (status 409)."""
+    """Delete this object by its UID, so that a newer one of the same name stays (status 409)."""
     meta = obj["metadata"]
     retry(
         partial(

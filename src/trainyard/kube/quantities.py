@@ -1,4 +1,4 @@
-"""Amounts of resources as Kubernetes writes them: `500m`, `2`, `1Gi`."""
+"""Resource quantities in Kubernetes' notation: `500m`, `2`, `1Gi`."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _SUFFIXES = {
 
 _FORM = re.compile(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([a-zA-Z]{0,2})")
 BYTES = ("memory", "ephemeral-storage", "storage")
-"""Resources that are counted in bytes; `hugepages-2Mi` and its like, too."""
+"""Resources that are counted in bytes, in addition to `hugepages-*`."""
 
 
 def amount(quantity: object) -> float:
-    """A quantity as a number: CPUs, bytes, pieces.
+    """Convert a quantity to a number of CPUs, bytes or pieces.
 
-    :raises ValueError: it is none.
+    :raises ValueError: it is not a quantity.
     """
     match = _FORM.fullmatch(str(quantity).strip())
     value = number(match[1]) if match else None
     if match is None or value is None or match[2] not in _SUFFIXES:
-        raise ValueError(f"{quantity!r} is no quantity")
+        raise ValueError(f"{quantity!r} is not a quantity")
     return value * _SUFFIXES[match[2]]
 
 
 def pieces(quantity: object) -> int:
-    """A quantity of things that are counted, such as GPUs; 0 where it is none."""
+    """Convert a quantity of countable items, such as GPUs, to an integer; 0 if it is invalid."""
     try:
         return max(0, math.floor(amount(quantity)))
     except (ValueError, OverflowError):
@@ -39,7 +39,7 @@ def pieces(quantity: object) -> int:
 
 
 def shown(resource: str, number: float) -> str:
-    """An amount of a resource for people: `1.5`, `3.2Gi`."""
+    """Format an amount of a resource for display: `1.5`, `3.2Gi`."""
     if resource in BYTES or resource.startswith("hugepages-"):
         for unit in ("Ti", "Gi", "Mi", "Ki"):
             if abs(number) >= _SUFFIXES[unit]:

@@ -1,9 +1,9 @@
-"""Reading a cluster without a transport: a reader says what it wants to know, and a driver asks.
+"""Cluster reads without I/O: a reader yields its requests, and a driver sends them.
 
-A reader is a generator. It yields a `Get`, and is sent what the server answered: parsed JSON, text where `text` is
-set, or an `Unread`. It may yield a tuple of several, which are asked at the same time, and is sent a tuple of answers.
-It returns its result. So modules, the program and the console have the same readers, each with a driver of its own;
-the one here asks by an `Api` and waits.
+A reader is a generator. It yields a `Get` and receives the response: parsed JSON, text if `text` is set, or an
+`Unread`. It may yield a tuple of requests, which are sent concurrently, and receives a tuple of responses. It returns
+its result. Modules, the program and the console share the readers, each with its own driver. The driver here uses an
+`Api` and blocks.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from .pod_log import end_of, says_no_log
 
 T = TypeVar("T")
 AT_ONCE = 8
-"""Requests that the driver has under way at the same time."""
+"""Maximum number of concurrent requests of the driver."""
 
 
 @dataclass(frozen=True)
 class Get:
-    """A request that changes nothing.
+    """A read-only request.
 
-    :param path: from the root of the server, each part of it quoted (`path` makes one).
-    :param query: parameters; without a repeated one.
-    :param text: whether the answer is text, such as a log, and not JSON.
-    :param accept: form of the answer, of those that the server has beside plain JSON, such as its own tables; empty for
-        plain JSON. Only the console asks for others.
+    :param path: absolute path on the server, with quoted parts (`path` builds one).
+    :param query: query parameters, none of them repeated.
+    :param text: whether the response is text, such as a log, instead of JSON.
+    :param accept: media type of the response, such as the server's tables; empty for plain JSON. Only the console sets
+        it.
     """
 
     path: str
@@ -42,10 +42,10 @@ class Get:
 
 @dataclass(frozen=True)
 class Unread:
-    """Stands for an answer that did not come.
+    """A placeholder for a missing response.
 
-    :param path: what was asked for.
-    :param status: of HTTP; 0 where there was no answer, or where the answer was no JSON.
+    :param path: path of the request.
+    :param status: HTTP status; 0 if there was no answer, or the answer was not JSON.
     :param reason: one sentence without a full stop.
     """
 
@@ -55,17 +55,17 @@ class Unread:
 
     @property
     def absent(self) -> bool:
-        """Whether the server says that it has no such object, or no such kind."""
+        """Return whether the object or its kind does not exist."""
         return self.status == 404
 
     @property
     def no_log(self) -> bool:
-        """Whether a container has no log yet."""
+        """Return whether a container has no log yet."""
         return says_no_log(self.status, self.reason)
 
     @property
     def refused(self) -> bool:
-        """Whether whoever asks may not read it."""
+        """Return whether the caller is not permitted to read it."""
         return self.status in (401, 403)
 
 
@@ -73,11 +73,11 @@ Reader = Generator[Get | tuple[Get, ...], Any, T]
 
 
 def path(version: str, plural: str, namespace: str = "", name: str = "", part: str = "") -> str:
-    """Path of a collection or an object.
+    """Return the path of a collection or an object.
 
-    :param version: such as `v1` or `batch/v1`.
+    :param version: API version, such as `v1` or `batch/v1`.
     :param plural: the resource, such as `pods`.
-    :param part: of the object, such as `log`.
+    :param part: subresource of the object, such as `log`.
     """
     scope = ["namespaces", namespace] if namespace else []
     parts = ["apis" if "/" in version else "api", *version.split("/"), *scope, plural, name, part]
@@ -85,9 +85,9 @@ def path(version: str, plural: str, namespace: str = "", name: str = "", part: s
 
 
 def listing(version: str, plural: str, namespace: str = "", *, labels: str = "", fields: str = "") -> Get:
-    """All objects of a kind.
+    """Return a request for all objects of a kind.
 
-    :param namespace: empty for all of them.
+    :param namespace: empty for all namespaces.
     :param labels: label selector.
     :param fields: field selector.
     """
@@ -96,18 +96,18 @@ def listing(version: str, plural: str, namespace: str = "", *, labels: str = "",
 
 
 def log(namespace: str, pod: str, *, tail: int, previous: bool = False, stamped: bool = False) -> Get:
-    """The last lines of a pod's log; `Unread.no_log` where it has none yet.
+    """Return a request for the last lines of a pod's log; the response is `Unread.no_log` if it has none yet.
 
     :param tail: number of lines.
-    :param previous: of the container's run before its last restart.
-    :param stamped: each line after its time and a space.
+    :param previous: read the log of the container before its last restart.
+    :param stamped: prefix each line with its time and a space.
     """
     flags = {name: "true" for name, wanted in (("previous", previous), ("timestamps", stamped)) if wanted}
     return Get(path("v1", "pods", namespace, pod, "log"), {"tailLines": str(tail), **flags}, text=True)
 
 
 def objects(answer: Any) -> list[Object] | Unread:
-    """The objects of a list's answer, each with its kind; none where the server does not know the kind."""
+    """Return the objects of a list response, each with its kind; empty if the server does not know the kind."""
     if isinstance(answer, Unread):
         return [] if answer.absent else answer
     kind = {"apiVersion": answer.get("apiVersion", ""), "kind": str(answer.get("kind", "")).removesuffix("List")}
@@ -115,9 +115,9 @@ def objects(answer: Any) -> list[Object] | Unread:
 
 
 def read(api: Api, reader: Reader[T]) -> T:
-    """The result of a reader, by an `Api`.
+    """Run a reader with an `Api` and return its result.
 
-    :raises KubeError: no answer will ever come: the connection cannot be used.
+    :raises KubeError: the connection cannot be used, so that retries cannot succeed.
     """
     answer: Any = None
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -134,7 +134,7 @@ def read(api: Api, reader: Reader[T]) -> T:
 
 
 def ask(api: Api, wanted: Get) -> Any:
-    """One answer by an `Api`.
+    """Send one request with an `Api`.
 
     :raises KubeError: as `read`.
     """
@@ -153,9 +153,9 @@ def ask(api: Api, wanted: Get) -> Any:
 
 
 def must(answer: Any) -> Any:
-    """An answer that is needed.
+    """Return a response, which must not be missing.
 
-    :raises KubeError: it did not come.
+    :raises KubeError: the response is an `Unread`.
     """
     if isinstance(answer, Unread):
         raise KubeError(f"{answer.reason}.", status=answer.status)
@@ -163,5 +163,5 @@ def must(answer: Any) -> Any:
 
 
 def unread(answers: Sequence[Any]) -> list[Unread]:
-    """Those of the answers that did not come."""
+    """Return the responses that are missing."""
     return [each for each in answers if isinstance(each, Unread)]

@@ -1,4 +1,4 @@
-"""A Secret whose values are files: they are read where the module runs, so that no task carries them."""
+"""A Secret built from files. They are read on the host that runs the module, so that no task contains their text."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .api import Object
 def secret_of_files(
     *, name: str, namespace: str, type: str, files: Mapping[str, str], labels: Mapping[str, str]
 ) -> Object:
-    """The Secret with the contents of files.
+    """Return a Secret with the contents of files.
 
-    :param type: such as `kubernetes.io/tls`.
-    :param files: key of the Secret -> path.
-    :raises TrainyardError: a file cannot be read; the message names it and nothing of its content.
+    :param type: type of the Secret, such as `kubernetes.io/tls`.
+    :param files: key in the Secret -> path.
+    :raises TrainyardError: a file cannot be read; the message contains its path but none of its content.
     """
     data = {}
     for key, path in files.items():

@@ -1,1 +1,1 @@
-"""init and join of one host."""
+"""kubeadm init, join and reset of one host, and findings about its kubeadm files."""

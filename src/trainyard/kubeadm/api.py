@@ -1,4 +1,4 @@
-"""The API server as seen from a node, with the standard library only."""
+"""Access to the API server from a node, with the standard library only."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ..core.errors import CommandError
 from ..net.https import certificate_error, is_final
 
 REQUEST_SECONDS = 5.0
-"""One request to a healthy API server takes milliseconds; after a power cut the connection may be swallowed."""
+"""A request to a healthy API server takes milliseconds; after a power cut, packets may be lost silently."""
 SECRETS_DIR = "/run"
-"""Files with secrets lie in memory: what a killed module leaves there does not outlive the host's next start."""
+"""In-memory file system for files with secrets: files left by a killed module do not survive a reboot."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a GET brought.
+    """The response to a GET.
 
-    :param status: HTTP status, 0 when there was no answer; `reason`: why there was none.
-    :param final: waiting does not help, as with a certificate that has expired or a kubeconfig that cannot be read.
-    :param body: what was answered with status 200.
+    :param status: HTTP status, or 0 without an answer; `reason`: why there was none.
+    :param final: waiting does not help, for example if a certificate has expired or the kubeconfig is unreadable.
+    :param body: the body of a response with status 200.
     """
 
     status: int
@@ -37,9 +37,9 @@ class Answer:
 
 
 def trusting(ca: str) -> ssl.SSLContext:
-    """A context that trusts this CA (PEM) and no other.
+    """Return a context that trusts only this CA (PEM).
 
-    create_default_context() is strict from Python 3.13 on, and refuses CAs that older kubeadm releases made.
+    From Python 3.13 on, create_default_context() is strict and refuses CAs of older kubeadm releases.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=ca)
@@ -47,14 +47,14 @@ def trusting(ca: str) -> ssl.SSLContext:
 
 
 def opener(context: ssl.SSLContext) -> urllib.request.OpenerDirector:
-    """Opens URLs with these certificates, never through a proxy."""
+    """Return an opener that uses these certificates and never a proxy."""
     return urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
 
 
 class Api:
-    """The API server through a kubeconfig of this host; needs nothing but the standard library and kubectl.
+    """A client that uses a kubeconfig of this host; it needs only the standard library and kubectl.
 
-    :param kubeconfig: path; kubectl turns it into JSON, so no YAML parser is needed.
+    :param kubeconfig: path; kubectl converts it to JSON, so no YAML parser is needed.
     """
 
     def __init__(self, kubeconfig: str) -> None:
@@ -77,7 +77,7 @@ class Api:
         self._opener = opener(context)
 
     def get(self, path: str) -> Answer:
-        """The answer to a GET, or why there is none."""
+        """Send a GET; return the response, or the reason for its absence."""
         try:
             with self._opener.open(self._server + path, timeout=REQUEST_SECONDS) as response:
                 return Answer(int(response.status), body=response.read())
@@ -91,7 +91,7 @@ class Api:
 
 
 def api_get(kubeconfig: str, path: str) -> Answer:
-    """`Api.get`; a kubeconfig that cannot be used (half written, its key file missing) is an answer, too."""
+    """Call `Api.get`; an unusable kubeconfig (half written, key file missing) gives an `Answer` instead of an error."""
     try:
         return Api(kubeconfig).get(path)
     except (CommandError, OSError, ValueError, TypeError, KeyError, IndexError) as error:
@@ -99,16 +99,16 @@ def api_get(kubeconfig: str, path: str) -> Answer:
 
 
 def get_json(kubeconfig: str, path: str) -> Any:
-    """The object that a GET brought, None when there is none."""
+    """Return the JSON object that a GET returns, or None."""
     answer = api_get(kubeconfig, path)
     return json.loads(answer.body) if answer.status == 200 else None
 
 
 def node_is_ready(endpoint: str, ca: str, token: str, name: str) -> bool:
-    """Whether the cluster has a node of this name that is Ready, asked as a joining host does.
+    """Return whether the cluster has a Ready node of this name, with the credentials of a joining host.
 
     :param endpoint: HOST:PORT of the API server; `ca`: PEM of its CA; `token`: bootstrap token, secret.
-    :returns: false as well when nobody answers: the join itself says best what is wrong then.
+    :returns: also false without an answer, because the join itself reports the cause best.
     """
     request = urllib.request.Request(
         f"https://{endpoint}/api/v1/nodes/{name}", headers={"Authorization": f"Bearer {token}"}

@@ -1,7 +1,7 @@
 """This host's membership in the etcd of the control plane, through etcd's JSON gateway with kubeadm's certificates.
 
-kubeadm reset only warns when the member cannot be removed, and then deletes its data. A member without data counts for
-the quorum: of two members one is then lost, and with it the cluster.
+If the member cannot be removed, kubeadm reset only warns and then deletes its data. A member without data still counts
+for the quorum, so a cluster of two members is lost then.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ CLIENT_URL = "kubeadm.kubernetes.io/etcd.advertise-client-urls"
 
 
 def is_member(host: adm.Host) -> bool:
-    """Whether this host has what a member needs: it may be one, also without a static pod or a database yet."""
+    """Return whether this host has the keys of a member. It may be one even without a static pod or a database yet."""
     return host.has("pki/etcd/ca.crt") and host.has("pki/apiserver-etcd-client.key")
 
 
 def addresses(host: adm.Host, own: str) -> list[str]:
-    """Client URLs of the other members that this host knows of, from its static pod and from the API server."""
+    """Return the known client URLs of the other members, from this host's static pod and from the API server."""
     peers = re.findall(r"=(https://[^,\s]+):2380", _flag(host, "initial-cluster"))
     urls = [f"{peer}:2379" for peer in peers]
     for pod in (get_json(host.file("admin.conf"), PODS) or {}).get("items", []) if host.has("admin.conf") else []:
@@ -43,7 +43,7 @@ def addresses(host: adm.Host, own: str) -> list[str]:
 
 
 def peer_url(host: adm.Host, node_ip: str) -> str:
-    """By which the cluster knows this host's member: a name it has only once it has started."""
+    """Return the peer URL that identifies this host's member; a member has a name only after its first start."""
     return _flag(host, "initial-advertise-peer-urls") or f"https://{f'[{node_ip}]' if ':' in node_ip else node_ip}:2380"
 
 
@@ -53,7 +53,7 @@ def _flag(host: adm.Host, name: str) -> str:
 
 
 class Members:
-    """The list of members, as another host has it."""
+    """The member list of etcd, read from the members at the given URLs."""
 
     def __init__(self, host: adm.Host, urls: Iterable[str]) -> None:
         self._urls = list(urls)
@@ -67,7 +67,7 @@ class Members:
             return dict(json.load(response))
 
     def names(self) -> list[str]:
-        """Names of all members, with the peer URL of one that has not started; empty where none of them answers."""
+        """Return the names of all members, or the peer URL of one that never started; empty if none answers."""
         for url in self._urls:
             try:
                 members = self._call(url, "list", {"linearizable": False})["members"]
@@ -77,7 +77,7 @@ class Members:
         return []
 
     def with_peer(self, peer: str) -> tuple[str, str]:
-        """Identifier of the member with this peer URL, and the URL of a member that answered; both may be empty."""
+        """Return the identifier of the member with this peer URL, and the URL that answered; both may be empty."""
         for url in self._urls:
             try:
                 # Without a quorum there is no linearizable answer, but each member still knows the list.
@@ -88,7 +88,7 @@ class Members:
         return "", ""
 
     def remove(self, url: str, identifier: str) -> None:
-        """Ask a member to remove another; the caller looks at the list afterwards."""
+        """Ask a member to remove another. Errors are ignored, because the caller checks the list afterwards."""
         try:
             self._call(url, "remove", {"ID": identifier})
         except (OSError, ValueError):
@@ -96,9 +96,9 @@ class Members:
 
 
 def leave(host: adm.Host, node_ip: str, timeout: float = LEAVE_SECONDS) -> None:
-    """Take this host's member out of the cluster, where another member can be asked.
+    """Remove this host's member from the cluster, if another member answers.
 
-    :raises TrainyardError: the others still count it as a member after `timeout` seconds.
+    :raises TrainyardError: the others still list it after `timeout` seconds.
     """
     peer = peer_url(host, node_ip)
     members = Members(host, addresses(host, peer))
@@ -114,16 +114,16 @@ def leave(host: adm.Host, node_ip: str, timeout: float = LEAVE_SECONDS) -> None:
         wait_until(still_there, lambda found: not found, what="etcd to remove this member", timeout=timeout)
     except WaitError as error:
         raise TrainyardError(
-            f"etcd still counts this host ({peer}) as a member; without its data the others may lose their quorum.",
-            remedy="Bring the other members back, then run again. To destroy the cluster as a whole, confirm the reset "
-            "of all control plane hosts.",
+            f"etcd still counts this host ({peer}) as a member. Without its data, the others may lose their quorum.",
+            remedy="Bring the other members back, then run again. To destroy the whole cluster, confirm the reset of "
+            "all control plane hosts.",
         ) from error
 
 
 def member_findings(there: Sequence[str], wanted: Sequence[str]) -> Iterator[Finding]:
-    """Members that etcd lacks, and those that are no control plane nodes of the site.
+    """Yield members that etcd lacks, and members that are not control plane nodes of the site.
 
-    :param there: names of the members; none where nobody could be asked.
+    :param there: names of the members; empty if no member answered.
     """
     if not there:
         return
@@ -132,11 +132,11 @@ def member_findings(there: Sequence[str], wanted: Sequence[str]) -> Iterator[Fin
             yield Finding(f"etcd member {name}", "missing", "a member")
     for name in there:
         if name not in wanted:
-            yield Finding(f"etcd member {name}", "a member", "no node of the control plane")
+            yield Finding(f"etcd member {name}", "a member", "not a control plane node")
 
 
 def look_at_members(host: adm.Host, wanted: Sequence[str]) -> list[Finding]:
-    """`member_findings` of the member of this host; none where it has none."""
+    """Return `member_findings` as seen by this host's member; empty if it has none."""
     if not (is_member(host) and host.has("manifests/etcd.yaml")):
         return []
     return list(member_findings(Members(host, [OWN_URL]).names(), wanted))

@@ -1,4 +1,4 @@
-"""Certificates of a host that end soon, read with openssl, which every host has that has a store of certificates."""
+"""Find certificates of a host that expire soon. They are read with openssl, part of each host with a CA store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATTERNS = (
 )
 DAY = 86400.0
 PART = 0.1
-"""A certificate that lives for less than ten times the bound is told of in the last tenth of its life."""
+"""A certificate whose lifetime is less than ten times the bound is reported in the last tenth of its lifetime."""
 
 EMBEDDED = re.compile(r"^\s*client-certificate-data: *([A-Za-z0-9+/=]+)\s*$", re.MULTILINE)
 TIMEOUT = 20.0
@@ -30,11 +30,12 @@ TIMEOUT = 20.0
 def ending(
     patterns: Sequence[str], days: float, now: float, dates: Callable[[bytes], tuple[float, float] | None]
 ) -> Iterator[Finding]:
-    """Certificates that end within a bound, or have ended.
+    """Yield certificates that have expired or expire within a bound.
 
-    :param patterns: files with a certificate in PEM, or kubeconfigs with one inside; others are passed over.
+    :param patterns: patterns of PEM files, or of kubeconfigs with an embedded certificate; other files are skipped.
+    :param days: the bound in days.
     :param now: seconds since the epoch.
-    :param dates: PEM -> beginning and end, `None` for what is no certificate.
+    :param dates: PEM -> start and expiry, in seconds since the epoch; `None` if it is not a certificate.
     """
     for path in sorted({path for pattern in patterns for path in glob.glob(pattern)}):
         pem = certificate_of(_read(path))
@@ -43,12 +44,12 @@ def ending(
             continue
         left = life[1] - now
         if left < min(days * DAY, (life[1] - life[0]) * PART):
-            told = "has ended" if left < 0 else f"ends in {left / DAY:.0f} days"
-            yield Finding(f"certificate {path}", told, f"{days:.0f} days or more are left")
+            told = "has expired" if left < 0 else f"expires in {left / DAY:.0f} days"
+            yield Finding(f"certificate {path}", told, f"valid for {days:.0f} days or more")
 
 
 def certificate_of(text: bytes) -> bytes:
-    """The first certificate in a file, or inside a kubeconfig; empty where there is none."""
+    """Return the first certificate in a file, or the one embedded in a kubeconfig; empty if there is none."""
     begin = text.find(b"-----BEGIN CERTIFICATE-----")
     if begin >= 0:
         return text[begin:]
@@ -60,7 +61,7 @@ def certificate_of(text: bytes) -> bytes:
 
 
 def dates_of(pem: bytes) -> tuple[float, float] | None:
-    """When a certificate begins and ends, in seconds since the epoch; None where openssl reads none."""
+    """Return a certificate's start and expiry, in seconds since the epoch; None if openssl cannot read it."""
     try:
         shown = run(["openssl", "x509", "-noout", "-dates"], timeout=TIMEOUT, stdin=pem).stdout
     except CommandError:

@@ -24,27 +24,28 @@ KUBEADM_FILES = (
     *(f"manifests/{name}.yaml" for name in adm.STATIC_PODS),
 )
 RESUME_PHASES = ("upload-config all", "mark-control-plane", "bootstrap-token", "kubelet-finalize all")
-"""Phases of init that need an answering API server, in kubeadm's order. Each may be repeated.
+"""Phases of init that need a running API server, in kubeadm's order. Each may be repeated.
 
-The addons are none of them: the role network applies them. kubeadm refuses to repeat its own phase with a CoreDNS that
-is newer than its table of migrations.
+The addon phase is excluded, because the role network applies the addons. kubeadm refuses to repeat that phase if
+CoreDNS is newer than its table of migrations.
 """
 WANTED = "wanted.yaml"
-"""In the record of a finished cluster: the configuration that is asked for now, when it is not the cluster's."""
+"""File in the record of a finished cluster with the desired configuration, if it differs from the cluster's."""
 RESET_REMEDY = "If this host's cluster may be destroyed, run reset.yml for it with its confirmation, then again."
 
 
 @dataclass(frozen=True)
 class InitState:
-    """What a host shows before init.
+    """The observed state of a host before init.
 
-    :param marker: how far this project's own init came, see `kubeadm.Host.marker`.
-    :param files: which of `KUBEADM_FILES` exist.
+    :param marker: progress of this project's own init, see `program.Host.marker`.
+    :param files: the existing ones of `KUBEADM_FILES`.
     :param etcd_data: an etcd database exists.
-    :param api: `none` (no admin.conf), `down`, `broken` (never answers as it is), `denied` or `ready`.
-    :param reason: why the API server gave no answer.
-    :param configured: the cluster has the ConfigMap that kubeadm leaves and joining nodes read.
-    :param kubelet_config: the kubelet has a configuration; `kubelet_config_open`: others than its owner may read it.
+    :param api: `none` (no admin.conf), `down`, `broken` (waiting does not help), `denied` or `ready`.
+    :param reason: why the API server did not answer.
+    :param configured: the cluster has the ConfigMap that kubeadm writes and joining nodes read.
+    :param kubelet_config: the kubelet has a configuration; `kubelet_config_open`: users other than its owner may read
+        it.
     """
 
     marker: str = ""
@@ -62,13 +63,13 @@ class InitState:
 
     @property
     def may_come_back(self) -> bool:
-        """Down, but the kubelet has all it needs to bring the API server up by itself, as after a power cut."""
+        """Return whether the API server is down but the kubelet can start it by itself, as after a power cut."""
         return self.api == "down" and self.kubelet_config and self.static_pods_written
 
 
 @dataclass(frozen=True)
 class InitSettings:
-    """How to initialise.
+    """Parameters of an init.
 
     :param config: the documents of the kubeadm configuration.
     :param ignore: preflight checks to ignore; `cri_socket`: URL of the container runtime's socket.
@@ -91,7 +92,7 @@ def observe(host: adm.Host) -> InitState:
         reason = ready.reason
         if api == "ready":
             path = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
-            # 403 is an admin.conf whose role binding init had no time to make.
+            # Status 403: init was interrupted before it created the role binding of admin.conf.
             configured = api_get(host.file("admin.conf"), path).status == 200
     return InitState(
         marker=host.marker("init"),
@@ -106,9 +107,9 @@ def observe(host: adm.Host) -> InitState:
 
 
 def decide(state: InitState) -> str:
-    """What has to be done: `none`, `init`, `resume` or `reset` (remove the half-made state, then init).
+    """Return the next action: `none`, `init`, `resume` or `reset` (remove the incomplete state, then init).
 
-    :raises TrainyardError: the state is not one that this project made or may remove.
+    :raises TrainyardError: this project did not create the state, or may not remove it.
     """
     if state.marker == adm.STARTED:
         if state.api == "ready":
@@ -131,29 +132,29 @@ def decide(state: InitState) -> str:
 
 def _refusal(state: InitState) -> str:
     if state.api == "ready":
-        return "The API server answers, but the cluster was not made by kubeadm."
+        return "The API server answers, but the cluster was not created by kubeadm."
     if state.api == "denied":
         return "The API server does not accept /etc/kubernetes/admin.conf."
     if state.api == "broken":
-        return f"The API server cannot be asked with /etc/kubernetes/admin.conf: {state.reason}."
+        return f"The API server cannot be queried with /etc/kubernetes/admin.conf: {state.reason}."
     if state.api == "down":
         return (
-            "This host has a cluster whose API server does not answer, and not a half-made one of this project. "
-            f"Last answer: {state.reason or 'not ready'}."
+            "This host has a cluster whose API server does not answer, and which is not an interrupted init of this "
+            f"project. Last answer: {state.reason or 'not ready'}."
         )
     return "This host has files of Kubernetes that this project did not make: " + ", ".join(state.files) + "."
 
 
 def _remedy(state: InitState) -> str:
     if state.api in ("denied", "broken"):
-        return "Look at `kubeadm certs check-expiration`. " + RESET_REMEDY
+        return "Run `kubeadm certs check-expiration`. " + RESET_REMEDY
     if state.api == "down":
-        return "Look at `journalctl -u kubelet` and `crictl ps -a` on the host. " + RESET_REMEDY
+        return "Run `journalctl -u kubelet` and `crictl ps -a` on the host. " + RESET_REMEDY
     return RESET_REMEDY
 
 
 def make_plan(state: InitState, settings: InitSettings) -> Plan:
-    """The steps from the observed state to a complete control plane."""
+    """Plan the steps from the observed state to a complete control plane."""
     action = decide(state)
     host = settings.host
     before = {**asdict(state), "files": list(state.files)}
@@ -163,8 +164,8 @@ def make_plan(state: InitState, settings: InitSettings) -> Plan:
             steps.append(adm.protect_step(host))
         wanted = adm.as_text(settings.config)
         if config_drift(host, settings.config) and host.stored(WANTED) != wanted:
-            what = f"Keep the configuration that is asked for in {host.state}/{WANTED}"
-            change = Change("kubeadm configuration", "that of the cluster", "another one in the inventory")
+            what = f"Save the configuration of the inventory as {host.state}/{WANTED}"
+            change = Change("kubeadm configuration", "that of the cluster", "a different one in the inventory")
             steps.append(Step(what, lambda: host.store(WANTED, wanted), [change]))
         return Plan(steps, before=before, after={**before, "kubelet_config_open": False}, by_subject=False)
     if action == "reset":
@@ -184,7 +185,7 @@ def make_plan(state: InitState, settings: InitSettings) -> Plan:
         steps[0] = replace(steps[0], changes=[member])
     steps += [
         Step(
-            "Keep the kubeadm configuration of this cluster",
+            "Save the kubeadm configuration of this cluster",
             lambda: host.store("init.yaml", adm.as_text(settings.config)),
         ),
         adm.protect_step(host, follows=True),
@@ -218,11 +219,11 @@ def _phase(phase: str, settings: InitSettings) -> Callable[[], None]:
 
 
 def config_drift(host: adm.Host, documents: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Which fields of a finished cluster's configuration are not those asked for now.
+    """Return the fields of a finished cluster's configuration that differ from the desired one.
 
-    `InitConfiguration` is not compared: it ends with init.
+    `InitConfiguration` is not compared, because it has no effect after init.
 
-    :returns: for instance `ClusterConfiguration.apiServer.extraArgs`; empty as well where none was kept.
+    :returns: for example `ClusterConfiguration.apiServer.extraArgs`; empty if no configuration was saved.
     """
     kept = {document.get("kind"): document for document in adm.from_text(host.stored("init.yaml"))}
     fields: list[str] = []

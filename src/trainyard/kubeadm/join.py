@@ -18,24 +18,24 @@ from .reset import reset_step
 REGISTRATION_SECONDS = 60.0
 """The kubelet registers its node within a few seconds of its first certificate."""
 SILENCE_SECONDS = 90.0
-"""The controller manager calls a node not Ready when its kubelet was silent for 50 s (--node-monitor-grace-period)."""
+"""The controller manager marks a node as not Ready after 50 s without its kubelet (--node-monitor-grace-period)."""
 LEAVE_REMEDY = "Remove the host from that cluster and reset it (remove_node.yml, reset.yml with their confirmations)."
 
 
 @dataclass(frozen=True)
 class JoinState:
-    """What a host shows before it joins.
+    """The observed state of a host before it joins.
 
     :param kubelet_conf: the kubelet has credentials, so the host has joined a cluster.
     :param remains: files that an interrupted join leaves behind.
-    :param static_pods: which static pods of a control plane exist.
+    :param static_pods: names of the existing static pods of a control plane.
     :param ca: PEM of the CA that the host trusts, empty if none.
-    :param node: `none` (no credentials), `registered`, `missing`, `down` (no answer yet), `broken` (there will be
-        none), `denied` (credentials not accepted) or `forbidden` (they are another node's).
-    :param reason: why the API server gave no answer.
-    :param kubelet_config_open: others than its owner may read the kubelet's configuration.
+    :param node: `none` (no credentials), `registered`, `missing`, `down` (no answer yet), `broken` (waiting does not
+        help), `denied` (credentials not accepted) or `forbidden` (credentials of another node).
+    :param reason: why the API server did not answer.
+    :param kubelet_config_open: users other than its owner may read the kubelet's configuration.
     :param etcd_member: this host has the keys of an etcd member.
-    :param marker: how far this project's own join of a control plane came; a worker needs none.
+    :param marker: progress of this project's own join of a control plane; empty for workers.
     """
 
     kubelet_conf: bool = False
@@ -50,7 +50,7 @@ class JoinState:
 
 
 def node_state(host: adm.Host, name: str) -> tuple[str, str]:
-    """The host's own node object, read with the kubelet's credentials, and why there was no answer."""
+    """Read the host's own node object with the kubelet's credentials; return its state and why there was no answer."""
     answer = api_get(host.file("kubelet.conf"), f"/api/v1/nodes/{name}")
     states = {200: "registered", 404: "missing", 401: "denied", 403: "forbidden"}
     return states.get(answer.status, "broken" if answer.final else "down"), answer.reason
@@ -74,10 +74,10 @@ def observe(host: adm.Host, node_name: str) -> JoinState:
 
 
 def decide(state: JoinState, ca: str, control_plane: bool) -> str:
-    """What has to be done: `none`, `join`, `reset` (remove a half-made join, then join) or `restart` (the kubelet).
+    """Return the next action: `none`, `join`, `reset` (undo an incomplete join, then join) or `restart` (the kubelet).
 
-    :param ca: PEM of the cluster's CA, empty if it is not known.
-    :raises TrainyardError: the host belongs elsewhere, or cannot be judged.
+    :param ca: PEM of the cluster's CA, empty if unknown.
+    :raises TrainyardError: the host belongs to another cluster or role, or its state cannot be determined.
     """
     if control_plane and state.marker == adm.STARTED:
         return "reset" if state.kubelet_conf or state.remains or state.static_pods else "join"
@@ -91,7 +91,7 @@ def decide(state: JoinState, ca: str, control_plane: bool) -> str:
     if ca and state.ca != ca.strip():
         raise TrainyardError(
             "This host has joined another cluster: its CA is not the one of this inventory's cluster.",
-            remedy=LEAVE_REMEDY + " If the cluster was made anew, the reset of this host is all that is needed.",
+            remedy=LEAVE_REMEDY + " If the cluster was created again, only reset this host.",
         )
     if bool(state.static_pods) != control_plane:
         has, wanted = ("control plane", "worker") if state.static_pods else ("worker", "control plane")
@@ -101,17 +101,17 @@ def decide(state: JoinState, ca: str, control_plane: bool) -> str:
     if state.node == "down":
         raise TrainyardError(
             f"This host has joined, but the API server does not answer it. Last answer: {state.reason or 'not ready'}.",
-            remedy="Look at the control plane (`crictl ps -a` there) and at the route from this host to it.",
+            remedy="Check the control plane (`crictl ps -a` there) and the route from this host to it.",
         )
     if state.node == "broken":
         raise TrainyardError(
-            f"The API server cannot be asked with /etc/kubernetes/kubelet.conf: {state.reason}.",
-            remedy="Look at `kubeadm certs check-expiration` on the control plane. " + LEAVE_REMEDY,
+            f"The API server cannot be queried with /etc/kubernetes/kubelet.conf: {state.reason}.",
+            remedy="Run `kubeadm certs check-expiration` on the control plane. " + LEAVE_REMEDY,
         )
     if state.node == "forbidden":
         raise TrainyardError(
             "This host's kubelet credentials are those of a node with another name.",
-            remedy="Give it back its kubernetes_node_name. " + LEAVE_REMEDY,
+            remedy="Restore its kubernetes_node_name. " + LEAVE_REMEDY,
         )
     if state.node == "denied":
         raise TrainyardError(
@@ -122,10 +122,10 @@ def decide(state: JoinState, ca: str, control_plane: bool) -> str:
 
 
 def make_plan(state: JoinState, settings: JoinSettings) -> Plan:
-    """The steps from the observed state to a registered node. Acting on them needs the token and the CA."""
+    """Plan the steps from the observed state to a registered node. Executing them needs the token and the CA."""
     action = decide(state, settings.ca, settings.control_plane)
     host = settings.host
-    # Show only whether there is a CA: the PEM would fill the diff.
+    # Show only whether a CA exists, because the PEM would fill the diff.
     before = {**asdict(state), "ca": bool(state.ca), "remains": list(state.remains)}
     after = {**before, "kubelet_conf": True, "ca": True, "remains": ["pki/ca.crt"], "node": "registered", "reason": ""}
     after |= {"kubelet_config_open": False, "etcd_member": settings.control_plane}
@@ -154,10 +154,10 @@ def make_plan(state: JoinState, settings: JoinSettings) -> Plan:
 
 
 def require_credentials(settings: JoinSettings) -> None:
-    """What a real join needs and a plan does not."""
+    """Check for the credentials that a join needs, and that planning does not."""
     if not (settings.ca and settings.ca_cert_hash and settings.endpoint):
         raise TrainyardError(
-            "The cluster's endpoint and CA are not known: there is no admin kubeconfig on the controller.",
+            "The cluster's endpoint and CA are unknown: the controller has no admin kubeconfig.",
             remedy="Run the role control_plane first; it fetches the kubeconfig to control_plane_kubeconfig.",
         )
     if not settings.token or (settings.control_plane and not settings.certificate_key):
@@ -165,9 +165,9 @@ def require_credentials(settings: JoinSettings) -> None:
 
 
 def wait_for_name(settings: JoinSettings) -> None:
-    """Wait while the cluster has a Ready node of this name: kubeadm refuses to join then.
+    """Wait until the cluster has no Ready node of this name, because kubeadm would refuse to join.
 
-    A host that was reset a moment ago, or lost its power in the middle of a join, counts as Ready for a while.
+    A host that was just reset, or lost power during a join, still counts as Ready for a while.
 
     :raises TrainyardError: the node stays Ready, so another host has this name.
     """
@@ -175,18 +175,18 @@ def wait_for_name(settings: JoinSettings) -> None:
         wait_until(
             lambda: node_is_ready(settings.endpoint, settings.ca, settings.token, settings.node_name),
             lambda ready: not ready,
-            what=f"the old node {settings.node_name} to be given up",
+            what=f"the old node {settings.node_name} to become not Ready",
             timeout=SILENCE_SECONDS,
         )
     except WaitError as error:
         raise TrainyardError(
             f"The cluster has a node {settings.node_name} that is Ready and is not this host.",
-            remedy="Give this host another kubernetes_node_name.",
+            remedy="Set another kubernetes_node_name for this host.",
         ) from error
 
 
 def join(settings: JoinSettings) -> None:
-    """Run kubeadm join once nobody has the node's name any more."""
+    """Run kubeadm join once no Ready node has the name."""
     require_credentials(settings)
     wait_for_name(settings)
     with adm.configuration(join_configuration(settings)) as path:

@@ -1,4 +1,4 @@
-"""How a host is to join, and the kubeadm configuration that says so."""
+"""Settings of a join, and the kubeadm configuration built from them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from . import program as adm
 
 @dataclass(frozen=True)
 class JoinSettings:
-    """How to join, and to which cluster.
+    """Parameters of a join.
 
-    :param endpoint: HOST:PORT of the API; `ca`: PEM of its CA, empty when it is not known yet (check mode only).
+    :param endpoint: HOST:PORT of the API; `ca`: PEM of its CA, empty if not known yet (check mode only).
     :param ca_cert_hash: kubeadm's pin of the CA, `sha256:` and the hex digest of its public key (RFC 7469).
-    :param schedulable: a control plane node without the taint that keeps ordinary pods away.
+    :param schedulable: join a control plane node without the taint that repels ordinary pods.
     :param timeouts: kubeadm's own limits by name (`Timeouts` of v1beta4), as durations like 4m0s.
     :param token: bootstrap token, secret; `certificate_key`: hex key of the shared certificates, secret.
     :param node_ip: address of the node; `control_plane`: join as a control plane node.
@@ -40,7 +40,7 @@ class JoinSettings:
 
 
 def join_configuration(settings: JoinSettings) -> dict[str, Any]:
-    """kubeadm's JoinConfiguration (v1beta4). It holds the token: never print it."""
+    """Return kubeadm's JoinConfiguration (v1beta4). It contains the token: never print it."""
     extra = {"node-ip": settings.node_ip, **settings.kubelet_extra_args}
     document: dict[str, Any] = {
         "apiVersion": "kubeadm.k8s.io/v1beta4",

@@ -1,6 +1,6 @@
-"""A node's kubelet configuration against the cluster's, by its text: hosts need no YAML parser.
+"""Compare a node's kubelet configuration with the cluster's as text, so that hosts need no YAML parser.
 
-kubeadm writes both with sorted fields, so that they are the same text but for the fields that are the host's own.
+kubeadm writes both with sorted fields, so that only host-specific fields differ.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ NAME = "ConfigMap kube-system/kubelet-config"
 UNIT = "kubelet.service"
 RESTART_SECONDS = 120.0
 WRITERS = ("kubeadm", "trainyard")
-"""Field managers whose text of the ConfigMap a node may follow; anybody else's is for a person first.
+"""Field managers whose ConfigMap a node follows. Changes by others need an operator first.
 
-A client chooses its name itself, so the name alone opens nothing: `opens` looks at the text.
+A client chooses its manager name freely, so the name alone is not trusted: `opens` also checks the text.
 """
 CLOSED = {
     "authentication": r"authentication:\n  anonymous:\n    enabled: false\b",
@@ -37,21 +37,21 @@ CLOSED = {
     "staticPodURL": r'staticPodURL: ""\s*\Z',
     "staticPodURLHeader": r"staticPodURLHeader: null\s*\Z",
 }
-"""Fields by which a kubelet may obey others than the API server -> their text as kubeadm 1.36 writes it."""
+"""Fields that could let a kubelet accept others than the API server -> their text as kubeadm 1.36 writes it."""
 
 AS_A_FLAG = 'containerRuntimeEndpoint: ""'
 SYSTEMD_RESOLVED = "resolvConf: /run/systemd/resolve/resolv.conf"
-"""What kubeadm adds on a host where systemd-resolved runs."""
+"""The field that kubeadm adds on a host with systemd-resolved."""
 
 
 @dataclass(frozen=True)
 class KubeletSeen:
-    """What a node and its cluster have.
+    """The kubelet configurations of a node and its cluster.
 
-    :param text: the node's configuration; empty where there is none.
-    :param wanted: the cluster's; empty where it cannot be asked.
-    :param writer: field manager that wrote the cluster's last; empty where nobody remembers.
-    :param stale: the kubelet runs, and its configuration is newer than its process.
+    :param text: the node's configuration; empty if there is none.
+    :param wanted: the cluster's configuration; empty if it cannot be read.
+    :param writer: field manager that last wrote the cluster's configuration; empty if unknown.
+    :param stale: the kubelet runs, and its configuration file is newer than its process.
     """
 
     text: str = ""
@@ -61,7 +61,7 @@ class KubeletSeen:
 
 
 def observe(host: adm.Host) -> KubeletSeen:
-    """Read both; changes nothing."""
+    """Read both configurations; changes nothing."""
     if not (host.has("kubelet.conf") and host.has_kubelet_config() and adm.installed()):
         return KubeletSeen()
     with open(host.kubelet_config, encoding="utf-8", errors="surrogateescape") as stream:
@@ -72,7 +72,7 @@ def observe(host: adm.Host) -> KubeletSeen:
 
 
 def writer_of(config_map: Mapping[str, Any]) -> str:
-    """The field manager that wrote the kubelets' configuration last, as the API server remembers."""
+    """Return the field manager that last wrote the kubelets' configuration, from the ConfigMap's managedFields."""
     for entry in (config_map.get("metadata") or {}).get("managedFields") or []:
         if "f:kubelet" in ((entry.get("fieldsV1") or {}).get("f:data") or {}):
             return str(entry.get("manager", ""))
@@ -80,10 +80,10 @@ def writer_of(config_map: Mapping[str, Any]) -> str:
 
 
 def is_stale(path: str) -> bool:
-    """Whether the kubelet runs and started before the file got its present text.
+    """Return whether the kubelet runs and started before the file got its present text.
 
-    By what a restart of ours has recorded. Any other start is judged by the time of the text, not of the inode: the
-    file's mode is set after the kubelet has started.
+    A restart by this project records the file, which is then compared. For other starts, the modification time counts,
+    not the inode change time, because the file's mode is set after the kubelet has started.
     """
     seen = properties_of(UNIT, ("ActiveState", "ExecMainStartTimestampMonotonic", "InvocationID"))
     if seen.get("ActiveState") != "active":
@@ -95,12 +95,12 @@ def is_stale(path: str) -> bool:
 
 
 def wanted_text(cluster: str, own: str, cri_socket: str) -> str:
-    """The cluster's configuration with the fields that are the host's own.
+    """Return the cluster's configuration with the host-specific fields.
 
-    :param own: the host's present text, of which only these fields are looked at.
+    :param own: the host's present text, from which only these fields are used.
     """
     fields, there = _fields(cluster), _fields(own)
-    # A kubeadm older than 1.34 gives the socket to the kubelet as a flag, and leaves the field as the cluster has it.
+    # kubeadm before 1.34 passes the socket to the kubelet as a flag, and leaves the cluster's field unchanged.
     if "containerRuntimeEndpoint" in fields and there.get("containerRuntimeEndpoint") != AS_A_FLAG:
         fields["containerRuntimeEndpoint"] = f"containerRuntimeEndpoint: {cri_socket}"
     if "resolvConf" not in fields and there.get("resolvConf") == SYSTEMD_RESOLVED:
@@ -109,16 +109,16 @@ def wanted_text(cluster: str, own: str, cri_socket: str) -> str:
 
 
 def make_plan(seen: KubeletSeen, cri_socket: str, host: adm.Host) -> tuple[Plan, list[Finding]]:
-    """What gives the node its configuration back, and what is for a person."""
+    """Plan to restore the node's configuration; return findings if an operator must act first."""
     if not seen.text or not seen.wanted:
         return Plan(), []
     wanted = wanted_text(seen.wanted, seen.text, cri_socket)
     differs = _fields(seen.text) != _fields(wanted)
     if (differs or seen.stale) and seen.writer and seen.writer not in WRITERS:
-        return Plan(), [Finding(NAME, f"written by {seen.writer}", "written by kubeadm; this node does not follow it")]
+        return Plan(), [Finding(NAME, f"written by {seen.writer}", "written by kubeadm; this node ignores the change")]
     if differs and (open_fields := opens(seen.wanted)):
-        why = f"its {' and '.join(open_fields)} would let others than the API server rule this node"
-        return Plan(), [Finding(NAME, why, "as kubeadm writes it; this node does not follow it")]
+        why = f"its {' and '.join(open_fields)} would let others than the API server control this node"
+        return Plan(), [Finding(NAME, why, "as kubeadm writes it; this node ignores the change")]
     restart = Step(f"Restart {UNIT}", partial(start, UNIT, "restart", [host.kubelet_config], RESTART_SECONDS))
     if differs:
         write = Step(f"Write {host.kubelet_config}", partial(files.write, host.kubelet_config, wanted, 0o600))
@@ -130,13 +130,13 @@ def make_plan(seen: KubeletSeen, cri_socket: str, host: adm.Host) -> tuple[Plan,
 
 
 def opens(text: str) -> list[str]:
-    """Fields of a configuration by which a kubelet would obey others than the API server; none for one of kubeadm."""
+    """Return the fields that would let a kubelet accept others than the API server; empty for kubeadm's own text."""
     fields = _fields(text)
     return sorted(name for name, closed in CLOSED.items() if name in fields and not re.match(closed, fields[name]))
 
 
 def _fields(text: str) -> dict[str, str]:
-    """Fields of the highest level -> their lines, quotation marks of a plain value taken away."""
+    """Return the top-level fields -> their lines, with the quotation marks of the runtime endpoint removed."""
     fields: dict[str, str] = {}
     name = ""
     for line in text.splitlines():

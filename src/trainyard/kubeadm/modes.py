@@ -1,4 +1,4 @@
-"""Who may read what kubeadm and the kubelet keep on a host."""
+"""File modes of the files that kubeadm and the kubelet keep on a host."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from . import program as adm
 
 OWNERS_ALONE = 0o600
 READ_BY_ALL = 0o644
-"""Of a certificate, which is no secret but must not be written by others."""
+"""Mode of a certificate, which is not secret but must not be writable by others."""
 
 KUBELET_PKI = "/var/lib/kubelet/pki"
 
 
 def wanted_modes(host: adm.Host, kubelet_pki: str = KUBELET_PKI) -> list[tuple[str, int]]:
-    """Patterns of paths, and the widest mode that each may have: those with which kubeadm and the kubelet write."""
+    """Return path patterns with the widest permitted mode, the one that kubeadm and the kubelet write with."""
     return [
         (host.file("*.conf"), OWNERS_ALONE),
         (host.file("manifests/*.yaml"), OWNERS_ALONE),
@@ -33,10 +33,10 @@ def wanted_modes(host: adm.Host, kubelet_pki: str = KUBELET_PKI) -> list[tuple[s
 
 
 def plan_modes(wanted: Sequence[tuple[str, int]], owner: int = 0) -> Plan:
-    """The steps that take from others what they may not; a narrower mode is left alone.
+    """Plan to narrow modes that are too wide and to correct owners; narrower modes are kept.
 
-    :param wanted: pattern -> the widest mode; links are passed over.
-    :param owner: number of the user whose they are.
+    :param wanted: pattern and widest mode; links are skipped.
+    :param owner: user ID of the owner.
     """
     steps: list[Step] = []
     before: dict[str, str] = {}
@@ -49,7 +49,7 @@ def plan_modes(wanted: Sequence[tuple[str, int]], owner: int = 0) -> Plan:
                 continue
             subject = f"mode of {path}"
             before[subject], after[subject] = _told(mode, seen.st_uid, owner), _told(mode & most, owner, owner)
-            steps.append(Step(f"Leave {path} to its owner", partial(_narrow, path, mode & most, owner)))
+            steps.append(Step(f"Restrict owner and mode of {path}", partial(_narrow, path, mode & most, owner)))
     return Plan(steps, before, after)
 
 

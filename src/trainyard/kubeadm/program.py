@@ -1,7 +1,7 @@
-"""What the kubeadm modules share: the host's files, bounded runs of kubeadm, and the record of progress.
+"""Shared code of the kubeadm modules: the host's files, bounded runs of kubeadm, and the progress record.
 
-The record says how far this project's own init or control plane join of a host came: `started` before kubeadm runs,
-`complete` after it has succeeded. Only what is `started` and never became `complete` may be reset without asking.
+The record holds the progress of this project's own init or control plane join on a host: `started` before kubeadm runs,
+`complete` after it succeeded. Only a host that is `started` and not `complete` may be reset without confirmation.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STATIC_PODS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-schedu
 
 @dataclass(frozen=True)
 class Host:
-    """Where Kubernetes and this project keep their files on a host.
+    """The locations of the files of Kubernetes and this project on a host.
 
     :param etc: kubeadm's directory; `etcd`: the etcd data directory; `state`: this project's record.
     :param kubelet_config: the kubelet's configuration, which kubeadm writes before it starts the kubelet.
@@ -49,7 +49,7 @@ class Host:
         return os.path.exists(self.file(name))
 
     def read(self, name: str) -> str:
-        """Text of a file under `etc`, empty if there is none."""
+        """Return the text of a file under `etc`; empty if it does not exist."""
         try:
             with open(self.file(name), encoding="utf-8") as stream:
                 return stream.read()
@@ -69,21 +69,24 @@ class Host:
         return os.path.exists(self.kubelet_config)
 
     def kubelet_config_is_open(self) -> bool:
-        """Whether others than its owner may read the kubelet's configuration (CIS 4.1.9)."""
+        """Return whether users other than its owner may read the kubelet's configuration (CIS 4.1.9)."""
         return self.has_kubelet_config() and bool(os.stat(self.kubelet_config).st_mode & 0o077)
 
     def protect_kubelet_config(self) -> None:
         os.chmod(self.kubelet_config, 0o600)
 
     def marker(self, verb: str) -> str:
-        """How far `init` or `join` came: `STARTED`, `COMPLETE` or empty. Where both are recorded, it began again."""
+        """Return the progress of `init` or `join`: `STARTED`, `COMPLETE` or empty.
+
+        If both are recorded, it was started again, so `STARTED` wins.
+        """
         for state in (STARTED, COMPLETE):
             if os.path.exists(os.path.join(self.state, f"{verb}.{state}")):
                 return state
         return ""
 
     def set_marker(self, verb: str, state: str) -> None:
-        """Record progress, on disk before kubeadm's first write: a power cut must not leave files without a record."""
+        """Record progress on disk, before kubeadm's first write: a power cut must not leave files without a record."""
         self.store(f"{verb}.{state}", "")
         other = STARTED if state == COMPLETE else COMPLETE
         with suppress(FileNotFoundError):
@@ -97,7 +100,7 @@ class Host:
             return ""
 
     def store(self, name: str, text: str) -> str:
-        """Write a file of the record atomically, readable by its owner only; returns its path."""
+        """Write a file of the record atomically, readable only by its owner, and return its path."""
         os.makedirs(self.state, mode=0o700, exist_ok=True)
         path = os.path.join(self.state, name)
         files.write(path, text, 0o600)
@@ -105,18 +108,18 @@ class Host:
 
 
 def control_plane_part(host: Host) -> str:
-    """`made` the cluster, `joined` its control plane, or `none`; a join that has not ended counts as none."""
+    """Return a host's part: `made` the cluster, `joined` its control plane, or `none`, also if a join is incomplete."""
     if not host.has("admin.conf") or host.marker("join") == STARTED:
         return "none"
     return "made" if host.stored("init.yaml") else "joined"
 
 
 def refuse_all(errors: Sequence[str]) -> None:
-    """Refuse to ignore every preflight error: it hides the one that matters."""
+    """Refuse to ignore all preflight errors, because that hides the important one."""
     if any(error.lower() == "all" for error in errors):
         raise TrainyardError(
             "kubernetes_ignore_preflight_errors contains 'all'.",
-            remedy="Name the preflight checks whose errors may be ignored, for instance SystemVerification.",
+            remedy="List the preflight checks whose errors may be ignored, for example SystemVerification.",
         )
 
 
@@ -134,8 +137,8 @@ def require_installed() -> None:
 def kubeadm(arguments: Sequence[str], *, timeout: float, ignore: Sequence[str] = ()) -> str:
     """Run kubeadm and return its output.
 
-    :param timeout: seconds; kubeadm waits for ever on some broken hosts.
-    :param ignore: preflight checks whose errors are only warnings.
+    :param timeout: seconds; on some broken hosts, kubeadm would wait for ever.
+    :param ignore: preflight checks whose errors become warnings.
     """
     flags = [f"--ignore-preflight-errors={','.join(ignore)}"] if ignore else []
     return run(["kubeadm", *arguments, *flags], timeout=timeout).stdout
@@ -149,7 +152,7 @@ def as_text(documents: Sequence[Mapping[str, Any]]) -> str:
 
 
 def from_text(text: str) -> list[dict[str, Any]]:
-    """The documents of `as_text`; none for a text of another form, as records of earlier releases are."""
+    """Parse the output of `as_text`; empty for other formats, such as records of earlier releases."""
     try:
         return [json.loads(part) for part in text.split(SEPARATOR)] if text else []
     except ValueError:
@@ -158,9 +161,9 @@ def from_text(text: str) -> list[dict[str, Any]]:
 
 @contextmanager
 def configuration(*documents: Mapping[str, Any]) -> Iterator[str]:
-    """A validated kubeadm configuration in a file that only root can read, gone at the end.
+    """Provide a validated kubeadm configuration as a temporary file that only root can read.
 
-    :param documents: its parts, written as JSON, which is YAML too: hosts need no YAML parser then.
+    :param documents: its documents, written as JSON, which is valid YAML: hosts then need no YAML parser.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", dir=SECRETS_DIR, encoding="utf-8") as stream:
         stream.write(as_text(documents))
@@ -170,7 +173,7 @@ def configuration(*documents: Mapping[str, Any]) -> Iterator[str]:
 
 
 MEMBERSHIP = "membership of the cluster"
-"""Subject of the difference of a host that is to become a node."""
+"""Subject of the difference of a host that will become a node."""
 
 
 def marker_step(host: Host, verb: str, state: str) -> Step:
@@ -178,16 +181,16 @@ def marker_step(host: Host, verb: str, state: str) -> Step:
 
 
 def protect_step(host: Host, *, follows: bool = False) -> Step:
-    """The step that narrows the mode of the kubelet's configuration, which kubeadm writes readable by all.
+    """Return the step that narrows the mode of the kubelet's configuration, which kubeadm writes world-readable.
 
     :param follows: kubeadm writes the file in the same plan.
     """
-    change = Change(f"mode of {host.kubelet_config}", "readable by others", "its owner's alone", follows=follows)
-    return Step("Leave the kubelet's configuration to its owner", host.protect_kubelet_config, [change])
+    change = Change(f"mode of {host.kubelet_config}", "readable by others", "private to its owner", follows=follows)
+    return Step("Restrict the kubelet's configuration to its owner", host.protect_kubelet_config, [change])
 
 
 def wait_while(observe: Callable[[], State], pending: Callable[[State], bool], timeout: float) -> State:
-    """Observe until the state is no longer a pending one or the time is over; the caller judges the last state."""
+    """Observe until the state is no longer pending or the timeout is reached; return the last state."""
     last: list[State] = []
 
     def look() -> State:
@@ -201,11 +204,11 @@ def wait_while(observe: Callable[[], State], pending: Callable[[State], bool], t
 
 
 def wait_for_other_runs(timeout: float) -> None:
-    """Wait until no kubeadm runs on this host: a run whose controller was killed goes on by itself for a while."""
+    """Wait until no kubeadm runs on this host. If the controller was killed, its kubeadm keeps running for a while."""
     wait_until(
         lambda: sorted(_processes("kubeadm")),
         lambda running: not running,
-        what="another kubeadm on this host to end (its process ids are the last state)",
+        what="another kubeadm on this host to end (the last state lists its process IDs)",
         timeout=timeout,
     )
 

@@ -1,4 +1,4 @@
-"""Undo init or join on one host: what is there, and the steps that remove it."""
+"""Undo init or join on one host: read the existing state, and plan the steps that remove it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CRICTL_TIMEOUT = 60
 
 @dataclass(frozen=True)
 class ResetState:
-    """What a reset would remove.
+    """The objects that a reset would remove.
 
     :param files: kubeconfigs, keys, certificates and static pods, relative to kubeadm's directory.
     :param etcd_data: an etcd database exists; `kubelet_config`: the kubelet has a configuration.
@@ -38,18 +38,18 @@ class ResetState:
 
     @property
     def has_node(self) -> bool:
-        """Any part of a node, also one whose init or join was interrupted before it had certificates."""
+        """Return whether any part of a node exists, even if init or join stopped before it created certificates."""
         return bool(self.files) or self.etcd_data or self.kubelet_config
 
 
 @dataclass(frozen=True)
 class ResetSettings:
-    """How to reset.
+    """Parameters of a reset.
 
-    :param paths: files and folders to remove beside those that kubeadm knows; `interfaces`: network interfaces.
+    :param paths: files and folders to remove in addition to kubeadm's own; `interfaces`: network interfaces.
     :param cri_socket: URL of the container runtime's socket; `timeout`: seconds for one command.
-    :param leave_etcd: other members stay, so that etcd must not count this one any more.
-    :param node_ip: address of the node, by which etcd knows a member that never started.
+    :param leave_etcd: other members remain, so remove this one from etcd.
+    :param node_ip: address of the node, which identifies an etcd member that never started.
     """
 
     paths: Sequence[str] = ()
@@ -62,16 +62,16 @@ class ResetSettings:
 
 
 def require_confirmation(name: str, confirmed: Sequence[str]) -> None:
-    """Refuse a host that was not named: this stands where the destruction is, so no limit or tag gets round it."""
+    """Refuse a host that was not confirmed. The check is next to the destructive code, so no limit or tag skips it."""
     if name not in [item.strip() for item in confirmed]:
         raise TrainyardError(
             f"The reset of {name} is not confirmed: kubernetes_reset_confirm is '{','.join(confirmed)}'.",
-            remedy=f"If all that Kubernetes keeps on {name} may be destroyed, etcd data included, name it there.",
+            remedy=f"If all Kubernetes data on {name}, including etcd, may be destroyed, add this host to it.",
         )
 
 
 def observe(settings: ResetSettings) -> ResetState:
-    """Read what is there; changes nothing."""
+    """Read the existing state; changes nothing."""
     host = settings.host
     paths = [path for path in (*settings.paths, host.state) if os.path.lexists(path)]
     links = [name for name in settings.interfaces if os.path.exists(os.path.join(INTERFACES, name))]
@@ -85,7 +85,7 @@ def observe(settings: ResetSettings) -> ResetState:
 
 
 def _files(etc: str) -> list[str]:
-    """Kubeconfigs, and whatever lies under the directories that kubeadm fills; other files there are not its own."""
+    """Return kubeconfigs and all files below the directories that kubeadm fills; other files are not kubeadm's."""
     found = [name for name in (os.listdir(etc) if os.path.isdir(etc) else []) if name.endswith(".conf")]
     for folder in ("manifests", "pki"):
         for directory, _, names in os.walk(os.path.join(etc, folder)):
@@ -94,7 +94,7 @@ def _files(etc: str) -> list[str]:
 
 
 def make_plan(state: ResetState, settings: ResetSettings) -> Plan:
-    """The steps from the observed state to a host that never was a node."""
+    """Plan the steps from the observed state to a host without any trace of a node."""
     steps = [leave_step(settings.host, settings.node_ip)] if state.etcd_member and settings.leave_etcd else []
     if state.has_node:
         steps.append(reset_step(settings.host, settings.cri_socket, settings.timeout))
@@ -106,7 +106,7 @@ def make_plan(state: ResetState, settings: ResetSettings) -> Plan:
 def _remove(leftovers: Sequence[str], settings: ResetSettings) -> None:
     for item in leftovers:
         if item in settings.interfaces:
-            # Its processes are gone; where it has gone with them, there is nothing to do.
+            # Status 1: the interface may have disappeared together with its processes.
             run(["ip", "link", "delete", item], timeout=30, ok=(0, 1))
         elif os.path.isdir(item) and not os.path.islink(item):
             shutil.rmtree(item)
@@ -115,7 +115,7 @@ def _remove(leftovers: Sequence[str], settings: ResetSettings) -> None:
 
 
 def reset_step(host: adm.Host, cri_socket: str, timeout: float) -> Step:
-    """Remove a node, or what an interrupted init or join left of one."""
+    """Return the step that removes a node, or the remains of an interrupted init or join."""
 
     def reset() -> None:
         adm.require_installed()
@@ -124,34 +124,34 @@ def reset_step(host: adm.Host, cri_socket: str, timeout: float) -> Step:
             "kind": "ResetConfiguration",
             "force": True,
             "criSocket": cri_socket,
-            # There may be no API server to ask; kubeadm then goes on with what it finds on the host.
+            # Without an API server, kubeadm continues with the state that it finds on the host.
             "timeouts": {"kubernetesAPICall": "5s", "etcdAPICall": "5s"},
         }
         with adm.configuration(document) as path:
             adm.kubeadm(["reset", "--config", path], timeout=timeout)
         remove_pods(cri_socket, timeout)
-        # kubeadm finds the data directory through the etcd manifest, which an interrupted reset has removed already.
+        # kubeadm finds the data directory through the etcd manifest, which an interrupted reset has already removed.
         shutil.rmtree(os.path.join(host.etcd, "member"), ignore_errors=True)
 
-    return Step("Remove what init or join made on this host (kubeadm reset)", reset)
+    return Step("Undo init or join on this host (kubeadm reset)", reset)
 
 
 def remove_pods(cri_socket: str, timeout: float) -> None:
-    """Remove the pods that `kubeadm reset` has left: a pod that it cannot stop in time is a warning to it.
+    """Remove the pods that `kubeadm reset` left: it only warns about pods that it cannot stop in time.
 
-    The kubelet of a host that joins again would go on with such a pod where it was, and not write what its first
-    containers write, such as the configuration of the network that the reset has removed.
+    If the host joins again, its kubelet would continue such a pod without running its init containers. The files that
+    those write would be missing, such as the network configuration that the reset removed.
 
-    :raises TrainyardError: pods are still there after `timeout` seconds.
+    :raises TrainyardError: pods remain after `timeout` seconds.
     """
-    # Its own two seconds for a request are too few for a busy host.
+    # crictl's default of two seconds per request is too short for a busy host.
     crictl = ["crictl", f"--runtime-endpoint={cri_socket}", f"--timeout={CRICTL_TIMEOUT}s"]
 
     def left() -> list[str]:
         try:
             found = run([*crictl, "pods", "--quiet"], timeout=CRICTL_TIMEOUT).stdout.split()
         except CommandError:
-            # As for kubeadm: a runtime that does not run has none.
+            # Like kubeadm, assume that a stopped runtime has no pods.
             return []
         if found:
             with suppress(CommandError):
@@ -162,6 +162,6 @@ def remove_pods(cri_socket: str, timeout: float) -> None:
         wait_until(left, lambda found: not found, what="the node's pods to go", timeout=timeout, show=", ".join)
     except WaitError as error:
         raise TrainyardError(
-            f"kubeadm reset is done, and pods {error.facts['last_state']} of the node are still there.",
-            remedy="`crictl pods` on the host shows them, `journalctl -u containerd` why they stay; then reset again.",
+            f"After kubeadm reset, the node still has the pods {error.facts['last_state']}.",
+            remedy="Run `crictl pods` and `journalctl -u containerd` on the host to find the cause. Then reset again.",
         ) from error

@@ -1,4 +1,4 @@
-"""Static pods of a host against what kubeadm would write for it, by their text: hosts need no YAML parser."""
+"""Compare a host's static pods with kubeadm's output as text, so that hosts need no YAML parser."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .api import SECRETS_DIR
 
 PHASES = (["control-plane", "all"], ["etcd", "local"])
 OF_THE_JOIN = re.compile(r"\s+- --initial-cluster(-state)?=.*")
-"""Flags of etcd that tell with whom a member began, and mean nothing afterwards."""
+"""Flags of etcd that describe the members at its first start, and have no effect afterwards."""
 
 TIMEOUT = 60.0
 MEASURE = 120
 
 
 def rendered(documents: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """What kubeadm would write, by the pod's name; it writes nothing but a folder in memory that goes at the end.
+    """Return the static pod manifests that kubeadm would write, by pod name. Only a temporary folder is written.
 
     :param documents: the kubeadm configuration of this host.
     :raises CommandError: kubeadm refuses the configuration.
@@ -39,14 +39,14 @@ def rendered(documents: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def unknown_pods(host: adm.Host) -> Iterator[Finding]:
-    """Files that a kubelet makes pods from, and that kubeadm has not written."""
+    """Yield static pod files that kubeadm did not write."""
     for path in sorted(glob.glob(host.file("manifests/*"))):
         if os.path.basename(path) not in {f"{name}.yaml" for name in adm.STATIC_PODS}:
             yield Finding(path, "there", "not kubeadm's")
 
 
 def changed_pods(host: adm.Host, documents: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
-    """Static pods of the control plane that are not as kubeadm would write them; none before a host has any."""
+    """Yield control plane static pods that differ from kubeadm's output; nothing before a host has any."""
     if not host.static_pods() or not adm.installed() or adm.STARTED in (host.marker("init"), host.marker("join")):
         return
     try:
@@ -63,13 +63,13 @@ def changed_pods(host: adm.Host, documents: Sequence[Mapping[str, Any]]) -> Iter
 
 
 def changed_lines(there: str, wanted: str) -> tuple[str, str] | None:
-    """The lines that differ on each side, cut short; None where none does."""
+    """Return the differing lines of each side, truncated; None if there is no difference."""
     old, new = ([line for line in text.splitlines() if not OF_THE_JOIN.fullmatch(line)] for text in (there, wanted))
     if old == new:
         return None
     lines = [line for line in difflib.ndiff(old, new) if line[0] in "-+"]
     told = ["; ".join(line[2:].strip() for line in lines if line.startswith(sign)) for sign in "-+"]
-    return (_short(told[0]) or "lines are missing", _short(told[1]) or "no such lines")
+    return (_short(told[0]) or "lines are missing", _short(told[1]) or "without these lines")
 
 
 def _short(text: str) -> str:

@@ -1,1 +1,1 @@
-"""The lab: system containers that behave like servers, on a network of their own, on one machine."""
+"""The lab: system containers that behave like servers, on their own network, on one machine."""

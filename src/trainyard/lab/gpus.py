@@ -1,6 +1,6 @@
-"""GPUs that the lab's containers seem to have: a library that answers as a driver's would, device nodes, `nvidia-smi`.
+"""Simulated GPUs of the lab's containers: a library that answers like a driver's, device nodes, `nvidia-smi`.
 
-What they are made of is in `roles/lab/files/gpu`; the program `lab-gpus` there does the work on the host.
+Their sources are in `roles/lab/files/gpu`; the program `lab-gpus` there installs them on the host.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .model import Gpus, Lab, Node, fingerprint
 from .podman import podman
 
 HOME = "usr/lib/lab-gpus"
-"""Folder on the host in which `lab-gpus` looks for what it installs."""
+"""Folder on the host with the files that `lab-gpus` installs."""
 PROGRAM = "usr/local/sbin/lab-gpus"
 PARTS = ("libnvidia-ml.so", "nvidia-smi", "profiles.json")
 TIMEOUT = 60
@@ -28,32 +28,32 @@ TIMEOUT = 60
 
 
 def plan(lab: Lab, states: Mapping[str, str]) -> list[Step]:
-    """Give hosts the GPUs that they shall have, and take them from those that shall have none.
+    """Plan to install simulated GPUs on the nodes that need them, and to remove them from the others.
 
-    :param states: state of each node before the run; what was absent has no GPUs yet.
-    :raises TrainyardError: the bundle has not made the library, or a host that shall have GPUs is no container.
+    :param states: state of each node before the run; absent nodes have no GPUs yet.
+    :raises TrainyardError: a node with GPUs is not a container.
     """
     steps = []
     for node in lab.nodes:
         count = lab.gpus.counts.get(node.name, 0)
         if count and node.kind != "container":
             raise TrainyardError(
-                f"{node.name} is an emulated machine and shall have {count} GPUs of the lab.",
+                f"{node.name} is an emulated machine, which cannot have {count} GPUs of the lab.",
                 remedy=f"Set lab_gpus of {node.name} to 0.",
             )
         kept = _kept(lab, node) if states.get(node.name) in ("running", "stopped") else ""
         if count and kept != _wanted(lab, node):
-            what = f"Give {node.name} {count} GPUs of the lab ({lab.gpus.profile}, driver {lab.gpus.driver})"
+            what = f"Install {count} GPUs of the lab on {node.name} ({lab.gpus.profile}, driver {lab.gpus.driver})"
             steps.append(Step(what, partial(_install, lab, node)))
         elif kept and not count:
-            steps.append(Step(f"Take the GPUs from {node.name}", partial(_install, lab, node)))
+            steps.append(Step(f"Remove the GPUs from {node.name}", partial(_install, lab, node)))
     return steps
 
 
 def parse(params: Mapping[str, Any]) -> Gpus:
-    """Check what a module was given.
+    """Check a module's parameters.
 
-    :raises TrainyardError: a number or a version that is none.
+    :raises TrainyardError: a number or a version is invalid.
     """
     counts = {name: int(count) for name, count in (params.get("counts") or {}).items()}
     for name, count in counts.items():
@@ -69,7 +69,7 @@ def parse(params: Mapping[str, Any]) -> Gpus:
 
 
 def forget(lab: Lab, node: Node) -> None:
-    """A node of the same name that is made later begins without GPUs."""
+    """Remove a node's record, so that a later node of the same name starts without GPUs."""
     _record(lab, node).unlink(missing_ok=True)
 
 
@@ -92,10 +92,10 @@ def _install(lab: Lab, node: Node) -> None:
 
 
 def _files(folder: Path) -> bytes:
-    """What the bundle made, as a tar stream of the host's root."""
+    """Return the bundle's files as a tar stream for the host's root."""
     if not folder.is_dir():
         raise TrainyardError(
-            f"The bundle has not made the GPUs of the lab: there is no folder {folder}.",
+            f"The bundle does not contain the GPUs of the lab: the folder {folder} does not exist.",
             remedy="Add lab_gpus to bundle_artefacts_also.",
         )
     places = {f"{HOME}/{part}": folder / part for part in PARTS} | {PROGRAM: folder / "lab-gpus"}
@@ -115,7 +115,7 @@ def _wanted(lab: Lab, node: Node) -> str:
 
 
 def _kept(lab: Lab, node: Node) -> str:
-    """What a node was given, as `_wanted` says it; empty for nothing."""
+    """Return the fingerprint of the GPUs installed on a node, as from `_wanted`; empty if there are none."""
     try:
         return str(json.loads(_record(lab, node).read_text(encoding="utf-8"))["made"])
     except (OSError, ValueError, KeyError):

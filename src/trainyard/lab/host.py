@@ -1,4 +1,4 @@
-"""Facts of the machine that decide how a system container must be started on it."""
+"""Facts of this machine that determine how to start a system container."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from .model import Lab
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 NODE_NOFILE = 1048576
-"""Open files that a node would like to have; systemd's and containerd's own default."""
+"""Desired limit of open files of a node; systemd's and containerd's own default."""
 
 NODE_NPROC = 32768
-"""Processes that a node may have. The engine lowers its own limit to the kernel's smallest pid_max, which is this."""
+"""Process limit of a node. The engine lowers its own limit to the kernel's smallest pid_max, which is this."""
 
 PROC_SYS = Path("/proc/sys")
 KUBELET_SETTINGS = ("vm.overcommit_memory", "kernel.panic", "kernel.panic_on_oops")
-"""What a kubelet sets on its kernel, which in a lab is this machine's."""
+"""Settings that a kubelet changes on its kernel, which in a lab is this machine's."""
 
 INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
 INOTIFY_INSTANCES = 1024
-"""Enough for a dozen labs: the nodes of one hold 65, and the kernel allows 128 by default."""
+"""Enough for a dozen labs: the nodes of one lab use 65, and the kernel's default is 128."""
 
 
 @dataclass(frozen=True)
 class HostFacts:
-    """What was found.
+    """Facts of this machine.
 
-    :param cgroup_version: 1 (also when mixed) or 2.
-    :param nofile: hard limit of open files that a container can be given.
-    :param nproc: hard limit of processes that a container can be given.
+    :param cgroup_version: 1 (also for a mixed hierarchy) or 2.
+    :param nofile: highest hard limit of open files for a container.
+    :param nproc: highest hard limit of processes for a container.
     :param runtime: path of the OCI runtime to use, or empty for the engine's own choice.
-    :param kmsg: whether there is a kernel log device for the kubelet to watch.
+    :param kmsg: whether the machine has a kernel log device, which the kubelet watches.
     """
 
     cgroup_version: int
@@ -49,7 +49,7 @@ class HostFacts:
 
 def detect() -> HostFacts:
     version = 2 if (CGROUP_ROOT / "cgroup.controllers").exists() else 1
-    # crun refuses a mixed cgroup hierarchy; on version 2 the engine's own choice is right.
+    # crun refuses a mixed cgroup hierarchy; on version 2 the engine's own choice is correct.
     runtime = (shutil.which("runc") or "") if version == 1 else ""
     return HostFacts(
         version,
@@ -61,15 +61,15 @@ def detect() -> HostFacts:
 
 
 def _limit(which: int, wanted: int) -> int:
-    """The wanted limit, or what this process may pass on: raising a hard limit takes a capability."""
+    """Return the desired limit, or this process's own hard limit, because raising it needs a capability."""
     hard = resource.getrlimit(which)[1]
     return wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
 
 
 def plan_inotify() -> list[Step]:
-    """Raise the limit of inotify instances, which all containers of this machine share, where it is too low for labs.
+    """Plan to raise the limit of inotify instances, which all containers of this machine share, if it is too low.
 
-    Without instances left a node's init ends without a word. The limit stays raised until the machine restarts.
+    If no instances are left, a node's init exits silently. The limit stays raised until the machine restarts.
     """
     limit = int(INOTIFY.read_text(encoding="ascii"))
     if limit >= INOTIFY_INSTANCES:
@@ -79,18 +79,18 @@ def plan_inotify() -> list[Step]:
 
 
 def plan_record(lab: Lab) -> list[Step]:
-    """Keep the settings that the nodes' kubelets will change, in the lab's folder."""
-    return [Step("Keep the kernel settings of this machine", lambda: _write_record(lab))]
+    """Plan to save the settings that the nodes' kubelets will change, in the lab's folder."""
+    return [Step("Save the kernel settings of this machine", lambda: _write_record(lab))]
 
 
 def plan_restore(lab: Lab) -> list[Step]:
-    """Put back what was kept and has changed since."""
+    """Plan to restore saved settings that have changed since."""
     try:
         kept = json.loads(_record(lab).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return []
     return [
-        Step(f"Set {name} back to {kept[name]}", partial(_setting(name).write_text, kept[name], encoding="ascii"))
+        Step(f"Restore {name} to {kept[name]}", partial(_setting(name).write_text, kept[name], encoding="ascii"))
         for name in KUBELET_SETTINGS
         if name in kept and _read(name) != kept[name]
     ]
@@ -114,11 +114,11 @@ def _read(name: str) -> str:
 
 
 def run_arguments(facts: HostFacts) -> list[str]:
-    """Options of `podman create` for a container that boots systemd.
+    """Return the options of `podman create` for a container that boots systemd.
 
-    `--systemd=false` with own mounts, because podman's systemd mode binds the host's whole systemd hierarchy into every
-    container on cgroup version 1, so that nodes see each other's units; with a private cgroup namespace each node has
-    its own on either version.
+    They use `--systemd=false` with explicit mounts. On cgroup version 1, podman's systemd mode would mount the host's
+    whole systemd hierarchy into each container, so that nodes would see each other's units. With a private cgroup
+    namespace, each node has its own hierarchy on both versions.
     """
     arguments = [
         "--privileged",

@@ -1,4 +1,4 @@
-"""What makes a node known: SSH keys, pinned host keys, its name."""
+"""Identity of the nodes: SSH keys, pinned host keys, names."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..core.plan import Step
 from .model import Lab, Node
 
 HOME = Path("/var/lib/trainyard")
-"""Where labs keep their state unless the inventory says otherwise."""
+"""Default folder for the state of labs."""
 
 
 def plan_keys(lab: Lab) -> list[Step]:
-    """Missing SSH key pairs, and the list of known hosts."""
+    """Plan to generate missing SSH key pairs, and to write the list of known hosts."""
     wanted = {lab.ssh_key: f"{lab.name} lab", **{lab.host_key(node): node.name for node in lab.nodes}}
     steps = [
         Step(f"Generate the SSH key {path.name}", partial(_generate, path, comment))
@@ -32,19 +32,19 @@ def plan_keys(lab: Lab) -> list[Step]:
 
 
 def plan_marker(lab: Lab) -> list[Step]:
-    """Make the state directory this lab's own.
+    """Plan to mark the state directory as this lab's.
 
-    :raises TrainyardError: the folder holds something, and not a lab.
+    :raises TrainyardError: the folder is not empty and does not belong to this lab.
     """
     if is_ours(lab):
         return []
     if lab.state_dir.exists() and any(lab.state_dir.iterdir()):
         raise _not_ours(lab)
-    return [Step(f"Make {lab.state_dir} the lab's folder", lambda: _mark(lab))]
+    return [Step(f"Mark {lab.state_dir} as the lab's folder", lambda: _mark(lab))]
 
 
 def is_ours(lab: Lab) -> bool:
-    """Whether the state directory is this lab's: it carries the marker, or the key that a lab without marker made."""
+    """Return whether the state directory is this lab's: it has the marker, or the key of a lab without a marker."""
     try:
         return lab.marker.read_text(encoding="utf-8").strip() == lab.name
     except OSError:
@@ -56,7 +56,7 @@ def is_ours(lab: Lab) -> bool:
 
 
 def plan_state_removal(lab: Lab) -> list[Step]:
-    """The state directory, and this project's own folder where nothing else is in it.
+    """Plan to remove the state directory, and this project's folder if that is empty then.
 
     :raises TrainyardError: the folder is not the lab's.
     """
@@ -72,9 +72,9 @@ def plan_state_removal(lab: Lab) -> list[Step]:
 
 
 def identity(lab: Lab, node: Node) -> bytes:
-    """What makes the node this node, as a tar stream: its host key, the lab's public key, its name.
+    """Return the identity of a node as a tar stream: its host key, the lab's public key, its name.
 
-    The engine would write /etc/hosts anew at every start and take away what roles have added.
+    It includes /etc/hosts, because the engine would rewrite that at each start and drop entries that roles added.
     """
     private, public = lab.host_key(node), Path(f"{lab.host_key(node)}.pub")
     files = {
@@ -84,7 +84,7 @@ def identity(lab: Lab, node: Node) -> bytes:
         "root/.ssh/authorized_keys": (0o600, Path(f"{lab.ssh_key}.pub").read_bytes()),
     }
     if node.kind == "machine":
-        # What the engine tells a container.
+        # The engine configures these for a container.
         network = f"Address={node.address}/{lab.subnet.prefixlen}\nGateway={lab.gateway}\n"
         unit = f"[Match]\nName=eth0\n\n[Network]\n{network}"
         files |= {
@@ -109,8 +109,8 @@ def _mark(lab: Lab) -> None:
 
 def _not_ours(lab: Lab) -> TrainyardError:
     return TrainyardError(
-        f"The folder {lab.state_dir} is not the lab {lab.name}'s: it lacks the marker {lab.marker.name}.",
-        remedy="Set lab_state_dir to a folder of the lab's own, one that does not exist yet.",
+        f"The folder {lab.state_dir} does not belong to the lab {lab.name}: it lacks the marker {lab.marker.name}.",
+        remedy="Set lab_state_dir to a folder that does not exist yet.",
     )
 
 
@@ -120,7 +120,7 @@ def _generate(path: Path, comment: str) -> None:
 
 
 def _pinned(lab: Lab) -> dict[str, str]:
-    """The known hosts, address -> line."""
+    """Return the known hosts, address -> line."""
     if not lab.known_hosts.exists():
         return {}
     lines = lab.known_hosts.read_text(encoding="utf-8").splitlines()
@@ -128,7 +128,7 @@ def _pinned(lab: Lab) -> dict[str, str]:
 
 
 def _wanted_pins(lab: Lab) -> dict[str, str]:
-    """Nodes that this call does not name keep their lines: several inventories may share one lab."""
+    """Return the known hosts with those of this call's nodes. Other lines are kept: inventories may share a lab."""
     pins = _pinned(lab)
     for node in lab.nodes:
         kind, key, *_ = Path(f"{lab.host_key(node)}.pub").read_text(encoding="utf-8").split()

@@ -1,4 +1,4 @@
-"""The lab's emulated machines: hosts with a kernel of their own, each a QEMU process on the lab's bridge."""
+"""The lab's emulated machines: hosts with their own kernel, each a QEMU process on the lab's bridge."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ PROGRAMS = ("qemu-system-x86_64", "qemu-img")
 PROC = Path("/proc")
 KVM = Path("/dev/kvm")
 KVM_TIMEOUT = 8
-"""Seconds in which a kernel without a root file system must have started and given up; with KVM it takes two."""
+"""Seconds within which a kernel without a root file system must start and panic; with KVM it takes two."""
 STOP_TIMEOUT = 10
-"""Seconds that a machine's process has to end before it is killed."""
+"""Seconds to wait for a machine's process to end before it is killed."""
 
 ACCELERATORS = {
     "kvm": ["-accel", "kvm", "-cpu", "host"],
-    # With cx16 Debian 13's cloud kernel panics in most boots under software emulation; the richer models are slower.
+    # With cx16, Debian 13's cloud kernel panics in most boots under software emulation. Richer CPU models are slower.
     "tcg": ["-accel", "tcg,thread=multi,tb-size=256", "-cpu", "qemu64,-cx16"],
 }
 KERNEL = "root=/dev/vda rw console=ttyS0 net.ifnames=0 panic=-1"
-"""The kernel's command line; a panic is a reboot, so that a boot that fails once is tried again."""
+"""The kernel's command line. A panic causes a reboot, so that a failed boot is retried."""
 
 
 def folder(lab: Lab, name: str) -> Path:
-    """Everything of a machine - disk, kernel, identity, console; none of it in the bundle's cache."""
+    """Return the folder of a machine's files: disk, kernel, identity, console. It is not in the bundle's cache."""
     return lab.state_dir / "machines" / name
 
 
 def processes(lab: Lab) -> dict[str, int]:
-    """Process numbers of the lab's machines by name, found by a path that no other process is given."""
+    """Return the process IDs of the lab's machines by name, identified by a unique path in their arguments."""
     found = {}
     for path in PROC.glob("[0-9]*/cmdline"):
         try:
@@ -54,12 +54,12 @@ def processes(lab: Lab) -> dict[str, int]:
 
 
 def plan(lab: Lab, containers: Collection[str], bridge: str) -> tuple[list[Step], dict[str, str]]:
-    """Machines to create or start; an existing one is never made anew.
+    """Plan to create or start machines; an existing one is never recreated.
 
     :param containers: names of the lab's containers.
     :param bridge: interface of the lab's network.
     :returns: steps, and the state of each machine by name.
-    :raises TrainyardError: a host exists as the other kind, or runs from a disk that somebody has removed.
+    :raises TrainyardError: a host exists as the other kind, or runs from a disk that was removed.
     """
     _refuse_other_kind(lab, containers)
     if not lab.machines:
@@ -71,8 +71,8 @@ def plan(lab: Lab, containers: Collection[str], bridge: str) -> tuple[list[Step]
         disk = folder(lab, node.name) / "disk.qcow2"
         if node.name in running and not disk.exists():
             raise TrainyardError(
-                f"The machine {node.name} runs from a disk that is no longer there: {disk}.",
-                remedy=f"Shut it down (process {running[node.name]}); the next run makes it anew, with nothing on it.",
+                f"The machine {node.name} runs from a disk that no longer exists: {disk}.",
+                remedy=f"Shut it down (process {running[node.name]}). The next run recreates it with an empty disk.",
             )
         states[node.name] = "running" if node.name in running else "stopped" if disk.exists() else "absent"
         if states[node.name] == "absent":
@@ -80,12 +80,12 @@ def plan(lab: Lab, containers: Collection[str], bridge: str) -> tuple[list[Step]
         if states[node.name] != "running":
             steps.append(Step(f"Start the machine {node.name}", partial(_start, lab, node)))
         elif not taps.is_on(links, lab, node, bridge):
-            steps.append(Step(f"Put {node.name} back on the lab's bridge", partial(taps.attach, lab, node)))
+            steps.append(Step(f"Reattach {node.name} to the lab's bridge", partial(taps.attach, lab, node)))
     return steps, states
 
 
 def plan_removal(lab: Lab, names: Iterable[str]) -> list[Step]:
-    """The named machines with all that is theirs; the others stay."""
+    """Plan to remove the given machines with their disks and network devices; the others stay."""
     running, links = processes(lab), taps.links()
     steps = []
     for name in names:
@@ -99,7 +99,7 @@ def plan_removal(lab: Lab, names: Iterable[str]) -> list[Step]:
 
 
 def known(lab: Lab) -> list[str]:
-    """Names of all machines of the lab, whatever is left of each."""
+    """Return the names of all machines of the lab, including those with only remains."""
     folders = (lab.state_dir / "machines").glob("*")
     return sorted({path.name for path in folders} | set(processes(lab)) | set(taps.owners(taps.links(), lab)))
 
@@ -110,8 +110,8 @@ def _refuse_other_kind(lab: Lab, containers: Collection[str]) -> None:
         exists = found == "machine" or lab.container(node) in containers
         if exists and found != node.kind:
             raise TrainyardError(
-                f"{node.name} is a {found} of this lab, and its lab_kind says {node.kind}.",
-                remedy="Give the new host another name, or take the lab down first (make lab-down).",
+                f"{node.name} is a {found} of this lab, but its lab_kind is {node.kind}.",
+                remedy="Use another name for the new host, or take the lab down first (make lab-down).",
             )
 
 
@@ -119,7 +119,7 @@ def _create(lab: Lab, node: Node) -> None:
     if not (lab.machine.image / "disk.raw").is_file():
         raise TrainyardError(
             f"The disk of the lab's machines is not in the bundle: {lab.machine.image / 'disk.raw'}.",
-            remedy="Have the bundle make it: bundle_artefacts_also: [disk_lab_machine].",
+            remedy="Set bundle_artefacts_also to [disk_lab_machine].",
         )
     place = folder(lab, node.name)
     staged = place.with_name(f"{node.name}.new")
@@ -132,13 +132,13 @@ def _create(lab: Lab, node: Node) -> None:
     identity.write_bytes(keys.identity(lab, node))
     overlay = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", "disk.raw", "disk.qcow2"]
     run([*overlay, f"{lab.machine.disk_gib}G"], timeout=60, cwd=str(staged))
-    # Whole or not at all; what is left of a machine without a disk is thrown away.
+    # Rename atomically; remains of a machine without a disk are removed.
     shutil.rmtree(place, ignore_errors=True)
     staged.rename(place)
 
 
 def _link(source: Path, target: Path) -> None:
-    """The bundle's cache may be emptied at any time: the machine keeps the file, if it can without a second copy."""
+    """Link a file, or copy it if that fails, because the bundle's cache may be emptied at any time."""
     try:
         os.link(source, target)
     except OSError:
@@ -152,25 +152,25 @@ def _start(lab: Lab, node: Node) -> None:
         run(arguments(lab, node, accelerator(lab.machine.accelerator, place)), timeout=60)
     except CommandError as error:
         raise TrainyardError(
-            f"The machine {node.name} does not start: {error.message}",
-            remedy=f"Give it less with lab_machine_memory_mib ({lab.machine.memory_mib}) or lab_machine_cpus "
-            f"({lab.machine.cpus}), or another lab_machine_accelerator ({lab.machine.accelerator}).",
+            f"The machine {node.name} did not start: {error.message}",
+            remedy=f"Lower lab_machine_memory_mib ({lab.machine.memory_mib}) or lab_machine_cpus "
+            f"({lab.machine.cpus}), or set another lab_machine_accelerator ({lab.machine.accelerator}).",
         ) from error
 
 
 def arguments(lab: Lab, node: Node, accelerated_by: str) -> list[str]:
-    """QEMU's command line; the process leaves its session, so that it outlives who started it."""
+    """Return QEMU's command line. The process becomes a daemon, so that it outlives its parent."""
     place = str(folder(lab, node.name)).replace(",", ",,")
     return [
         *(PROGRAMS[0], "-name", lab.container(node), "-machine", "q35", *ACCELERATORS[accelerated_by]),
         *("-smp", str(lab.machine.cpus), "-m", f"{lab.machine.memory_mib}M"),
         *("-kernel", f"{folder(lab, node.name)}/vmlinuz", "-initrd", f"{folder(lab, node.name)}/initrd.img"),
         *("-append", KERNEL, "-nodefaults", "-display", "none"),
-        # What the machine has flushed outlives QEMU, also one that is killed.
+        # Data that the machine has flushed survives even if QEMU is killed.
         *("-drive", f"file={place}/disk.qcow2,if=virtio,format=qcow2,cache=writeback"),
         *("-drive", f"file={place}/identity.tar,if=virtio,format=raw,readonly=on"),
         *("-netdev", f"tap,id=lab,ifname={taps.name(lab, node.name)},script=no,downscript=no"),
-        # Left to the device, checksums inside VXLAN come out wrong: a Service does not answer by UDP.
+        # With checksum offload, checksums inside VXLAN are wrong, and Services do not answer over UDP.
         *("-device", f"virtio-net-pci,netdev=lab,mac={node.mac},romfile=,csum=off", "-device", "virtio-rng-pci"),
         *("-chardev", f"file,id=console,path={place}/console.log,append=on", "-serial", "chardev:console"),
         *("-pidfile", f"{folder(lab, node.name)}/pid", "-daemonize"),
@@ -178,9 +178,9 @@ def arguments(lab: Lab, node: Node, accelerated_by: str) -> list[str]:
 
 
 def accelerator(wanted: str, place: Path) -> str:
-    """What runs the machine. With V(auto) KVM where a kernel really starts under it: the device alone proves nothing.
+    """Return the accelerator. V(auto) means KVM if a kernel really starts with it; the device alone proves nothing.
 
-    :param place: folder of a machine, whose kernel is tried.
+    :param place: folder of a machine, whose kernel is started as a test.
     """
     if wanted != "auto":
         return wanted
@@ -197,7 +197,7 @@ def accelerator(wanted: str, place: Path) -> str:
 
 
 def _stop(pid: int) -> None:
-    # Its disk is removed next: there is nothing that an orderly shutdown would save.
+    # The disk is removed next, so an orderly shutdown would save nothing.
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.kill(pid, number)

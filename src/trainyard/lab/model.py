@@ -1,4 +1,4 @@
-"""What a lab is: its name, its network and its nodes."""
+"""The description of a lab: its name, network and nodes."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from typing import Any
 from ..core.errors import TrainyardError
 
 LABEL = "dev.trainyard.lab"
-"""Label on everything that a lab makes; its value is the lab's name. What lacks it belongs to somebody else."""
+"""Label on all objects of a lab; its value is the lab's name. Objects without it are not the lab's."""
 
 
 KINDS = ("container", "machine")
-"""What a host of the lab can be: a system container, or an emulated machine with a kernel of its own."""
+"""Kinds of lab hosts: a system container, or an emulated machine with its own kernel."""
 
 
 @dataclass(frozen=True)
 class Node:
     """A host of the lab.
 
-    :param name: host name; the container's is `<lab>-<name>`.
+    :param name: host name; the container's name is `<lab>-<name>`.
     :param address: IPv4 address in the lab's subnet.
-    :param volumes: absolute paths that get a volume of their own (a container runtime cannot put overlay on overlay).
+    :param volumes: absolute paths with a volume of their own (a container runtime cannot stack overlay on overlay).
     :param kind: one of `KINDS`.
     """
 
@@ -38,13 +38,13 @@ class Node:
 
     @property
     def mac(self) -> str:
-        """Made from the IPv4 address, so that it survives a restart: neighbours would go on using the old one."""
+        """Return an address derived from the IPv4 address, so that it survives a restart: neighbours cache it."""
         return "02:42:" + ":".join(f"{byte:02x}" for byte in ipaddress.IPv4Address(self.address).packed)
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What every emulated machine of a lab is given.
+    """Settings of all emulated machines of a lab.
 
     :param image: folder with `disk.raw`, `vmlinuz` and `initrd.img`.
     :param accelerator: `kvm`, `tcg` (software emulation), or `auto`.
@@ -61,12 +61,12 @@ class Machine:
 
 @dataclass(frozen=True)
 class Gpus:
-    """GPUs of the lab's containers that are not there.
+    """Simulated GPUs of the lab's containers.
 
-    :param counts: how many each node has, by name.
-    :param folder: what the bundle made (`lab_gpus`).
-    :param profile: model, one of the folder's `profiles.json`.
-    :param driver: version of the driver, `cuda` the newest CUDA that it knows.
+    :param counts: node name -> number of GPUs.
+    :param folder: folder of the bundle's artefact `lab_gpus`.
+    :param profile: model, from the folder's `profiles.json`.
+    :param driver: version of the driver; `cuda` is the newest CUDA version that it supports.
     """
 
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -82,9 +82,9 @@ class Lab:
 
     :param name: lower-case letters, digits and dashes; prefix of all containers and volumes.
     :param subnet: IPv4 network; its first address is the gateway, which is this machine.
-    :param image: digest of the nodes' image, and `layout`, the OCI layout that holds it.
+    :param image: digest of the nodes' image; `layout` is the OCI layout that contains it.
     :param state_dir: folder of keys and known hosts.
-    :param shared: absolute path of a folder that all system containers have in common; empty for none.
+    :param shared: absolute path of a folder that all system containers share; empty for none.
     """
 
     name: str
@@ -115,12 +115,12 @@ class Lab:
 
     @property
     def table(self) -> str:
-        """Name of the firewall table, in the family `inet`."""
+        """Return the name of the firewall table, in the family `inet`."""
         return f"lab_{self.name.replace('-', '_')}"
 
     @property
     def marker(self) -> Path:
-        """File that says whose folder the state directory is; without it the folder is not removed."""
+        """Return the file that marks the state directory as the lab's; without it, the directory is not removed."""
         return self.state_dir / ".lab"
 
     @property
@@ -142,9 +142,9 @@ class Lab:
 
 
 def parse(params: Mapping[str, Any]) -> Lab:
-    """Check a module's parameters and make them a `Lab`.
+    """Check a module's parameters and convert them to a `Lab`.
 
-    :raises TrainyardError: a name that cannot be one, a state directory that is not the lab's own, an address outside
+    :raises TrainyardError: a name is invalid, the state directory is not named after the lab, or an address is outside
         the subnet or used twice.
     """
     name = params["name"]
@@ -156,7 +156,7 @@ def parse(params: Mapping[str, Any]) -> Lab:
     if state_dir.name != name:
         raise TrainyardError(
             f"The state directory {state_dir}, which is removed with the lab, does not have the lab's name {name}.",
-            remedy=f"Set lab_state_dir to a folder of the lab's own, such as {state_dir / name}.",
+            remedy=f"Set lab_state_dir to a folder with that name, such as {state_dir / name}.",
         )
     try:
         subnet = ipaddress.IPv4Network(params["subnet"])
@@ -164,11 +164,11 @@ def parse(params: Mapping[str, Any]) -> Lab:
         raise TrainyardError(f"The lab's subnet {params['subnet']!r} is not an IPv4 network: {error}.") from error
     volumes = tuple(params["volumes"])
     for node in params["nodes"]:
-        # Becomes a path and the name of a container.
+        # The name becomes part of a path and of a container's name.
         if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?", node):
             raise TrainyardError(
-                f"The lab cannot have a node named {node!r}.",
-                remedy="Give it a name of up to 42 lower-case letters, digits and dashes.",
+                f"The lab's node name {node!r} is not valid.",
+                remedy="Use up to 42 lower-case letters, digits and dashes.",
             )
     kinds = params.get("kinds") or {}
     for node, kind in kinds.items():
@@ -198,12 +198,12 @@ def _address(node: str, address: str, subnet: ipaddress.IPv4Network) -> str:
         ) from error
     if parsed not in subnet or parsed in (subnet[0], subnet[1], subnet[-1]):
         raise TrainyardError(
-            f"The address {address} of {node} is not one of the lab's subnet {subnet} that a node can have.",
-            remedy=f"Give an address from {subnet[2]} to {subnet[-2]}.",
+            f"The address {address} of {node} is not a node address in the lab's subnet {subnet}.",
+            remedy=f"Set an address from {subnet[2]} to {subnet[-2]}.",
         )
     return str(parsed)
 
 
 def fingerprint(document: Any) -> str:
-    """Short hash by which a lab recognises what it made from the same input."""
+    """Return a short hash of a document, with which a lab recognises objects made from the same input."""
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]

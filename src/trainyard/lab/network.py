@@ -1,4 +1,4 @@
-"""The lab's network: a bridge of its own, and a firewall table that leaves its nodes no way out."""
+"""The lab's network: its own bridge, and a firewall table that blocks outbound traffic of the nodes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .podman import podman
 
 
 def plan(lab: Lab) -> tuple[list[Step], str]:
-    """The network's writes.
+    """Plan to create the network.
 
-    :returns: steps, and one word on what was found ("absent", "present").
-    :raises TrainyardError: the name or the subnet is somebody else's.
+    :returns: steps, and the observed state ("absent", "present").
+    :raises TrainyardError: the name or the subnet is used by another network.
     """
     network = _inspect(lab)
     if network is None:
@@ -26,19 +26,19 @@ def plan(lab: Lab) -> tuple[list[Step], str]:
     found = {subnet["subnet"] for subnet in network["subnets"]}
     if found != {str(lab.subnet)}:
         raise TrainyardError(
-            f"The lab {lab.name} has the network {', '.join(found)}, the inventory says {lab.subnet}.",
+            f"The lab {lab.name} has the network {', '.join(found)}, but the inventory has {lab.subnet}.",
             remedy="Take the lab down before you change its subnet (make lab-down).",
         )
     return [], "present"
 
 
 def plan_firewall(lab: Lab) -> list[Step]:
-    """The firewall's write; its table carries a hash of its rules, so that another or a missing table is noticed."""
+    """Plan to write the firewall table. It contains a hash of its rules, which shows changed or missing rules."""
     mark = _mark(lab, bridge(lab) or "?")
     found = run(["nft", "list", "table", "inet", lab.table], timeout=20, ok=(0, 1)).stdout
     if mark in found:
         return []
-    return [Step(f"Close the way out of the lab (nftables table inet {lab.table})", lambda: _close(lab))]
+    return [Step(f"Block outbound traffic of the lab (nftables table inet {lab.table})", lambda: _close(lab))]
 
 
 def plan_removal(lab: Lab) -> list[Step]:
@@ -52,22 +52,22 @@ def plan_removal(lab: Lab) -> list[Step]:
 
 
 def assert_route(lab: Lab) -> None:
-    """Refuse to go on when packets to a node would not leave by the lab's bridge.
+    """Check that packets to all nodes leave through the lab's bridge.
 
-    :raises TrainyardError: the route to the lab's subnet is another interface's.
+    :raises TrainyardError: the route to a node uses another interface.
     """
     own = bridge(lab)
     for node in lab.nodes:
         route = json.loads(run(["ip", "-json", "route", "get", node.address], timeout=10).stdout)[0]
         if route.get("dev") != own or "gateway" in route:
             raise TrainyardError(
-                f"The way to {node.name} ({node.address}) is {route.get('dev')}, not the lab's bridge {own}.",
-                remedy=f"Choose a subnet (lab_subnet) that this machine does not use; it is {lab.subnet} now.",
+                f"The route to {node.name} ({node.address}) is {route.get('dev')}, not the lab's bridge {own}.",
+                remedy=f"Set lab_subnet ({lab.subnet}) to a network that this machine does not use.",
             )
 
 
 def bridge(lab: Lab) -> str:
-    """The interface of the lab's network on this machine; empty before there is a network."""
+    """Return the interface of the lab's network on this machine; empty if there is no network yet."""
     network = _inspect(lab)
     return str(network["network_interface"]) if network else ""
 
@@ -79,14 +79,13 @@ def _inspect(lab: Lab) -> dict | None:
     network = json.loads(result.stdout)[0]
     if network.get("labels", {}).get(LABEL) != lab.name:
         raise TrainyardError(
-            f"There is a container network {lab.network} that no lab made.", remedy="Choose another lab_name."
+            f"There is a container network {lab.network} that no lab made.", remedy="Set another lab_name."
         )
     return network
 
 
 def _create(lab: Lab) -> None:
-    # Not an internal network: podman 4.3 gives its bridge no address then, and connections would leave by the default
-    # route.
+    # Not an internal network: podman 4.3 gives its bridge no address, so that connections would use the default route.
     podman(
         "network", "create", f"--label={LABEL}={lab.name}", "--disable-dns",
         f"--subnet={lab.subnet}", f"--gateway={lab.gateway}", lab.network,
@@ -110,7 +109,7 @@ def _host_networks() -> Iterator[tuple[str, ipaddress.IPv4Network]]:
 
 
 def _rules(lab: Lab, interface: str) -> str:
-    """Nodes may talk to each other and answer whoever calls them from this machine; nothing else leaves the bridge."""
+    """Return the rules: nodes may connect to each other and answer this machine; no other traffic leaves the bridge."""
     return f"""\
 table inet {lab.table} {{
   chain forward {{
@@ -133,8 +132,8 @@ def _mark(lab: Lab, interface: str) -> str:
 def _close(lab: Lab) -> None:
     own = bridge(lab)
     if not own:
-        raise TrainyardError(f"The lab's network {lab.network} has vanished.", remedy="Run again.")
+        raise TrainyardError(f"The lab's network {lab.network} has disappeared.", remedy="Run again.")
     rules = _rules(lab, own).replace(" reject\n  }\n}", f' reject comment "{_mark(lab, own)}"\n  }}\n}}')
-    # One transaction: there is no moment without rules.
+    # One transaction, so that the rules are never missing.
     program = f"table inet {lab.table}\ndelete table inet {lab.table}\n{rules}"
     run(["nft", "-f", "-"], stdin=program.encode(), timeout=20)

@@ -1,4 +1,4 @@
-"""The lab's nodes: their containers, and the wait until each answers on SSH."""
+"""The lab's nodes: their containers, and a wait until all answer on SSH."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from .model import LABEL, Lab, Node
 from .podman import podman
 
 IMAGE = "localhost/trainyard/lab-node"
-"""Name of the nodes' image in the engine's storage; its tag is the digest's beginning."""
+"""Name of the nodes' image in the engine's storage; its tag is a prefix of the digest."""
 PROC = Path("/proc")
 EXITS = Path("/run/libpod/exits")
-"""Where podman's monitors record the exit code of a container, for root."""
+"""Folder in which podman's monitors record exit codes of root's containers."""
 SSH_TIMEOUT = 90
-"""Seconds until a started node must answer on SSH; 3 to 5 are usual."""
+"""Seconds within which a started node must answer on SSH; 3 to 5 are usual."""
 
 
 def containers(lab: Lab) -> dict[str, dict[str, Any]]:
-    """Containers that this lab made, by container name, as podman's inspection shows them."""
+    """Return podman's inspection of this lab's containers, by container name."""
     names = podman("ps", "--all", "--quiet", f"--filter=label={LABEL}={lab.name}").stdout.split()
     if not names:
         return {}
@@ -35,7 +35,7 @@ def containers(lab: Lab) -> dict[str, dict[str, Any]]:
 
 
 def plan_image(lab: Lab) -> list[Step]:
-    """Bring the nodes' image into the engine's storage."""
+    """Plan to import the nodes' image into the engine's storage."""
     if not lab.layout.is_dir():
         return [Step("Load the image of the nodes from the bundle", lambda: _load(lab))]
     if podman("image", "exists", _image(lab), ok=(0, 1)).returncode == 0:
@@ -44,12 +44,12 @@ def plan_image(lab: Lab) -> list[Step]:
 
 
 def plan_nodes(lab: Lab, found: dict[str, dict[str, Any]]) -> tuple[list[Step], dict[str, str]]:
-    """Containers to create or start.
+    """Plan to create or start containers.
 
-    An existing node is never made anew: it may be part of a cluster.
+    An existing node is never recreated, because it may be part of a cluster.
 
     :returns: steps, and the state of each node by name.
-    :raises TrainyardError: a name is taken, or a node was made before the lab had a shared folder.
+    :raises TrainyardError: a name is taken, or a node was created before the lab had a shared folder.
     """
     steps: list[Step] = []
     states: dict[str, str] = {}
@@ -58,18 +58,16 @@ def plan_nodes(lab: Lab, found: dict[str, dict[str, Any]]) -> tuple[list[Step], 
         entry = found.get(name)
         if entry and lab.shared and lab.shared not in [each["Destination"] for each in entry.get("Mounts", [])]:
             raise TrainyardError(
-                f"The node {node.name} was made without the folder {lab.shared} that all nodes share.",
-                remedy="Make the lab anew (lab_down.yml, then site.yml), or empty lab_shared_path and storage_backend.",
+                f"The node {node.name} was created without the shared folder {lab.shared}.",
+                remedy="Recreate the lab (lab_down.yml, then site.yml), or empty lab_shared_path and storage_backend.",
             )
         if entry is None:
             if podman("container", "exists", name, ok=(0, 1)).returncode == 0:
-                raise TrainyardError(
-                    f"There is a container {name} that no lab made.", remedy="Choose another lab_name."
-                )
+                raise TrainyardError(f"There is a container {name} that no lab made.", remedy="Set another lab_name.")
             states[node.name] = "absent"
             steps.append(Step(f"Create the node {node.name} at {node.address}", partial(_create, lab, node)))
         elif entry["State"]["StartedAt"].startswith("0001-"):
-            # Never ran: a run was interrupted between making it and giving it its keys.
+            # The node never ran: a run was interrupted after its creation, before it got its keys.
             states[node.name] = "absent"
             steps.append(Step(f"Remove the unfinished node {node.name}", partial(podman, "rm", "--force", name)))
             steps.append(Step(f"Create the node {node.name} at {node.address}", partial(_create, lab, node)))
@@ -82,7 +80,7 @@ def plan_nodes(lab: Lab, found: dict[str, dict[str, Any]]) -> tuple[list[Step], 
 
 
 def plan_removal(lab: Lab, found: Sequence[str]) -> list[Step]:
-    """Everything that carries the lab's label: containers first, then their volumes."""
+    """Plan to remove all objects with the lab's label: containers first, then volumes; also an unused image."""
     steps = [_removal(name) for name in found]
     volumes = podman("volume", "ls", "--quiet", f"--filter=label={LABEL}={lab.name}").stdout.split()
     if volumes:
@@ -91,13 +89,13 @@ def plan_removal(lab: Lab, found: Sequence[str]) -> list[Step]:
     images = podman("images", "--format={{.Repository}}:{{.Tag}}", IMAGE).stdout.split()
     used = podman("ps", "--all", "--format={{.Image}}").stdout.split()
     if images and len([image for image in used if image in images]) <= len(found):
-        # No other lab's nodes are made from it.
+        # No other lab uses the image.
         steps.append(Step("Remove the nodes' image", partial(podman, "rmi", *images)))
     return steps
 
 
 def plan_node_removal(lab: Lab, found: Sequence[str]) -> list[Step]:
-    """The named nodes with their volumes and host keys; the others stay."""
+    """Plan to remove the lab's given nodes with their volumes and host keys; the others stay."""
     steps = []
     for node in lab.nodes:
         volumes = [lab.volume(node, path) for path in node.volumes]
@@ -119,9 +117,10 @@ def _removal(name: str) -> Step:
 
 
 def wait_for_ssh(lab: Lab) -> None:
-    """Wait until every node sends its SSH banner.
+    """Wait until all nodes send their SSH banner.
 
-    :raises WaitError: a container does not within `SSH_TIMEOUT` seconds, or a machine within its own; it is named.
+    :raises WaitError: a container did not within `SSH_TIMEOUT` seconds, or a machine within `boot_timeout`; the message
+        contains its name.
     """
     for node in lab.nodes:
         is_machine = node.kind == "machine"
@@ -144,9 +143,9 @@ def _banner(address: str) -> str:
 
 
 def _runs(entry: dict[str, Any]) -> bool:
-    """Whether the container's first process is alive; after a power cut the engine may believe so without looking.
+    """Return whether the container's first process is alive; after a power cut, the engine's state may be wrong.
 
-    The process must be in the container's own control group: its number may be another's by now.
+    The process must be in the container's own control group, because its ID may have been reused.
     """
     state = entry["State"]
     try:
@@ -163,7 +162,7 @@ def _image(lab: Lab) -> str:
 def _load(lab: Lab) -> None:
     identity = podman("pull", "--quiet", f"oci:{lab.layout}:image", timeout=300).stdout.split()[-1]
     podman("tag", identity, _image(lab))
-    # podman also tags it with the layout's path; drop that tag.
+    # podman also tags the image with the layout's path; remove that tag.
     podman("untag", identity, f"localhost{lab.layout}:latest", ok=(0, 125))
 
 
@@ -197,19 +196,19 @@ def _create(lab: Lab, node: Node) -> None:
 
 def _start(name: str) -> None:
     _record_lost_exit(name)
-    # After a power cut the network's address is still taken and mounts are left: the engine's own clean-up frees them.
+    # After a power cut, the network address is still reserved and mounts remain; the engine's own cleanup frees them.
     podman("container", "cleanup", name, ok=(0, 1, 125))
     podman("start", name)
 
 
 def _record_lost_exit(name: str) -> None:
-    """Tell the engine that a container has ended where the monitor that would have told it was killed as well.
+    """Record the exit of a container for the engine, if its monitor was killed as well.
 
-    Without the monitor's record the engine believes for ever that the container runs, and neither starts nor stops it.
+    Without the monitor's record, the engine considers the container running for ever, and neither starts nor stops it.
     """
     entry = json.loads(podman("inspect", name).stdout)[0]
     state = entry["State"]
-    # A container that has never run shows no monitor.
+    # A container that never ran has no monitor.
     monitor = state.get("ConmonPid", 0)
     monitored = monitor > 0 and os.path.exists(f"/proc/{monitor}")
     if state["Status"] in ("running", "stopping", "paused") and not _runs(entry) and not monitored:

@@ -1,4 +1,4 @@
-"""Calls of the container engine."""
+"""Calls to the container engine."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ TIMEOUT = 120
 
 
 def missing(*more: str) -> list[str]:
-    """The programs that carry a lab and are not there; a check run may come before they are installed.
+    """Return the required programs that are not installed; check mode may run before their installation.
 
-    :param more: further programs to look for.
+    :param more: additional programs.
     """
     return [program for program in ("podman", "nft", "ip", *more) if not shutil.which(program)]
 

@@ -1,4 +1,4 @@
-"""The machines' network devices: taps on the bridge of the lab's containers, behind the same closed way out."""
+"""The machines' network devices: taps on the bridge of the lab's containers, with the same outbound block."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .model import Lab, Node
 TIMEOUT = 20
 
 Links = Mapping[str, Mapping[str, Any]]
-"""What `ip link` shows, by name of the interface."""
+"""Output of `ip link`, by interface name."""
 
 
 def name(lab: Lab, machine: str) -> str:
-    """An interface's name has 15 characters: a hash stands for lab and machine, the alias says which."""
+    """Return the interface name, a hash of lab and machine because names have at most 15 characters; see the alias."""
     return f"lab-{hashlib.sha256(_alias(lab, machine).encode()).hexdigest()[:10]}"
 
 
@@ -28,7 +28,7 @@ def links() -> Links:
 
 
 def owners(found: Links, lab: Lab) -> list[str]:
-    """Names of the machines whose devices are there."""
+    """Return the names of the machines that have a device."""
     prefix = _alias(lab, "")
     aliases = [link.get("ifalias", "") for link in found.values()]
     return [alias.removeprefix(prefix) for alias in aliases if alias.startswith(prefix)]
@@ -40,9 +40,9 @@ def is_on(found: Links, lab: Lab, node: Node, bridge: str) -> bool:
 
 
 def attach(lab: Lab, node: Node) -> None:
-    """Make the machine's device where it is absent, and put it on the lab's bridge.
+    """Create the machine's device if it is missing, and attach it to the lab's bridge.
 
-    :raises TrainyardError: this machine refuses, or the device is somebody else's.
+    :raises TrainyardError: this machine refuses, or the device does not belong to the lab.
     """
     bridge, device = network.bridge(lab), name(lab, node.name)
     found = links()
@@ -52,7 +52,7 @@ def attach(lab: Lab, node: Node) -> None:
         )
     try:
         if bridge not in found:
-            # podman makes it with its first container, and takes this one then.
+            # podman creates the bridge with its first container, or uses an existing one.
             _ip("link", "add", bridge, "type", "bridge")
             _ip("address", "add", f"{lab.gateway}/{lab.subnet.prefixlen}", "dev", bridge)
             _ip("link", "set", bridge, "up")
@@ -63,7 +63,7 @@ def attach(lab: Lab, node: Node) -> None:
     except CommandError as error:
         raise TrainyardError(
             f"This machine refuses the network device {device} of {node.name}: {error.message}",
-            remedy="It needs /dev/net/tun and the right to add network devices; make the host a container otherwise.",
+            remedy="Provide /dev/net/tun and the right to add network devices, or make the host a container.",
         ) from error
 
 

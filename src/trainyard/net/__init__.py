@@ -1,1 +1,1 @@
-"""Questions to servers from a bare host, with the standard library only."""
+"""Network clients for a bare host, with the standard library only."""

@@ -1,4 +1,4 @@
-"""The certificate of a TLS server: is it valid, and when does it end; standard library only."""
+"""Check the certificate of a TLS server and read its expiry; standard library only."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from .https import ServiceError, tls_context
 
 
 def certificate_end(address: str, port: int, *, name: str, ca_path: str, timeout: float) -> datetime:
-    """When the certificate of a server ends, which has to be valid for its name now. Only the handshake is done.
+    """Return the expiry of a server's certificate, which must be valid for the name now. Only the handshake is done.
 
-    :param address: where the server listens.
-    :param name: DNS name or address that the certificate has to be for.
-    :param ca_path: authority that it has to come from.
+    :param address: address that the server listens on.
+    :param name: DNS name or address that the certificate must contain.
+    :param ca_path: file of the CA that must have issued it.
     :param timeout: seconds for connection and handshake together.
-    :raises ServiceError: no answer, or a certificate that is not valid; or there is no authority to judge it by.
+    :raises ServiceError: no answer, an invalid certificate, or no CA file.
     """
     context, verifies = tls_context(ca_path)
     if not verifies:
-        raise ServiceError(f"there is no {ca_path} to verify its certificate with")
+        raise ServiceError(f"the CA file {ca_path} does not exist")
     try:
         with (
             socket.create_connection((address, port), timeout=timeout) as raw,
@@ -31,5 +31,5 @@ def certificate_end(address: str, port: int, *, name: str, ca_path: str, timeout
         raise ServiceError(f"certificate refused: {error.verify_message}") from error
     except OSError as error:
         raise ServiceError(f"no TLS from {address}:{port}: {error}") from error
-    # Python 3.10, which hosts may have, knows no datetime.UTC.
+    # Hosts may have Python 3.10, which lacks datetime.UTC.
     return datetime.fromtimestamp(ssl.cert_time_to_seconds(str(found["notAfter"])), timezone.utc)  # noqa: UP017

@@ -1,4 +1,4 @@
-"""One DNS question over UDP, standard library only: nodes have no DNS client beyond the resolver of libc.
+"""A DNS query over UDP, standard library only: nodes have no DNS client except the resolver of libc.
 
 Packet layout: RFC 1035, section 4; AAAA: RFC 3596.
 """
@@ -21,19 +21,19 @@ _RESPONSE = 0x8000
 _RCODES = {0: "NOERROR", 1: "FORMERR", 2: "SERVFAIL", 3: "NXDOMAIN", 4: "NOTIMP", 5: "REFUSED"}
 
 RESEND_S = 1.0
-"""Seconds after which the question is sent again: UDP may lose it without a word."""
+"""Seconds after which the query is sent again, because UDP may lose it silently."""
 
 
 class DnsError(Exception):
-    """No usable answer; the message says why."""
+    """No usable answer; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server said.
+    """The answer of a DNS server.
 
     :param addresses: the addresses in the answer section, in order.
-    :param seconds: from the first question to the answer.
+    :param seconds: from the first query to the answer.
     """
 
     addresses: tuple[str, ...]
@@ -41,9 +41,9 @@ class Answer:
 
 
 def encode_query(identifier: int, name: str, kind: int) -> bytes:
-    """The packet that asks for `name`'s records of one kind (`A` or `AAAA`).
+    """Encode a query for `name`'s records of one kind (`A` or `AAAA`).
 
-    :param identifier: 16 bits that the answer has to repeat.
+    :param identifier: 16 bits that the answer must repeat.
     :param name: fully qualified, with or without the last dot.
     :raises DnsError: the name has an empty label or one above 63 octets.
     """
@@ -55,9 +55,9 @@ def encode_query(identifier: int, name: str, kind: int) -> bytes:
 
 
 def decode_answer(packet: bytes, identifier: int, kind: int) -> tuple[str, ...]:
-    """The addresses of one kind in a response.
+    """Decode the addresses of one kind from a response.
 
-    :raises DnsError: not the answer to this question, an error code, or a broken packet.
+    :raises DnsError: not the answer to this query, an error code, or a malformed packet.
     """
     try:
         found, flags, questions, answers = struct.unpack_from(">4H", packet)
@@ -86,7 +86,7 @@ def decode_answer(packet: bytes, identifier: int, kind: int) -> tuple[str, ...]:
 
 
 def _skip_name(packet: bytes, offset: int) -> int:
-    """Offset behind the name at `offset`; a compression pointer ends a name, so it need not be followed."""
+    """Return the offset after the name at `offset`. A compression pointer ends a name and is not followed."""
     for _ in range(128):
         length = packet[offset]
         if length & _POINTER == _POINTER:
@@ -98,9 +98,9 @@ def _skip_name(packet: bytes, offset: int) -> int:
 
 
 def ask(server: str, name: str, *, kind: int = A, port: int = 53, timeout: float = 5.0) -> Answer:
-    """Ask `server` by UDP and return the first valid answer.
+    """Query `server` over UDP and return the first valid answer.
 
-    :param timeout: limit in seconds for everything; the question is repeated every `RESEND_S` within it.
+    :param timeout: total limit in seconds; within it, the query is sent again every `RESEND_S` seconds.
     :raises DnsError: no answer in time, the server refuses, or the answer is an error.
     """
     identifier = secrets.randbits(16)
@@ -109,7 +109,7 @@ def ask(server: str, name: str, *, kind: int = A, port: int = 53, timeout: float
     started = time.monotonic()
     with socket.socket(family, socket.SOCK_DGRAM) as sock:
         try:
-            sock.connect((server, port))  # only this server's packets are received, and its refusals are seen
+            sock.connect((server, port))  # Filters packets of other servers and reports refusals.
             while (left := started + timeout - time.monotonic()) > 0:
                 sock.send(query)
                 packet = _receive(sock, identifier, min(RESEND_S, left))
@@ -121,7 +121,7 @@ def ask(server: str, name: str, *, kind: int = A, port: int = 53, timeout: float
 
 
 def _receive(sock: socket.socket, identifier: int, seconds: float) -> bytes:
-    """The next packet with the identifier, or nothing when the time is over; late answers to others are dropped."""
+    """Return the next packet with the identifier, or nothing after the timeout. Other packets are dropped."""
     deadline = time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0:
         sock.settimeout(left)

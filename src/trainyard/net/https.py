@@ -1,4 +1,4 @@
-"""Does a Service answer from this node: TCP, TLS and one HTTP request, bounded in time, standard library only."""
+"""Probe a Service from this node: TCP, TLS and one HTTP request with a timeout, standard library only."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import time
 from dataclasses import dataclass
 
 ANSWERS = frozenset({200, 401, 403})
-"""Status codes that prove the API server was reached: a site may forbid anonymous requests."""
+"""Status codes that prove that the API server was reached; a site may forbid anonymous requests."""
 
 
 class ServiceError(Exception):
-    """The Service did not answer; the message says at which step."""
+    """The Service did not answer; the message names the failed step."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back.
+    """The response to a request.
 
     :param status: HTTP status code.
     :param verified: true if the certificate was checked against a CA.
-    :param connect_seconds: until the TCP connection stood.
-    :param seconds: until the status line was there.
+    :param connect_seconds: seconds until the TCP connection was established.
+    :param seconds: seconds until the status line was received.
     """
 
     status: int
@@ -33,10 +33,10 @@ class Reply:
 
 
 def tls_context(ca_path: str) -> tuple[ssl.SSLContext, bool]:
-    """A client context that verifies against `ca_path` where that file exists, and whether it verifies."""
+    """Return a client context and whether it verifies certificates, which it does if the file `ca_path` exists."""
     if ca_path and os.path.isfile(ca_path):
         context = ssl.create_default_context(cafile=ca_path)
-        # Python 3.13 turned strict RFC 5280 checks on; a site's own CA may be older than those extensions.
+        # Python 3.13 enables strict RFC 5280 checks; the certificates of a site's own CA may lack those extensions.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         return context, True
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -46,7 +46,7 @@ def tls_context(ca_path: str) -> tuple[ssl.SSLContext, bool]:
 
 
 def certificate_error(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
-    """The refusal of a certificate that an error tells of, however deep its libraries have wrapped it."""
+    """Find the certificate verification error that libraries have wrapped in another error; None if there is none."""
     while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
         wrapped = next((each for each in error.args if isinstance(each, BaseException)), None)
         error = wrapped or error.__cause__ or error.__context__
@@ -54,7 +54,7 @@ def certificate_error(error: BaseException | None) -> ssl.SSLCertVerificationErr
 
 
 def is_final(refusal: ssl.SSLCertVerificationError) -> bool:
-    """Whether a certificate was refused for good; one that is not valid yet only waits for the host's clock."""
+    """Return whether a retry is pointless. A certificate that is not valid yet only waits for the host's clock."""
     not_yet_valid = 9  # X509_V_ERR_CERT_NOT_YET_VALID of OpenSSL
     return refusal.verify_code != not_yet_valid
 
@@ -62,10 +62,10 @@ def is_final(refusal: ssl.SSLCertVerificationError) -> bool:
 def request(address: str, port: int, *, name: str, path: str, ca_path: str = "", timeout: float = 5.0) -> Reply:
     """GET `path` over TLS and return the status.
 
-    :param name: name that the certificate has to carry (also sent as SNI and Host).
-    :param ca_path: CA file in PEM; a missing file means that the certificate is not verified.
+    :param name: name that the certificate must contain (also sent as SNI and Host).
+    :param ca_path: CA file in PEM; if it is missing, the certificate is not verified.
     :param timeout: limit in seconds for connecting, the handshake and the answer together.
-    :raises ServiceError: any step failed or the time was over.
+    :raises ServiceError: a step failed or timed out.
     """
     started = time.monotonic()
     deadline = started + timeout
@@ -97,7 +97,7 @@ def _left(deadline: float) -> float:
 
 
 def _status_line(tls: ssl.SSLSocket, deadline: float) -> bytes:
-    """The first line of the answer; at most 4 KiB are read, and never past the deadline."""
+    """Read the first line of the answer: at most 4 KiB, and never past the deadline."""
     received = b""
     while b"\n" not in received and len(received) < 4096:
         tls.settimeout(_left(deadline))

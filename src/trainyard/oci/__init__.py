@@ -1,1 +1,1 @@
-"""Folders of code as OCI images of one layer, packed without a builder."""
+"""Pack code folders as single-layer OCI images, without a builder."""

@@ -1,4 +1,4 @@
-"""Whether the file that a command starts is in the folder of code: a typo is told before a pod is made."""
+"""Check that the file that a command starts is in the code folder, so that a typo is found before a pod is created."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from ..core.errors import TrainyardError
 from .folder import Entry
 
 MOUNT = "/opt/trainyard/code"
-"""Where pods have the folder, which is their working directory."""
+"""Path of the code folder in pods, which is their working directory."""
 
 
 @dataclass(frozen=True)
 class _Interpreter:
-    """How a program that starts scripts reads its words.
+    """The command line syntax of a script interpreter.
 
-    :param name: pattern of its file's name.
+    :param name: pattern of its file name.
     :param valued: options whose value is the next word.
-    :param starts: options that start something else than a script: their letter, and what follows it in the word.
+    :param starts: options that start something other than a script. Groups: the option's letter, and the rest of the
+        word.
     """
 
     name: re.Pattern[str]
@@ -50,10 +51,10 @@ _INTERPRETERS = (
 def check(command: Sequence[str], folder: Path, entries: Sequence[Entry]) -> None:
     """Refuse a command whose file is not among the entries.
 
-    Looked at are a program with a relative path (`./run.sh`), the script of an interpreter (`python worker.py`) and a
-    module of a package of the folder (`python -m mine.train`); any other program is the image's own.
+    Checked are a program with a relative path (`./run.sh`), the script of an interpreter (`python worker.py`) and a
+    module in the folder (`python -m mine.train`). All other programs are assumed to be in the image.
 
-    :raises TrainyardError: it is not there, is left out, or may not be executed.
+    :raises TrainyardError: the file does not exist, is excluded, or is not executable.
     """
     packed = {entry.name: entry for entry in entries if entry.is_file}
     shown = f"The command {shlex.join(command)}"
@@ -62,8 +63,8 @@ def check(command: Sequence[str], folder: Path, entries: Sequence[Entry]) -> Non
         entry = _packed(program, shown, folder, packed)
         if not entry.mode & 0o100:
             raise TrainyardError(
-                f"{shown} starts {entry.name}, which may not be executed.",
-                remedy=f"chmod +x {folder / entry.name}, or name its interpreter, as in: python {entry.name}",
+                f"{shown} starts {entry.name}, which is not executable.",
+                remedy=f"Run chmod +x {folder / entry.name}, or add its interpreter, as in: python {entry.name}",
             )
         return
     for interpreter in _INTERPRETERS:
@@ -76,15 +77,15 @@ def check(command: Sequence[str], folder: Path, entries: Sequence[Entry]) -> Non
 
 
 def _inside(word: str, *, alone: bool = False) -> bool:
-    """Whether a word is a path that pods look for in the folder.
+    """Return whether a word is a path below the folder.
 
-    :param alone: a name without a slash is one, too: a script's is, a program's is looked for on the PATH.
+    :param alone: also accept a name without a slash, as for scripts; programs without a slash are searched on the PATH.
     """
     return f"{word}/".startswith(f"{MOUNT}/") if word.startswith("/") else "/" in word or (alone and bool(word))
 
 
 def _started(interpreter: _Interpreter, words: Sequence[str]) -> tuple[str, str]:
-    """What an interpreter starts: no option and a script; `m` and a module, `c` and a program; or two empty strings."""
+    """Return what an interpreter starts: "" and a script, `m` and a module, `c` and code; or two empty strings."""
     left = iter(words)
     for word in left:
         if found := interpreter.starts.fullmatch(word):
@@ -112,11 +113,11 @@ def _check_module(name: str, shown: str, folder: Path, packed: Mapping[str, Entr
 
 
 def _packed(word: str, shown: str, folder: Path, packed: Mapping[str, Entry]) -> Entry:
-    """The file behind a path: itself, or what links on the way to it lead to."""
+    """Return the entry of the file at a path, with links resolved."""
     name = posixpath.normpath(posixpath.relpath(word, MOUNT) if word.startswith("/") else word)
     real = os.path.relpath(os.path.realpath(folder / name), os.path.realpath(folder))
     if real not in packed:
-        why = "is left out of" if (folder / name).is_file() and not real.startswith("..") else "is not in"
+        why = "is excluded from" if (folder / name).is_file() and not real.startswith("..") else "is not in"
         raise TrainyardError(
             f"{shown} starts {name}, which {why} the code folder {folder}.", remedy=_remedy(name, packed)
         )
@@ -125,4 +126,4 @@ def _packed(word: str, shown: str, folder: Path, packed: Mapping[str, Entry]) ->
 
 def _remedy(name: str, packed: Mapping[str, Entry]) -> str:
     close = difflib.get_close_matches(name, packed, n=1)
-    return f"Did you mean {close[0]}?" if close else "Put it there, name another one, or see its .trainignore."
+    return f"Did you mean {close[0]}?" if close else "Add the file, set another one, or check the .trainignore."

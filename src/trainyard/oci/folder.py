@@ -1,4 +1,4 @@
-"""What of a folder of code goes into its image, and what cannot."""
+"""Select the files of a code folder for its image, and refuse files that cannot be packed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..core.errors import TrainyardError
 from . import ignore, secrets
 
 LIMIT = 64 << 20
-"""Bytes of all files together: what is larger is data, which has an image or a claim of its own."""
+"""Maximum total size in bytes. A larger folder contains data, which belongs in an image or a claim of its own."""
 NAMED = 5
-"""Files that an error names."""
+"""Most files that an error lists."""
 Place = tuple[Path, PurePosixPath]
 WHITEOUT = ".wh."
-"""Begins a name by which a layer deletes a file of the layers below it (OCI image specification, layer.md)."""
+"""Prefix of a name with which a layer deletes a file of lower layers (OCI image specification, layer.md)."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class Entry:
     """A file, folder or link.
 
     :param name: path below the folder, with slashes.
-    :param mode: permission bits, of which the image keeps whether the owner may execute a file.
-    :param size: of a file, in bytes.
-    :param target: of a link; empty for anything else.
+    :param mode: permission bits; the image keeps only the owner's executable bit.
+    :param size: size of a file in bytes.
+    :param target: target of a link; empty otherwise.
     """
 
     name: str
@@ -43,18 +43,19 @@ class Entry:
 
 
 def read(folder: Path, limit: int | None = LIMIT, *, own: bool = False) -> list[Entry]:
-    """What is to be packed, sorted by name: files and links that no rule leaves out, and the folders on their way.
+    """Return the entries to pack, sorted by name: files and links that no rule excludes, and their parent folders.
 
-    Empty folders are not kept, as git keeps none: a clone has the same image.
+    Empty folders are left out, as in git, so that a clone gives the same image.
 
-    :param limit: bytes of all files; None for what is no program.
-    :param own: data of the project, in which no secrets are looked for.
-    :raises TrainyardError: the folder is not there, empty, too big, or has secrets or what no image can hold.
+    :param limit: maximum total size in bytes; None for data.
+    :param own: data of this project, which is not searched for secrets.
+    :raises TrainyardError: the folder is missing, empty or too large, or contains secrets or files that cannot be
+        packed.
     """
     if not os.path.isdir(folder):
         raise TrainyardError(
             f"The code folder {folder} {'is not a folder' if os.path.exists(folder) else 'does not exist'}.",
-            remedy="Name the folder that holds the program.",
+            remedy="Set the folder that contains the program.",
         )
     found: dict[str, Entry] = {}
     faults = []
@@ -73,41 +74,42 @@ def read(folder: Path, limit: int | None = LIMIT, *, own: bool = False) -> list[
     if faults:
         raise TrainyardError(
             f"The code folder {folder} cannot be packed: {_some(faults)}.",
-            remedy=f"Remove what is named, or leave it out by a line in {ignore.FILE}.",
+            remedy=f"Remove these files, or exclude them by lines in {ignore.FILE}.",
         )
     _refuse_secrets(folder, kept)
     if not found:
         raise TrainyardError(
             f"The code folder {folder} has no file that could be packed.",
-            remedy=f"Name the folder that holds the program, or see what its {ignore.FILE} leaves out.",
+            remedy=f"Set the folder that contains the program, or check what its {ignore.FILE} excludes.",
         )
     entries = [found[name] for name in sorted(found)]
     if limit is not None:
         _check_size(folder, entries, limit)
     if not own:
-        # After their size is known: content is read whole.
+        # After the size check, because contents are read as a whole.
         read = [entry.name for entry in entries if entry.is_file and not rules.allows(PurePosixPath(entry.name))]
         _refuse_secrets(folder, {name: fault for name in read if (fault := secrets.in_content(folder / name))})
     return entries
 
 
 def _refuse_secrets(folder: Path, kept: Mapping[str, str]) -> None:
-    """
+    """Refuse a folder with secrets.
+
     :param kept: name of a file or folder -> why it is not packed.
     """
     if kept:
         raise TrainyardError(
             f"The code folder {folder} would be packed with its secrets: "
             f"{_some([f'{name} {fault}' for name, fault in kept.items()])}.",
-            remedy=f"Remove what is named, leave it out by a line in {ignore.FILE}, or allow it by a line with ! "
-            f"there, such as !{min(kept)}, if it is no secret.",
+            remedy=f"Remove these files, or exclude them by lines in {ignore.FILE}. If one is no secret, allow it by "
+            f"a line with ! there, such as !{min(kept)}.",
         )
 
 
 def _walk(folder: Path, rules: ignore.Rules, kept: dict[str, str] | None) -> Iterator[Place]:
-    """Everything that is not a folder and that no rule leaves out: its path, and its path below the folder.
+    """Yield files and links that no rule excludes: the path, and the path below the folder.
 
-    :param kept: gets the folders that hold secrets, which are not entered; None where none are looked for.
+    :param kept: receives the folders with secrets, which are not entered; None to skip the search for secrets.
     """
     for place, folders, files in os.walk(folder, onerror=_unreadable):
         below = PurePosixPath(Path(place).relative_to(folder))
@@ -116,7 +118,7 @@ def _walk(folder: Path, rules: ignore.Rules, kept: dict[str, str] | None) -> Ite
             kept[str(below)] = fault
             folders.clear()
             continue
-        # A link to a folder is a link: it is packed as one, and not entered.
+        # A link to a folder is packed as a link, and not entered.
         links = [name for name in folders if os.path.islink(os.path.join(place, name))]
         folders[:] = [
             name for name in folders if name not in links and not rules.leaves_out(below / name, is_folder=True)
@@ -138,18 +140,18 @@ def _entry(path: Path, relative: PurePosixPath) -> Entry:
 
 
 def _fault(folder: Path, path: Path, relative: PurePosixPath) -> str:
-    """Why something cannot be part of an image; empty when it can."""
+    """Return why a file or link cannot be packed; empty if it can."""
     mode = path.lstat().st_mode
     if stat.S_ISLNK(mode):
         target = os.readlink(path)
-        # An absolute one would lead elsewhere in a pod, wherever it leads here.
+        # An absolute link would have another target in a pod.
         inside = not os.path.isabs(target) and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
         return "" if inside else f"is a link that leads out of the folder, to {target}"
     if not stat.S_ISREG(mode):
         kind = "a socket" if stat.S_ISSOCK(mode) else "a pipe" if stat.S_ISFIFO(mode) else "a device"
         return f"is {kind}"
     if any(part.startswith(WHITEOUT) for part in relative.parts):
-        return f"has a name that begins with {WHITEOUT}, which deletes a file in an image"
+        return f"has a name with the prefix {WHITEOUT}, which deletes a file in an image"
     try:
         str(relative).encode()
     except UnicodeEncodeError:
@@ -162,9 +164,9 @@ def _check_size(folder: Path, entries: Sequence[Entry], limit: int) -> None:
     if total > limit:
         biggest = sorted(entries, key=lambda entry: -entry.size)[:NAMED]
         raise TrainyardError(
-            f"The code folder {folder} has {_mib(total)}, at most {limit >> 20} MiB are packed; the biggest files are "
+            f"The code folder {folder} has {_mib(total)}, at most {limit >> 20} MiB are packed; the largest files are "
             f"{', '.join(f'{entry.name} ({_mib(entry.size)})' for entry in biggest if entry.is_file)}.",
-            remedy=f"Leave out data and results by lines in {ignore.FILE}: data has an image or a claim of its own.",
+            remedy=f"Exclude data and results by lines in {ignore.FILE}. Put data into an image or a claim of its own.",
         )
 
 

@@ -1,13 +1,13 @@
-"""`.trainignore`: what of a folder of code does not belong in its image.
+"""`.trainignore`: patterns of files in a code folder that are excluded from its image.
 
-A part of `.gitignore`'s language, one pattern a line; `#` begins a comment, `*`, `?` and `[a-z]` never stand for `/`:
+It supports a subset of `.gitignore`, one pattern per line. `#` starts a comment; `*`, `?` and `[a-z]` never match `/`:
 
-    *.log          whatever has such a name, in any folder
-    data/          folders of that name, in any folder
-    /notes/*.txt   with a slash in front or inside: from the folder of the `.trainignore`
-    !test.pem      packed, although it looks like a secret (`secrets`); it brings back nothing that is left out
+    *.log          files and folders with such a name, in any folder
+    data/          folders with that name, in any folder
+    /notes/*.txt   with a leading or inner slash: relative to the folder of the `.trainignore`
+    !test.pem      packed although it looks like a secret (`secrets`); does not include an excluded file again
 
-What else `.gitignore` knows (`**`, a backslash) is refused: misunderstood, it would leave out code.
+Other syntax of `.gitignore` (`**`, backslashes) is refused, because a misunderstood pattern could exclude code.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ..core.errors import TrainyardError
 
 FILE = ".trainignore"
 ALWAYS = (".git", "__pycache__", ".ipynb_checkpoints", FILE)
-"""Names that are left out of every image, in any folder."""
+"""Names that are always excluded, in any folder."""
 
 
 @dataclass(frozen=True)
 class Rule:
     """One pattern.
 
-    :param patterns: for the parts of a path, in order; a single one for the last part alone where `anywhere` is set.
+    :param patterns: patterns of a path's parts, in order; with `anywhere`, a single pattern of the last part.
     """
 
     patterns: tuple[str, ...]
@@ -44,20 +44,20 @@ class Rule:
 
 @dataclass(frozen=True)
 class Rules:
-    """All patterns that hold for a folder.
+    """All patterns of a folder.
 
-    :param allowed: those of lines with `!`.
+    :param allowed: patterns of lines with `!`.
     """
 
     rules: tuple[Rule, ...]
     allowed: tuple[Rule, ...] = ()
 
     def leaves_out(self, path: PurePosixPath, *, is_folder: bool = False) -> bool:
-        """Whether a path, relative to the folder, or a folder on the way to it is left out."""
+        """Return whether a path, relative to the folder, or one of its parent folders is excluded."""
         return _match(self.rules, path, is_folder)
 
     def allows(self, path: PurePosixPath, *, is_folder: bool = False) -> bool:
-        """Whether a path, or a folder on the way to it, is packed although it looks like a secret."""
+        """Return whether a path, or one of its parent folders, is packed although it looks like a secret."""
         return _match(self.allowed, path, is_folder)
 
 
@@ -69,9 +69,9 @@ def _match(rules: Sequence[Rule], path: PurePosixPath, is_folder: bool) -> bool:
 
 
 def read(folder: Path) -> Rules:
-    """The rules of a folder: those that always hold, and its `.trainignore` where it has one.
+    """Return the rules of a folder: the default ones, and those in its `.trainignore` if it has one.
 
-    :raises TrainyardError: it cannot be read, or has a line of which only `.gitignore` knows the meaning.
+    :raises TrainyardError: the file cannot be read, or contains an unsupported pattern.
     """
     path = folder / FILE
     try:
@@ -93,7 +93,7 @@ def _rule(path: Path, number: int, line: str) -> Rule | None:
     patterns = tuple(pattern.strip("/").split("/"))
     if pattern.startswith("!") or "**" in line or "\\" in line or not {"", ".", ".."}.isdisjoint(patterns):
         raise TrainyardError(
-            f"{path}, line {number}: {line} is not a pattern that {FILE} knows.",
-            remedy="Write names or paths with *, ? and [a-z]; there is no ** and no backslash.",
+            f"{path}, line {number}: {line} is not a pattern that {FILE} supports.",
+            remedy="Use names or paths with *, ? and [a-z], without ** and backslashes.",
         )
     return Rule(patterns, anywhere="/" not in pattern.rstrip("/"), folders_only=pattern.endswith("/"))

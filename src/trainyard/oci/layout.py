@@ -1,7 +1,7 @@
-"""An OCI image layout of one layer, the same bytes from the same files on every machine.
+"""OCI image layouts of one layer: the same files give the same bytes on all machines.
 
-The layer is a plain tar: what zlib makes of it depends on the machine's zlib (zlib-ng writes other bytes), and the
-digest of an image must not. Formats: github.com/opencontainers/image-spec, image-layout.md, manifest.md, config.md.
+The layer is an uncompressed tar, because compressed bytes, and so the digest, would depend on the machine's zlib
+(zlib-ng differs). Formats: github.com/opencontainers/image-spec, image-layout.md, manifest.md, config.md.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from .folder import Entry
 
 TYPE = "application/vnd.oci.image"
 ARCHITECTURE = "amd64"
-"""Of the nodes: containerd unpacks no image of another one, whatever is in it."""
+"""Architecture of the nodes; containerd unpacks no image of another one, even if it contains no binaries."""
 
 
 @dataclass(frozen=True)
 class Layout:
     """An image in a layout.
 
-    :param digest: of its manifest, "sha256:...".
-    :param files: content of each file of the layout by its path there.
+    :param digest: digest of its manifest, "sha256:...".
+    :param files: path in the layout -> content.
     """
 
     digest: str
     files: Mapping[str, bytes]
 
     def write(self, folder: Path) -> None:
-        """Write the layout's files below a folder, which is made."""
+        """Write the layout's files below a folder, which is created."""
         for name, content in self.files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
 
     def is_at(self, folder: Path) -> bool:
-        """Whether a folder holds the layout, each byte of it."""
+        """Return whether a folder contains exactly the bytes of this layout."""
         try:
             return all((folder / name).read_bytes() == content for name, content in self.files.items())
         except OSError:
@@ -49,9 +49,9 @@ class Layout:
 
 
 def pack(folder: Path, entries: Iterable[Entry]) -> Layout:
-    """The image of what `folder.read` has found.
+    """Pack the entries found by `folder.read` as an image.
 
-    :raises TrainyardError: a file is gone or cannot be read any more.
+    :raises TrainyardError: a file has disappeared or become unreadable.
     """
     layer = tar(folder, entries)
     config = {
@@ -75,9 +75,9 @@ def pack(folder: Path, entries: Iterable[Entry]) -> Layout:
 
 
 def tar(folder: Path, entries: Iterable[Entry]) -> bytes:
-    """A tar of root's files from 1970, in the order given: the same bytes from the same files.
+    """Return a tar with owner root and times of 1970, in the given order, so that equal files give equal bytes.
 
-    :raises TrainyardError: a file is gone or cannot be read any more.
+    :raises TrainyardError: a file has disappeared or become unreadable.
     """
     target = io.BytesIO()
     with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as stream:
@@ -97,7 +97,7 @@ def tar(folder: Path, entries: Iterable[Entry]) -> bytes:
 
 
 def files_in(folder: Path) -> int:
-    """How many files the layer of a layout holds that `pack` has made; 0 for anything that is not such a layout."""
+    """Return the number of files in the layer of a layout made by `pack`; 0 for anything else."""
     try:
         index = json.loads((folder / "index.json").read_bytes())
         manifest = json.loads(_blob(folder, index["manifests"][0]["digest"]).read_bytes())

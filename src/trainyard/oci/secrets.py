@@ -1,6 +1,6 @@
-"""Files that hold secrets, by their names and by what is in them: an image of code is no place for them.
+"""Detect files with secrets, by name and by content, so that they are not packed into code images.
 
-Who may pull an image reads all of it, and a layer that is pushed once stays in registries and on nodes.
+All users who may pull an image can read all of it, and a pushed layer stays in registries and on nodes.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ ENVIRONMENT = "pyvenv.cfg"
 """A folder with this file is a virtual environment (PEP 405)."""
 FOLDERS = {
     ".venv": "is a virtual environment",
-    **dict.fromkeys((".aws", ".azure", ".docker", ".gcloud", ".gnupg", ".kaggle", ".kube", ".ssh"), "holds logins"),
+    **dict.fromkeys((".aws", ".azure", ".docker", ".gcloud", ".gnupg", ".kaggle", ".kube", ".ssh"), "has credentials"),
 }
-"""Name of a folder in lower case -> what it is, as the end of a sentence."""
+"""Name of a folder in lower case -> its description, as the end of a sentence."""
 FILES = (
     ".env*", ".netrc", "_netrc", ".git-credentials", ".pypirc", ".pgpass", ".htpasswd", ".dockercfg", ".vault_pass*",
     ".npmrc", ".s3cfg", ".boto", "rclone.conf", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*",
@@ -25,13 +25,13 @@ FILES = (
     "credentials", ".credentials", "credentials.json", "credentials.yaml", "credentials.yml", "credentials.ini",
     "application_default_credentials.json", "client_secret*.json", "kaggle.json", "kubeconfig", "*.kubeconfig",
 )  # fmt: skip
-"""Names of files with keys and passwords, as patterns of `fnmatch` in lower case."""
+"""Names of files with keys and passwords, as `fnmatch` patterns in lower case."""
 HARMLESS = (".env.example", ".env.sample", ".env.template", "id_*.pub")
-"""Names that `FILES` has, too, of files that are made to be shown. Their content is looked at like any other."""
+"""Exceptions from `FILES`: files that are meant to be public. Their content is still checked."""
 CERTIFICATES = 1 << 20
-"""Bytes of a file of certificates; the authorities that a browser trusts need a quarter."""
+"""Largest certificate file in bytes; the CAs that a browser trusts need a quarter of that."""
 CONTENTS = (
-    # A program that only looks for the header has no key behind it.
+    # The header alone is not enough: programs that search for it contain it without a key.
     (
         "a private key",
         b"private key",
@@ -61,19 +61,19 @@ CONTENTS = (
     ("a token of GitLab", b"glpat-", (rb"(?<![A-Za-z0-9_-])glpat-[A-Za-z0-9_-]{20}",)),
     ("a token of Hugging Face", b"hf_", (rb"(?<![A-Za-z0-9_])hf_[A-Za-z0-9]{34}(?![A-Za-z0-9])",)),
 )
-"""What is found; a text in lower case that every find contains (looking for it is fast); and patterns in bytes, each of
-which is in the file somewhere. One pattern with any text between two words would need quadratic time."""
+"""Description of the secret; a lower-case text that each match contains, for a fast pre-check; and byte patterns that
+must all occur in the file. A single pattern with arbitrary text between two words would need quadratic time."""
 
 
 def in_folder(name: str, files: Sequence[str]) -> str:
-    """Why a folder of this name with these files is not packed, as the end of a sentence; empty where it may be."""
+    """Return why a folder of this name with these files is not packed, as the end of a sentence; empty if it may be."""
     return FOLDERS.get(name.lower()) or ("is a virtual environment" if ENVIRONMENT in files else "")
 
 
 def in_name(path: Path) -> str:
-    """Why a file is not packed for its name, as the end of a sentence; empty where nothing is known of it.
+    """Return why a file is not packed because of its name, as the end of a sentence; empty if the name is harmless.
 
-    A file of certificates has the suffix of one with a key, so that its content decides.
+    Certificates and keys share the suffix .pem, so the content decides for it.
     """
     name = path.name.lower()
     if _is_one_of(name, HARMLESS) or not _is_one_of(name, FILES):
@@ -82,13 +82,13 @@ def in_name(path: Path) -> str:
 
 
 def in_content(path: Path) -> str:
-    """Why a file is not packed for its content, as the end of a sentence; empty where no secret is found.
+    """Return why a file is not packed because of its content, as the end of a sentence; empty if no secret is found.
 
-    :raises OSError: it cannot be read.
+    :raises OSError: the file cannot be read.
     """
     content = path.read_bytes()
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        # As some shells of Windows write what a program prints.
+        # Some Windows shells redirect output in UTF-16.
         content = content.decode("utf-16", "replace").encode("utf-8", "replace")
     lower = content.lower()
     for what, part, patterns in CONTENTS:
@@ -102,7 +102,7 @@ def _is_one_of(name: str, patterns: Sequence[str]) -> bool:
 
 
 def _is_certificates(path: Path) -> bool:
-    """Whether a file, and no link to one, has certificates in PEM (RFC 7468), and nothing else in PEM."""
+    """Return whether a regular file, not a link, contains PEM certificates (RFC 7468) and no other PEM data."""
     if path.is_symlink() or not path.is_file():
         return False
     try:

@@ -1,1 +1,1 @@
-"""Scheduled reprovisioning: drift found, reported, and repaired within limits."""
+"""Scheduled reprovisioning: find drift, report it, and repair it within limits."""

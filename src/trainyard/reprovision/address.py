@@ -1,18 +1,18 @@
-"""The address of a repository, which may hold a password."""
+"""The address of a repository, which may contain a password."""
 
 from __future__ import annotations
 
 import re
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-# A function, for git adds an argument.
+# A shell function, because git appends an argument.
 _HELPER = """!f() { test "$1" = get && printf 'username=%s\\npassword=%s\\n' "$SITE_USER" "$SITE_PASSWORD"; }; f"""
 
 
 def opened(url: str) -> tuple[str, dict[str, str]]:
-    """An address without name and password, and the environment in which git finds these, for the address's host alone.
+    """Return an address without name and password, and the environment that gives both to git for this host only.
 
-    Whoever may see the processes of a machine may read their arguments, and git hands an address on to another program.
+    All users of a machine may read the arguments of processes, and git passes an address on to another program.
     """
     try:
         parts = urlsplit(url)
@@ -29,5 +29,5 @@ def opened(url: str) -> tuple[str, dict[str, str]]:
 
 
 def without_password(text: str) -> str:
-    """A text that may repeat addresses."""
+    """Return a text without the user names and passwords of addresses in it."""
     return re.sub(r"(://)[^/@\s]*@", r"\1", text)

@@ -1,4 +1,4 @@
-"""What follows a run: those who are to hear of it are told, and the metrics are written. It changes no exit status."""
+"""Send notices and write metrics after a run. Neither changes the exit status."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Tell = Callable[..., Sequence[hooks.Failure]]
 
 
 def follow(session: Session, *, tell: Tell = hooks.tell, due: Due = next_elapse) -> None:
-    """Tell of a change of state, write the metrics, and note in the report what of it failed.
+    """Announce a change of state, write the metrics, and note failures of both in the report.
 
-    A run of some hosts says nothing about the site, so nobody hears of it.
+    A run of some hosts does not describe the site, so nothing follows it.
     """
     if session.hosts:
         return
@@ -35,14 +35,14 @@ def follow(session: Session, *, tell: Tell = hooks.tell, due: Due = next_elapse)
 
 
 def refused(site: Site, store: Store, *, due: Due = next_elapse) -> None:
-    """Write into the metrics that a run has found the site held by another one, beside what the last one has found."""
+    """Record in the metrics that another run holds the site, together with the results of the last run."""
     last = next((each for each in of_the_site(store.reports()) if each["state"] != RUNNING), None)
     if last:
         _measured(site, store, last, due, lock_refused=True)
 
 
 def message(site: Site, report: dict[str, Any], notice: states.Notice) -> dict[str, Any]:
-    """What a hook gets, as plain data."""
+    """Return the message for the hooks, as plain data."""
     return {
         "schema": 1,
         "site": name_of(site),
@@ -58,7 +58,7 @@ def message(site: Site, report: dict[str, Any], notice: states.Notice) -> dict[s
 
 
 def name_of(site: Site) -> str:
-    """Of the folder of the site."""
+    """Return the name of the site's folder."""
     return Path(site.site_dir).name
 
 
@@ -68,14 +68,14 @@ def _told(session: Session, tell: Tell) -> list[str]:
     failed: list[str] = []
     if notice:
         said, hooks_ = message(session.site, session.report, notice), session.site.settings.hooks
-        left = lambda: session.deadline.closing  # noqa: E731 - the time that the hooks before have left
+        left = lambda: session.deadline.closing  # noqa: E731 - less for each hook
         failed = [str(each) for each in tell(hooks_, said, clock=session.clock, left=left)]
     try:
-        # Afterwards: whoever is told twice because of a power cut is better off than who is never told.
+        # Saved last: after a power cut a repeated notice is better than a lost one.
         if told:
             states.save(path, told)
     except (TrainyardError, OSError) as error:
-        failed.append(f"what was told cannot be kept: {error}")
+        failed.append(f"the announced state cannot be saved: {error}")
     return failed
 
 
@@ -97,10 +97,11 @@ def _measured(site: Site, store: Store, report: dict[str, Any], due: Due, *, loc
 
 
 def _interval(site: Site, now: float, due: Due) -> float:
-    """Seconds to the next run, or between the next two if that is longer, for a weekend may be without runs; 0 where
-    there are none, or where that cannot be told.
+    """Return the seconds to the next run, or between the next two if longer, as a weekend may have no runs.
 
-    :param now: when this run began.
+    The result is 0 if there is no next run, or if it is unknown.
+
+    :param now: start of this run, in seconds since the epoch.
     """
     try:
         first = due(site.settings.schedule, now) if site.settings.enabled else None

@@ -1,4 +1,4 @@
-"""A person's leave for one converge to pass the limits: for the drift of one report, and for nothing else."""
+"""Approvals: an operator allows one converge to exceed the limits, only for the drift of one report."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _ID = re.compile(r"[0-9A-Za-z-]+")
 
 @dataclass(frozen=True)
 class Approval:
-    """What somebody has looked at and let pass.
+    """The approval of a report.
 
     :param report: id of the report.
-    :param keys: the items in it.
-    :param commit: the revision that it compared with.
+    :param keys: of the items in the report.
+    :param commit: the revision of the report.
     :param approved: seconds since the epoch.
-    :param by: the user of the machine who approved.
-    :param used: when a converge began with it, in seconds since the epoch; 0 where none did.
-    :param fault: why its file cannot be read; empty where it can. It counts for nothing then, and is never written.
+    :param by: the user of the machine who approved it.
+    :param used: when a converge used it, in seconds since the epoch; 0 if none has.
+    :param fault: why its file cannot be read; else empty. An approval with a fault is invalid and is never saved.
     """
 
     report: str
@@ -40,12 +40,12 @@ class Approval:
     fault: str = ""
 
     def why_not(self, keys: Collection[str], commit: str, now: float, hours: float) -> str:
-        """Why it does not count for a run, as a clause; empty if it does.
+        """Return why the approval is not valid for a run, as a clause; empty if it is.
 
-        :param keys: the items that this run has found.
+        :param keys: of the items that this run has found.
         :param commit: this run's revision.
         :param now: seconds since the epoch.
-        :param hours: for how long an approval counts.
+        :param hours: validity of an approval.
         """
         if self.fault:
             return f"the approval of {self.report} cannot be read: {self.fault}"
@@ -55,31 +55,32 @@ class Approval:
             return f"the approval of {self.report} is for the revision {self.commit[:12]}"
         added, gone = set(keys) - set(self.keys), set(self.keys) - set(keys)
         if added or gone:
-            return f"the drift is not that of {self.report} any more: {len(added)} items more, {len(gone)} gone"
-        # A clock that was set back makes nothing younger than it is.
+            return f"the drift differs from that of {self.report}: {len(added)} added, {len(gone)} gone"
+        # An approval from the future means that the clock was set back.
         if not 0 <= now - self.approved <= hours * 3600:
             return f"the approval of {self.report} was valid for {hours:.0f} h"
         return ""
 
 
 def approve(report: Mapping[str, Any], now: float, by: str) -> Approval:
-    """The approval of a report.
+    """Return the approval of a report.
 
     :param report: the content of a `report.json`.
     :param now: seconds since the epoch.
-    :raises TrainyardError: the report has no end, no revision, or nothing that could be repaired.
+    :param by: the user of the machine who approves.
+    :raises TrainyardError: the report is incomplete, or has no revision or nothing to repair.
     """
     keys = tuple(sorted(str(item["key"]) for item in report.get("items") or []))
     commit = str((report.get("revision") or {}).get("commit") or "")
     if report.get("state") != "complete":
         raise TrainyardError(
-            f"The report {report['id']} was {report.get('state')}: what it would have found is not known.",
-            remedy="Run `trainyard reprovision run --mode report`, and approve that one.",
+            f"The report {report['id']} was {report.get('state')}, so its drift is not fully known.",
+            remedy="Run `trainyard reprovision run --mode report`, and approve the new report.",
         )
     if not commit:
         raise TrainyardError(
-            f"The report {report['id']} says no revision, so it cannot be told what would be repaired.",
-            remedy="Mend what its notes say about the revision, and report again.",
+            f"The report {report['id']} has no revision, so the content of a repair is unknown.",
+            remedy="Correct the fault of the revision in its notes, and run a report again.",
         )
     if not any(item.get("class") in ("repairable", "restart") for item in report.get("items") or []):
         raise TrainyardError(f"The report {report['id']} shows nothing that a converge would repair.")
@@ -87,7 +88,7 @@ def approve(report: Mapping[str, Any], now: float, by: str) -> Approval:
 
 
 def save(state_dir: Path, approval: Approval) -> None:
-    """Keep an approval, or that it was used.
+    """Save an approval.
 
     :raises TrainyardError: the disk refuses.
     """
@@ -98,7 +99,7 @@ def save(state_dir: Path, approval: Approval) -> None:
 
 
 def load(state_dir: Path) -> list[Approval]:
-    """All approvals, the newest first. One that cannot be read counts for nothing, and says so."""
+    """Return all approvals, the newest first. An unreadable one is invalid and has a fault."""
     found = []
     for path in (state_dir / FOLDER).glob("*.json"):
         try:
@@ -107,17 +108,17 @@ def load(state_dir: Path) -> list[Approval]:
                 read["keys"] = _keys(state_dir, read)
             found.append(Approval(**{**read, "keys": tuple(read["keys"])}))
         except OSError as error:
-            # As when root wrote it by hand, and the schedule's own user runs.
+            # Possible if root has written the file by hand, and the schedule's user reads it.
             found.append(_unreadable(path, error.strerror or type(error).__name__))
         except (ValueError, TypeError, KeyError):
-            found.append(_unreadable(path, "it is none"))
+            found.append(_unreadable(path, "it is not an approval"))
     return sorted(found, key=lambda each: -each.approved)
 
 
 def _keys(state_dir: Path, approval: Mapping[str, Any]) -> list[str]:
-    """The keys of an approval of schema 1 in schema 2, by the report that was approved.
+    """Return the keys of an approval of schema 1 in schema 2, from the approved report.
 
-    :raises ValueError: the report is gone, or was not that one.
+    :raises ValueError: the report is missing, or does not match.
     """
     name = str(approval["report"])
     if not _ID.fullmatch(name):
@@ -139,7 +140,7 @@ def _unreadable(path: Path, fault: str) -> Approval:
 def find(
     approvals: Collection[Approval], keys: Collection[str], commit: str, now: float, hours: float
 ) -> tuple[Approval | None, str]:
-    """The approval that counts for a run, or why the newest one does not."""
+    """Return the approval that is valid for a run, or why the newest one is not."""
     for each in approvals:
         if not each.why_not(keys, commit, now, hours):
             return each, ""
@@ -148,7 +149,7 @@ def find(
 
 
 def use(state_dir: Path, approval: Approval, now: float) -> Approval:
-    """Note that a converge begins with an approval, before anything is changed: it lets no second one pass."""
+    """Mark an approval as used before anything changes, so that it allows no second converge."""
     used = replace(approval, used=now)
     save(state_dir, used)
     return used
@@ -156,5 +157,7 @@ def use(state_dir: Path, approval: Approval, now: float) -> Approval:
 
 def _path(state_dir: Path, report: str) -> Path:
     if not _ID.fullmatch(report):
-        raise TrainyardError(f"{report} is no report.", remedy="`trainyard reprovision show --list` names them.")
+        raise TrainyardError(
+            f"{report} is not a report.", remedy="Run `trainyard reprovision show --list` to see all reports."
+        )
     return state_dir / FOLDER / f"{report}.json"

@@ -1,4 +1,4 @@
-"""What a converge would repair, where, and in which order; or why it may not. Nothing here is carried out."""
+"""Plan a converge: decide what to repair, where and in which order, or why nothing may be repaired."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from .item import CLUSTER, CONTROLLER, PERSON, REPAIRED, RESTART, Item
 from .settings import Settings
 
 OWN = (CLUSTER, CONTROLLER)
-"""What is on no host of the site, and is repaired after the hosts."""
+"""Places that are not hosts of the site. They are repaired after the hosts."""
 
 FIRST = ("bundle", "lab", "efs")
-"""Roles of the controller that every run of site.yml goes through, also one for a single host."""
+"""Roles of the controller that each run of site.yml includes, also a run for a single host."""
 
 
-WAITS = "waits: a training runs on it, and a restart would hurt that"
-ALONE = "left: the run was asked for some hosts alone"
+WAITS = "waits: a training runs on the host, and a restart would disturb it"
+ALONE = "left: the run is limited to some hosts"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The order of a converge.
+    """The plan of a converge.
 
-    :param items: all items; those that come back again and again are left to a person by now.
-    :param canary: the host that is repaired first and alone; empty where no host is.
-    :param batches: the hosts after it, those of a batch at the same time.
-    :param own: whether objects of the cluster, or files of the controller, are repaired after that.
-    :param held: host -> why it is left as it is.
-    :param refused: why nothing at all is changed; empty where something may be.
-    :param repeats: keys of the items that come back again and again.
+    :param items: all items; those that keep coming back are already left to an operator.
+    :param canary: the host that is repaired first and alone; empty without one.
+    :param batches: the other hosts; those of a batch are repaired at the same time.
+    :param own: whether objects of the cluster, or files of the controller, are repaired after the hosts.
+    :param held: host -> why it is not repaired.
+    :param refused: why nothing at all is repaired; else empty.
+    :param repeats: keys of the items that keep coming back.
     """
 
     items: tuple[Item, ...]
@@ -44,7 +44,7 @@ class Plan:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to be done, so that no second run is needed."""
+        """Return whether there is nothing to repair, so that no second run is needed."""
         return not (self.canary or self.own)
 
 
@@ -60,14 +60,15 @@ def plan(
     approved: bool = False,
     some: bool = False,
 ) -> Plan:
-    """Decide what is repaired.
+    """Decide what to repair.
 
-    :param items: what the report of this run has found.
-    :param hosts: all of the site, in its order; `workers` are those that are no control plane.
+    :param items: of the report of this run.
+    :param hosts: all hosts of the site, in its order; `workers` are those without a control plane.
+    :param unreachable: hosts that did not answer.
     :param training: hosts that hold a pod of a running training.
-    :param converges: the keys that each converge before has repaired, the newest last.
-    :param approved: whether a person has let exactly this drift pass the limits.
-    :param some: whether the run was asked for some hosts, so that it repairs nothing else.
+    :param converges: the keys that each earlier converge repaired, the newest last.
+    :param approved: whether an operator has approved exactly this drift, so that the limits do not apply.
+    :param some: whether the run is limited to some hosts, so that it repairs nothing else.
     """
     judged = tuple(_judged(item, converges, settings.max_repeats) for item in items)
     repeats = tuple(new.key for new, old in zip(judged, items, strict=True) if new is not old)
@@ -94,40 +95,40 @@ def plan(
     restarted = {item.place for item in judged if item.kind == RESTART}
     size = limits.share(settings.batch, len(ready)) if ready else 1
     batches = _batches(rest, restarted, size)
-    # They are changed by the same plays: one that may not be repaired holds back the others.
+    # The same plays change both places, so one held place holds back the other.
     both = bool(own) and not any(name in held for name in OWN)
     return Plan(judged, canary, batches, both, held, repeats=repeats)
 
 
 def _judged(item: Item, converges: Sequence[Collection[str]], repeats: int) -> Item:
     if item.kind in REPAIRED and limits.comes_back(item.key, converges, repeats):
-        return replace(item, kind=PERSON, reason=f"repaired {repeats} times in a row: somebody else writes there")
+        return replace(item, kind=PERSON, reason=f"repaired {repeats} times in a row: something else changes it back")
     return item
 
 
 def _first(items: Sequence[Item]) -> str:
-    """Why nothing can be repaired without changing what is left to a person."""
+    """Return why no repair is possible without changing an item that is left to an operator; empty if one is."""
     for item in items:
         first = item.role in FIRST or item.module == "code_image"
         if item.place == CONTROLLER and first and item.kind not in REPAIRED:
             why = f", because {item.reason}" if item.reason else ""
-            return f"held back: every run begins with {item.subject}, which is for a person{why}"
+            return f"held back: every run begins with {item.subject}, which needs an operator{why}"
     return ""
 
 
 def _held(host: str, items: Sequence[Item], training: Collection[str]) -> str:
-    """Why a host is left as it is; it is repaired as a whole or not at all."""
+    """Return why a host is not repaired; else empty. A host is repaired as a whole or not at all."""
     for item in items:
-        # No play changes what was only looked for in the cluster, so it keeps none from being run.
+        # No play changes the findings of this module, so they hold back no host.
         if item.place == host and item.kind not in REPAIRED and item.module != LOOKING:
-            return f"held back: {item.subject} is for a person" + (f", because {item.reason}" if item.reason else "")
+            return f"held back: {item.subject} needs an operator" + (f", because {item.reason}" if item.reason else "")
     if host in training and any(item.place == host and item.kind == RESTART for item in items):
         return WAITS
     return ""
 
 
 def _canary(ready: Sequence[str], workers: Collection[str], training: Collection[str], wanted: str) -> str:
-    """The host of `reprovision_canary` where it has drifted, else a worker without a training, else the first."""
+    """Return the host of `reprovision_canary` if it is ready, else a worker without a training, else the first host."""
     if wanted in ready:
         return wanted
     calm = [name for name in ready if name in workers and name not in training]
@@ -135,7 +136,7 @@ def _canary(ready: Sequence[str], workers: Collection[str], training: Collection
 
 
 def _batches(hosts: Sequence[str], restarted: Collection[str], size: int) -> tuple[tuple[str, ...], ...]:
-    """Hosts without a restart `size` at a time, then the others one by one."""
+    """Return the hosts without a restart in batches of `size`, then the others one by one."""
     calm = [name for name in hosts if name not in restarted]
     together = [tuple(calm[first : first + size]) for first in range(0, len(calm), size)]
     return (*together, *((name,) for name in hosts if name in restarted))

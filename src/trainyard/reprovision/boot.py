@@ -1,4 +1,4 @@
-"""After a boot: hosts that start at the same time, as after a power cut, are waited for before they are looked at."""
+"""Detect a recent boot. After a power cut all hosts start at the same time, so a run waits before it checks them."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from ..core.errors import TrainyardError
 PLAYBOOK = "playbooks/_wait.yml"
 
 YOUNG_SECONDS = 900.0
-"""After the start of this machine, within which a host that does not answer may be one that starts as well."""
+"""Time after the start of this machine in which an unreachable host may still be starting."""
 
 WAIT_SECONDS = 360.0
-"""For the playbook as a whole; it waits for 300 s."""
+"""Limit of the whole playbook; its own wait takes up to 300 s."""
 
 
 def is_young(clock: Clock = CLOCK, show: Callable[[], str] | None = None) -> bool:
-    """Whether this machine was started a short time ago.
+    """Return whether this machine started within `YOUNG_SECONDS`.
 
-    :param show: returns when, in microseconds of the monotonic clock, as systemctl says it: in a container, whose
-        clock is that of its machine, this is the start of the container.
+    :param show: returns the start in microseconds of the monotonic clock, in the form of systemctl. In a container,
+        which shares the clock of its machine, this is the start of the container.
     """
     argv = ["systemctl", "show", "--property=UserspaceTimestampMonotonic", "--value"]
     try:
         said = (show or (lambda: run(argv, timeout=20).stdout))().strip()
     except TrainyardError:
-        # No systemd: then the machine's own start counts.
+        # Without systemd the start of the machine counts.
         said = ""
     return clock.monotonic() - (int(said) / 1e6 if said.isdigit() else 0.0) < YOUNG_SECONDS

@@ -1,7 +1,7 @@
 """The class of an item, as the roles declare it in `drift` of their `meta/provides.yml`.
 
-A row with `everywhere` is about its subject in any role, and comes first; the others are about results of their own
-role. The first row that fits decides. An item without one needs an operator.
+A row with `everywhere` applies to its subject in any role, and comes first. The other rows apply to results of their
+own role. The first matching row decides. An item without a matching row needs an operator.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ UNKNOWN = "no role declares whether a schedule may repair this"
 
 @dataclass(frozen=True)
 class Row:
-    """Patterns of an item, as file names have them, and its class.
+    """Patterns of an item, in the syntax of file names, and its class.
 
     :param kind: one of `CLASSES`.
-    :param module: name without its collection.
+    :param module: pattern of the name without its collection.
     :param before: pattern of the present value.
     :param reason: why an operator is needed, for the classes that are not repaired.
     """
@@ -45,7 +45,7 @@ class Row:
 
 
 def class_of(role: str, module: str, subject: str, before: str) -> tuple[str, str]:
-    """Return the class of an item, and why it needs an operator; the reason is empty where it may be repaired.
+    """Return the class of an item, and why it needs an operator; the reason is empty if it may be repaired.
 
     :param module: name without its collection.
     :param before: the present value, as the report shows it.
@@ -58,9 +58,9 @@ def class_of(role: str, module: str, subject: str, before: str) -> tuple[str, st
 
 @cache
 def table(roles: Path = ROLES) -> tuple[Row, ...]:
-    """Return the rows of all roles in the order in which they are asked.
+    """Return the rows of all roles in the order of their precedence.
 
-    :raises TrainyardError: a role declares a row that is none.
+    :raises TrainyardError: a role declares an invalid row.
     """
     everywhere: list[Row] = []
     own: list[Row] = []
@@ -79,8 +79,8 @@ def _row(path: Path, role: str, declared: Mapping[str, Any]) -> Row:
     known = all(name in ("module", "subject", "before", "reason") and isinstance(fields[name], str) for name in fields)
     if kind not in CLASSES or not known or (kind in REPAIRED) == bool(fields.get("reason")):
         raise TrainyardError(
-            f"{path} declares a row of drift that is none: {dict(declared)}.",
-            remedy=f"Set class to one of {', '.join(CLASSES)}, module, subject and before to patterns, and a reason "
-            "for the classes that are not repaired.",
+            f"{path} declares an invalid row of drift: {dict(declared)}.",
+            remedy=f"Set class to one of {', '.join(CLASSES)}, and module, subject and before to patterns. Set reason "
+            "for the classes that are not repaired, and only for them.",
         )
     return Row(kind, "*" if everywhere else role, **fields)

@@ -1,4 +1,7 @@
-"""Carrying out a plan: a canary, batches, the cluster's own objects, a second look; the first failure ends it."""
+"""Carry out a plan: repair the canary, the batches and the cluster's own objects, then check the site again.
+
+The first failure ends the plan.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,16 @@ from .item import DONE, FAILED, LEFT, PROVEN, REPAIRED, RESTART, Item
 from .report import EXIT_CLEAN, EXIT_DRIFT, EXIT_FAILED, EXIT_HELD, EXIT_UNKNOWN, NO_VERDICT
 
 VERDICT_FAILS = "the verdict after the repair is fail"
-"""A note after a converge. Where it is the first, every repair has lasted."""
+"""A note after a converge. If it is the first note, every repair has lasted."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a look has found.
+    """The result of a check run.
 
-    :param doubts: what could not be looked at, each a sentence.
-    :param verdict: of the verifier: `pass`, `fail`, `unknown`, or None where it was not asked.
-    :param refused: hosts that a role refuses, of which the rest was not looked at.
+    :param doubts: parts that could not be checked, each a sentence.
+    :param verdict: of the verifier: `pass`, `fail`, `unknown`, or None if it did not run.
+    :param refused: hosts that a role refuses; the rest of such a host was not checked.
     """
 
     items: Sequence[Item] = ()
@@ -31,14 +34,14 @@ class Seen:
 
 @dataclass(frozen=True)
 class Hands:
-    """What a converge works with; each limited in time by itself.
+    """The operations of a converge. Each one limits its own time.
 
-    :param repair: changes some hosts, and whether the cluster's own objects as well; why that failed, or nothing.
-    :param look: a report on some hosts, or on the whole site where none is named.
-    :param ready: why a host is not as it should be after its repair (its node Ready, its pods there), or nothing.
-    :param may_go_on: why nothing more may be begun, as this site wants it (the window's end), or nothing.
-    :param lost: why nothing more may be begun because something is not as it was (a lost lease), or nothing.
-    :param training: hosts that hold a running training by now.
+    :param repair: takes hosts, and whether to repair the cluster's own objects; returns why it failed, or nothing.
+    :param look: checks the given hosts; the whole site if there are none.
+    :param ready: returns why a repaired host is unhealthy (node not Ready, pods missing), or nothing.
+    :param may_go_on: returns which rule of the site forbids the next step (the window has ended), or nothing.
+    :param lost: returns which precondition is gone (a lost lease), or nothing.
+    :param training: returns the hosts that hold a running training now.
     """
 
     repair: Callable[[Sequence[str], bool], str]
@@ -51,11 +54,11 @@ class Hands:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a plan.
+    """The result of a plan.
 
-    :param items: those of the report with what was done; what the second report has found besides comes after them.
-    :param repaired: keys of the items that were repaired, also of a converge that failed later: what counts repeats.
-    :param notes: what a person should read, the reason of a failure first.
+    :param items: the items of the report with their outcomes, then the new items of the second report.
+    :param repaired: keys of the repaired items, for the limit of repeats; also if the converge failed later.
+    :param notes: for an operator, the reason of a failure first.
     """
 
     status: int
@@ -80,7 +83,7 @@ PROVEN_WORDS = "repaired, proven"
 
 @dataclass
 class _Work:
-    """What has happened so far."""
+    """The progress so far."""
 
     done: dict[str, _Done] = field(default_factory=dict)
     tried: list[str] = field(default_factory=list)
@@ -90,12 +93,12 @@ class _Work:
 
     @property
     def over(self) -> bool:
-        """Whether nothing may follow."""
+        """Return whether no further step may follow."""
         return bool(self.failed or self.stopped or self.lost)
 
 
 def carry_out(plan: Plan, hands: Hands, *, verdict: str | None = None) -> Outcome:
-    """Repair what a plan says, prove it, and give the exit status.
+    """Repair the items of a plan, prove the repairs, and return the outcome.
 
     :param verdict: of the report that the plan was made from, for a converge that has nothing to do.
     """
@@ -122,26 +125,29 @@ def carry_out(plan: Plan, hands: Hands, *, verdict: str | None = None) -> Outcom
 
 
 def _calm(plan: Plan, hands: Hands, work: _Work, hosts: Sequence[str]) -> Sequence[str]:
-    """Those of a batch without a training that has begun since the look, where a restart would hurt it."""
+    """Return the hosts of a batch whose repair hurts no training that has started since the check run.
+
+    Only a restart hurts a training.
+    """
     restarted = {item.place for item in plan.items if item.kind == RESTART}
     if not restarted.intersection(hosts):
         return hosts
     try:
         training = hands.training()
     except TrainyardError as error:
-        work.lost = f"where trainings run cannot be told: {error.message}"
+        work.lost = f"the hosts of the running trainings are unknown: {error.message}"
         return ()
     wait = [host for host in hosts if host in restarted and host in training]
     work.done |= {item.key: _Done(LEFT, WAITS) for item in plan.items if item.place in wait and item.kind in REPAIRED}
     if plan.canary in wait:
-        # Without the first one nothing is known about the others; the next run chooses another.
+        # Without the canary the other hosts may not follow; the next run chooses another canary.
         work.stopped = f"{plan.canary} {WAITS}"
         return ()
     return [host for host in hosts if host not in wait]
 
 
 def _step(plan: Plan, hands: Hands, work: _Work, hosts: Sequence[str], *, own: bool) -> None:
-    """One batch, or the cluster's own objects."""
+    """Repair one batch, or the cluster's own objects."""
     work.lost = hands.lost()
     work.stopped = "" if work.lost else hands.may_go_on()
     if work.over:
@@ -152,8 +158,8 @@ def _step(plan: Plan, hands: Hands, work: _Work, hosts: Sequence[str], *, own: b
     if not said and hosts:
         said = next(filter(None, (hands.ready(host) for host in hosts)), "")
     if not said and tuple(hosts) == (plan.canary,) and (plan.batches or plan.own):
-        # The others follow only if the first one is as it should be, and has no drift of another kind by now.
-        # Where nothing follows, the second report says that.
+        # The other hosts follow only if the canary has no drift left, of any kind. If nothing follows, the second
+        # report shows this.
         seen = hands.look(hosts)
         left = [item for item in seen.items if item.place in hosts]
         said = "; ".join([*seen.doubts, *(f"{item.subject} still differs" for item in left)])
@@ -165,7 +171,7 @@ def _step(plan: Plan, hands: Hands, work: _Work, hosts: Sequence[str], *, own: b
 
 
 def _proved(plan: Plan, work: _Work, seen: Seen) -> Outcome:
-    """The outcome after the second report, which must not show what was repaired."""
+    """Return the outcome after the second report, which must not show a repaired item."""
     there = {item.key for item in seen.items}
     places = {item.key: item.place for item in plan.items}
     done = dict(work.done)
@@ -173,7 +179,7 @@ def _proved(plan: Plan, work: _Work, seen: Seen) -> Outcome:
         if what.outcome == DONE and key in there:
             done[key] = STILL
         elif what.outcome == DONE and not seen.doubts and places[key] not in seen.refused:
-            # A report that could not look at everything proves nothing.
+            # An incomplete report proves nothing.
             done[key] = _Done(PROVEN, PROVEN_WORDS)
     known = {item.key for item in plan.items}
     new = [item for item in seen.items if item.key not in known]
@@ -202,7 +208,7 @@ def _proved(plan: Plan, work: _Work, seen: Seen) -> Outcome:
 
 
 def _told(plan: Plan, done: Mapping[str, _Done]) -> tuple[Item, ...]:
-    """The items of a plan with what was done; what a hold kept from being repaired says why."""
+    """Return the items of a plan with their outcomes. An item on a held host carries the reason."""
     told = []
     for item in plan.items:
         why = plan.held.get(item.place, "") if item.kind in REPAIRED else ""

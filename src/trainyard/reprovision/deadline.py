@@ -1,4 +1,4 @@
-"""The one deadline of a run: the start of the unit sets it, and what remains of it bounds every step."""
+"""The deadline of a run. The start of the unit sets it, and the remaining time bounds each step."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ from ..core.errors import TrainyardError
 from ..core.untrusted import number
 
 VARIABLE = "TRAINYARD_DEADLINE"
-"""Of the environment: when a run begins nothing more, in seconds of the machine's monotonic clock, which is the same
-for all its processes."""
+"""Environment variable: the deadline in seconds of the machine's monotonic clock, which all its processes share."""
 
 CLOSING_SECONDS = 240.0
-"""After the deadline, to end a playbook, to write the report and to call the hooks. The unit has 300 (service.j2)."""
+"""Time after the deadline to end a playbook, write the report and call the hooks. The unit has 300 (service.j2)."""
 
 
 class OutOfTimeError(TrainyardError):
-    """A step that would begin after the deadline."""
+    """A step would begin after the deadline."""
 
 
 @dataclass(frozen=True)
 class Deadline:
     """A moment of the monotonic clock.
 
-    :param ends: in seconds.
+    :param ends: in seconds of `clock`.
     """
 
     ends: float
@@ -34,18 +33,18 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds until it; negative afterwards."""
+        """Return the seconds until the deadline; negative after it."""
         return self.ends - self.clock.monotonic()
 
     @property
     def closing(self) -> float:
-        """Seconds that are left to close the run."""
+        """Return the seconds that are left to close the run."""
         return self.left + CLOSING_SECONDS
 
     def bound(self, most: float) -> float:
-        """The limit of a step: its own, or what is left.
+        """Return the limit of a step in seconds: its own, or the remaining time if that is less.
 
-        :raises OutOfTimeError: nothing is left.
+        :raises OutOfTimeError: no time is left.
         """
         left = self.left
         if left <= 0:
@@ -54,9 +53,9 @@ class Deadline:
 
 
 def deadline(seconds: float, clock: Clock = CLOCK, environ: Mapping[str, str] = os.environ) -> Deadline:
-    """The deadline of a run that begins now: its own time, or an earlier one that the unit's start has set.
+    """Return the deadline of a run that begins now, or an earlier one that the unit's start has set.
 
-    :param seconds: that a run may take.
+    :param seconds: limit of the run.
     """
     ends = clock.monotonic() + seconds
     given = number(environ.get(VARIABLE))

@@ -1,4 +1,4 @@
-"""Where two values differ first, in the few words of a report."""
+"""The first difference between two values, as short text for a report."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from ..core.plan import MISSING
 
 SHORT = 80
-"""Characters of a value in a report."""
+"""Limit of the characters of a value in a report."""
 
 NAMES = {None: MISSING, "absent": MISSING, True: "yes", False: "no", "": "empty"}
 
 
 def difference(before: Any, after: Any) -> tuple[str, str]:
-    """The first place in which two values differ, on each side, and how many more there are."""
+    """Return the first place in which two values differ, for each side, and the number of further places."""
     if isinstance(before, list) and isinstance(after, list):
         gone, new = _lines(before, after)
         return _first(gone), _first(new)
@@ -25,16 +25,16 @@ def difference(before: Any, after: Any) -> tuple[str, str]:
         if places:
             (path, old, new), more = places[0], f" (+{len(places) - 1} more)" if len(places) > 1 else ""
             olds, news = difference(old, new) if isinstance(old, list) and isinstance(new, list) else (_s(old), _s(new))
-            # A file is known by its text.
+            # The text of a file needs no label.
             place = "" if path == "text" else f"{path}: "
             return short(f"{place}{olds}"), short(f"{place}{news}{more}")
     return _s(before), _s("there") if before in (None, "absent") and isinstance(after, (dict, list)) else _s(after)
 
 
 def _lines(before: list[Any], after: list[Any]) -> tuple[list[str], list[str]]:
-    """Lines that only one side has, in their order; where both have the same lines, those from the first that differs.
+    """Return the lines that only one side has, in their order. If only the order differs, return the first difference.
 
-    Counted, and not compared each with each: a host may send a hundred thousand lines that are similar.
+    Lines are counted and not compared pairwise, as a host may send a hundred thousand similar lines.
     """
     olds, news = [_s(each) for each in before], [_s(each) for each in after]
     gone, new = _only(olds, news), _only(news, olds)

@@ -1,11 +1,11 @@
-"""What ansible-runner tells of a run, reduced to what a report is made of.
+"""Reduce the events of ansible-runner to the data of a report.
 
-Facts about ansible-runner 2.4.3 that this rests on: the difference of a result is an event of its own that comes before
-the result's; a result without `no_log` has it, too; a result with `no_log` has nothing but a notice, so that only the
-line that Ansible would show says whether it changed anything.
+This relies on facts about ansible-runner 2.4.3. The diff of a result has its own event, before that of the result. A
+result without `no_log` also contains the diff. A result with `no_log` has only a notice, so only the line that Ansible
+displays shows whether it changed anything.
 
-A result is whatever the root of its host wrote. Ansible removes the fields that begin with `_ansible_` and adds its
-own, so that `_ansible_delegated_vars` is its word, and no text that it shows is.
+The root user of a host controls its results. Ansible removes the fields that begin with `_ansible_` and adds its own,
+so `_ansible_delegated_vars` is trusted. Displayed text is not.
 """
 
 from __future__ import annotations
@@ -18,25 +18,24 @@ from typing import Any
 from ..core.untrusted import items, mapping, plain, text
 
 Event = dict[str, Any]
-"""`event`, and of a task's result `host`, `role`, `play`, `task`, `module`, `changed`, `result`; `delegated` is the
-host that did it for `host`, `hidden` says that `no_log` was asked for, `looped` that it stands for one pass of a
-loop."""
+"""`event`, and for the result of a task `host`, `role`, `play`, `task`, `module`, `changed`, `result`. `delegated` is
+the host that executed it for `host`. `hidden` means `no_log`, and `looped` one iteration of a loop."""
 
 RESULTS = ("runner_on_ok", "runner_item_on_ok", "runner_on_failed", "runner_item_on_failed", "runner_on_unreachable")
 KEPT = ("msg", "remedy", "steps", "diff", "planned", "unread", "verdict", "problems", "cmd", "rc", "warnings", "kind")
 ARGUMENTS = ("name", "path", "dest", "unit", "kind", "namespace")
-"""Arguments of a module that say what it is about."""
+"""Arguments of a module that name its object."""
 
 LINE = r"^(?P<state>\w+): \[{host}(?: -> (?P<delegated>[^\s\](]+)[^\]]*)?\]"
-"""The line that Ansible shows for a result. Warnings of the host come before it, and below it all is indented."""
+"""The line that Ansible displays for a result. Warnings of the host precede it, and the lines below are indented."""
 
 MESSAGE = 100_000
-"""Characters of a text; the longest of the project is the answer of a program that failed."""
+"""Limit of the characters of a text; the longest of the project is the output of a failed program."""
 MOST_STEPS, MOST_WORDS = 10_000, 1_000
 DEEPEST = -40
-"""For `plain`, which counts from here to 6: objects of Kubernetes have some 20 levels."""
+"""Start value for `plain`, which counts up to 6: objects of Kubernetes have about 20 levels."""
 HOST_BYTES = 32 * 2**20
-"""Characters of results that are kept of one host; those of a host that is set up whole have less than 2 million."""
+"""Limit of the characters of one host's results; a full installation of a host has less than 2 million."""
 
 
 class Reader:
@@ -48,9 +47,9 @@ class Reader:
         self._kept: dict[str, int] = {}
 
     def read(self, raw: Mapping[str, Any]) -> Event | None:
-        """One event as a report needs it; None for one that says nothing.
+        """Return the reduced event; None if it is irrelevant for a report.
 
-        :param raw: as ansible-runner hands it to an event handler.
+        :param raw: the event that ansible-runner passes to an event handler.
         """
         kind, data = raw.get("event"), raw.get("event_data") or {}
         place = (str(data.get("host", "")), str(data.get("task_uuid", "")))
@@ -68,7 +67,7 @@ class Reader:
         if kind.startswith("runner_item_"):
             self._looped.add(place)
         elif place in self._looped and kind == "runner_on_ok":
-            # Each pass has had its own event.
+            # Each iteration has had its own event.
             found = {**found, "changed": False, "result": {}}
         return found
 
@@ -76,7 +75,7 @@ class Reader:
         result = mapping(data.get("res"))
         hidden = "censored" in result
         state, delegated = _shown(str(raw.get("stdout", "")), place[0])
-        # Too long a result comes empty; then the shown line says it, as for a hidden one.
+        # A result that is too long arrives empty. Then the displayed line counts, as for a hidden result.
         changed = bool(result["changed"]) if "changed" in result else state == "changed"
         if result and not hidden and "_ansible_delegated_vars" not in result:
             delegated = ""
@@ -103,7 +102,7 @@ class Reader:
         return event
 
     def _bounded(self, host: str, kept: dict[str, Any]) -> dict[str, Any]:
-        """The same without its difference where one host has said more than all of a site's hosts do."""
+        """Return the result, without its diff if the results of its host exceed the limit."""
         size = self._kept.get(host, 0) + len(json.dumps(kept, default=str))
         if size > HOST_BYTES:
             return {name: value for name, value in kept.items() if name not in ("diff", "steps", "warnings")}
@@ -112,7 +111,7 @@ class Reader:
 
 
 def _shown(said: str, host: str) -> tuple[str, str]:
-    """State and delegated host by the last line of a result's own form; empty texts where there is none."""
+    """Return the state and the delegated host from the last line of a result; empty texts without such a line."""
     found = list(re.finditer(LINE.format(host=re.escape(host)), said, re.MULTILINE))[-1:]
     return (found[0]["state"], found[0]["delegated"] or "") if found else ("", "")
 
@@ -127,13 +126,13 @@ def _kept(result: Mapping[str, Any], diff: Any) -> dict[str, Any]:
         kept["label"] = text(str(result["_ansible_item_label"]))
     failures = [each for each in items(result.get("results")) if isinstance(each, dict) and each.get("failed")]
     if failures:
-        # The result of a loop says that one of them failed, and they say why.
+        # The result of a loop has no reasons; its iterations have.
         kept["msg"] = "; ".join(dict.fromkeys(text(str(each.get("msg", ""))) for each in failures[:MOST_WORDS]))
     return kept
 
 
 def _checked(name: str, value: Any) -> Any:
-    """A field of a result in the form that its readers expect."""
+    """Return a field of a result in the type that its readers expect."""
     if name in ("steps", "problems", "warnings"):
         return [text(str(each), MESSAGE) for each in items(value)[:MOST_STEPS]]
     if name == "cmd" and isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Fetching from a server that may be anybody's: its objects are checked, and what it sends has a limit."""
+"""Fetch from an untrusted server: check its objects, and limit their size."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .address import opened, without_password
 
 FETCH_TIMEOUT = 120.0
 FETCH_BYTES = 512 * 2**20
-"""One fetch: 200 times this project's own history. A larger pack is cut off by the kernel (RLIMIT_FSIZE)."""
+"""Limit of one fetch, 200 times the size of this project's history. The kernel cuts a larger pack (RLIMIT_FSIZE)."""
 RESERVE_BYTES = 256 * 2**20
-"""Of the disk, which a fetch leaves to the reports and to the rest of the machine."""
+"""Space on the disk that a fetch leaves for the reports and the rest of the machine."""
 SMALLEST_BYTES = 2**20
 
-# One pack for each fetch, whose size the limit of a file bounds; loose objects would be bounded one by one.
+# Each fetch gives one pack, so the limit of a file bounds its size. Loose objects would be bounded one by one.
 CHECKS = ("-c", "fetch.fsckObjects=true", "-c", "fetch.unpackLimit=1")
 
 
@@ -25,7 +25,7 @@ def fetch(git: Callable[..., str], path: Path, url: str) -> None:
 
     :param git: `Repository.git`.
     :param path: of the repository.
-    :raises TrainyardError: no answer, no room, too much, or objects that git refuses.
+    :raises TrainyardError: the server does not answer or sends too much, the disk is full, or git refuses an object.
     """
     address, env = opened(url)
     room = room_of(path)
@@ -34,23 +34,23 @@ def fetch(git: Callable[..., str], path: Path, url: str) -> None:
             "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*",
             timeout=FETCH_TIMEOUT, env=env, largest=room)  # fmt: skip
     except CommandError as error:
-        # What was received until then fills the disk until the next run otherwise.
+        # Incomplete packs would fill the disk until the next run.
         left = list(path.glob("objects/**/tmp_*"))
         cut = any(each.stat().st_size >= room for each in left)
         for each in left:
             each.unlink(missing_ok=True)
-        # The name in an address may be a token, and git repeats it.
+        # The user name in an address may be a token, and git repeats it.
         said = f"it sends more than {room // 2**20} MiB." if cut else without_password(error.message)
         raise TrainyardError(f"Fetching from {without_password(address)} failed: {said}") from error
 
 
 def room_of(path: Path) -> int:
-    """Bytes that a fetch may write.
+    """Return the bytes that a fetch may write.
 
     :raises TrainyardError: the disk is nearly full.
     """
     disk = os.statvfs(path)
-    # A pack comes with an index of up to its own size.
+    # A pack has an index of up to its own size.
     room = min(FETCH_BYTES, (disk.f_bavail * disk.f_frsize - RESERVE_BYTES) // 2)
     if room < SMALLEST_BYTES:
         raise TrainyardError(

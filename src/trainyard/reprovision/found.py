@@ -1,4 +1,4 @@
-"""From the events of a check run to what it has found: items, what follows from them, and what could not be told."""
+"""Turn the events of a check run into its result: items, their consequences, and parts that were not checked."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ OF_THE_API = (
     *("kube_apply", "kube_prune", "k8s", "kubelet_certificates", "training"),
     *("node_drain", "node_marks"),
 )
-"""Modules that change objects of the cluster, from wherever they run."""
+"""Modules that change objects of the cluster, on any host."""
 
 LOOKING = "cluster_findings"
-"""A module that looks at the cluster as a whole from a host's play, and changes nothing."""
+"""A module that checks the whole cluster from a host's play, and changes nothing."""
 
 APPLYING = ("kube_apply", "training")
-"""Modules that name an object by its kind and name, and show it before and after."""
+"""Modules that name an object by kind and name, and return it before and after."""
 
 OF_THE_RUN = ("add_host", "group_by", "set_fact", "debug", "setup", "verify_site", "receipt_publish")
-"""Modules that note something for the run or about it; the site is the same afterwards."""
+"""Modules that only record data for or about the run. They do not change the site."""
 
 VERDICT = "verify"
-"""The role whose failure is the verdict, and no refusal of a host."""
+"""The role whose failure is the verdict, and does not refuse a host."""
 
-REFUSED = "a role refuses to go on"
-UNREACHABLE = "the host is not reached"
+REFUSED = "a role refused to continue"
+UNREACHABLE = "the host is unreachable"
 CONNECTION = "connection"
 REFUSAL = "refusal"
-"""Subject of an item: a role has refused the host."""
+"""Subject of an item: a role refused the host."""
 MEASURE = 400
 """Characters of a message in a report."""
 
 
 @dataclass(frozen=True)
 class Consequence:
-    """What a repair brings along, such as the restart after a file; it is no item."""
+    """A side effect of a repair, such as the restart after a file was written. It is not an item."""
 
     host: str
     role: str
@@ -52,13 +52,13 @@ class Consequence:
 
 @dataclass
 class Found:
-    """What a run has found.
+    """The result of a run.
 
-    :param changed: the items that a task has changed, or would: all but the refusals.
-    :param refused: hosts that a role has refused; `unreached` are those that were not reached.
-    :param seen: hosts on which something was looked at.
-    :param blind: why something could not be told, each a sentence.
-    :param ended: the run came to its end.
+    :param changed: the items that a task has changed, or would change: all except the refusals.
+    :param refused: hosts that a role has refused; `unreached` has the unreachable hosts.
+    :param seen: hosts that were checked at least in part.
+    :param blind: reasons why something was not checked, each a sentence.
+    :param ended: whether the run finished.
     """
 
     items: list[Item] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Found:
 
 
 def find(events: Sequence[Event]) -> Found:
-    """What the events of one run of `site.yml --check --diff` say, in their order."""
+    """Return the result of one run of `site.yml --check --diff` from its events, in their order."""
     stats = next((each for each in reversed(events) if each["event"] == "playbook_on_stats"), None)
     found = Found(ended=stats is not None)
     results = [each for each in events if "host" in each]
@@ -95,7 +95,7 @@ def find(events: Sequence[Event]) -> Found:
     hosts = {each["host"] for each in results} | set((stats or {}).get("processed", {}))
     found.seen = sorted(hosts - {LOCALHOST})
     if any(each["host"] == LOCALHOST for each in ended):
-        found.blind.append("the part of the run on the controller was refused")
+        found.blind.append("a play on the controller failed")
     return found
 
 
@@ -125,7 +125,7 @@ def _item(event: Event, host: str, via: str, change: Change, kind: str, reason: 
 
 
 def _host(event: Event) -> tuple[str, str]:
-    """Where an item belongs, and the host whose play has the task where that is another."""
+    """Return the host of an item. Also return the host whose play has the task, if it is another one."""
     name = event["host"]
     if event["module"] == LOOKING:
         return CLUSTER, ""
@@ -133,15 +133,18 @@ def _host(event: Event) -> tuple[str, str]:
         return CLUSTER, "" if name == LOCALHOST else name
     if name == LOCALHOST:
         return CONTROLLER, ""
-    # Images go from the controller to the mirror, which is the host that differs.
+    # The controller pushes images to the mirror, and the mirror is the host that differs.
     if event["delegated"] in LOCAL and event["module"] != "oci_push":
         return CONTROLLER, name
     return (event["delegated"], name) if event["delegated"] not in ("", name, *LOCAL) else (name, "")
 
 
 def _joined(items: Iterable[Item]) -> list[Item]:
-    """Each thing once: several plays read the same task, and several roles apply the same object, such as the namespace
-    of the trainings. The first of these is the one that would repair it."""
+    """Return each item once. The first of several equal items is the one that would repair it.
+
+    Several plays include the same task, and several roles apply the same object, such as the namespace of the
+    trainings.
+    """
     there: dict[str, Item] = {}
     applied: set[tuple[str, str, str]] = set()
     for item in items:
@@ -154,7 +157,7 @@ def _joined(items: Iterable[Item]) -> list[Item]:
 
 
 def _set_aside_what_follows(found: Found, results: Sequence[Event]) -> None:
-    """A restart because of files that the same run would write is a consequence of these items."""
+    """Move restarts from the items to the consequences if the same run would write the files that cause them."""
     because: dict[tuple[str, str], tuple[str, ...]] = {}
     for event in results:
         if event["module"] == "systemd_unit" and event["changed"]:
@@ -170,13 +173,13 @@ def _set_aside_what_follows(found: Found, results: Sequence[Event]) -> None:
 
 
 def _brings(item: Item, path: str, role: str) -> bool:
-    """Whether putting an item right changes a path: itself, what lies in the folder, or a program of a package."""
+    """Return whether the repair of an item changes a path: the path, a file below it, or a program of a package."""
     in_folder = item.subject == path or item.subject.startswith(f"{path}/")
     return in_folder or (path.startswith("/usr/") and item.role == role and item.subject.startswith("package "))
 
 
 def _ended(results: Sequence[Event], stats: Event | None) -> list[Event]:
-    """The results that ended a host's part of the run: neither ignored, nor rescued, nor the verdict."""
+    """Return the failures that removed a host from the run: neither ignored, nor rescued, nor of the verdict."""
     last: dict[str, list[Event]] = {}
     for event in results:
         if event["event"] in ("runner_on_failed", "runner_on_unreachable") and not event["ignored"]:
@@ -197,13 +200,13 @@ def _ended(results: Sequence[Event], stats: Event | None) -> list[Event]:
 def _refusal(event: Event) -> Item:
     host = CONTROLLER if event["host"] == LOCALHOST else event["host"]
     if event["event"] == "runner_on_unreachable":
-        # One key, whichever task happens to be the first.
+        # The key must not depend on the first task, so the item has neither role nor module.
         return Item(host, "", "Reach the host", "", CONNECTION, reason=_message(event, UNREACHABLE))
     return Item(host, event["role"], event["task"], event["module"], REFUSAL, reason=_message(event, REFUSED))
 
 
 def _message(event: Event, else_: str) -> str:
     told = str(event["result"].get("msg") or else_).removeprefix("Task failed: ")
-    # What ssh says of another host key stands in a frame of these.
+    # ssh draws a frame of @ around its warning about a changed host key.
     told = " ".join(word for word in told.split() if word.strip("@"))
     return told if len(told) <= MEASURE else told[: MEASURE - 1] + "…"

@@ -1,4 +1,4 @@
-"""The locks that a run holds: the machine's for a look, and the cluster's lease as well for a run that changes."""
+"""The locks of a run: the machine's lock for a report, and also the cluster's lease for a converge."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from ..site_lock.holder import Holder, start_of
 from .settings import Site
 
 VERB = "reprovision"
-"""How others see a run of ours that holds the site."""
+"""The verb of a run as other processes see it."""
 
 
 @dataclass(frozen=True)
 class Locks:
-    """What a run holds.
+    """The locks that a run holds.
 
-    :param holder: the run as others see it; `leased` says whether it has the cluster's lease.
-    :param lost: why the locks are not held any more, as a sentence; empty while they are.
+    :param holder: the run as other processes see it; `leased` is whether it holds the cluster's lease.
+    :param lost: returns why the locks are no longer held, as a sentence; empty while they are.
     """
 
     holder: Holder
     lost: Callable[[], str] = field(repr=False)
 
     def as_json(self) -> dict[str, Any]:
-        """What a report says of them."""
+        """Return the locks as data for a report."""
         return {"holder": str(self.holder), "leased": self.holder.leased, "notes": list(self.holder.notes)}
 
 
@@ -42,17 +42,18 @@ def locked(
     start: Callable[[keeper.Wanted], tuple[Holder, int]] = keeper.start,
     stop: Callable[[int], bool] = keeper.stop,
 ) -> Iterator[Locks]:
-    """Hold the locks of a site while the block runs. Playbooks that are told the run's id take none.
+    """Hold the locks of a site while the block runs. Playbooks that receive the run's id take no locks.
 
     :param run_id: name of the run.
-    :param changes: whether the run may change something, for which it wants the lease.
+    :param changes: whether the run may change the site, which also requires the lease.
+    :param revision: commit of the run.
     :raises Busy: another run holds the site.
     """
     if not changes:
         with machine.acquire(site.site_dir, VERB, run_id, revision=revision) as held:
             yield Locks(held.holder, str)
         return
-    # A process of its own renews the lease while a playbook works for an hour.
+    # A separate process renews the lease, as a playbook may run for an hour.
     holder, pid = start(keeper.Wanted(site.site_dir, VERB, run_id, os.getpid(), site.kubeconfig, revision))
     begun = start_of(pid)
 

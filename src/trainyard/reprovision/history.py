@@ -1,4 +1,4 @@
-"""Since when a site has an item, and in how many runs it was seen."""
+"""The ages of a site's items: when each was first seen, and in how many runs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ SCHEMA = 2
 
 @dataclass(frozen=True)
 class Entry:
-    """What is remembered of one item, by its key.
+    """The age of one item.
 
-    :param host: where it is: what was not looked at keeps its age.
-    :param first_seen: seconds since the epoch; `last_seen` is the same.
-    :param runs: reports in a row that had it.
+    :param host: host of the item; if a run does not check the host, the item keeps its age.
+    :param first_seen: seconds since the epoch; `last_seen` has the same unit.
+    :param runs: number of consecutive reports with the item.
     """
 
     host: str
@@ -32,10 +32,10 @@ History = dict[str, Entry]
 def aged(
     items: Iterable[Item], history: Mapping[str, Entry], now: float, unseen: Collection[str] = ()
 ) -> tuple[list[Item], History]:
-    """The items with their ages, and the history to be kept.
+    """Return the items with their ages, and the new history.
 
     :param now: seconds since the epoch.
-    :param unseen: hosts that this run could not look at, or was not to: their items keep their ages for the next one.
+    :param unseen: hosts that this run did not check; their items keep their ages.
     """
     kept: History = {}
     told = []
@@ -53,7 +53,7 @@ def aged(
 
 
 def known(items: Iterable[Item], history: Mapping[str, Entry], now: float) -> list[Item]:
-    """The items of a further look of the same run with their ages; it counts as no run of its own."""
+    """Return the items of another check run within the same run with their ages. The count of runs stays."""
     told = []
     for item in items:
         old = history.get(item.key) or Entry(item.host, now, now)
@@ -62,12 +62,12 @@ def known(items: Iterable[Item], history: Mapping[str, Entry], now: float) -> li
 
 
 def as_json(history: Mapping[str, Entry]) -> dict[str, Any]:
-    """What is written to disk."""
+    """Return the document for the disk."""
     return {"schema": SCHEMA, "items": {key: asdict(entry) for key, entry in sorted(history.items())}}
 
 
 def from_json(document: Any) -> History:
-    """What `as_json` wrote; empty for anything else: ages then begin anew."""
+    """Return the history from a document of `as_json`; empty for any other document, so that ages start again."""
     try:
         if document["schema"] != SCHEMA:
             return {}

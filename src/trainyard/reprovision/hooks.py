@@ -1,4 +1,4 @@
-"""Telling others: a command, or a webhook over TLS. Nothing here raises, and nothing here takes long."""
+"""Send notices to commands and to webhooks over TLS. Hooks never raise, and each has a time limit."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ COMMAND_SECONDS = 30.0
 WEBHOOK_SECONDS = 10.0
 TRIES = 3
 HANDED_ON = ("PATH", "LANG", "HOME")
-"""Variables of the environment that a command gets."""
+"""Environment variables that a command receives."""
 
 PAUSE_SECONDS = 2.0
-"""Between two tries of a webhook."""
+"""Pause between two tries of a webhook."""
 
 Post = Callable[[str, bytes, float], int]
-"""(address, body, seconds) -> status of HTTP. Raises OSError, or what urllib raises, which is one."""
+"""(address, body, seconds) -> status of HTTP. Raises OSError; the errors of urllib are subclasses."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A hook that did not do its work.
+    """A failed hook.
 
     :param hook: its name in the inventory.
-    :param tries: how often it was called.
+    :param tries: number of calls.
     :param reason: one clause; never the address, which may hold a token.
     """
 
@@ -60,11 +60,11 @@ def tell(
     clock: Clock = CLOCK,
     left: Callable[[], float] = lambda: math.inf,
 ) -> list[Failure]:
-    """Call every hook with a message; those that failed. The exit status of a run does not depend on them.
+    """Call each hook with a message, and return the failures. They do not change the exit status of a run.
 
-    :param hooks: `name`, and `command` (argv, gets the message as JSON on standard input) or `webhook` (https).
+    :param hooks: `name`, and `command` (argv; receives the message as JSON on standard input) or `webhook` (https).
     :param message: plain data without secrets.
-    :param left: seconds that the run has left for all of them.
+    :param left: returns the remaining seconds of the run for all hooks.
     """
     body = json.dumps(message, sort_keys=True).encode()
     failures = []
@@ -78,7 +78,7 @@ def tell(
                 if hook.get("webhook")
                 else _command([str(word) for word in hook["command"]], body, command, min(COMMAND_SECONDS, left()))
             )
-        except Exception as error:  # a hook is other people's code and configuration; the run goes on
+        except Exception as error:  # a hook is foreign code and configuration; the run continues
             failure = 1, f"{type(error).__name__}"
         if failure:
             failures.append(Failure(name, *failure))
@@ -89,7 +89,7 @@ def _command(
     argv: list[str], body: bytes, command: Callable[..., CompletedProcess[str]], seconds: float
 ) -> tuple[int, str] | None:
     try:
-        # The service's own has the paths of the vault's password and of all credentials.
+        # The service's environment has the paths of the vault's password and of all credentials.
         env = {name: os.environ[name] for name in HANDED_ON if name in os.environ}
         command(argv, timeout=seconds, stdin=body, cwd="/", env={"LANG": "C.UTF-8", **env}, inherit=False)
     except TrainyardError as error:
@@ -99,7 +99,7 @@ def _command(
 
 def _webhook(address: str, body: bytes, post: Post, clock: Clock, left: Callable[[], float]) -> tuple[int, str] | None:
     if urlsplit(address).scheme != "https":
-        return 0, "its address is not one of https"
+        return 0, "its address is not an https URL"
     reason = ""
     for attempt in range(TRIES):
         if attempt:
@@ -121,9 +121,9 @@ def _webhook(address: str, body: bytes, post: Post, clock: Clock, left: Callable
 
 
 def _bounded(work: Callable[[], int], seconds: float) -> int:
-    """The result of work that may last longer than its own limits say: a server that sends a byte now and then.
+    """Return the result of work within a time limit. A server that sends slowly can exceed the limits of urllib.
 
-    :raises TimeoutError: it has not ended; its thread goes with the process.
+    :raises TimeoutError: the work has not ended; its thread ends with the process.
     """
     results: list[int] = []
     errors: list[BaseException] = []
@@ -131,7 +131,7 @@ def _bounded(work: Callable[[], int], seconds: float) -> int:
     def body() -> None:
         try:
             results.append(work())
-        except BaseException as error:  # raised again where it is waited for
+        except BaseException as error:  # raised again in the waiting thread
             errors.append(error)
 
     thread = threading.Thread(target=body, daemon=True)
@@ -145,15 +145,15 @@ def _bounded(work: Callable[[], int], seconds: float) -> int:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect could lead away from TLS, and turns a POST into a GET."""
+    """Refuses redirects: they could lead away from TLS, and turn a POST into a GET."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
 
 
 def _post(address: str, body: bytes, seconds: float) -> int:
-    """One POST whose certificate is checked; the status."""
-    request = urllib.request.Request(address, data=body, headers={"Content-Type": "application/json"}, method="POST")  # noqa: S310 - https, looked at by the caller
+    """Send a POST with a certificate check, and return the status."""
+    request = urllib.request.Request(address, data=body, headers={"Content-Type": "application/json"}, method="POST")  # noqa: S310 - https, checked by the caller
     try:
         with urllib.request.build_opener(_NoRedirect).open(request, timeout=seconds) as answer:
             return int(answer.status)
@@ -163,7 +163,7 @@ def _post(address: str, body: bytes, seconds: float) -> int:
 
 
 def _said(error: Exception) -> str:
-    """Why a call failed, without its address."""
+    """Return why a call failed, without its address."""
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     if isinstance(reason, TimeoutError):
         return f"no answer within {WEBHOOK_SECONDS:.0f} s"

@@ -1,5 +1,7 @@
-"""The kubeconfig on the controller, which a converge needs before it can have the lease: fetched again where it is gone
-or others may read it."""
+"""Repair the kubeconfig on the controller, which a converge needs to get the lease.
+
+The file is fetched again if it is missing or if other users may read it.
+"""
 
 from __future__ import annotations
 
@@ -27,18 +29,18 @@ ITEM = Item(
     CONTROLLER, "control_plane", "kubeconfig | Keep the admin kubeconfig", "copy", hidden_subject("copy"),
     kind=REPAIRABLE,
 )  # fmt: skip
-"""As a report has it, where the role finds it."""
+"""The item that a report has if the role finds the fault."""
 
 PRIVATE = "there, for its owner alone"
 
 
 @dataclass(frozen=True)
 class Mended:
-    """What became of it.
+    """The result of the repair.
 
-    :param items: that were repaired, one at most.
-    :param notes: what there is to say where it was not repaired.
-    :param kept: as of `Played`.
+    :param items: the repaired items, one at most.
+    :param notes: why it was not repaired.
+    :param kept: files of the playbook run, as in `Played`.
     """
 
     items: tuple[Item, ...] = ()
@@ -50,7 +52,7 @@ NOTHING = Mended()
 
 
 def wrong(path: str) -> str:
-    """What is wrong with the file: it is missing, or others than its owner may use it; empty where nothing is."""
+    """Return the fault of the file: it is missing, or other users than its owner have access; empty without a fault."""
     try:
         mode = stat.S_IMODE(os.stat(path).st_mode)
     except OSError:
@@ -68,10 +70,10 @@ def mend(
     root: Path = ROOT,
     seconds: float = SECONDS,
 ) -> Mended:
-    """Fetch it again from the control plane, under the machine's lock: nothing but this file is changed.
+    """Fetch the file again from the control plane, under the machine's lock. Nothing else changes.
 
-    :param seconds: that the playbook may take.
-    :param converges: the keys that each converge before has repaired, the newest last.
+    :param converges: the keys that each earlier converge repaired, the newest last.
+    :param seconds: limit of the playbook.
     :raises Busy: another run holds the site.
     """
     before = wrong(site.kubeconfig)
@@ -79,7 +81,7 @@ def mend(
         return NOTHING
     if comes_back(ITEM.key, converges, site.settings.max_repeats):
         times = site.settings.max_repeats
-        return Mended(notes=(f"the kubeconfig was repaired {times} times in a row: somebody else writes there",))
+        return Mended(notes=(f"the kubeconfig was repaired {times} times in a row: something else changes it back",))
     with machine.acquire(site.site_dir, VERB, run_id):
         try:
             played = play(

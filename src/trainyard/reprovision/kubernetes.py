@@ -1,4 +1,4 @@
-"""What a revision's lock file says about Kubernetes, which no schedule changes."""
+"""The version of Kubernetes in the lock file of a revision. No schedule changes it."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import yaml
 
 
 def version(lock: str) -> str:
-    """The version in the text of a lock file.
+    """Return the version in the text of a lock file.
 
-    :raises ValueError: it is no lock file, or has none.
+    :raises ValueError: the text is not a lock file, or has no version.
     """
     try:
         found = yaml.safe_load(lock)["artefacts"]["kubernetes"]["version"]
-    # A file of somebody else's, of any shape and any depth.
+    # The file is untrusted and may have any shape and depth.
     except (yaml.YAMLError, LookupError, TypeError, RecursionError) as error:
         raise ValueError(str(error)) from error
     return str(found)
 
 
 def change(old: str, new: str) -> str:
-    """What another version asks of a cluster, as a clause; empty where Kubernetes stays as it is."""
+    """Return how a new version differs from the old one, as a clause; empty if it is the same."""
     if old == new:
         return ""
     part = "patch" if old.split(".")[:2] == new.split(".")[:2] else "minor"
-    return f"asks for another {part} version of Kubernetes ({old} -> {new})"
+    return f"requires another {part} version of Kubernetes ({old} -> {new})"

@@ -1,4 +1,4 @@
-"""How much harm one run may do at most, and when repairing the same thing again is no repair any more."""
+"""Limits on the changes of one run, and on repairs of the same item in a row."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ _SHARE = re.compile(r"(\d{1,3})\s*%")
 
 
 def share(value: str | int, of: int) -> int:
-    """How many of a number of hosts a limit allows: at least one, a percentage rounded down.
+    """Return how many hosts a limit allows: at least one, percentages rounded down.
 
     :param value: a percentage such as "20%", or a number of hosts.
-    :raises TrainyardError: it is 0, more than 100 %, or neither.
+    :param of: number of hosts that a percentage refers to.
+    :raises TrainyardError: the value is 0, above 100 %, or neither form.
     """
     found = _SHARE.fullmatch(str(value).strip())
     if found and 1 <= int(found[1]) <= 100:
@@ -22,31 +23,31 @@ def share(value: str | int, of: int) -> int:
     if not found and re.fullmatch(r"\d+", str(value).strip()) and int(value) >= 1:
         return int(value)
     raise TrainyardError(
-        f"the limit is {value}, and has to be from 1% to 100%, or a number of hosts from 1 on",
+        f"the limit is {value}, neither a share from 1% to 100% nor a number of hosts from 1",
         remedy='Write a share as "20%", with quotes.',
     )
 
 
 def too_much(*, hosts: int, drifted: Collection[str], items: int, max_hosts: str | int, max_items: int) -> str:
-    """Why a run would change more than it may, as a clause; empty if it would not.
+    """Return why a run would change more than the limits allow, as a clause; empty if it would not.
 
-    :param hosts: how many hosts the site has.
-    :param drifted: those on which there is something to repair, the ones that are held back included.
-    :param items: how many items there are to repair, the cluster's own included.
+    :param hosts: number of hosts of the site.
+    :param drifted: hosts with something to repair, including hosts that are held back.
+    :param items: number of items to repair, including the cluster's own.
     """
     allowed = share(max_hosts, hosts)
     if len(drifted) > allowed:
         shown = f"{len(drifted)} of {hosts} hosts have drifted"
-        return f"{shown}, and reprovision_max_hosts ({max_hosts}) lets a run change {allowed}"
+        return f"{shown}, and reprovision_max_hosts ({max_hosts}) allows {allowed}"
     if items > max_items:
-        return f"there are {items} items to repair, and reprovision_max_items lets a run repair {max_items}"
+        return f"there are {items} items to repair, and reprovision_max_items allows {max_items}"
     return ""
 
 
 def too_many_missing(*, hosts: int, unreachable: Collection[str], max_unreachable: str | int) -> str:
-    """Why too many hosts do not answer for a converge, as a clause; empty if not.
+    """Return why too many hosts are unreachable for a converge, as a clause; empty if they are not.
 
-    One may always be missing: a site is not left alone because a machine is being repaired.
+    One host may always be missing, so that a machine in repair does not block the rest of the site.
     """
     allowed = share(max_unreachable, hosts)
     if len(unreachable) <= allowed:
@@ -59,10 +60,10 @@ def too_many_missing(*, hosts: int, unreachable: Collection[str], max_unreachabl
 
 
 def comes_back(key: str, converges: Sequence[Collection[str]], max_repeats: int) -> bool:
-    """Whether the last converges in a row have all repaired one item: somebody else writes there.
+    """Return whether each of the last converges repaired the same item, so that something else must change it back.
 
-    :param converges: the keys that each converge has repaired, the newest last; those that ended early as well.
-    :param max_repeats: how many in a row are too many.
+    :param converges: the keys that each converge repaired, the newest last; also of converges that ended early.
+    :param max_repeats: number of repairs in a row that is too many.
     """
     last = converges[-max_repeats:]
     return len(last) == max_repeats and all(key in repaired for repaired in last)

@@ -1,4 +1,4 @@
-"""Secret values are replaced wherever they turn up: in results, messages, differences and output."""
+"""Replace secret values in results, messages, differences and output."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from urllib.parse import quote
 MASK = "********"
 
 SHORTEST = 4
-"""Characters below which a value is no secret: masking it would garble every text and protect nothing."""
+"""Minimum number of characters of a secret. Masking shorter values would garble every text and protect nothing."""
 
 LINE = 16
-"""Characters from which one line of a longer secret is masked by itself: keys are shown line by line."""
+"""Minimum number of characters of a line that is masked alone, as keys are often shown line by line."""
 
 PRIVATE_KEY = r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
 FIELDS = r"(?P<field>(?:client-key-data|password|token)\"?: ?\"?)[A-Za-z0-9+/=._-]{16,}"
-"""What is secret by its shape, as in a kubeconfig, whoever wrote it."""
+"""Secrets that are known by their shape alone, as in a kubeconfig."""
 
 
 class Masker:
-    """Replaces values that are known to be secret, and what has the shape of a key.
+    """Replaces known secret values, and text in the shape of a key.
 
-    :param values: secret texts; each is found as it is, and as JSON, YAML, URLs and base64 write it.
+    :param values: secret texts; each is also found in the encodings of JSON, YAML, URLs and base64.
     """
 
     def __init__(self, values: Iterable[str] = ()) -> None:
@@ -36,13 +36,13 @@ class Masker:
         self._shaped = re.compile(f"{PRIVATE_KEY}|{FIELDS}", re.DOTALL)
 
     def text(self, text: str) -> str:
-        """The text without secrets."""
+        """Return the text without secrets."""
         if self._known:
             text = self._known.sub(MASK, text)
         return self._shaped.sub(lambda found: f"{found['field'] or ''}{MASK}", text)
 
     def data(self, value: Any) -> Any:
-        """The same for plain data; the names of fields are masked, too."""
+        """Return plain data without secrets; the names of fields are masked, too."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
@@ -60,15 +60,14 @@ def _forms(value: str) -> Iterator[str]:
             continue
         yield part
         yield json.dumps(part)[1:-1]
-        # Between single quotes of YAML.
+        # The form in single quotes of YAML.
         yield part.replace("'", "''")
         yield quote(part, safe="")
         yield from _base64(part.encode())
 
 
 def _base64(data: bytes) -> Iterator[str]:
-    """What base64 makes of the data wherever it begins in a longer text: the characters that its neighbours have no
-    part in."""
+    """Yield the base64 forms of data at each offset in a longer text, without characters that depend on neighbours."""
     for before in range(3):
         code = base64.b64encode(b"\0" * before + data).decode()
         first = -(-before * 8 // 6)

@@ -1,4 +1,4 @@
-"""What a run leaves for the node exporter's textfile collector; docs/reprovisioning-alerts.yml has the alerts."""
+"""Metrics of a run for the node exporter's textfile collector; docs/reprovisioning-alerts.yml has the alerts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ PREFIX = "trainyard_reprovision_"
 HOST_STATES = ("clean", "drift", "unreachable", "failed", "unknown")
 CLASSES = ("repairable", "restart", "control_plane", "person", "foreign")
 SUCCESS = (0, 1, 3)
-"""Exit statuses of a run that could tell: clean or repaired, drift is left, held back."""
+"""Exit statuses of a conclusive run: clean or repaired, drift is left, held back."""
 
 
 @dataclass(frozen=True)
 class Metric:
     """One gauge.
 
-    :param samples: labels and value of each.
+    :param samples: pairs of labels and value.
     """
 
     name: str
@@ -31,13 +31,13 @@ class Metric:
 def metrics(
     report: Mapping[str, Any], *, site: str, last_success: float, interval: float, lock_refused: bool = False
 ) -> list[Metric]:
-    """All metrics of a run.
+    """Return all metrics of a run.
 
     :param report: the content of its `report.json`.
-    :param site: a label on each, because two sites may share a collector.
-    :param last_success: when a run ended last with one of `SUCCESS`, in seconds since the epoch; 0 for never.
-    :param interval: seconds between two scheduled runs; 0 where that is not known.
-    :param lock_refused: whether the run ended because another one held the lock.
+    :param site: label of each metric, as several sites may share a collector.
+    :param last_success: end of the last run with a status of `SUCCESS`, in seconds since the epoch; 0 for never.
+    :param interval: seconds between two scheduled runs; 0 if unknown.
+    :param lock_refused: whether a run ended because another one held the lock.
     """
     items = report.get("items") or []
     ended = float(report.get("ended") or 0)
@@ -58,7 +58,7 @@ def metrics(
         one("last_run_timestamp_seconds", "End of the last run.", ended),
         one(
             "last_success_timestamp_seconds",
-            "End of the last run that could tell: exit status 0, 1 or 3.",
+            "End of the last conclusive run: exit status 0, 1 or 3.",
             last_success,
         ),
         one("duration_seconds", "Duration of the last run.", float(report.get("seconds") or 0)),
@@ -77,7 +77,7 @@ def metrics(
 
 
 def exposition(listed: Iterable[Metric]) -> str:
-    """Metrics in the text format of Prometheus."""
+    """Return the metrics in the text format of Prometheus."""
     lines = []
     for metric in listed:
         lines += [f"# HELP {metric.name} {metric.help}", f"# TYPE {metric.name} gauge"]
@@ -88,7 +88,7 @@ def exposition(listed: Iterable[Metric]) -> str:
 
 
 def write(path: str, listed: Iterable[Metric]) -> None:
-    """Write the file as a whole, so that the collector never reads half of one, and anybody may read it.
+    """Write the file atomically, so that the collector never reads half of one. All users may read it.
 
     :raises TrainyardError: the disk refuses.
     """

@@ -1,4 +1,4 @@
-"""What the cluster says of hosts that are to be repaired, or were: which hold a training, and whether they stand."""
+"""The state of hosts in the cluster, before and after a repair: their trainings, their nodes and pods."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ..verify.cluster import condition, pod_trouble
 from . import stopping
 
 READY_SECONDS = 360.0
-"""For a node and its pods to come back: before the kubelet starts a container again that keeps ending, it waits five
-minutes at most (MaxContainerBackOff), and then that has to get Ready."""
+"""Limit for a node and its pods to recover. Before the kubelet restarts a failing container, it waits at most five
+minutes (MaxContainerBackOff). After that the container has to become Ready."""
 
 LOOK_AGAIN_SECONDS = 5.0
 
 
 def training(api: Api, nodes: Mapping[str, str]) -> set[str]:
-    """Hosts that hold a pod of a training that goes on.
+    """Return the hosts that hold a pod of a running training.
 
-    :param nodes: name of the node of each host.
+    :param nodes: host -> name of its node.
     :raises KubeError: the cluster does not answer, or refuses.
     """
     going = {
@@ -39,14 +39,15 @@ def training(api: Api, nodes: Mapping[str, str]) -> set[str]:
 
 
 def why_not_ready(api: Api, node: str, namespaces: Collection[str], now: datetime) -> str:
-    """Why a node is not as it should be, as a clause: it is Ready, and the system's pods on it stand; empty if so.
+    """Return why a node or one of the system's pods on it is not Ready, as a clause; empty if all are.
 
-    :param namespaces: those of the system.
+    :param namespaces: of the system's pods.
+    :param now: for the age of pods.
     """
     try:
         live = api.get("v1", "Node", node)
     except KubeError as error:
-        return f"the cluster does not say how {node} is: {error.message.rstrip('.')}"
+        return f"the state of the node {node} is unknown: {error.message.rstrip('.')}"
     if live is None:
         return f"the node {node} is not in the cluster"
     if condition(live, "Ready") != "True":
@@ -55,14 +56,14 @@ def why_not_ready(api: Api, node: str, namespaces: Collection[str], now: datetim
 
 
 def why_pods_fail(api: Api, namespaces: Collection[str], now: datetime, node: str = "") -> str:
-    """Which pod of the system does not stand, and why; empty if all do.
+    """Return which of the system's pods is unhealthy, and why; empty if all are healthy.
 
-    :param node: looks at its pods alone.
+    :param node: limits the check to the pods of one node; empty for all nodes.
     """
     try:
         pods = [pod for space in sorted(namespaces) for pod in api.list("v1", "Pod", space)]
     except KubeError as error:
-        return f"the cluster does not say how its pods are: {error.message.rstrip('.')}"
+        return f"the state of the system's pods is unknown: {error.message.rstrip('.')}"
     for pod in pods:
         if node in ("", pod["spec"].get("nodeName")) and (trouble := pod_trouble(pod, now)):
             return f"{pod['metadata']['namespace']}/{pod['metadata']['name']} {trouble}"
@@ -73,14 +74,14 @@ def wait_for_node(
     connected: Callable[[], Api], node: str, namespaces: Collection[str], clock: Clock = CLOCK,
     seconds: float = READY_SECONDS,
 ) -> str:  # fmt: skip
-    """Wait until a node and its pods stand; why they do not at the end of `seconds`, or nothing."""
+    """Wait until a node and its pods are healthy. Return why they are not after `seconds`, or nothing."""
     return _wait(lambda now: why_not_ready(connected(), node, namespaces, now), "its repair", clock, seconds)
 
 
 def wait_for_pods(
     connected: Callable[[], Api], namespaces: Collection[str], clock: Clock = CLOCK, seconds: float = READY_SECONDS
 ) -> str:
-    """Wait until the system's pods stand on all nodes; why they do not at the end of `seconds`, or nothing."""
+    """Wait until the system's pods are healthy on all nodes. Return why they are not after `seconds`, or nothing."""
     return _wait(lambda now: why_pods_fail(connected(), namespaces, now), "an interrupted repair", clock, seconds)
 
 

@@ -1,6 +1,6 @@
-"""A report for people: one page of HTML and one of Markdown, and a list of the last runs; nothing from outside.
+"""Pages of a report in HTML and Markdown, and the list of the last runs. They load nothing from outside.
 
-What comes from hosts may be hostile: it is escaped in both, and neither has a script.
+Text from hosts may be hostile, so it is escaped in both formats. Neither format contains a script.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LISTED = 60
 """Runs in the list."""
 
 CLASSES_OF_STATUS = {0: "good", 1: "look", 3: "look", 4: "look"}
-"""Exit status -> how the page marks it; any other is bad."""
+"""Exit status -> mark on the page; any other status is bad."""
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 STYLE = """
@@ -44,26 +44,26 @@ td { font-variant-numeric: tabular-nums; } small { opacity: .75; }
 
 
 def moment(seconds: float | None) -> str:
-    """`2027-03-04 03:10 UTC`, or a dash: who reads a page may be anywhere."""
+    """Return `2027-03-04 03:10 UTC`, or a dash. UTC, because a page may be read in any time zone."""
     return "-" if not seconds else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def revision(report: Report) -> str:
-    """`3f2a91c (signed)`."""
+    """Return the commit and its signature, such as `3f2a91c (signed)`."""
     found = report.get("revision") or {}
     signed = " (signed)" if found.get("signed") else " (not signed)" if found.get("signed") is False else ""
     return f"{str(found.get('commit') or '-')[:7]}{signed}"
 
 
 def status_line(report: Report) -> str:
-    """`exit 1: 2 items of drift`, or what a run without an end is."""
+    """Return `exit 1: 2 items of drift`, or the state of a run without an exit status."""
     if report["exit_status"] is None:
         return str(report["state"])
     return f"exit {report['exit_status']}: {report['headline']}"
 
 
 def what(item: Report) -> str:
-    """`base: sysctl net.ipv4.ip_forward`; what names nothing by itself has the name of its task beside it."""
+    """Return `base: sysctl net.ipv4.ip_forward`. A subject that names nothing is followed by the name of its task."""
     subject = str(item["subject"])
     if subject in (REFUSAL, hidden_subject(item["module"]), bare_subject(item["module"])):
         subject += f" ({item['task'].rpartition('| ')[2]})"
@@ -71,7 +71,7 @@ def what(item: Report) -> str:
 
 
 def cells(item: Report) -> tuple[str, ...]:
-    """An item in the columns of a table; what is left to a person says why."""
+    """Return the columns of an item. An item that is left to an operator shows the reason."""
     done = str(item["done"] or item["reason"])
     return (
         str(item["host"]), moment(item["first_seen"]), str(item["class"]), what(item), str(item["before"]),
@@ -80,7 +80,7 @@ def cells(item: Report) -> tuple[str, ...]:
 
 
 def html(report: Report) -> str:
-    """The whole report as one page."""
+    """Return the whole report as one page of HTML."""
     title = f"{moment(report['began'])} {report['mode']}"
     mark = CLASSES_OF_STATUS.get(report["exit_status"], "bad")
     facts = [f"revision {revision(report)}", _seconds(report), f"verdict {report['verdict'] or 'not asked'}"]
@@ -92,8 +92,8 @@ def html(report: Report) -> str:
         *_section("Items", COLUMNS, [cells(each) for each in report["items"]], "Nothing differs."),
         *_section("Hosts", ("host", "state", "items"), [
             (name, host["state"], str(host["items"])) for name, host in report["hosts"].items()
-        ], "No host was looked at."),
-        *_section("What follows from these", ("host", "role", "what"), [
+        ], "No host was checked."),
+        *_section("Consequences", ("host", "role", "what"), [
             (each["host"], each["role"], each["what"]) for each in report["consequences"]
         ]),
         *_list("Limits", report["limits"]),
@@ -104,7 +104,7 @@ def html(report: Report) -> str:
 
 
 def index(reports: Iterable[Report]) -> str:
-    """The list of the last runs, the youngest first."""
+    """Return the page that lists the last runs, the newest first."""
     rows = []
     for report in list(reports)[:LISTED]:
         name, mark = _e(report["id"]), CLASSES_OF_STATUS.get(report["exit_status"], "bad")
@@ -120,7 +120,7 @@ def index(reports: Iterable[Report]) -> str:
 
 
 def markdown(report: Report) -> str:
-    """The same as Markdown, for a ticket or a CI's summary."""
+    """Return the report as Markdown, for a ticket or the summary of a CI job."""
     lines = [
         f"# Reprovisioning: {moment(report['began'])} {report['mode']}",
         "",
@@ -131,10 +131,10 @@ def markdown(report: Report) -> str:
         *_rows(COLUMNS, [cells(each) for each in report["items"]], "Nothing differs."),
         *_rows(("host", "state", "items"), [
             (name, host["state"], str(host["items"])) for name, host in report["hosts"].items()
-        ], "No host was looked at."),
+        ], "No host was checked."),
     ]  # fmt: skip
     for title, listed in (
-        ("What follows from these", [f"{each['host']}: {each['what']}" for each in report["consequences"]]),
+        ("Consequences", [f"{each['host']}: {each['what']}" for each in report["consequences"]]),
         ("Limits", report["limits"]),
         ("Notes", [each for each in ((report.get("revision") or {}).get("note"), *report["notes"]) if each]),
     ):
@@ -181,7 +181,7 @@ def _rows(names: Sequence[str], rows: Sequence[Sequence[str]], none: str) -> lis
 
 
 def plain(text: Any) -> str:
-    """One line that moves no cursor and hides nothing: control characters, and those that turn the direction."""
+    """Return the text as one printable line, without control characters and changes of the writing direction."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in " ".join(str(text).split()))
 
 
@@ -190,5 +190,5 @@ def _e(text: Any) -> str:
 
 
 def _m(text: Any) -> str:
-    """Text that Markdown shows as it is, also inside a table."""
+    """Escape text so that Markdown shows it literally, also inside a table."""
     return re.sub(r"([\\`*_{}\[\]()#+!|~-])", r"\\\1", escape(plain(text), quote=False))

@@ -1,4 +1,4 @@
-"""A run from its start to what follows it: what it may do, its locks, the wait after a boot, and who hears of it."""
+"""A whole run: its mode, its locks, the wait after a boot, and the notices after it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .settings import Site
 from .store import Store
 
 MODES: dict[str, Callable[[Session], int]] = {"report": report, "converge": converge}
-"""What can be done with a site."""
+"""Mode -> function that performs it."""
 
 
 def perform(
@@ -38,14 +38,14 @@ def perform(
     play: Play = play,
     young: Callable[[], bool] = boot.is_young,
 ) -> Session:
-    """Run once; the session, whose report says how it ended.
+    """Run once, and return the session with its report.
 
-    :param mode: what is asked for; a converge outside its windows, or with a revision that may not, is a report.
-    :param hosts: those that are looked at; all where none is named.
-    :param young: whether this machine was started a short time ago.
+    :param mode: the requested mode. A converge becomes a report outside its windows, or if the revision forbids it.
+    :param hosts: limits the run to these hosts; empty for all.
+    :param young: returns whether this machine was started a short time ago.
     :raises Busy: another run holds the site.
-    :raises BusyError: another run works in the state directory.
-    :raises TrainyardError: the site cannot be looked at.
+    :raises BusyError: another run uses the state directory.
+    :raises TrainyardError: the site cannot be checked.
     """
     now, ends = clock.time(), deadline(site.settings.timeout, clock)
     held = why_not(site, store, now) if mode == "converge" else ""
@@ -72,7 +72,10 @@ def perform(
 
 
 def why_not(site: Site, store: Store, now: float) -> str:
-    """Why the windows allow no converge now, as a clause; empty if they do."""
+    """Return why the windows allow no converge now, as a clause; empty if they do.
+
+    :param now: seconds since the epoch.
+    """
     parsed = [windows.parse(each) for each in site.settings.windows]
     done = [each for each in of_the_site(store.reports()) if each["mode"] == "converge" and each["seconds"]]
     took = [float(each["seconds"]) for each in done]
@@ -80,7 +83,7 @@ def why_not(site: Site, store: Store, now: float) -> str:
 
 
 def _wait(session: Session) -> None:
-    """Wait for the hosts, bounded; which of them do not answer is for the run to say."""
+    """Wait for the hosts, up to a limit. The run itself reports hosts that do not answer."""
     try:
         session.play(RUN, session.hosts, playbook=boot.PLAYBOOK, limit=boot.WAIT_SECONDS)
     except TrainyardError as error:

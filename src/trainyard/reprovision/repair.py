@@ -1,4 +1,4 @@
-"""A converge: what a look has found is planned, repaired within the limits, looked at again, and reported."""
+"""A converge: check the site, plan and repair within the limits, check again, and report."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from .store import Store
 Connect = Callable[[str], Api]
 
 BESIDES = 20
-"""Changes that a note names."""
+"""Limit of the changes that a note names."""
 
 
 def converge(session: Session, connect: Connect = connect_to_cluster) -> int:
-    """Look, repair what may be repaired, prove it, and report; nothing to repair costs no second run.
+    """Check the site, repair it, prove the repair, and report. If there is nothing to repair, no second run follows.
 
-    :param connect: makes the connection to the cluster, which changes nothing but a pod that has to start, and goes.
+    :param connect: connects to the cluster. The only change through this connection is a temporary pod.
     :returns: the exit status.
     """
     _let_settle(session, connect)
@@ -50,7 +50,7 @@ def converge(session: Session, connect: Connect = connect_to_cluster) -> int:
             starting.clear(api)
             training = nodes.training(api, session.site.nodes)
         except TrainyardError as error:
-            reason = f"where trainings run cannot be told: {error.message}"
+            reason = f"the hosts of the running trainings are unknown: {error.message}"
     if reason:
         told = session.document(looked, [f"nothing was changed: {reason}"])
         return session.close(_with_mended(session, looked, told))
@@ -65,9 +65,9 @@ def converge(session: Session, connect: Connect = connect_to_cluster) -> int:
 
 
 def _let_settle(session: Session, connect: Connect) -> None:
-    """Give what an interrupted repair has restarted the time to come back that the repair would have given it.
+    """Wait for pods that an interrupted repair restarted, as long as the repair itself would have waited.
 
-    Without it the verdict finds pods that wait for their next start. What does not come back is the verdict's to say.
+    Otherwise the verdict would find pods that wait for their next start. The verdict reports pods that do not recover.
     """
     site = session.site
     if any((session.store.report(name) or {}).get("repaired") for name in session.closed):
@@ -76,7 +76,10 @@ def _let_settle(session: Session, connect: Connect) -> None:
 
 
 def _with_mended(session: Session, looked: Looked, document: dict[str, Any]) -> dict[str, Any]:
-    """The report with what was repaired before the look, which proves that: it does not find it any more."""
+    """Add the items that were repaired before the check run to a report.
+
+    The check run proves such a repair if it does not find the item.
+    """
     there = {item.key for item in looked.items}
     aged = known(session.mended.items, session.before, session.clock.time())
     mended = [item for item in aged if item.key not in there]
@@ -93,20 +96,20 @@ def _with_mended(session: Session, looked: Looked, document: dict[str, Any]) -> 
 
 
 def _blind(session: Session, looked: Looked) -> str:
-    """Why what was seen is no ground to change anything, as a clause; empty if it is."""
+    """Return why the check run does not suffice to change anything, as a clause; empty if it does."""
     found = looked.found
     if looked.stopped or not found.ended or found.verdict is None:
-        return looked.stopped or "not everything was looked at"
+        return looked.stopped or "the check is incomplete"
     if found.blind:
         return found.blind[0]
     holder = session.locks.holder if session.locks else None
     if holder is None or not holder.leased:
-        return " ".join(["there is no lease of the cluster.", *(holder.notes if holder else ())]).rstrip(".")
+        return " ".join(["the cluster's lease is not held.", *(holder.notes if holder else ())]).rstrip(".")
     return ""
 
 
 def _planned(session: Session, looked: Looked, training: Collection[str]) -> tuple[Plan, list[str]]:
-    """The plan, with the limits passed where a person has let them; and what there is to say about that."""
+    """Return the plan and notes about its approval. An approval by an operator overrides the limits."""
     site, now, keys = session.site, session.clock.time(), [item.key for item in looked.items]
 
     def made(approved: bool) -> Plan:
@@ -122,31 +125,32 @@ def _planned(session: Session, looked: Looked, training: Collection[str]) -> tup
     folder, commit = session.store.folder, session.revision.commit
     found, why = approval.find(approval.load(folder), keys, commit, now, site.settings.approval_hours)
     if found is None:
-        said = f"`trainyard reprovision approve {session.name}` lets one converge pass; on the host of a schedule it is"
+        said = (
+            f"run `trainyard reprovision approve {session.name}` to allow one converge; on the host of a schedule run"
+        )
         return first, [why, f"{said} `sudo /etc/trainyard/reprovision/start approve {session.name}`"]
     approval.use(folder, found, now)
     return made(True), [f"{first.refused}; {found.by} has approved {found.report}"]
 
 
 def converges(store: Store) -> list[list[str]]:
-    """The keys that each converge of the site has repaired, the newest last; those that the limits have refused left
-    out."""
+    """Return the keys that each converge of the site repaired, the newest last, without converges beyond the limits."""
     done = [each for each in of_the_site(store.reports()) if each["mode"] == "converge"]
     reports = [each for each in done if each.get("repaired") is not None]
     return [list(each["repaired"]) for each in reversed(reports)]
 
 
 class _Work:
-    """The hands of one converge, and what they have seen last."""
+    """The operations of one converge, and its last check run."""
 
     def __init__(self, session: Session, looked: Looked, made: Plan, connect: Connect) -> None:
         self._session, self._plan, self._connect = session, made, connect
         site = session.site
-        # What is a person's because it keeps coming back stays one's while it is there.
+        # An item that is left to an operator because it keeps coming back stays so while it exists.
         self._again = list(made.repeats)
         self._windows = [windows.parse(each) for each in site.settings.windows]
         self._tried: list[str] = []
-        # They are left as they are, and may be down: what is the cluster's own is repaired without them.
+        # These hosts are not repaired and may be down. The cluster's own objects are repaired without them.
         left = {*looked.found.unreached, *looked.found.refused, *made.held}
         self._unready = [host for host in site.hosts if host in left]
         self.last: Looked | None = None
@@ -155,7 +159,7 @@ class _Work:
         return Hands(self._repair, self._look, self._ready, self._may_go_on, self._lost, self._training)
 
     def remember(self, outcome: Outcome) -> None:
-        """Keep which items were repaired, for the limit of repeats, and forget the age of what is gone."""
+        """Record the repaired items for the limit of repeats, and drop the ages of items that are gone."""
         session = self._session
         if not self._plan.refused:
             session.report["repaired"] = list(dict.fromkeys([*outcome.repaired, *self._again]))
@@ -167,11 +171,11 @@ class _Work:
         places = OWN if own else hosts
         self._tried += [item.key for item in self._plan.items if item.place in places and item.kind in REPAIRED]
         try:
-            # Before anything is changed: a run that is killed has repaired it, too.
+            # Recorded before the change, so that it also counts if the run is killed.
             self._session.note(repaired=[*self._tried, *self._again])
-            # The controller's plays for the cluster's own objects would change what is left to a person.
+            # Without this, the controller's plays for the cluster's own objects would change nodes left to an operator.
             unready = self._unready if own else ()
-            # What it changes is proven by a last look, which needs its time.
+            # Leave time for the last check run, which proves the changes.
             limit = max(self._session.deadline.left - self._session.look_seconds, 1)
             played = self._session.play(RUN, (LOCALHOST,) if own else hosts, objects=own, unready=unready, limit=limit)
         except TrainyardError as error:
@@ -182,15 +186,15 @@ class _Work:
         said = [f"{item.host}: {item.reason or REFUSED}" for item in found.items if item.place in bad and item.reason]
         if played.stopped or found.blind:
             return played.stopped or "; ".join([*found.blind, *(item.reason for item in _refused(found.items))])
-        return "; ".join(said) if bad else "" if found.ended else "the run did not come to its end"
+        return "; ".join(said) if bad else "" if found.ended else "the run did not finish"
 
     def _changed_besides(self, items: Sequence[Item]) -> None:
-        """Say what a repair has changed that no look had found, because it came later or cannot be checked."""
+        """Note changes of a repair that no check run found: they are newer, or their task has no check mode."""
         planned = {item.key for item in self._plan.items}
         told = [f"{item.host}: {item.subject}" for item in items if item.key not in planned]
         if told:
             shown = "; ".join(told[:BESIDES]) + (f" and {len(told) - BESIDES} more" if len(told) > BESIDES else "")
-            note = self._session.masker.text(f"changed by the repair, and not found before it: {shown}")
+            note = self._session.masker.text(f"changed by the repair, but not found by the check before it: {shown}")
             self._session.note(notes=[*self._session.report["notes"], note])
 
     def _look(self, hosts: Sequence[str]) -> Seen:
@@ -205,7 +209,7 @@ class _Work:
         states = hosts_of(looked.found, wanted, looked.items)
         if not hosts:
             self.last = looked
-        # Hosts that this look leaves out are none of its business.
+        # Skip hosts that this check run leaves out.
         mine = {name: state for name, state in states.items() if name in wanted}
         doubt = doubts(looked.found, mine, looked.stopped, judged=not hosts)
         return Seen(looked.items, doubt, looked.found.verdict, looked.found.refused)
@@ -214,7 +218,7 @@ class _Work:
         site = self._session.site
         if host not in site.nodes:
             return ""
-        connected = lambda: self._connect(site.kubeconfig)  # noqa: E731 - read anew: a repair may have changed it
+        connected = lambda: self._connect(site.kubeconfig)  # noqa: E731 - read again: a repair may have changed it
         node, clock = site.nodes[host], self._session.clock
         ends = self._session.deadline
         why = nodes.wait_for_node(connected, node, site.system_namespaces, clock, min(nodes.READY_SECONDS, ends.left))

@@ -1,4 +1,4 @@
-"""The report of a converge, with what became of each item."""
+"""The report of a converge, with the outcome of each item."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .run import Looked, Session
 def repaired(
     session: Session, document: Mapping[str, Any], last: Looked | None, outcome: Outcome, notes: Sequence[str]
 ) -> dict[str, Any]:
-    """The report of a converge: that of its look, with what became of it.
+    """Return the report of a converge: the report of its check run, with the outcomes.
 
-    :param document: of the look before it.
-    :param last: the look after it; None where there was none.
-    :param notes: what there is to say besides.
+    :param document: the report of the check run before the repair.
+    :param last: the check run after the repair; None if there was none.
+    :param notes: additional notes.
     """
     now = session.clock.time()
     told = [session.masker.text(each) for each in (*outcome.notes, *notes)]
@@ -38,13 +38,13 @@ def repaired(
 
 
 def _notes(session: Session, last: Looked | None) -> list[str]:
-    """What there is to say after the last look: what the verdict of an earlier one missed is there again, or is not."""
+    """Return the notes of the session, and the checks that failed in the verdict of the last check run."""
     missed = verdict_notes(last.found) if last else []
     return [*session.report["notes"], *(session.masker.text(each) for each in missed)]
 
 
 def _headline(outcome: Outcome, told: Sequence[str]) -> str:
-    """One line about a converge."""
+    """Return one line about a converge."""
     well = sum(item.repaired for item in outcome.items)
     left = len(outcome.items) - well
     parts = [f"{well} of {len(outcome.items)} items repaired"] if well else []
@@ -54,7 +54,7 @@ def _headline(outcome: Outcome, told: Sequence[str]) -> str:
         first = next(iter(told), "")
         return "; ".join([first if first == VERDICT_FAILS else f"a repair failed: {first}", *parts])
     if outcome.status == EXIT_UNKNOWN:
-        return "; ".join(["cannot tell: " + "; ".join(told), *parts])
+        return "; ".join(["unknown: " + "; ".join(told), *parts])
     if outcome.status == EXIT_DRIFT:
-        return "; ".join([*parts, f"{left} left for a person" if left else "the verdict is not pass"])
+        return "; ".join([*parts, f"{left} left for an operator" if left else "the verdict is not pass"])
     return "all drift repaired" if well else "clean"

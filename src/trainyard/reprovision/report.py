@@ -1,4 +1,4 @@
-"""The document about one run, schema 2: what was found, what became of it, and the exit status."""
+"""The report of one run, schema 2: the items with their outcomes, and the exit status."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ COMPLETE = "complete"
 INTERRUPTED = "interrupted"
 
 EXIT_CLEAN = 0
-"""Clean, or all drift repaired and the verdict is pass."""
+"""Nothing differs, or all drift was repaired and the verdict is pass."""
 EXIT_DRIFT = 1
-"""Drift is left, or a person is needed."""
+"""Drift is left, or an operator is needed."""
 EXIT_UNKNOWN = 2
-"""Hosts, revision or API are not to be had."""
+"""Hosts, revision or API are unavailable."""
 EXIT_HELD = 3
 """Held back by a limit, a window or a missing approval."""
 EXIT_BUSY = 4
@@ -33,17 +33,17 @@ FOR_A_PERSON = (PERSON, CONTROL_PLANE, FOREIGN)
 NO_VERDICT = "the verdict is unknown"
 
 CLEAN, DRIFT, UNREACHABLE, FAILED, UNKNOWN = "clean", "drift", "unreachable", "failed", "unknown"
-"""States of a host: nothing differs; something does; not reached; refused by a role; not looked at."""
+"""States of a host: nothing differs; something differs; not reached; refused by a role; not checked."""
 
 
 def begun(
     mode: str, asked: str, now: float, revision: Mapping[str, Any] | None = None, only: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The report of a run that begins.
+    """Return the report of a run that begins.
 
-    :param mode: `report` or `converge`, which is what is done; `asked` is what was asked for.
+    :param mode: the mode of the run, `report` or `converge`; `asked` is the requested mode.
     :param now: seconds since the epoch.
-    :param only: the hosts that somebody has named; none for the whole site.
+    :param only: the requested hosts; empty for the whole site.
     """
     return {
         "schema": SCHEMA,
@@ -70,14 +70,14 @@ def begun(
 
 
 def of_the_site(reports: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those that are about the whole site; what was asked of some hosts says nothing about it."""
+    """Return the reports of the whole site. A report of some hosts does not describe the site."""
     return [each for each in reports if not each.get("only")]
 
 
 def hosts_of(found: Found, wanted: Collection[str], items: Sequence[Item] | None = None) -> dict[str, dict[str, Any]]:
-    """The state of each host of the site.
+    """Return the state of each host of the site.
 
-    :param wanted: hosts that the run was to look at.
+    :param wanted: hosts that the run had to check.
     """
     items = found.items if items is None else items
     states = {}
@@ -98,19 +98,19 @@ def hosts_of(found: Found, wanted: Collection[str], items: Sequence[Item] | None
 def doubts(
     found: Found, hosts: Mapping[str, Mapping[str, Any]], stopped: str = "", *, judged: bool = True
 ) -> list[str]:
-    """Why a clean result would be none: what could not be looked at, each a sentence.
+    """Return why a clean result would not be reliable: the parts that were not checked, each a sentence.
 
-    :param stopped: why the run itself did not come to its end.
-    :param judged: whether the run was to come to a verdict.
+    :param stopped: why the run did not finish; empty if it did.
+    :param judged: whether the run had to end with a verdict.
     """
     told = [stopped] if stopped else []
     if not found.ended and not stopped:
-        told.append("the run did not come to its end")
+        told.append("the run did not finish")
     elif found.verdict is None and not stopped and judged:
-        # A play of which no host is left ends a playbook, and the verdict is its last play.
-        told.append("the run ended before the verdict, so not everything was looked at")
+        # A playbook ends at a play that has no host left, and the verdict is the last play.
+        told.append("the run ended before the verdict, so the check is incomplete")
     told += found.blind
-    for state, words in ((UNREACHABLE, "not reached"), (UNKNOWN, "not looked at")):
+    for state, words in ((UNREACHABLE, "not reached"), (UNKNOWN, "not checked")):
         names = [name for name, host in hosts.items() if host["state"] == state]
         if names:
             told.append(f"{words}: {', '.join(names)}")
@@ -118,9 +118,9 @@ def doubts(
 
 
 def exit_status(items: Sequence[Item], doubt: Sequence[str], verdict: str | None) -> int:
-    """The exit status of a run that only looked.
+    """Return the exit status of a run in report mode.
 
-    :param verdict: of the verifier: `pass`, `fail`, `unknown`, or None where it was not asked.
+    :param verdict: of the verifier: `pass`, `fail`, `unknown`, or None if it did not run.
     """
     if doubt:
         return EXIT_UNKNOWN
@@ -130,16 +130,16 @@ def exit_status(items: Sequence[Item], doubt: Sequence[str], verdict: str | None
 
 
 def headline(status: int, items: Sequence[Item], doubt: Sequence[str], verdict: str | None) -> str:
-    """One line about a run that only looked."""
+    """Return one line about a run in report mode."""
     person = sum(item.kind in FOR_A_PERSON and item.subject != CONNECTION for item in items)
     parts = []
     if items:
-        told = f", {person} for a person" if person else ""
+        told = f", {person} for an operator" if person else ""
         parts.append(f"{len(items)} {'item' if len(items) == 1 else 'items'} of drift{told}")
     if verdict == "fail":
         parts.append("the verdict is fail")
     if status == EXIT_UNKNOWN:
-        return f"cannot tell: {'; '.join([*doubt, *parts]) or NO_VERDICT}"
+        return f"unknown: {'; '.join([*doubt, *parts]) or NO_VERDICT}"
     return "; ".join(parts) or "clean"
 
 
@@ -154,14 +154,14 @@ def finished(
     doubt: Sequence[str] = (),
     held: str = "",
 ) -> dict[str, Any]:
-    """The report of a run that looked and is over.
+    """Return the report of a run in report mode that has ended.
 
-    :param items: what was found, with its ages.
-    :param wanted: hosts that the run was to look at.
+    :param items: the items that were found, with their ages.
+    :param wanted: hosts that the run had to check.
     :param now: seconds since the epoch.
-    :param stopped: why the run did not come to its end; empty where it did.
-    :param doubt: what else cannot be told.
-    :param held: why nothing may be changed now, where that was asked for.
+    :param stopped: why the run did not finish; empty if it did.
+    :param doubt: other parts that were not checked, each a sentence.
+    :param held: why a requested converge may change nothing now; else empty.
     """
     hosts = hosts_of(found, wanted, items)
     doubt = [*doubt, *doubts(found, hosts, stopped)]
@@ -185,10 +185,10 @@ def finished(
 
 
 def verdict_notes(found: Found) -> list[str]:
-    """Which checks of the verdict have not passed."""
+    """Return the checks of the verdict that did not pass, as notes."""
     return [f"verdict: {each}" for each in found.problems]
 
 
 def ordered(items: Sequence[Item]) -> list[Item]:
-    """By host, what a person is needed for last, as tables show them."""
+    """Return the items in the order of tables: by host, the items for an operator last."""
     return sorted(items, key=lambda item: (item.host, item.kind in FOR_A_PERSON, item.first_seen, item.subject))

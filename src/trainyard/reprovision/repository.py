@@ -1,7 +1,7 @@
-"""The bare repository of a schedule: revisions are fetched into it, verified, and checked out for one run each.
+"""The bare repository of a schedule: fetch and verify revisions, and check out one for each run.
 
-What is not as it should be (no answer, no signature, another Kubernetes) leads to the last good revision, with which
-nothing may be changed.
+On a fault (no answer, no signature, another version of Kubernetes) the run takes the last good revision. Such a run
+changes nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .revision import ENVIRONMENT, GIT_TIMEOUT, OPTIONS, Revision
 LAST_GOOD = "refs/trainyard/last-good"
 REQUIREMENTS = "requirements.txt"
 LOCK = "trainyard.lock"
-"""Of whoever works in the repository; src/trainyard/controller/repository.py takes it, too."""
+"""File that each process locks while it uses the repository; src/trainyard/controller/repository.py locks it, too."""
 
 LOCK_TIMEOUT = 180.0
 """Seconds; the lock is held for one fetch and one checkout."""
@@ -36,18 +36,18 @@ LOCK_TIMEOUT = 180.0
 NO_DEADLINE = Deadline(math.inf)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
-# A signature says itself of which kind it is; only those of SSH keys count.
+# A signature names its own kind. Only signatures of SSH keys count.
 _SIGNERS = ("-c", "gpg.format=ssh", "-c", "gpg.openpgp.program=/bin/false", "-c", "gpg.x509.program=/bin/false")
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the installed schedule asks for; never read from the revision itself.
+    """The revision that the installed schedule requests. It is never read from the revision itself.
 
-    :param url: where to fetch from; empty: what was pushed.
-    :param ref: a branch, a tag, or a commit in full.
+    :param url: address to fetch from; empty to use the pushed commits.
+    :param ref: a branch, a tag, or a full commit.
     :param signers: file of allowed signers, or None.
-    :param requirements: what git calls the list of packages that the Python environment was made from, or empty.
+    :param requirements: git's hash of the package list that the Python environment was made from, or empty.
     """
 
     url: str
@@ -61,7 +61,7 @@ class Repository:
 
     :param path: of the repository.
     :param worktrees: folder with one checkout for each run.
-    :param deadline: of the run; what is left of it bounds every step.
+    :param deadline: of the run; the remaining time bounds each step.
     """
 
     def __init__(self, path: Path, worktrees: Path, clock: Clock = CLOCK, deadline: Deadline = NO_DEADLINE) -> None:
@@ -72,11 +72,12 @@ class Repository:
     def git(
         self, *words: str, timeout: float = GIT_TIMEOUT, env: Mapping[str, str] | None = None, largest: int = 0
     ) -> str:
-        """What git prints, without the last line break.
+        """Run git and return its output without the last line break.
 
-        :param env: variables added to those that every call has.
-        :param largest: bytes of the largest file that it may write; 0 for no limit.
-        :raises CommandError: it failed, or took too long.
+        :param timeout: limit in seconds.
+        :param env: additional environment variables.
+        :param largest: bytes of the largest file that git may write; 0 for no limit.
+        :raises CommandError: git failed, or took too long.
         :raises OutOfTimeError: the run's time is up.
         """
         argv = ["git", *OPTIONS, f"--git-dir={self.path}", *words]
@@ -85,7 +86,7 @@ class Repository:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """One fetch, checkout or removal at a time; the kernel gives the lock back when its holder dies."""
+        """Hold the repository for a fetch, checkout or removal. The kernel releases the lock when the process ends."""
         with (self.path / LOCK).open("a", encoding="utf-8") as stream:
             wait_until(
                 lambda: _try_lock(stream.fileno()), bool, what=f"the lock of {self.path}",
@@ -94,14 +95,14 @@ class Repository:
             yield
 
     def clean_unless_used(self) -> list[str]:
-        """`clean`, or nothing where somebody has the lock; nothing is waited for."""
+        """Call `clean` unless another process holds the lock. Do not wait for the lock."""
         with (self.path / LOCK).open("a", encoding="utf-8") as stream:
             return self.clean() if _try_lock(stream.fileno()) else []
 
     def take(self, wanted: Wanted) -> Revision:
-        """Fetch, verify and remember the revision that is asked for; the last good one where that is not possible.
+        """Fetch, verify and remember the requested revision. If this fails, return the last good revision.
 
-        :raises TrainyardError: not possible, and there is no last good revision.
+        :raises TrainyardError: this failed, and there is no last good revision.
         """
         good = self._ref(LAST_GOOD)
         answered = not wanted.url
@@ -112,48 +113,48 @@ class Repository:
             commit, signed = self._verified(wanted, good)
             self._fits(commit, good, wanted)
         except OutOfTimeError:
-            # That says nothing of the revision, and there is no time for another.
+            # The revision may be good, and there is no time for another one.
             raise
         except TrainyardError as error:
             if not good:
                 raise
             note = f"{error.message} The last good revision {good[:12]} was taken, and nothing may be changed."
-            # A server may answer the next time; what it has answered stays as it is.
+            # A missing answer may come next time. A refused revision stays refused.
             refused = error.message if answered else ""
             return Revision(good, wanted.ref, None, note, may_converge=False, refused=refused)
         self.git("update-ref", LAST_GOOD, commit)
         return Revision(commit, wanted.ref, signed)
 
     def _verified(self, wanted: Wanted, good: str) -> tuple[str, bool | None]:
-        """The commit behind the name, and whether it is signed.
+        """Return the commit of the requested name, and whether it is signed; None if signatures are not required.
 
-        :raises TrainyardError: there is no such name, or a signature that is asked for is missing.
+        :raises TrainyardError: the name does not exist, or a required signature is missing.
         """
         ref = wanted.ref
         if _COMMIT.fullmatch(ref):
             if not self._ref(f"{ref}^{{commit}}"):
                 raise TrainyardError(f"The commit {ref} is not in the repository.")
-            # Its hash says already what it is.
+            # The hash itself identifies the content.
             return ref, self._signed(wanted.signers, "verify-commit", ref) if wanted.signers else None
         if tag := self._ref(f"refs/tags/{ref}"):
             if wanted.signers and not self._signed(wanted.signers, "verify-tag", tag):
                 raise TrainyardError(f"The tag {ref} is not signed by anyone in reprovision_allowed_signers.")
-            # What is signed is the name in the object. A ref may lead to the object of another, older tag.
+            # The signature covers the name in the object. A ref may point to the object of another, older tag.
             if wanted.signers and f"tag {ref}" not in self.git("cat-file", "tag", tag).split("\n\n")[0].splitlines():
-                raise TrainyardError(f"The tag {ref} leads to what was signed as another one.")
+                raise TrainyardError(f"The tag {ref} points to an object that was signed as another tag.")
             return self.git("rev-parse", "--verify", f"{tag}^{{commit}}"), bool(wanted.signers) or None
         head = self._ref(f"refs/heads/{ref}")
         if not head:
-            raise TrainyardError(f"The repository has no branch and no tag {ref}, and {ref} is no commit in full.")
+            raise TrainyardError(f"The repository has no branch and no tag {ref}, and {ref} is not a full commit.")
         if wanted.signers:
-            # Whoever may write to the server, and may not sign, could put the branch back to any commit of before.
+            # A user who may write to the server but not sign could move the branch back to any earlier commit.
             if good and not self._contains(head, good):
                 raise TrainyardError(
-                    f"The branch {ref} at {head[:12]} does not contain the last good revision {good[:12]}; where it "
-                    "was meant to be put back or written anew, playbooks/reprovision.yml from a checkout of it says so."
+                    f"The branch {ref} at {head[:12]} does not contain the last good revision {good[:12]}; if it was "
+                    "moved back or rewritten on purpose, run playbooks/reprovision.yml from a checkout of it."
                 )
             new = self.git("rev-list", head, f"^{good}").split() if good else [head]
-            # The tip in any case: the last good one may have been pushed by hand.
+            # Always check the tip: the last good revision may have been pushed by hand.
             for commit in dict.fromkeys([head, *new]):
                 if not self._signed(wanted.signers, "verify-commit", commit):
                     raise TrainyardError(
@@ -176,8 +177,9 @@ class Repository:
         return True
 
     def _fits(self, commit: str, good: str, wanted: Wanted) -> None:
-        """
-        :raises TrainyardError: the revision needs what a schedule must not do.
+        """Check that a schedule may use the revision.
+
+        :raises TrainyardError: the revision needs another version of Kubernetes, or other Python packages.
         """
         asked = self._kubernetes(commit)
         if good and (other := change(self._kubernetes(good), asked)):
@@ -196,17 +198,18 @@ class Repository:
             ) from error
 
     def _ref(self, name: str) -> str:
-        """The object behind a name, or nothing."""
+        """Return the object of a name, or nothing."""
         with suppress(CommandError):
             return self.git("rev-parse", "--verify", "--quiet", name)
         return ""
 
     def check_out(self, commit: str, name: str) -> Path:
-        """A worktree of its own for a run, which stays while this process lives, whatever program it becomes.
+        """Create a worktree for a run. It stays while this process lives, even if the process executes another program.
 
-        To be called under the lock, as `clean`.
+        Call this with the lock held, like `clean`.
 
-        :param name: of the run, in no other use.
+        :param commit: to check out.
+        :param name: unique name of the run.
         """
         path = self.worktrees / name
         descriptor = os.open(self.worktrees / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -216,10 +219,10 @@ class Repository:
         return path
 
     def clean(self) -> list[str]:
-        """Remove the worktrees whose runs are over, killed ones included, and return their names.
+        """Remove the worktrees of runs that ended, including killed ones, and return their names.
 
-        What git has left that was killed goes as well: a ref or an index that is locked by nobody would be refused to
-        every run after it.
+        Also remove the lock files of killed git processes. Otherwise a stale lock of a ref or an index would block
+        all later runs.
         """
         removed = []
         for left in (*self.path.rglob("*.lock"), *self.path.glob("objects/**/tmp_*")):

@@ -1,4 +1,4 @@
-"""What of past runs is removed: by age, by count, by size, the oldest first, never the last good one."""
+"""Remove past runs by age, count and size: the oldest first, and never the last good one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .report import RUNNING
 from .store import Store
 
 LONG = ("events.jsonl.gz", "output.txt.gz")
-"""Files of a run that are kept for a few runs only."""
+"""Long files of a run. Only a few runs keep them."""
 
 DAY = 86400.0
 MB = 1_000_000
@@ -18,11 +18,11 @@ MB = 1_000_000
 
 @dataclass(frozen=True)
 class Kept:
-    """One run on the disk, sizes in bytes.
+    """One run on the disk, with sizes in bytes.
 
     :param began: seconds since the epoch.
-    :param good: it ended with the status 0.
-    :param long: size of what is kept for a few runs only; `short` is that of the rest.
+    :param good: whether a run of the whole site ended with the status 0.
+    :param long: size of the long files; `short` is the size of the others.
     """
 
     name: str
@@ -34,20 +34,20 @@ class Kept:
 
 @dataclass(frozen=True)
 class Removal:
-    """A run, and whether all of it goes or only its long files."""
+    """A run to remove, as a whole or only its long files."""
 
     name: str
     whole: bool
 
 
 def doomed(runs: Sequence[Kept], now: float, *, days: float, count: int, megabytes: float) -> list[Removal]:
-    """What has to go, the oldest first.
+    """Return the removals, the oldest run first.
 
-    :param runs: in any order; the youngest is the run that is at its end, and stays as it is.
+    :param runs: in any order; the newest is the run that is ending, and stays.
     :param now: seconds since the epoch.
-    :param days: age at which a report goes.
-    :param count: runs that keep their events and output.
-    :param megabytes: size of all together; first the long files go for it, then whole runs.
+    :param days: age at which a run is removed.
+    :param count: number of runs that keep their events and output.
+    :param megabytes: limit of the total size; first long files are removed for it, then whole runs.
     """
     young = sorted(runs, key=lambda run: (run.began, run.name), reverse=True)
     safe = {run.name for run in young[:1]} | {run.name for run in [each for each in young if each.good][:1]}
@@ -68,9 +68,12 @@ def doomed(runs: Sequence[Kept], now: float, *, days: float, count: int, megabyt
 
 
 def prune(store: Store, now: float, *, days: float, count: int, megabytes: float) -> list[Removal]:
-    """Remove what has to go; called with the folder locked.
+    """Remove old runs. The caller holds the lock of the folder.
 
-    :returns: what was removed.
+    :param days: age at which a run is removed.
+    :param count: number of runs that keep their events and output.
+    :param megabytes: limit of the total size.
+    :returns: the removals.
     """
     removed = doomed([_kept(store, name) for name in store.names()], now, days=days, count=count, megabytes=megabytes)
     for each in removed:
@@ -80,7 +83,7 @@ def prune(store: Store, now: float, *, days: float, count: int, megabytes: float
 
 def _kept(store: Store, name: str) -> Kept:
     report = store.report(name) or {}
-    # Of a report that cannot be read, or has another schema, the name says when the run began.
+    # If the report is unreadable or has another schema, the name has the start of the run.
     began = report.get("began") or datetime.strptime(f"{name[:15]}+0000", "%Y%m%dT%H%M%S%z").timestamp()
     sizes = {path.name: path.stat().st_size for path in (store.runs / name).iterdir() if path.is_file()}
     return Kept(

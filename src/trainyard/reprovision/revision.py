@@ -1,4 +1,4 @@
-"""The revision that a run works with, as it stands in a report."""
+"""The revision of a run, as in its report."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from ..core.command import run
 from ..core.errors import CommandError
 
 VARIABLE = "TRAINYARD_REVISION"
-"""Of the environment: the revision whose checkout a program runs in, as JSON, where the schedule has chosen one."""
+"""Environment variable: the revision that the schedule has chosen, as JSON. The program runs in its checkout."""
 
 GIT_TIMEOUT = 60.0
-"""Seconds for one call of git that reaches no other machine."""
+"""Seconds for a local call of git."""
 
 ENVIRONMENT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_TERMINAL_PROMPT": "0"}
-"""Nothing of the machine's or the user's configuration takes part, and nobody is asked for a password."""
+"""Environment without the configuration of the machine and of the user, and without password prompts."""
 
 OPTIONS = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never")
-"""Looking at a repository starts no program that the repository names."""
+"""Options that keep git from starting a program that the repository names."""
 
 
 @dataclass(frozen=True)
 class Revision:
-    """What a run works with.
+    """The revision of a run.
 
     :param commit: 40 hexadecimal digits, or empty outside a repository.
-    :param ref: as the inventory names it: a branch, a tag or a commit.
-    :param signed: whether somebody who may sign has signed it; None where nobody asked.
-    :param note: why it is not the one that was asked for, or what else a reader must know; else empty.
+    :param ref: name in the inventory: a branch, a tag or a commit.
+    :param signed: whether an allowed signer has signed it; None if signatures are not required.
+    :param note: why it is not the requested revision, or another note for the reader; else empty.
     :param may_converge: whether a run with it may change anything.
-    :param refused: why the one that was asked for is not used, where only a person can put that right; else empty.
+    :param refused: why the requested revision is not used, if only an operator can correct this; else empty.
     """
 
     commit: str
@@ -48,16 +48,16 @@ class Revision:
 
 
 def of_checkout(root: Path, environ: Mapping[str, str] = os.environ) -> Revision:
-    """The revision of a checkout: what the schedule has chosen, else its own HEAD, changed files said."""
+    """Return the revision of a checkout: the choice of the schedule, else HEAD with a note of changed files."""
     if given := environ.get(VARIABLE):
         return Revision(**json.loads(given))
     argv = ["git", f"--git-dir={root / '.git'}", f"--work-tree={root}", *OPTIONS]
-    # Its owner may be another user: looking at it carries nothing of it out.
+    # The owner may be another user. These calls execute nothing from the checkout.
     env = {**ENVIRONMENT, "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
     try:
         commit = run([*argv, "rev-parse", "HEAD"], timeout=GIT_TIMEOUT, env=env).stdout.strip()
         ref = run([*argv, "rev-parse", "--abbrev-ref", "HEAD"], timeout=GIT_TIMEOUT, env=env).stdout.strip()
         changed = run([*argv, "status", "--porcelain"], timeout=GIT_TIMEOUT, env=env).stdout.splitlines()
     except CommandError as error:
-        return Revision("", "", None, f"The checkout {root} says no revision: {error.message}")
+        return Revision("", "", None, f"The revision of the checkout {root} is unknown: {error.message}")
     return Revision(commit, ref, None, f"{len(changed)} files of the checkout are changed." if changed else "")

@@ -1,4 +1,4 @@
-"""One run: looked at under the lock, closed whatever happens, and shown."""
+"""One run: check the site under the lock, close the run in any case, and write its report."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from .store import Store
 
 PLAYBOOK = "site.yml"
 LARGEST_SECRET = 65536
-"""Bytes of a file with a secret."""
+"""Limit of the bytes of a file with a secret."""
 
 CREDENTIALS = "CREDENTIALS_DIRECTORY"
-"""Of the environment: where systemd puts the credentials of a service."""
+"""Environment variable: the folder in which systemd puts the credentials of a service."""
 
 Play = Callable[..., Played]
 
 
 @dataclass(frozen=True)
 class Looked:
-    """What a check run has found: its items with their ages, and why it did not come to its end."""
+    """The result of a check run: its items with their ages, and why it did not finish."""
 
     found: Found
     items: list[Item]
@@ -44,16 +44,17 @@ class Looked:
 
 
 class Session:
-    """One run at work in the state directory, which its caller holds locked.
+    """One run in the state directory. The caller holds the lock of the directory.
 
-    :param name: of `Store.new_name`, where the locks had to know it before.
-    :param mode: `report` or `converge`; what was asked for may be another.
-    :param held: why nothing may be changed now although it was asked for, as a clause.
-    :param locks: what the run holds of the site.
-    :param mended: what was repaired before it could have them.
+    :param name: of `Store.new_name`, if the locks needed it before.
+    :param mode: `report` or `converge`; `asked` is the requested mode.
+    :param held: why a requested converge may change nothing now, as a clause; else empty.
+    :param hosts: limits the run to these hosts; empty for all.
+    :param locks: the locks that the run holds.
+    :param mended: the repair of the kubeconfig, which the locks need.
     :param root: the checkout that is used.
-    :param play: runs a playbook (tests put their own in).
-    :param ends: of the whole run; left out, the settings' time counts from now.
+    :param play: runs a playbook (a test double in tests).
+    :param ends: deadline of the whole run; without it, the time limit of the settings counts from now.
     """
 
     def __init__(
@@ -97,19 +98,21 @@ class Session:
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """Hosts that this run looks at."""
+        """Return the hosts that this run checks."""
         return self.hosts or self.site.hosts
 
     def play(
         self, mode: str, hosts: Sequence[str] = (), *, objects: bool = True, unready: Sequence[str] = (),
         playbook: str = PLAYBOOK, limit: float = 0,
     ) -> Played:  # fmt: skip
-        """Run a playbook on some hosts, all of them where none is named.
+        """Run a playbook.
 
-        :param objects: whether the cluster's own objects are looked at or changed as well.
-        :param unready: hosts of the site whose nodes it does not wait for.
-        :param limit: in seconds; 0 for that of the settings.
-        :raises TrainyardError: it cannot be started, or the run's time is up.
+        :param mode: `check` or `run`.
+        :param hosts: limits the playbook to these hosts; empty for all.
+        :param objects: whether the playbook also covers the cluster's own objects.
+        :param unready: hosts of the site whose nodes the playbook does not wait for.
+        :param limit: in seconds; 0 for the limit of the settings.
+        :raises TrainyardError: the playbook cannot be started, or the run's time is up.
         """
         about = {"site_unready_hosts": [*unready]} if unready else {}
         played = self._play(
@@ -124,15 +127,15 @@ class Session:
             root=self.root,
         )
         for name, data in played.kept.items():
-            # What was compressed in parts is read as one.
+            # Concatenated gzip parts read as one file.
             self._kept[name] = self._kept.get(name, b"") + data
         return played
 
     def look(self) -> Looked:
-        """Run the site in check mode; history is kept, so that ages go on."""
+        """Run site.yml in check mode, and update the history of ages."""
         began = self.clock.monotonic()
         played = self.play(CHECK, self.hosts)
-        # Kept for the look that proves a repair.
+        # The estimate for the check run that proves a repair.
         self.look_seconds = self.clock.monotonic() - began
         found = find(played.events)
         items = [*found.items, *self._about_the_revision()]
@@ -142,16 +145,19 @@ class Session:
         return Looked(found, told, played.stopped)
 
     def look_again(self, hosts: Sequence[str] = ()) -> Looked:
-        """The same once more, on some hosts without the cluster's own objects, or on all that this run looks at."""
+        """Run site.yml in check mode again.
+
+        :param hosts: limits the check to these hosts, without the cluster's own objects; empty for all of this run.
+        """
         played = self.play(CHECK, hosts or self.hosts, objects=not hosts)
         found = find(played.events)
         items = [*found.items, *([] if hosts else self._about_the_revision())]
         return Looked(found, known(items, self.history, self.clock.time()), played.stopped)
 
     def document(self, looked: Looked, doubt: Sequence[str] = ()) -> dict[str, Any]:
-        """The report of a run that has looked and changes nothing.
+        """Return the report of a run in report mode.
 
-        :param doubt: what cannot be told besides.
+        :param doubt: other parts that were not checked, each a sentence.
         """
         if not (self.revision.may_converge or self.revision.refused):
             doubt = [*doubt, self.revision.note]
@@ -161,12 +167,12 @@ class Session:
         )  # fmt: skip
 
     def note(self, **values: Any) -> None:
-        """Write down something of a run that is at work, so that it is known although the run is killed."""
+        """Add values to the report on disk, so that they survive if the run is killed."""
         self.report |= values
         self.store.write_json(f"runs/{self.name}/report.json", self.report)
 
     def close(self, report: Mapping[str, Any]) -> int:
-        """Write the report and its pages, prune, and return the exit status."""
+        """Write the report and its pages, prune old runs, and return the exit status."""
         folder = f"runs/{self.name}"
         self.report = {**report}
         for name, data in self._kept.items():
@@ -174,7 +180,7 @@ class Session:
         self._kept = {}
         self.store.write(f"{folder}/report.html", pages.html(report))
         self.store.write(f"{folder}/report.md", pages.markdown(report))
-        # Last: whoever sees a complete report finds everything that belongs to it.
+        # Written last, so that all files of a complete report exist.
         self.store.write_json(f"{folder}/report.json", report)
         settings = self.site.settings
         retention.prune(
@@ -188,29 +194,32 @@ class Session:
         return int(report["exit_status"])
 
     def give_up(self, why: str) -> int:
-        """Close a run that could not be carried out."""
+        """Close a run that failed before its check run ended.
+
+        :param why: the reason, as a clause or sentence.
+        """
         now = self.clock.time()
         report = {**self.report, "state": COMPLETE, "ended": now, "seconds": round(now - self.report["began"], 1)}
         told = self.masker.text(why)
-        return self.close({**report, "exit_status": EXIT_UNKNOWN, "headline": f"cannot tell: {told}"})
+        return self.close({**report, "exit_status": EXIT_UNKNOWN, "headline": f"unknown: {told}"})
 
     def _about_the_revision(self) -> list[Item]:
-        """What a person has to do before the revision that was asked for can be used."""
+        """Return an item if an operator must correct the requested revision before it can be used."""
         if not self.revision.refused:
             return []
         about = f"revision {self.revision.ref}"
         return [Item(CONTROLLER, "reprovision", "Choose the revision", "", about, reason=self.revision.refused)]
 
     def _unseen(self, found: Found, stopped: str) -> set[str]:
-        """Whose items keep their ages, because this run says nothing about them."""
+        """Return the hosts that this run did not check, so that their items keep their ages."""
         unseen = {*(set(self.site.hosts) - set(found.seen)), *found.refused, *found.unreached}
-        # A run that was cut short, or that left hosts out, has not looked at everything of these two.
+        # A run that was cut short, or that left out hosts, checks these two only in part.
         partly = stopped or found.blind or not found.ended or found.verdict is None or self.hosts
         return unseen | ({CLUSTER, CONTROLLER} if partly else set())
 
 
 def report(session: Session) -> int:
-    """Look, and say what differs; nothing of the site is changed.
+    """Check the site and report what differs, without changes to the site.
 
     :returns: the exit status.
     """
@@ -222,14 +231,14 @@ def report(session: Session) -> int:
 
 
 def refuse_unknown(hosts: Sequence[str], site: Site) -> None:
-    """Refuse a site without hosts, and hosts that it does not have: either would make a report that is clean.
+    """Refuse a site without hosts, and unknown hosts. Both would give a clean report.
 
-    :raises TrainyardError: naming them.
+    :raises TrainyardError: there are no hosts, or some are unknown.
     """
     if not site.hosts:
         raise TrainyardError(
             f"The inventory {', '.join(site.inventory)} names no host of a site.",
-            remedy="Look whether Ansible can read it: `ansible-inventory --list -i` says why not.",
+            remedy="Run `ansible-inventory --list -i INVENTORY`, and correct the error that it reports.",
         )
     unknown = [host for host in hosts if host not in site.hosts]
     if unknown:
@@ -239,7 +248,7 @@ def refuse_unknown(hosts: Sequence[str], site: Site) -> None:
 
 
 def credentials(environ: Mapping[str, str]) -> set[str]:
-    """What the credentials of the service hold, so that it can be masked."""
+    """Return the values of the service's credentials, so that they can be masked."""
     found = set()
     folder = environ.get(CREDENTIALS, "")
     for path in sorted(Path(folder).iterdir()) if folder and Path(folder).is_dir() else []:

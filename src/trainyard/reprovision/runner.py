@@ -1,11 +1,11 @@
-"""One run of a playbook under ansible-runner, of which nothing but masked events and output is left.
+"""Run a playbook under ansible-runner, and keep only masked events and output.
 
-ansible-runner 2.4.3 turns host key checking off where the environment is silent, replaces the path of callbacks, keeps
-a cache of facts among its artefacts, and writes the whole environment beside them: each is said otherwise here, and its
-folder is a private one that goes with the run.
+By default ansible-runner 2.4.3 disables host key checking and replaces the path of callbacks. It also writes a cache of
+facts and the whole environment to its artefacts. This module overrides each default. The folder of
+ansible-runner is private and is removed after the run.
 
-It finds events by escape sequences in the output, which also shows texts of hosts. So each event carries a number that
-only this process and ansible-playbook know, and one without it is dropped.
+ansible-runner finds events by escape sequences in the output, which also contains texts of hosts. Therefore each event
+carries a number that only this process and ansible-playbook know. Events without it are dropped.
 """
 
 from __future__ import annotations
@@ -39,36 +39,36 @@ RUN = "run"
 MODES = {CHECK: ("--check", "--diff"), RUN: ("--diff",)}
 
 RUN_ID = "TRAINYARD_RUN_ID"
-"""Tells a playbook that it belongs to the run that holds the lock."""
+"""Environment variable: the run that holds the lock and that the playbook belongs to."""
 
 LONGEST = "8000000"
-"""Characters of a result beyond which it comes empty; ansible-runner's own bound is 700000, and a host's answer has at
-most 8 MiB (`plugins/callback/host_answers.py`)."""
+"""Limit of the characters of a result; a longer one arrives empty. The default of ansible-runner is 700000, and a
+host's answer has at most 8 MiB (`plugins/callback/host_answers.py`)."""
 
 SHOWN = 2**20
-"""Characters of an event's output that are kept, as `plugins/callback/plain_output.py` has it for one text."""
+"""Limit of the characters of an event's output, the same as for one text in `plugins/callback/plain_output.py`."""
 
 JOB = "JOB_ID"
-"""Variable of the environment: a number that ansible-runner's callback puts into each of its events."""
+"""Environment variable: a number that ansible-runner's callback adds to each of its events."""
 
 PREFIX = "trainyard-run-"
-"""Of a run's folder, where temporary files are."""
+"""Prefix of a run's folder among the temporary files."""
 
 YOUNG_SECONDS = 5.0
-"""In which a folder may have been made and not been locked yet."""
+"""Age up to which a folder may not have been locked yet."""
 
 MEMORY_OF_EVENTS = 200_000
-"""Events of one run; site.yml has some 150 for each host."""
+"""Limit of the events of one run; site.yml has about 150 for each host."""
 
 
 @dataclass(frozen=True)
 class Played:
-    """What is left of a run.
+    """The result of a playbook run.
 
     :param events: reduced and masked, in their order.
-    :param rc: status of ansible-playbook; 254 for one that was stopped.
-    :param stopped: why it did not come to its end; empty where it did.
-    :param kept: bytes of the events, one JSON document in a line, and of the output, both compressed.
+    :param rc: status of ansible-playbook; 254 if it was stopped.
+    :param stopped: why it did not finish; empty if it did.
+    :param kept: name of a file -> its compressed bytes: the events, one JSON document for each line, and the output.
     """
 
     events: list[Event]
@@ -95,16 +95,17 @@ def play(
     """Run a playbook to its end.
 
     :param playbook: path, or name below `root`.
-    :param inventory: folders or files, as those after `-i`.
-    :param mode: `check` looks, `run` changes.
-    :param site_hosts: the hosts that are not left alone; all where it is empty.
+    :param inventory: folders or files, as after `-i`.
+    :param mode: `check` only reads, `run` changes hosts.
+    :param site_hosts: limits the run to these hosts; empty for all.
     :param run_id: of the run that holds the lock.
-    :param timeout: limit in seconds; the playbook is told to stop then.
+    :param timeout: limit in seconds, after which the playbook is stopped.
+    :param masker: masks events and output.
     :param root: the checkout whose playbook, roles and configuration are used.
-    :param extra: more variables.
-    :param environment: more of the environment: paths, never values of secrets.
-    :param arguments: more options of ansible-playbook, such as the path of a vault password file.
-    :param raw: is handed each event as ansible-runner gives it (recordings for tests).
+    :param extra: additional variables.
+    :param environment: additional environment variables: paths, never values of secrets.
+    :param arguments: additional options of ansible-playbook, such as the path of a vault password file.
+    :param raw: receives each unmodified event of ansible-runner (recordings for tests).
     :raises TrainyardError: ansible-runner cannot start it.
     """
     import ansible_runner
@@ -116,11 +117,11 @@ def play(
         raw(event)
         if event.get("stdout"):
             output.write(masker.text(text(event["stdout"], SHOWN)) + "\n")
-        # Without it, what a host has put into the output would count as an event of any host.
+        # Without the number, a host could forge events of any host in its output.
         found = reader.read(event) if event.get("job_id") == job else None
         if found and len(events) < MEMORY_OF_EVENTS:
             events.append(masker.data(found))
-        # No file for it: nothing that is not masked is written to disk.
+        # False: ansible-runner writes no file, as only masked data may reach the disk.
         return False
 
     variables = {**(extra or {}), **({"site_hosts": ",".join(site_hosts)} if site_hosts else {})}
@@ -166,14 +167,14 @@ def _environment(root: Path, run_id: str) -> dict[str, str]:
         "ANSIBLE_NOCOLOR": "True",
         "ANSIBLE_FORCE_COLOR": "False",
         "MAX_EVENT_RES": LONGEST,
-        # The ansible-playbook of this Python, whoever called it.
+        # The ansible-playbook of this Python, also if the caller's PATH has another one.
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         **({RUN_ID: run_id} if run_id else {}),
     }
 
 
 def _extra(folder: str, variables: Mapping[str, Any]) -> list[str]:
-    """Options that hand variables on by a file: every process of the machine may read arguments."""
+    """Return options that pass variables in a file, as every process of the machine may read arguments."""
     if not variables:
         return []
     path = Path(folder) / "variables.json"
@@ -183,12 +184,12 @@ def _extra(folder: str, variables: Mapping[str, Any]) -> list[str]:
 
 @contextlib.contextmanager
 def _folder() -> Iterator[str]:
-    """A folder that its owner alone may read, and that goes with the run; those of killed runs go as well."""
+    """Create a private folder that is removed after the run. Also remove the folders of killed runs."""
     for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         if left.lstat().st_uid == os.geteuid() and _unused(left):
             shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
-        # The kernel gives it back when this process ends, however that happens.
+        # The kernel releases the lock when this process ends, also if it is killed.
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -198,7 +199,7 @@ def _folder() -> Iterator[str]:
 
 
 def _unused(folder: Path) -> bool:
-    """Whether the run that has made a folder is over; one that has just been made may not be locked yet."""
+    """Return whether the run of a folder has ended. A new folder may not be locked yet, so it counts as used."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:

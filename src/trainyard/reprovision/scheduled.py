@@ -1,6 +1,6 @@
-"""What the timer starts: it chooses the revision, and becomes the program of that revision in a worktree of its own.
+"""The entry point of the timer: choose the revision, check it out, and execute its program.
 
-What decides about revisions is installed with the schedule (`schedule.json`), and is no part of any revision.
+The rules for choosing are installed with the schedule (`schedule.json`). They are not part of any revision.
 """
 
 from __future__ import annotations
@@ -25,25 +25,26 @@ from .revision import VARIABLE, Revision
 from .schedule import seconds
 
 CANNOT_TELL, BUSY = 2, 4
-"""Exit statuses where no revision is to be had, and where another start is at work; docs/reprovisioning.md has all."""
+"""Exit statuses: no revision is available; another start is running. docs/reprovisioning.md lists all statuses."""
 
 LOCK = "run.lock"
-"""Beside the repository: held by the one start that is at work, from before it fetches to the end of its program."""
+"""Lock file next to the repository. A start holds it from before its fetch until its program ends."""
 
 TIMER = "trainyard-reprovision.timer"
 DEFAULT_TIMEOUT = 3600
-"""Seconds; as of reprovision_timeout."""
+"""Seconds; the default of reprovision_timeout."""
 UNIT_TIMEOUT = 86_400
-"""Seconds for a schedule.json that was written before it held the timeout: the unit's own limit ends a run before."""
+"""Seconds for an old schedule.json without a timeout. The unit's own limit ends such a run earlier."""
 
 MISSED_AFTER = 60.0
-"""Seconds after the timer's own start, beside its delay, within which a run makes up for one that was missed."""
+"""Seconds after the start of the timer, plus its delay, in which a run replaces a missed one."""
 
 BY_HAND = ("approve", "show", "status")
-"""What a person calls of `trainyard reprovision` on this machine. A run is the unit's, which has the credentials."""
+"""Verbs of `trainyard reprovision` that an operator may call on this machine. Only the unit has the credentials for
+a run."""
 
 CONVERGE = ("converge", "--mode=converge")
-# An unexpected error ends as "cannot tell".
+# An unexpected error has the exit status of an unknown state.
 _RUN = f"""import runpy, sys, traceback
 try:
     runpy.run_module("trainyard", run_name="__main__", alter_sys=True)
@@ -54,13 +55,14 @@ except Exception:
 
 @dataclass(frozen=True)
 class Schedule:
-    """What the role has written.
+    """The schedule that the role has installed.
 
     :param folder: of repository, worktrees and environment.
     :param inventory: of the site, relative to the checkout.
-    :param overlay: further inventory, which says what differs on this machine.
-    :param delay: as systemd's RandomizedDelaySec.
-    :param timeout: seconds from the start of the unit, after which a run begins nothing more.
+    :param overlay: additional inventory with the values of this machine.
+    :param mode: `report` or `converge`.
+    :param delay: of the timer, as for systemd's RandomizedDelaySec.
+    :param timeout: seconds from the start of the unit until a run begins no further step.
     """
 
     folder: Path
@@ -73,15 +75,16 @@ class Schedule:
 
     @classmethod
     def read(cls, path: Path) -> Schedule:
-        """
-        :raises TrainyardError: the file is missing or not what the role writes.
+        """Read a schedule.json.
+
+        :raises TrainyardError: the file is missing, or not in the form that the role writes.
         """
         try:
             given: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             signers = Path(given["signers"]) if given["signers"] else None
             wanted = Wanted(given["repository"], given["revision"], signers, given["requirements"])
             folder, overlay = Path(given["folder"]), Path(given["overlay"])
-            # One that an older playbook has written does not have it.
+            # Missing if an older playbook has written the file.
             timeout = int(given.get("timeout", UNIT_TIMEOUT))
             return cls(folder, given["inventory"], overlay, given["mode"], given["delay"], wanted, timeout)
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -91,25 +94,25 @@ class Schedule:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Become the program of the chosen revision, or remove what ended runs have left (`--clean`).
+    """Execute the program of the chosen revision, or remove the leftovers of ended runs (`--clean`).
 
-    :param argv: path of schedule.json; `--clean`, or options for `trainyard reprovision run`.
-    :returns: exit status; only where no program could be started.
+    :param argv: path of schedule.json; then `--clean`, or options for `trainyard reprovision run`.
+    :returns: the exit status, only if no program was started.
     """
     try:
         schedule = Schedule.read(Path(argv[0]))
         ends = deadline(schedule.timeout, environ={})
         repository = repository_of(schedule, ends)
         if "--clean" in argv:
-            # A start that is at work begins with the same.
+            # A running start has already done this.
             repository.clean_unless_used()
             return 0
-        # First of all: whoever is refused has fetched and checked out nothing, and is not kept waiting by who does.
+        # First, so that a refused start neither fetches nor checks out, and does not wait.
         other = alone(schedule.folder / "git" / LOCK)
         if other:
-            print(f"Error: Another run of the schedule is at work: process {other}.", file=sys.stderr)
+            print(f"Error: Another run of the schedule is running: process {other}.", file=sys.stderr)
             return BUSY
-        # Said by systemd where a timer has started the service, and not somebody by hand.
+        # systemd sets TRIGGER_UNIT if a timer, not an operator, has started the service.
         missed = os.environ.get("TRIGGER_UNIT") == TIMER and timer_is_young(schedule.delay)
         start(schedule, repository, argv[1:], ends, missed=missed)
     except (TrainyardError, OSError) as error:
@@ -120,22 +123,22 @@ def main(argv: Sequence[str]) -> int:
 def by_hand(
     path: str, words: Sequence[str], become: Callable[[str, list[str], Mapping[str, str]], object] = os.execve
 ) -> int:
-    """Become the installed program, to show the schedule's reports or to approve one.
+    """Execute the installed program to show the schedule's reports, or to approve one.
 
     :param path: of schedule.json.
     :param words: one of BY_HAND with its arguments.
-    :returns: exit status; only where no program could be started.
+    :returns: the exit status, only if no program was started.
     """
     try:
         if not words or words[0] not in BY_HAND:
             raise TrainyardError(
-                "By hand this takes approve REPORT, show [REPORT] or status.",
-                remedy="A run is `systemctl start trainyard-reprovision`.",
+                "This command accepts approve REPORT, show [REPORT] or status.",
+                remedy="Start a run with `systemctl start trainyard-reprovision`.",
             )
         schedule = Schedule.read(Path(path))
         root = schedule.folder / "git" / "installed"
         program, environ = _program(schedule, root, words)
-        # Of the caller's environment, which is another user's, no more than who it is and how wide the screen.
+        # The environment belongs to another user. Keep only the name of that user and the size of the terminal.
         kept = {name: os.environ[name] for name in ("SUDO_USER", "TERM", "COLUMNS") if name in os.environ}
         os.chdir(root)
         become(program[0], program, {**kept, "LANG": "C.UTF-8", "HOME": str(schedule.folder / "home"), **environ})
@@ -145,15 +148,15 @@ def by_hand(
 
 
 def alone(path: Path) -> str:
-    """Take the lock of all starts for as long as this process lives, whatever program it becomes.
+    """Take the lock of all starts. It is held while this process lives, even if it executes another program.
 
-    :returns: nothing, or the number of the process that has it.
+    :returns: nothing, or the id of the process that holds the lock.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        # Empty for a moment after it was taken.
+        # The file is empty for a moment after the lock was taken.
         other = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
         os.close(descriptor)
         return other
@@ -164,7 +167,7 @@ def alone(path: Path) -> str:
 
 
 def repository_of(schedule: Schedule, ends: Deadline) -> Repository:
-    """The repository that the role has made, with the folder of its worktrees."""
+    """Return the repository of a schedule, with the folder of its worktrees."""
     folder = schedule.folder
     return Repository(folder / "git" / "repository.git", folder / "worktrees", ends.clock, ends)
 
@@ -179,12 +182,12 @@ def start(
     clock: Clock = CLOCK,
     become: Callable[[str, list[str], Mapping[str, str]], object] = os.execve,
 ) -> None:
-    """Choose the revision, check it out, and become its program.
+    """Choose the revision, check it out, and execute its program.
 
-    :param options: for `trainyard reprovision run`, in the place of the schedule's mode.
-    :param ends: of the whole run, which its program gets in its environment.
-    :param missed: whether the run is made up for one that the machine has slept through.
-    :raises TrainyardError: there is no revision.
+    :param options: for `trainyard reprovision run`; they replace the schedule's mode.
+    :param ends: deadline of the whole run, passed to its program in the environment.
+    :param missed: whether this run replaces one that was missed while the machine was off.
+    :raises TrainyardError: no revision is available.
     """
     with repository.locked():
         repository.clean()
@@ -199,7 +202,7 @@ def start(
 def command(
     schedule: Schedule, revision: Revision, root: Path, options: Sequence[str], *, missed: bool
 ) -> tuple[list[str], dict[str, str]]:
-    """The program with its arguments, and what is added to its environment."""
+    """Return the program with its arguments, and the additions to its environment."""
     mode = list(options) or ["--mode", schedule.mode]
     late = missed and not {*CONVERGE}.isdisjoint(mode)
     note = "The scheduled time was missed while the machine was off: this run changes nothing." if late else ""
@@ -211,7 +214,7 @@ def command(
 
 
 def _program(schedule: Schedule, root: Path, words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """`trainyard reprovision` of a checkout with its arguments, and the environment that it needs."""
+    """Return the command line of a checkout's `trainyard reprovision`, and the environment that it needs."""
     python = schedule.folder / "environment" / "bin" / "python"
     inventories = ["-i", str(root / schedule.inventory), "-i", str(schedule.overlay)]
     argv = [str(python), "-s", "-P", "-c", _RUN, *inventories, "reprovision", *words]
@@ -220,9 +223,10 @@ def _program(schedule: Schedule, root: Path, words: Sequence[str]) -> tuple[list
 
 
 def timer_is_young(delay: str, clock: Clock = CLOCK, show: Callable[[], str] | None = None) -> bool:
-    """Whether the timer was started so short a time ago that the run which it starts is one that was missed.
+    """Return whether the timer was started so recently that its run must replace a missed one.
 
-    :param show: returns when the timer was started, in microseconds of the monotonic clock, as systemctl says it.
+    :param delay: of the timer, as for systemd's RandomizedDelaySec.
+    :param show: returns the start of the timer in microseconds of the monotonic clock, in the form of systemctl.
     """
     argv = ["systemctl", "show", TIMER, "--property=ActiveEnterTimestampMonotonic", "--value"]
     text = (show or (lambda: run(argv, timeout=20).stdout))().strip()

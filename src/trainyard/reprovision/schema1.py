@@ -1,7 +1,7 @@
-"""Reports of schema 1, read as those of schema 2.
+"""Convert reports of schema 1 to schema 2.
 
-Schema 1 took the name of a task into the key of an item. Where a result named nothing by itself, that name was its
-subject, too. A site that was installed then keeps its ages, its repairs in a row and its approvals.
+In schema 1 the key of an item contained the name of its task. If a result named no object, the task name was also its
+subject. With the conversion an old site keeps its ages, its repairs in a row and its approvals.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def report(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def history(document: Mapping[str, Any], reports: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the ages of schema 1 as those of schema 2; an age whose item is in no report is left out.
+    """Return the ages of schema 1 as those of schema 2, without ages whose item is in no report.
 
     :param document: the content of a `history.json`.
-    :param reports: those of schema 1, as they were written.
+    :param reports: the original reports of schema 1.
     """
     keys: dict[str, str] = {}
     for each in reports:
@@ -46,20 +46,20 @@ def history(document: Mapping[str, Any], reports: Iterable[Mapping[str, Any]]) -
     found: dict[str, Any] = {}
     for old, age in mapping(document.get("items")).items():
         new = keys.get(old)
-        # Two that are one by now have the age of the older one.
+        # Two old items may be one item in schema 2. It gets the older age.
         if new and (new not in found or _begin(age) < _begin(found[new])):
             found[new] = age
     return {"schema": NEW, "items": found}
 
 
 def _begin(age: Any) -> float:
-    """Seconds since the epoch; infinite where the age has none."""
+    """Return when an age begins, in seconds since the epoch; infinite if it has no valid start."""
     begin = number(at(age, "first_seen"))
     return math.inf if begin is None else begin
 
 
 def keys_of(document: Mapping[str, Any]) -> dict[str, str]:
-    """Return the key of each item of a report of schema 1, and its key of schema 2."""
+    """Return the keys of the items of a report: key of schema 1 -> key of schema 2."""
     return {
         str(item.get("key", "")): _renamed(item)["key"]
         for item in map(mapping, items(mapping(document).get("items")))
@@ -75,7 +75,7 @@ OUTCOMES = {
     "left": LEFT,
     "waits": LEFT,
 }
-"""How the sentence about an item begins in schema 1, and its outcome; the first that fits."""
+"""Beginning of the sentence about an item in schema 1 -> outcome. The first match counts."""
 
 
 def _outcome(item: Any) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What an inventory says about reprovisioning; the defaults are those of the role."""
+"""Settings of reprovisioning from an inventory, with the defaults of the role."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ..site.inventory import Inventory
 from ..site.typed import SCALARS, typed
 
 SITE = ("cluster", "mirror", "builders", "gpu_nodes")
-"""Groups of the hosts that `site.yml` looks at."""
+"""Groups of the hosts that `site.yml` configures."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Variables of the role `reprovision`, without its prefix; roles/reprovision/meta/argument_specs.yml says more.
+    """Variables of the role `reprovision` without their prefix; see roles/reprovision/meta/argument_specs.yml.
 
-    :param state_dir: folder for reports, history and approvals, on the machine that runs.
-    :param timeout: seconds for one run of a playbook.
+    :param timeout: seconds for one run.
+    :param state_dir: folder for reports, history and approvals, on the machine of the run.
     """
 
     enabled: bool
@@ -45,14 +45,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class Site:
-    """What a run has to know of its inventory.
+    """The parts of an inventory that a run needs.
 
-    :param hosts: that `site.yml` looks at.
-    :param secrets: values that must be shown nowhere.
-    :param site_dir: the folder that tells the site from others; its inventory where it has none.
-    :param nodes: names of the nodes that hosts of the cluster are.
-    :param system_namespaces: whose pods a node must have before it counts as repaired.
-    :param pause_image: of the pod that a repaired node has to start; every node has it.
+    :param hosts: hosts that `site.yml` configures.
+    :param secrets: values that no output may show.
+    :param site_dir: folder that identifies the site; without one, the path of its inventory.
+    :param nodes: host of the cluster -> name of its node.
+    :param system_namespaces: namespaces whose pods must be healthy on a repaired node.
+    :param pause_image: image of the pod that a repaired node has to start; every node has it.
     """
 
     inventory: tuple[str, ...]
@@ -68,10 +68,10 @@ class Site:
 
 
 def settings_of(values: Mapping[str, Any]) -> Settings:
-    """The settings from the role's variables.
+    """Return the settings from the role's variables.
 
-    :param values: all of them, templated.
-    :raises TrainyardError: one has another type.
+    :param values: all variables, templated.
+    :raises TrainyardError: a variable has the wrong type.
     """
     found: dict[str, Any] = {}
     for each in fields(Settings):
@@ -81,7 +81,7 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
             found[each.name] = typed(value, kind) if kind in SCALARS else str(value) if kind == "str" else value
         except (TypeError, ValueError) as error:
             raise TrainyardError(
-                f"{name} is {value!r}, which is none of its type ({each.type}).", remedy=f"Give {name} another value."
+                f"{name} is {value!r}, not of the type {each.type}.", remedy=f"Set {name} to a value of this type."
             ) from error
     found["state_dir"] = os.path.expanduser(found["state_dir"])
     return Settings(**found)
@@ -94,10 +94,10 @@ def _node(read: Inventory, host: str) -> str:
 def site_of(inventory: Sequence[str], *, runs: bool = True) -> Site:
     """Read an inventory.
 
-    :param inventory: folders or files, as those after `-i`.
-    :param runs: whether for a run; whoever only looks at reports needs neither the vault's password nor the hooks,
-        whose addresses may lie in the vault.
-    :raises TrainyardError: it cannot be read, or does not say what is needed.
+    :param inventory: folders or files, as after `-i`.
+    :param runs: whether the caller starts a run. Reading reports needs neither the vault's password nor the hooks,
+        whose addresses may be in the vault.
+    :raises TrainyardError: the inventory cannot be read, or lacks a value.
     """
     read = Inventory(inventory, locked=not runs)
     names = [f"reprovision_{each.name}" for each in fields(Settings) if runs or each.name != "hooks"]
@@ -112,7 +112,7 @@ def site_of(inventory: Sequence[str], *, runs: bool = True) -> Site:
         workers=tuple(read.hosts("workers")),
         kubeconfig=os.path.expanduser(str(kubeconfig)),
         secrets=frozenset(read.secrets() if runs else ()),
-        # As playbooks/_lock.yml has it, so that both mean the same lock.
+        # The same value as in playbooks/_lock.yml, so that both use the same lock.
         site_dir=os.path.expanduser(str(site_dir)) or str(inventory[0]),
         nodes={host: _node(read, host) for host in read.hosts("cluster")},
         system_namespaces=tuple(namespaces),

@@ -1,7 +1,7 @@
-"""Whether a node still starts pods: what runs there goes on also where a repair has left nothing that could be started.
+"""Check that a node still starts pods after a repair. Running pods do not prove this.
 
-A pod of its own is put onto the node, past the scheduler, so that a cordon or a taint does not matter, and taken away
-again. Its image is the one that holds every pod's network, which each node has.
+The check creates a pod on the node and deletes it. It bypasses the scheduler, so a cordon or a taint does not matter.
+The pod uses the pause image, which each node has.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from . import stopping
 NAMESPACE = "kube-system"
 LABEL = "trainyard.dev/start-probe"
 SECONDS = 120.0
-"""For a pod whose image is there; it takes two or three."""
+"""Limit for the start of a pod whose image is present; it takes two or three seconds."""
 
 
 def pod(node: str, image: str) -> Object:
-    """The pod; it asks for nothing, and goes on until it is deleted, so that one which was forgotten is no trouble."""
+    """Return the pod. It requests no resources and runs until it is deleted, so a leftover pod does no harm."""
     name = f"start-probe-{hashlib.sha256(node.encode()).hexdigest()[:12]}"
     container = {
         "name": "pause",
@@ -53,10 +53,10 @@ def pod(node: str, image: str) -> Object:
 
 
 def why_not(api: Api, node: str, image: str, clock: Clock = CLOCK, seconds: float = SECONDS) -> str:
-    """Why no pod can be started on a node, as a clause; empty if one was.
+    """Return why a node starts no pod, as a clause; empty if it does.
 
     :param image: of the pod.
-    :param seconds: that it has to start.
+    :param seconds: limit for its start.
     """
     api, wanted = PatientApi(api, clock), pod(node, image)
     name = wanted["metadata"]["name"]
@@ -67,7 +67,7 @@ def why_not(api: Api, node: str, image: str, clock: Clock = CLOCK, seconds: floa
         return str((last.get("status") or {}).get("phase", "Unknown"))
 
     try:
-        # One that a run has left which was killed is none of this node as it is now.
+        # A pod that a killed run has left does not prove the present state of the node.
         clear(api, node)
         api.create(wanted)
         found = wait_until(
@@ -77,7 +77,7 @@ def why_not(api: Api, node: str, image: str, clock: Clock = CLOCK, seconds: floa
     except WaitError as error:
         found = str(error.facts["last_state"])
     except KubeError as error:
-        return f"no pod could be put onto {node}: {error.message.rstrip('.')}"
+        return f"no pod could be created on {node}: {error.message.rstrip('.')}"
     finally:
         said = _said(api, last) if last and (last.get("status") or {}).get("phase") != "Running" else ""
         with suppress(KubeError):
@@ -90,9 +90,9 @@ def why_not(api: Api, node: str, image: str, clock: Clock = CLOCK, seconds: floa
 
 
 def clear(api: Api, node: str = "") -> None:
-    """Take away the pods that killed runs have left.
+    """Delete the pods that killed runs have left.
 
-    :param node: of which; all where it is empty.
+    :param node: name of the node; empty for all nodes.
     :raises KubeError: the cluster does not answer, or refuses.
     """
     left = [each for each in api.list("v1", "Pod", NAMESPACE, labels=LABEL) if node in ("", each["spec"]["nodeName"])]
@@ -101,7 +101,7 @@ def clear(api: Api, node: str = "") -> None:
 
 
 def _said(api: Api, obj: Object) -> str:
-    """The last that the cluster has said about a pod, as an addition to a clause."""
+    """Return the last warning event of a pod in parentheses; empty without one."""
     try:
         events = api.list("v1", "Event", NAMESPACE)
     except KubeError:

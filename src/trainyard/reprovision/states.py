@@ -1,4 +1,4 @@
-"""In which state a site is after a run, and when somebody is told."""
+"""The state of a site after a run, and the notices about it."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ WORDS: Mapping[State, str] = {
     "clean": "clean",
     "drift": "drift",
     "repaired": "drift repaired",
-    "person": "a person is needed",
+    "person": "an operator is needed",
     "failed": "a repair failed",
-    "unknown": "cannot tell",
+    "unknown": "unknown",
 }
 REMINDER_SECONDS = 20 * 3600.0
-"""A day, less what the random delay of a nightly timer may bring two runs closer together."""
+"""One day, minus a margin: the random delay of a nightly timer can move two runs closer together."""
 
 
 @dataclass(frozen=True)
 class Told:
-    """What those who are to hear of it know.
+    """The state that was announced last.
 
-    :param since: when the site came into the state, in seconds since the epoch.
-    :param told: when it was said last; 0 for never.
+    :param since: when the site entered the state, in seconds since the epoch.
+    :param told: when the last notice was sent, in seconds since the epoch; 0 for never.
     """
 
     state: State
@@ -40,10 +40,10 @@ class Told:
 
 @dataclass(frozen=True)
 class Notice:
-    """Something to be said.
+    """A notice to send.
 
-    :param before: the state before; None for the first one.
-    :param since: since when the site is in the state, in seconds since the epoch.
+    :param before: the previous state; None for the first one.
+    :param since: when the site entered the state, in seconds since the epoch.
     """
 
     kind: Literal["change", "reminder"]
@@ -53,13 +53,13 @@ class Notice:
 
     @property
     def words(self) -> str:
-        """The notice as a line for people."""
+        """Return the notice as one line of text."""
         again = "still: " if self.kind == "reminder" else ""
         return f"{again}{WORDS[self.state]}"
 
 
 def state_of(report: Mapping[str, Any]) -> State | None:
-    """The state that a report tells of; None where it tells nothing, because another run had the lock.
+    """Return the state that a report shows; None if another run held the lock, as such a report shows nothing.
 
     :param report: the content of a `report.json`.
     """
@@ -73,19 +73,19 @@ def state_of(report: Mapping[str, Any]) -> State | None:
     if status == 1:
         return "person" if any(item.get("class") not in ("repairable", "restart") for item in items) else "drift"
     if status == 3:
-        # A limit waits for a person; a window opens by itself.
+        # A limit waits for an operator; a window opens by itself.
         return "person" if report.get("limits") else "drift"
     return "unknown"
 
 
 def step(last: Told | None, state: State | None, now: float) -> tuple[Told | None, Notice | None]:
-    """What is known after a run, and what is to be said.
+    """Return the announced state after a run, and the notice to send.
 
-    Said is every change of state, and once a day that a person is still needed. A first run that finds nothing is
-    no news.
+    Every change of state gives a notice. While an operator is needed, a reminder follows once a day. A clean first
+    run gives none.
 
-    :param last: what was known before; None at the first run.
-    :param state: what `state_of` gave.
+    :param last: the state that was announced last; None at the first run.
+    :param state: the result of `state_of`.
     :param now: seconds since the epoch.
     """
     if state is None:
@@ -94,14 +94,14 @@ def step(last: Told | None, state: State | None, now: float) -> tuple[Told | Non
         before = last.state if last else None
         quiet = last is None and state == "clean"
         return Told(state, now, 0.0 if quiet else now), None if quiet else Notice("change", state, before, now)
-    # A clock that was set back must not silence the reminder until it has caught up.
+    # A clock that was set back must not delay the reminder.
     if state == "person" and not 0 <= now - last.told < REMINDER_SECONDS:
         return replace(last, told=now), Notice("reminder", state, state, last.since)
     return last, None
 
 
 def load(path: Path) -> Told | None:
-    """What was kept; None where there is nothing, or nothing that can be read: then the next state is said again."""
+    """Return the saved state; None if there is no readable one, so that the next state is announced again."""
     try:
         read = json.loads(path.read_text(encoding="utf-8"))
         told = Told(read["state"], float(read["since"]), float(read["told"]))
@@ -111,7 +111,7 @@ def load(path: Path) -> Told | None:
 
 
 def save(path: Path, told: Told) -> None:
-    """Keep it, whole or not at all.
+    """Save the announced state atomically.
 
     :raises TrainyardError: the disk refuses.
     """

@@ -1,4 +1,4 @@
-"""What there is to know before the next run: the last one, the next one, who is at work, and the drift with its age."""
+"""The status of reprovisioning: last and next run, running processes, and the drift with its age."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ LIMITS = ("max_hosts", "max_items", "max_unreachable", "batch", "canary", "windo
 
 @dataclass(frozen=True)
 class Status:
-    """How reprovisioning of a site stands; times in seconds since the epoch.
+    """The status of a site's reprovisioning. Times are in seconds since the epoch.
 
-    :param last: report of the last run of the whole site that is over; None where there is none.
-    :param running: report of the run at work.
-    :param busy: whether somebody works in the state directory.
-    :param holder: who holds the site on this machine, which may be another verb; empty for nobody.
-    :param next_run: when the timer is due; None where that cannot be told, which `next_note` says.
-    :param oldest: since when the oldest drift is there.
+    :param last: report of the last ended run of the whole site; None if there is none.
+    :param running: report of the current run; None without one.
+    :param busy: whether a process uses the state directory.
+    :param holder: the process that holds the site on this machine, maybe of another verb; empty without one.
+    :param next_run: when the timer is due; None if unknown, with the reason in `next_note`.
+    :param oldest: when the oldest drift was first seen; None without drift.
     """
 
     last: dict[str, Any] | None
@@ -50,10 +50,10 @@ class Status:
 
 
 def status_of(site: Site, store: Store, now: float, due: Callable[[str, float], float | None] = next_elapse) -> Status:
-    """How it stands.
+    """Return the status of a site.
 
     :param now: seconds since the epoch.
-    :param due: when a schedule is due after a moment (tests put their own in).
+    :param due: returns when a schedule is due after a moment (a test double in tests).
     """
     reports = store.reports()
     last = next((each for each in of_the_site(reports) if each["state"] != RUNNING), None)

@@ -1,6 +1,6 @@
-"""Being told to stop, by a terminal or by systemd: the playbook at work ends, and nothing is begun after it.
+"""Stop signals from a terminal or from systemd: the running playbook ends, and nothing begins after it.
 
-ansible-runner 2.4.3 would take both signals for itself and forget them with the playbook that was at work.
+ansible-runner 2.4.3 would handle both signals itself, and forget them when the running playbook ends.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from threading import Event, current_thread, main_thread
 from types import FrameType
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-WORDS = "it was told to stop"
+WORDS = "it received a stop signal"
 
 _told = Event()
 
 
 def told() -> bool:
-    """Whether this process has been told to stop since the block of `listening` began."""
+    """Return whether this process has received a stop signal since the block of `listening` began."""
     return _told.is_set()
 
 
 @contextmanager
 def listening() -> Iterator[None]:
-    """Note the first of the signals while the block runs, no longer; a second one does what it did before."""
+    """Record the first stop signal while the block runs. A second signal reaches the previous handler."""
     if current_thread() is not main_thread():
-        # Python hands signals to no other thread.
+        # Python delivers signals only to the main thread.
         yield
         return
     before = {number: signal.getsignal(number) for number in SIGNALS}

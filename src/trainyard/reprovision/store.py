@@ -1,4 +1,4 @@
-"""The folder in which everything about past runs lies: each file whole or not at all, readable by its owner alone."""
+"""The state directory with the files of past runs. Files are written atomically, and only their owner may read them."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from . import schema1
 from .report import EXIT_UNKNOWN, INTERRUPTED, RUNNING, SCHEMA
 
 RUN = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}")
-"""Name of a run's folder: when it began, UTC, and four digits that keep two apart."""
+"""Name of a run's folder: its start in UTC, and four random hexadecimal digits to make it unique."""
 
 TEMPORARY = ".new-"
 LEFT = (TEMPORARY, ".trainyard-")
-"""What names of files begin with that are written and have not got their own name yet, here and in core/files.py."""
+"""Prefixes of temporary files that are not renamed yet, of this module and of core/files.py."""
 
 
 class BusyError(TrainyardError):
-    """Another run works in the same folder."""
+    """Another run uses the same folder."""
 
 
 class Store:
     """The state directory of one site.
 
-    :param folder: made with mode 0700 when something is written.
+    :param folder: created with mode 0700 on the first write.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -48,9 +48,9 @@ class Store:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder while the block runs; the kernel gives it back when the process ends.
+        """Hold the lock of the folder while the block runs. The kernel releases it when the process ends.
 
-        :raises BusyError: another run holds it; nothing is waited for.
+        :raises BusyError: another run holds it. There is no wait.
         """
         self._make(self.folder)
         with (self.folder / "lock").open("a") as stream:
@@ -58,13 +58,13 @@ class Store:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise BusyError(
-                    f"Another run of reprovisioning works in {self.folder}.",
-                    remedy="Wait for its end; `trainyard reprovision status` shows it.",
+                    f"Another run of reprovisioning uses {self.folder}.",
+                    remedy="Wait until it ends; `trainyard reprovision status` shows it.",
                 ) from None
             yield
 
     def new_name(self, now: float) -> str:
-        """A name for a run, which no other run has.
+        """Return a new unique name for a run.
 
         :param now: seconds since the epoch.
         """
@@ -74,18 +74,20 @@ class Store:
                 return name
 
     def begin(self, now: float, report: dict[str, Any], name: str = "") -> str:
-        """Make the folder of a new run with its report so far, and return the run's name.
+        """Create the folder of a new run with its first report, and return the run's name.
 
         :param now: seconds since the epoch.
-        :param name: of `new_name`, where the run had to have one before.
+        :param report: of the beginning run.
+        :param name: of `new_name`, if the run has one already.
         """
         name = name or self.new_name(now)
         self.write_json(f"runs/{name}/report.json", {**report, "id": name})
         return name
 
     def write(self, name: str, data: str | bytes) -> Path:
-        """Write a file below the folder so that a reader finds the old one or the new one.
+        """Write a file below the folder atomically.
 
+        :param name: path below the folder.
         :raises TrainyardError: the file system refuses.
         """
         path = self.folder / name
@@ -107,37 +109,40 @@ class Store:
         return path
 
     def write_json(self, name: str, document: Any) -> Path:
-        """The same for a document."""
+        """Write a document as JSON, like `write`."""
         return self.write(name, json.dumps(document, indent=1) + "\n")
 
     def read_json(self, name: str) -> Any:
-        """A document below the folder; None where there is none that can be read."""
+        """Return a document below the folder; None if it is missing or unreadable."""
         try:
             return json.loads((self.folder / name).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
 
     def names(self) -> list[str]:
-        """Names of all runs, the youngest first."""
+        """Return the names of all runs, the newest first."""
         try:
             return sorted((each.name for each in self.runs.iterdir() if RUN.fullmatch(each.name)), reverse=True)
         except OSError:
             return []
 
     def report(self, name: str) -> dict[str, Any] | None:
-        """The report of a run; None where it has none of this schema."""
+        """Return the report of a run in the current schema; None if there is none in a known schema."""
         found = self._document(name)
         if found.get("schema") == schema1.OLD:
             return schema1.report(found)
         return found if found.get("schema") == SCHEMA else None
 
     def _document(self, name: str) -> dict[str, Any]:
-        """The report of a run as it was written; empty where there is none that can be read."""
+        """Return the report of a run as written; empty if it is missing or unreadable."""
         found = self.read_json(f"runs/{name}/report.json") if RUN.fullmatch(name) else None
         return found if isinstance(found, dict) else {}
 
     def reports(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """The reports of past runs, the youngest first."""
+        """Return the reports of past runs, the newest first.
+
+        :param limit: number of reports; None for all.
+        """
         found: list[dict[str, Any]] = []
         for name in self.names():
             if limit is not None and len(found) >= limit:
@@ -148,10 +153,10 @@ class Store:
         return found
 
     def history(self) -> ages.History:
-        """Ages of items, by their keys."""
+        """Return the ages of items by their keys."""
         found = self.read_json("history.json")
         if isinstance(found, dict) and found.get("schema") == schema1.OLD:
-            # The oldest first: a younger report knows an item by the words of its own time.
+            # The oldest first, so that the task names of newer reports win.
             found = schema1.history(found, map(self._document, reversed(self.names())))
         return ages.from_json(found)
 
@@ -159,10 +164,10 @@ class Store:
         self.write_json("history.json", ages.as_json(history))
 
     def close_interrupted(self, now: float) -> list[str]:
-        """Close what a killed run, or a power cut, has left; called with the folder locked.
+        """Close the runs that a kill or a power cut has interrupted. The caller holds the lock of the folder.
 
         :param now: seconds since the epoch.
-        :returns: the names of the runs that were closed.
+        :returns: the names of the closed runs.
         """
         for left in [each for prefix in LEFT for each in self.folder.rglob(f"{prefix}*")]:
             left.unlink(missing_ok=True)
@@ -172,7 +177,7 @@ class Store:
             if report is None and not (self.runs / name / "report.json").exists():
                 shutil.rmtree(self.runs / name, ignore_errors=True)
             elif report is not None and report.get("state") == RUNNING:
-                told = "The run was interrupted: its process ended before it did."
+                told = "The run was interrupted: its process ended early."
                 self.write_json(f"runs/{name}/report.json", {
                     **report, "state": INTERRUPTED, "ended": now, "exit_status": EXIT_UNKNOWN, "headline": told,
                 })  # fmt: skip
@@ -180,9 +185,9 @@ class Store:
         return closed
 
     def remove(self, name: str, files: tuple[str, ...] = ()) -> None:
-        """Remove some files of a run, or all of it."""
+        """Remove some files of a run, or the whole run if no files are given."""
         if not RUN.fullmatch(name):
-            raise ValueError(f"{name} is no run")
+            raise ValueError(f"{name} is not a run")
         for each in files:
             (self.runs / name / each).unlink(missing_ok=True)
         if not files:
@@ -194,4 +199,4 @@ class Store:
                 if each == self.folder or self.folder in each.parents:
                     each.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise TrainyardError(f"{folder} cannot be made: {error.strerror}.") from error
+            raise TrainyardError(f"{folder} cannot be created: {error.strerror}.") from error

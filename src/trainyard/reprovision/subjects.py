@@ -1,7 +1,7 @@
 """The differences of a changed result, as data: one change for each file, unit, package or object.
 
-Our modules name their differences in the diff (`core/plan.py`), other modules in the form of Ansible. Neither the
-sentence of a step nor the name of a task is read.
+Our modules name their differences in the diff (`core/plan.py`). Other modules use the diff format of Ansible. The text
+of steps and the names of tasks are not read.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from .differences import difference, short
 from .events import Event
 
 HIDDEN = "differs, not shown"
-"""In place of a value of a task with `no_log`."""
+"""Replaces a value of a task with `no_log`."""
 
 MOST = 200
-"""Changes of one result that are named; a role of the project writes some 20 files at once."""
+"""Limit of the named changes of one result; a role of the project writes about 20 files at once."""
 
 MOST_NAMES = 2_000
-"""Names of a list that are compared, each with each."""
+"""Limit of the names in a list that is compared pairwise."""
 
 MALFORMED = (TypeError, AttributeError, LookupError, ValueError, RecursionError)
-"""Changes from a difference in another form than that of its module: a host chose it."""
+"""Errors from a malformed difference. The host controls its form."""
 
 
 def hidden_subject(module: str) -> str:
-    """The subject of what a module has changed under `no_log`; all of a role on one host are one difference."""
+    """Return the subject of the changes of a module under `no_log`; those of a role on one host are one difference."""
     return f"values of {module}, not shown"
 
 
 def bare_subject(module: str) -> str:
-    """The subject of a result that names nothing by itself."""
+    """Return the subject of a result that names no object."""
     return f"result of {module}"
 
 
 def changes(event: Event) -> list[Change]:
-    """Return the changes of a result, in its order; at least one where it has changed anything."""
+    """Return the changes of a changed result, in its order; at least one."""
     result = event["result"]
     if event["hidden"]:
         return [Change(hidden_subject(event["module"]), HIDDEN, HIDDEN)]
@@ -60,10 +60,10 @@ def _changes(result: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def _plan(diff: Mapping[str, Any]) -> Iterator[Change]:
-    """The changes of a plan: those that its steps name, and those of its states that they do not name."""
+    """Yield the changes of a plan: those that its steps name, and the changed states that no step names."""
     named = [_named(mapping(each)) for each in items(diff.get("changes"))[:MOST]]
     if diff.get("by_subject", True):
-        # First, as a program that runs after a file is written follows it.
+        # States first: a program that runs after a file was written follows the file.
         subjects = {each.subject for each in named}
         states = _states(diff["before"] or {}, diff["after"] or {})
         yield from (each for each in states if each.subject not in subjects)
@@ -77,14 +77,14 @@ def _named(change: Mapping[str, Any]) -> Change:
 
 
 def _checked(change: Change) -> Change:
-    """A change whose words are texts, whatever the host has put in their place."""
+    """Return the change with all fields as text, as a host may have sent other types."""
     return replace(
         change, subject=line(str(change.subject)), before=short(str(change.before)), after=short(str(change.after))
     )
 
 
 def _about(event: Event) -> str:
-    """The subject of a result without a difference: its command, or the object that its arguments name."""
+    """Return the subject of a result without a difference: its command, or the object that its arguments name."""
     result = event["result"]
     arguments = result.get("arguments", {})
     command = result.get("cmd")
@@ -97,7 +97,7 @@ def _about(event: Event) -> str:
 
 
 def _states(before: Any, after: Any) -> Iterator[Change]:
-    """The changes of two states: objects or files by name, or lists of names."""
+    """Yield the changes between two states: mappings of objects or files by name, or lists of names."""
     if isinstance(before, list) or isinstance(after, list):
         before, after = list(before)[:MOST_NAMES], list(after)[:MOST_NAMES]
         for each in [each for each in before if each not in after]:
@@ -111,7 +111,7 @@ def _states(before: Any, after: Any) -> Iterator[Change]:
 
 
 def _files(diff: Any, result: Mapping[str, Any]) -> Iterator[Change]:
-    """Differences as the modules of Ansible give them: texts with headers, or states of one path."""
+    """Yield the changes of diffs in the format of Ansible: texts with headers, or states of one path."""
     for each in diff if isinstance(diff, list) else [diff]:
         if not isinstance(each, dict):
             continue

@@ -1,4 +1,4 @@
-"""Reports as text, as `trainyard reprovision` prints them. Times are those of the machine, as its timers have them."""
+"""Reports as text for `trainyard reprovision`. Times are local, like those of the machine's timers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ OF_CLASS = {"repairable": "green", "restart": "yellow", "control_plane": "red", 
 
 
 def local(seconds: float | None) -> str:
-    """`2027-03-04 03:10`, or a dash."""
+    """Return `2027-03-04 03:10` in local time, or a dash."""
     return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}" if seconds else "-"
 
 
 def head(report: Report) -> Text:
-    """`2027-03-04 03:10  converge  revision 3f2a91c (signed)   41 s   exit 1: drift left for a person`."""
+    """Return `2027-03-04 03:10  converge  revision 3f2a91c (signed)   41 s   exit 1: 2 items of drift`."""
     took = "" if report["seconds"] is None else f"{report['seconds']:.0f} s   "
     text = Text(f"{local(report['began'])}  {plain(report['mode'])}  revision {plain(revision(report))}   {took}")
     text.append(plain(status_line(report)), COLOURS[CLASSES_OF_STATUS.get(report["exit_status"], "bad")])
@@ -33,7 +33,7 @@ def head(report: Report) -> Text:
 
 
 def shown(report: Report, console: Console) -> None:
-    """Print a report: its head, its items, and what else must be known."""
+    """Print a report: its head, items, consequences, limits and notes."""
     show_line(console, head(report))
     rows = Rows(("host", "since", "class", "what", "before -> after", "done"), whole=("host", "since", "class"))
     for item in report["items"]:
@@ -72,19 +72,19 @@ def listed(reports: Iterable[Report], console: Console) -> None:
 
 
 def status_lines(status: Status) -> list[str]:
-    """How reprovisioning stands, a line for each thing."""
+    """Return the lines of a status."""
     last, running = status.last, status.running
     lines = [f"last run   {_told(last)}" if last else "last run   none yet"]
     due = f"{local(status.next_run)}  {status.mode}" if status.next_run else plain(status.next_note or "never")
     lines.append(f"next run   {due}")
     if running:
-        lines.append(f"at work    {running['mode']} since {local(running['began'])} ({running['id']})")
+        lines.append(f"running    {running['mode']} since {local(running['began'])} ({running['id']})")
     elif status.holder:
-        lines.append(f"at work    {plain(status.holder)}")
+        lines.append(f"running    {plain(status.holder)}")
     elif status.busy:
-        lines.append("at work    another program holds the state directory")
+        lines.append("running    another program holds the state directory")
     else:
-        lines.append("at work    nobody")
+        lines.append("running    none")
     items = (last or {}).get("items") or []
     since = f", the oldest since {local(status.oldest)}" if status.oldest else ""
     lines.append(f"drift      {len(items)} {'item' if len(items) == 1 else 'items'}{since}")

@@ -1,8 +1,8 @@
-"""When a converge may begin: windows of wall time, the rest of the one that is open, and what fits into it.
+"""Windows of wall time in which a converge may begin, and the check that it fits into an open one.
 
-A window opens at `from` of each of its days and closes at the next `to`, which lies on the day after where it is not
-later than `from`. Where the clock is set forward, a time that does not exist means the moment of the change; where it
-is set back, a time that exists twice means the first of the two.
+A window opens at `from` on each of its days and closes at the next `to`. If `to` is not later than `from`, it is on
+the following day. If the clock is set forward, a skipped time means the moment of the change. If the clock is set
+back, a repeated time means the first of the two.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from ..core.errors import TrainyardError
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 LAST_RUNS = 10
-"""Runs whose median says how long the next one takes."""
+"""Number of runs whose median estimates the duration of the next one."""
 
 _TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 
 
 @dataclass(frozen=True)
 class Window:
-    """Some nights of every week.
+    """A weekly window.
 
-    :param days: on which it opens, 0 is Monday.
+    :param days: days on which it opens; 0 is Monday.
     :param opens: wall time in `zone`.
     :param closes: wall time in `zone`.
     """
@@ -40,7 +40,7 @@ class Window:
     zone: ZoneInfo
 
     def spans(self, now: datetime) -> list[tuple[datetime, datetime]]:
-        """The times in UTC for which it is open, of the days around one moment, those that last no time left out."""
+        """Return the open spans in UTC of the days around a moment, without empty spans."""
         today = now.astimezone(self.zone).date()
         found = []
         for shift in (-2, -1, 0, 1, 2):
@@ -56,37 +56,39 @@ class Window:
 
 
 def parse(entry: Mapping[str, Any]) -> Window:
-    """A window as the inventory says it: days, from, to, zone.
+    """Return the window of an inventory entry with days, from, to and zone.
 
-    :raises TrainyardError: a part is missing, or is not what it should be.
+    :raises TrainyardError: a key is missing, unknown or invalid.
     """
     strange = sorted(set(entry) - {"days", "from", "to", "zone"})
     if strange:
-        raise TrainyardError(f"a window has no {', '.join(strange)}", remedy="It has days, from, to and zone.")
+        raise TrainyardError(
+            f"a window has the unknown key {', '.join(strange)}", remedy="Use days, from, to and zone."
+        )
     days = entry.get("days", list(DAYS))
     if not isinstance(days, list) or not days or not {str(day) for day in days} <= set(DAYS):
-        raise TrainyardError(f"days is {days}, not a list of {', '.join(DAYS)}", remedy="Name days by these words.")
+        raise TrainyardError(f"days is {days}, not a list of {', '.join(DAYS)}", remedy="Use only these names.")
     name = str(entry.get("zone") or "UTC")
     try:
         zone = ZoneInfo(name)
     except (OSError, ValueError, KeyError) as error:
-        # A KeyError for an unknown name, the others for a folder's name or one that leads out of the database.
+        # KeyError: an unknown name. The others: the name of a folder, or a path out of the database.
         raise TrainyardError(
-            f"zone is {name}, which this machine does not know", remedy="Use a name such as Europe/Berlin, or UTC."
+            f"zone is {name}, which is unknown on this machine", remedy="Use a name such as Europe/Berlin, or UTC."
         ) from error
     opens, closes = _time(entry, "from"), _time(entry, "to")
     if opens == closes:
         raise TrainyardError(
             f"from and to are both {opens:%H:%M}: the window never opens, or never closes",
-            remedy="Give it an end; without any window a converge may begin at any time.",
+            remedy="Set different times, or remove all windows to allow a converge at any time.",
         )
     return Window(frozenset(DAYS.index(day) for day in days), opens, closes, zone)
 
 
 def overlapping(windows: Sequence[Window], now: datetime) -> tuple[int, int] | None:
-    """The places of the first two windows that are open at the same time in the weeks after a moment.
+    """Return the indexes of the first two windows that overlap in the two weeks after a moment; None without any.
 
-    Windows that share a moment say one thing twice, or two different things: nobody can tell which end is meant.
+    The end of overlapping windows is ambiguous.
     """
     for first, one in enumerate(windows):
         for second in range(first + 1, len(windows)):
@@ -99,9 +101,9 @@ def overlapping(windows: Sequence[Window], now: datetime) -> tuple[int, int] | N
 
 
 def rest(windows: Iterable[Window], now: datetime) -> float:
-    """Seconds until no window is open any more: 0 outside all of them, infinite where there are none.
+    """Return the seconds until no window is open: 0 outside all windows, infinite without any window.
 
-    Windows that follow each other without a gap count as one.
+    Adjacent windows count as one.
 
     :param now: with a time zone.
     """
@@ -117,16 +119,16 @@ def rest(windows: Iterable[Window], now: datetime) -> float:
 
 
 def next_opening(windows: Iterable[Window], now: datetime) -> datetime | None:
-    """When, in UTC, the next window opens after a moment; None where there are none."""
+    """Return when the next window opens after a moment, in UTC; None without any window."""
     listed = list(windows)
     days = (now + timedelta(days=day) for day in range(15))
     return min((a for day in days for window in listed for a, _ in window.spans(day) if a > now), default=None)
 
 
 def why_not(windows: Sequence[Window], now: datetime, seconds: Sequence[float]) -> str:
-    """Why a converge may not begin now and is a report instead, as a sentence without a full stop; empty if it may.
+    """Return why a converge may not begin now and becomes a report, as a clause; empty if it may begin.
 
-    :param seconds: how long the last converges took, the newest last; only the last ten count.
+    :param seconds: durations of the past converges, the newest last; only the last ten count.
     """
     left = rest(windows, now)
     if left == 0:
@@ -146,11 +148,11 @@ def _time(entry: Mapping[str, Any], key: str) -> time:
 
 
 def _instant(wall: datetime, zone: ZoneInfo) -> datetime:
-    """A wall time as a moment in UTC; one that does not exist is the moment of the change."""
+    """Return a wall time in UTC; for a skipped wall time, the moment of the change."""
     early = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
     if early.astimezone(zone).replace(tzinfo=None) == wall:
         return early
-    # In the gap fold=0 counts with the offset from before the change, and comes out after it; fold=1 before it.
+    # In the gap fold=0 uses the offset from before the change and gives a later moment; fold=1 an earlier one.
     before, after = wall.replace(tzinfo=zone, fold=1).astimezone(UTC), early
     old = before.astimezone(zone).utcoffset()
     while after - before > timedelta(seconds=1):

@@ -1,1 +1,1 @@
-"""The rules that an inventory has to keep."""
+"""Rules for an inventory."""

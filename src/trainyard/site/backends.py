@@ -1,4 +1,4 @@
-"""Rules about where the shared files lie: what a back end needs, what excludes it, and sizes that cannot be."""
+"""Rules about the back end of the shared storage: requirements, conflicts and sizes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(m|[kMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?")
 _DECIMAL = {"m": Decimal("0.001"), **{letter: Decimal(1000) ** (n + 1) for n, letter in enumerate("kMGTPE")}}
 _BINARY = {f"{letter}i": Decimal(1024) ** (n + 1) for n, letter in enumerate("KMGTPE")}
 _EFS = re.compile(r"fs-[0-9a-f]+\.efs\.")
-"""How the names of EFS's servers begin."""
+"""Prefix of the names of EFS's servers."""
 
 
 def quantity(text: object) -> Decimal | None:
-    """A quantity of Kubernetes as a number; None for a text that is none."""
+    """Return a quantity of Kubernetes as a number; None for an invalid text."""
     found = _QUANTITY.fullmatch(str(text))
     if not found:
         return None
@@ -28,13 +28,13 @@ def quantity(text: object) -> Decimal | None:
 
 
 def sizes(site: Site) -> Iterator[Problem]:
-    """Sizes that are none, volumes of no claim, and claims that are larger than their volumes."""
+    """Refuse invalid sizes, volumes without a claim, and claims that are larger than their volumes."""
     claims = next((each.value for each in site.values("storage_claims") if isinstance(each.value, Mapping)), {})
     for name in ("storage_claims", "storage_volumes"):
         for setting in site.values(name):
             for key, size in setting.value.items() if isinstance(setting.value, Mapping) else ():
                 if quantity(size) is None:
-                    yield problem(setting, "not a quantity", "Write 750Gi, for one.", key=f".{key}", value=size)
+                    yield problem(setting, "not a quantity", "Use for example 750Gi.", key=f".{key}", value=size)
     for setting in site.values("storage_volumes"):
         for key, size in setting.value.items() if isinstance(setting.value, Mapping) else ():
             if key not in claims:
@@ -43,13 +43,13 @@ def sizes(site: Site) -> Iterator[Problem]:
                 continue
             asked, there = quantity(claims[key]), quantity(size)
             if asked is not None and there is not None and asked > there:
-                fault = f"its claim asks for more, {claims[key]}"
+                fault = f"its claim requests more, {claims[key]}"
                 remedy = "Make the volume as large as its claim, or the claim smaller."
                 yield problem(setting, fault, remedy, key=f".{key}", value=size)
 
 
 def backend_has_what_it_needs(site: Site) -> Iterator[Problem]:
-    """NFS without a server or path, deletion by a back end that cannot delete."""
+    """Refuse NFS without a server or path, and deletion with a back end that cannot delete."""
     for setting in site.values("storage_backend"):
         if setting.value == "nfs":
             for name in ("storage_nfs_server", "storage_nfs_path"):
@@ -60,14 +60,14 @@ def backend_has_what_it_needs(site: Site) -> Iterator[Problem]:
                     yield problem(path, "not absolute", "Write the server's path from its root.")
         for policy in site.values("storage_reclaim_policy"):
             if policy.value == "Delete" and setting.value not in ("", "efs_csi"):
-                fault = f"storage_backend {setting.value} has nothing that deletes a volume"
+                fault = f"storage_backend {setting.value} cannot delete a volume"
                 yield problem(policy, fault, "Set it to Retain, and delete the files by hand.")
 
 
 def a_file_system_is_there(site: Site) -> Iterator[Problem]:
-    """A back end on EFS without a file system, and one that the site is to make without all that it is made of.
+    """Refuse a back end on EFS without a file system, and a new file system without all of its variables.
 
-    What is set may need facts, so that its value is not looked at.
+    The values may need facts, so this rule checks only whether the variables are set.
     """
     said = {setting.name: setting for setting in site.settings}
     own = {"efs_mount": "efs_mount_server", "efs_csi": "storage_efs_handles"}
@@ -75,27 +75,27 @@ def a_file_system_is_there(site: Site) -> Iterator[Problem]:
         if setting.value not in own:
             continue
         if "efs_name" in said and _is_said(site, own[setting.value]):
-            fault = "efs_name is set, too, by which the site would make a file system that nobody uses"
-            yield problem(said[own[setting.value]], fault, f"Take out efs_name, or {own[setting.value]}.")
+            fault = "efs_name is set, too, and would create an unused file system"
+            yield problem(said[own[setting.value]], fault, f"Remove efs_name, or {own[setting.value]}.")
         elif "efs_name" in said:
             for name in ("efs_subnet_ids", "efs_clients"):
                 if name not in said:
-                    yield problem(said["efs_name"], f"{name} is not set", "Set it, as roles/efs/README.md says.")
+                    yield problem(said["efs_name"], f"{name} is not set", "Set it; see roles/efs/README.md.")
         elif not _is_said(site, own[setting.value]):
             remedy = (
-                "Set efs_name, efs_subnet_ids and efs_clients, by which the site makes the file system, or name one "
-                f"that is there by {own[setting.value]}."
+                "Set efs_name, efs_subnet_ids and efs_clients to create a file system, or set "
+                f"{own[setting.value]} to an existing one."
             )
             yield problem(setting, "efs_name is not set", remedy)
 
 
 def _is_said(site: Site, name: str) -> bool:
-    """Whether a variable is set to something, which may need facts."""
+    """Return whether a variable is set to a value, which may need facts."""
     return any(each.name == name and (not each.resolved or each.value) for each in site.settings)
 
 
 def one_way_to_mount(site: Site) -> Iterator[Problem]:
-    """Hosts that mount what a driver mounts, or do not mount what is to be a folder."""
+    """Refuse mounts on hosts if a driver mounts the file system, and missing mounts if the back end is a folder."""
     backends = [str(each.value) for each in site.values("storage_backend")]
     for mode in site.values("efs_mount_mode"):
         if mode.value in ("none", "absent") and "efs_mount" in backends:
@@ -103,7 +103,7 @@ def one_way_to_mount(site: Site) -> Iterator[Problem]:
             yield problem(mode, "storage_backend is efs_mount", remedy)
         for backend in ("efs_csi", "nfs"):
             if mode.value not in ("none", "absent") and backend in backends:
-                fault = f"storage_backend is {backend}, which mounts for each pod by itself"
+                fault = f"storage_backend is {backend}, which mounts by itself for each pod"
                 yield problem(mode, fault, "Set it to none, or storage_backend to efs_mount.")
         other = set(backends) - {"", "shared_path"}
         if mode.value in ("nfs4", "efs_utils") and not other and not _is_said(site, "efs_mount_server"):
@@ -111,21 +111,21 @@ def one_way_to_mount(site: Site) -> Iterator[Problem]:
             yield problem(mode, fault, "Set one of them.")
     for path in site.values("efs_mount_path"):
         if not str(path.value).startswith("/") or not str(path.value).strip("/"):
-            yield problem(path, "not the path of a folder", "Write /srv/trainyard/shared, for one.")
+            yield problem(path, "not the path of a folder", "Use for example /srv/trainyard/shared.")
     if "efs_mount" in backends:
         paths = {str(each.value) for each in site.values("storage_path")}
         for mount in site.values("efs_mount_path"):
             if paths and str(mount.value) not in paths:
-                remedy = "Leave efs_mount_path out, or set both to the same."
+                remedy = "Remove efs_mount_path, or set both to the same path."
                 yield problem(mount, f"storage_path is {', '.join(sorted(paths))}", remedy)
 
 
 def nfs_has_no_tls(site: Site) -> Iterator[Problem]:
-    """Plain NFS to a file system whose policy refuses clients without TLS."""
+    """Refuse plain NFS to a file system whose policy requires TLS."""
     if not _wants_tls(site):
         return
     remedy = (
-        "Use efs_utils or efs_csi, or set efs_require_tls to false, which lets files go over the network as they are."
+        "Use efs_utils or efs_csi, or set efs_require_tls to false, which sends files over the network unencrypted."
     )
     for mode in site.values("efs_mount_mode"):
         if mode.value == "nfs4" and _is_efs(site, "efs_mount_server", empty=True):
@@ -143,7 +143,7 @@ def _wants_tls(site: Site) -> bool:
 
 
 def _is_efs(site: Site, name: str, *, empty: bool) -> bool:
-    """Whether a server is one of EFS; `empty` is what no name means."""
+    """Return whether a server is one of EFS; `empty` is the result without a server."""
     servers = [str(each.value) for each in site.values(name) if each.value]
     return any(_EFS.match(each) for each in servers) if servers else empty
 

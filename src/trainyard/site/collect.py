@@ -1,4 +1,4 @@
-"""The variables of a site as the rules look at them: raw, or templated without lookups, each with its place."""
+"""Collect the variables of a site for the rules: raw, or templated without lookups, each with its origin."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .typed import SCALARS, typed
 try:
     from ansible._internal._datatag._tags import Origin
 except ImportError:
-    # Without Ansible's own record of where a value was written, problems name variable and hosts only.
+    # Without Ansible's record of a value's origin, problems name only the variable and the hosts.
     Origin = None
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -28,7 +28,7 @@ _TEMPLATE = re.compile(r"\{\{|\{%|\{#")
 
 
 class Resolver:
-    """Templates single values in the context of a host, above the roles' defaults."""
+    """Templates single values with the variables of a host and the roles' defaults."""
 
     def __init__(
         self,
@@ -41,17 +41,17 @@ class Resolver:
         def lookup(name: str, *terms: str, **_: Any) -> str:
             if name.rpartition(".")[2] == "locked_version" and len(terms) == 1 and terms[0] in versions:
                 return versions[terms[0]]
-            raise AnsibleError(f"The lookup {name} is not carried out during validation.")
+            raise AnsibleError(f"The lookup {name} is not evaluated during validation.")
 
         self._templar = templar
         self._raw = raw
         self._below = defaults
-        # A variable hides Jinja's function of the same name.
+        # These variables shadow Jinja's functions of the same names.
         self._above = {"hostvars": hostvars, "lookup": lookup, "query": lookup, "q": lookup}
         self._templars: dict[str, Any] = {}
 
     def value(self, host: str, value: Any) -> Any:
-        """Plain data, or UNRESOLVED."""
+        """Return a value as plain data, or UNRESOLVED."""
         kind = _kind(value)
         if kind == "plain":
             return value
@@ -63,13 +63,13 @@ class Resolver:
         try:
             found = self._templars[host].template(value)
         except Exception:
-            # Undefined before the run, a fact, a lookup, a filter that complains: the role will say it better.
+            # An undefined variable, a fact, a lookup or a failing filter. The role reports it better.
             return UNRESOLVED
         return found if _kind(found) != "opaque" else UNRESOLVED
 
 
 def _kind(value: Any) -> str:
-    """ "plain", "template" (a template somewhere inside) or "opaque" (a vaulted value or something unknown)."""
+    """Return "plain", "template" (a template somewhere inside) or "opaque" (a vaulted value or an unknown type)."""
     if isinstance(value, str):
         return "template" if _TEMPLATE.search(value) else "plain"
     if value is None or isinstance(value, (bool, int, float)):
@@ -79,7 +79,7 @@ def _kind(value: Any) -> str:
     elif isinstance(value, (list, tuple)):
         inner = list(value)
     else:
-        # No option has such a type; vaulted text is not decrypted here.
+        # No option has such a type, and vaulted text is not decrypted here.
         return "opaque"
     kinds = {_kind(item) for item in inner}
     return next((kind for kind in ("opaque", "template") if kind in kinds), "plain")
@@ -88,7 +88,7 @@ def _kind(value: Any) -> str:
 def collect_settings(
     raw: Mapping[str, Mapping[str, Any]], resolver: Resolver, options: Mapping[str, Option], roles: frozenset[str]
 ) -> list[Setting]:
-    """The variables of all hosts; hosts with the same value share a setting."""
+    """Return the variables of all hosts. Hosts with the same value share a setting."""
     hosts_of: dict[Any, list[str]] = {}
     values: dict[Any, Any] = {}
     for host, variables in raw.items():
@@ -105,7 +105,7 @@ def collect_settings(
         name, hosts = str(key[0]), hosts_of[key]
         controller = "localhost" in hosts
         if len(hosts) > 1 and controller:
-            # The controller has the variables of `all` as well; a problem names the site's hosts.
+            # The controller also has the variables of `all`, but a problem names the site's hosts.
             hosts.remove("localhost")
         wanted = name in options or name in DEFAULTS_READ or name.startswith(prefixes)
         option = options.get(name, Option("raw"))
@@ -115,7 +115,7 @@ def collect_settings(
 
 
 def as_declared(value: Any, option: Option) -> Any:
-    """A value with the texts in it as the types that are declared; one that cannot be converted stays as it is."""
+    """Convert the texts in a value to their declared types. A text that cannot be converted stays unchanged."""
     if option.type in SCALARS:
         try:
             return value if value is None else typed(value, option.type)
@@ -131,7 +131,7 @@ def as_declared(value: Any, option: Option) -> Any:
 
 
 def _resolved(resolver: Resolver, hosts: list[str], value: Any) -> list[tuple[Any, list[str]]]:
-    """The values that a variable has, each with its hosts: a template may give every host another one."""
+    """Return the values of a variable, each with its hosts. A template may give a different value for each host."""
     if _kind(value) != "template":
         return [(resolver.value(hosts[0], value), hosts)]
     found: dict[str, tuple[Any, list[str]]] = {}
@@ -142,7 +142,7 @@ def _resolved(resolver: Resolver, hosts: list[str], value: Any) -> list[tuple[An
 
 
 def _origin(value: Any) -> str:
-    """Where a value was written, as "file:line" relative to the working directory."""
+    """Return the origin of a value as "file:line", relative to the working directory."""
     tag = Origin.get_tag(value) if Origin else None
     if tag is None:
         return ""
@@ -153,15 +153,15 @@ def _origin(value: Any) -> str:
 
 
 def read_lock(path: Path) -> dict[str, dict[str, Any]]:
-    """The entries of a lock by their names.
+    """Return the entries of a lock by their names.
 
-    :raises TrainyardError: it cannot be read.
+    :raises TrainyardError: the lock cannot be read.
     """
     return dict((read(path) or {}).get("artefacts", {}))
 
 
 def read(path: Path) -> Any:
-    """A YAML file without templates as plain data; ten times as fast as Ansible's own reading."""
+    """Read a YAML file without templates as plain data. This is ten times as fast as Ansible's loader."""
     try:
         return yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506 - a safe loader
     except (OSError, yaml.YAMLError) as error:

@@ -1,4 +1,4 @@
-"""Rules about the console: its users, its ports and its certificate; and about the certificates of kubelets."""
+"""Rules about the console (users, ports, certificate) and about the certificates of kubelets."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ CONSOLE_VARIABLES = (
     "dashboard_token_hours",
     "kubernetes_serving_certificates",
 )
-"""Variables whose defaults these rules need."""
+"""Variables with defaults that these rules need."""
 
 USER = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
-"""Objects are named after users, and none of their names may be longer than 63 characters."""
+"""Objects are named after users, and their names have at most 63 characters."""
 
 REGISTRY = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}(:[0-9]{1,5})?(/[a-z0-9][a-z0-9._-]{0,127})*")
-"""A registry, with or without a path (grammar of the distribution project's references)."""
+"""A registry with an optional path (grammar of the distribution project's references)."""
 
 NODE_PORTS = range(30000, 32768)
-"""Kubernetes' own range (`--service-node-port-range` of the API server)."""
+"""Default range of Kubernetes (`--service-node-port-range` of the API server)."""
 
 TOKEN_HOURS = range(1, 25)
 
@@ -48,16 +48,16 @@ def _users(site: Site) -> Iterator[tuple[Setting, int, Mapping[str, Any]]]:
 
 
 def user_names(site: Site) -> Iterator[Problem]:
-    """A name that no object could have, one that is Kubernetes' own, or one user twice."""
+    """Refuse invalid names, names reserved by Kubernetes, and repeated users."""
     for setting, index, user in _users(site):
         name, key = str(user.get("name", "")), f"[{index}].name"
         if name.startswith("system:"):
             yield problem(
-                setting, "names with system: are Kubernetes' own", "Choose another name.", key=key, value=name
+                setting, "names with system: are reserved by Kubernetes", "Choose another name.", key=key, value=name
             )
         elif not USER.fullmatch(name):
             remedy = "Use lower case letters, digits and dashes, 40 at most, for example alice."
-            yield problem(setting, "no name for a user", remedy, key=key, value=name)
+            yield problem(setting, "not a valid user name", remedy, key=key, value=name)
     for setting in site.values("dashboard_users"):
         listed = setting.value if isinstance(setting.value, list) else []
         counts = Counter(str(user.get("name")) for user in listed if isinstance(user, Mapping))
@@ -66,7 +66,10 @@ def user_names(site: Site) -> Iterator[Problem]:
 
 
 def user_namespaces(site: Site) -> Iterator[Problem]:
-    """A namespace in which no training of the site is: the user would see nothing, or what is not meant for users."""
+    """Refuse a namespace without a training of the site.
+
+    Its users would see nothing, or objects that are not meant for users.
+    """
     known = {str(each.description.get("namespace", "trainings")) for each in trainings(site)}
     known |= {str(setting.value) for setting in site.values("storage_namespace")} | {"trainings"}
     known |= {str(name) for each in site.values("workloads_namespaces") for name in untrusted.mapping(each.value)}
@@ -86,17 +89,17 @@ def token_hours(site: Site) -> Iterator[Problem]:
 
 
 def node_ports(site: Site) -> Iterator[Problem]:
-    """Ports outside of the cluster's range, or one port for both; only where there are any."""
+    """Refuse node ports outside of the cluster's range, and one port for both pages, if the console uses node ports."""
     if not any(setting.value == "node_port" for setting in site.values("dashboard_exposure")):
         return
     pages = list(site.values("dashboard_node_port"))
     for setting in (*pages, *site.values("dashboard_tensorboard_node_port")):
         if isinstance(setting.value, int) and setting.value not in NODE_PORTS:
-            fault = f"a port of nodes is from {NODE_PORTS[0]} to {NODE_PORTS[-1]}"
+            fault = f"a node port is from {NODE_PORTS[0]} to {NODE_PORTS[-1]}"
             yield problem(setting, fault, f"Use one of these, for example {NODE_PORTS[443]}.")
     for setting in site.values("dashboard_tensorboard_node_port"):
         if setting.value in {each.value for each in pages}:
-            yield problem(setting, "taken by dashboard_node_port", "Give TensorBoard a port of its own.")
+            yield problem(setting, "used by dashboard_node_port", "Give TensorBoard another port.")
 
 
 def allowed_networks(site: Site) -> Iterator[Problem]:
@@ -110,22 +113,22 @@ def allowed_networks(site: Site) -> Iterator[Problem]:
 
 
 def image_registries(site: Site) -> Iterator[Problem]:
-    """A registry that no reference of an image can begin with; it becomes a part of an admission policy."""
+    """Refuse an invalid registry, as it becomes part of an admission policy."""
     for setting in site.values("dashboard_image_registries"):
         for index, registry in enumerate(setting.value if isinstance(setting.value, list) else []):
             if not REGISTRY.fullmatch(str(registry)):
-                remedy = "Write it as images begin, for example registry.example.org/team."
+                remedy = "Write it as at the beginning of an image name, for example registry.example.org/team."
                 yield problem(setting, "not a registry", remedy, key=f"[{index}]", value=registry)
 
 
 def provided_certificate(site: Site) -> Iterator[Problem]:
-    """A certificate of the site's own that is not there, has ended, or lacks a name of the console."""
+    """Refuse a provided certificate that is missing, has expired, or lacks a name of the console."""
     if not any(setting.value == "provided" for setting in site.values("dashboard_tls")):
         return
     for name in ("dashboard_certificate_file", "dashboard_key_file"):
         for setting in site.values(name):
             if not setting.value or not Path(str(setting.value)).expanduser().is_file():
-                yield problem(setting, "no such file, which dashboard_tls: provided needs", "Name a file in PEM.")
+                yield problem(setting, "no such file, but dashboard_tls: provided needs it", "Name a file in PEM.")
     for setting in site.values("dashboard_certificate_file"):
         path = Path(str(setting.value)).expanduser()
         if setting.value and path.is_file():
@@ -138,19 +141,19 @@ def _judged(site: Site, setting: Setting, pem: bytes) -> Iterator[Problem]:
     try:
         held = names_of(x509.load_pem_x509_certificates(pem)[0])
     except ValueError:
-        yield problem(setting, "no certificate in PEM", "Name the certificate, with its chain after it.")
+        yield problem(setting, "not a certificate in PEM", "Name a file with the certificate, followed by its chain.")
         return
     _, trouble = trouble_of(pem, b"", held[0] if held else "", datetime.now(UTC))
     if trouble and held:
         yield problem(setting, trouble, "Provide a certificate that is valid now.")
     lacking = [name for name in _names(site) if not covers(held, name)]
     if lacking:
-        remedy = "Provide another one, or set dashboard_names to the names that it has."
+        remedy = "Provide another one, or set dashboard_names to the names in it."
         yield problem(setting, f"it is not for {', '.join(lacking)}", remedy)
 
 
 def _names(site: Site) -> list[str]:
-    """Names by which browsers call the console: those that are set, or else those of the control plane."""
+    """Return the names of the console in browsers: the configured names, else those of the control plane."""
     said = [setting.value for setting in site.settings if setting.name == "dashboard_names" and setting.resolved]
     if said:
         return [str(name) for name in said[0] or ()]
@@ -158,7 +161,10 @@ def _names(site: Site) -> list[str]:
 
 
 def kubelets_have_addresses(site: Site) -> Iterator[Problem]:
-    """A host whose address nobody says: its kubelet asks for a certificate for it, which nobody could approve."""
+    """Refuse a host whose address the inventory lacks.
+
+    Its kubelet requests a certificate for its address, and without the address no request can be approved.
+    """
     wants = {
         host: bool(setting.value)
         for setting in site.settings
@@ -176,7 +182,7 @@ def kubelets_have_addresses(site: Site) -> Iterator[Problem]:
         yield Problem(
             f"host {host}",
             f'"{address}"',
-            "reached by a name, and its kubelet's certificate is for an address that only the inventory may say",
+            "reached by a name, but its kubelet's certificate needs an address from the inventory",
             "Set kubernetes_node_ip of the host, or kubernetes_serving_certificates: false.",
         )
 

@@ -1,4 +1,4 @@
-"""Rules about the file system of AWS: what AWS would refuse. What only AWS can tell, such as zones, is left to it."""
+"""Rules about the file system of AWS: refuse values that AWS would refuse. Only AWS itself checks zones and VPCs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .model import Problem, Site, problem
 
 
 def provisioned_throughput(site: Site) -> Iterator[Problem]:
-    """Provisioned throughput without its mode, or the mode without an amount."""
+    """Refuse provisioned throughput without its mode, and the mode without an amount."""
     modes = [setting.value for setting in site.values("efs_throughput_mode")]
     amounts = list(site.values("efs_provisioned_mibps"))
     for setting in amounts:
@@ -22,7 +22,7 @@ def provisioned_throughput(site: Site) -> Iterator[Problem]:
 
 
 def access_point_paths(site: Site) -> Iterator[Problem]:
-    """Paths that EFS does not take, and two access points with one name."""
+    """Refuse paths that EFS does not accept, and two access points with the same name."""
     for setting in site.values("efs_access_points"):
         names: set[str] = set()
         for index, point in enumerate(setting.value if isinstance(setting.value, list) else ()):
@@ -33,17 +33,21 @@ def access_point_paths(site: Site) -> Iterator[Problem]:
                 yield problem(setting, fault, PATH_REMEDY, key=f"[{index}].path", value=path)
             if name in names:
                 yield problem(
-                    setting, "another one has this name", "Name each once.", key=f"[{index}].name", value=name
+                    setting,
+                    "another access point has this name",
+                    "Use each name once.",
+                    key=f"[{index}].name",
+                    value=name,
                 )
             names.add(name)
 
 
 def subnets_once(site: Site) -> Iterator[Problem]:
-    """A subnet that is named twice; which zones and VPCs they are in, AWS says."""
+    """Refuse a subnet that is listed twice."""
     for setting in site.values("efs_subnet_ids"):
         subnets = [str(each) for each in setting.value] if isinstance(setting.value, list) else []
         for each in sorted({each for each in subnets if subnets.count(each) > 1}):
-            yield problem(setting, "named twice", "Name one subnet in each zone.", value=each)
+            yield problem(setting, "listed twice", "Name one subnet in each zone.", value=each)
 
 
 EFS_RULES = (provisioned_throughput, access_point_paths, subnets_once)

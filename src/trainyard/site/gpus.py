@@ -1,4 +1,4 @@
-"""Rules about hosts with GPUs, and about the trainings that ask for them."""
+"""Rules about hosts with GPUs, and about trainings that request GPUs."""
 
 from __future__ import annotations
 
@@ -16,55 +16,55 @@ from .model import Problem, Site, named, problem
 from .trainings import trainings
 
 TOOLKIT_MINIMUM = (1, 20, 0)
-"""As in the role: older container toolkits do not make `/dev/nvidia-uvm` at a boot, and many let a container onto its
-host (CVE-2025-23266, CVE-2025-23359)."""
+"""The same as in the role. Older container toolkits do not create `/dev/nvidia-uvm` at boot, and many let a container
+escape to its host (CVE-2025-23266, CVE-2025-23359)."""
 
 
 def gpu_nodes_are_hosts_of_the_site(site: Site) -> Iterator[Problem]:
-    """A host with GPUs that is neither a node nor a builder: nothing would be done on it."""
+    """Refuse a host with GPUs that is neither a node nor a builder, as nothing would configure it."""
     known = {*site.groups.get("cluster", ()), *site.groups.get("builders", ())}
     for host in site.groups.get("gpu_nodes", ()):
         if host not in known:
             yield Problem(
                 f"host {host}",
-                "in gpu_nodes, and in no other group",
+                "in gpu_nodes, but in no other group",
                 "GPUs are offered by nodes, and used by builders",
                 "Put it into workers or builders, too.",
             )
 
 
 def sharing_is_between_several(site: Site) -> Iterator[Problem]:
-    """Time-slicing with fewer than two pods on a GPU."""
+    """Refuse time-slicing with fewer than two pods on a GPU."""
     for setting in site.values("device_plugin_replicas"):
         if isinstance(setting.value, int) and setting.value < 2:
             remedy = "Use 2 or more, or leave device_plugin_sharing at none."
-            yield problem(setting, "sharing is between 2 pods or more", remedy)
+            yield problem(setting, "at least 2 pods share a GPU", remedy)
 
 
 def toolkit_is_sound(site: Site) -> Iterator[Problem]:
-    """A container toolkit that gives GPUs to chance after a boot, or has known holes."""
+    """Refuse a container toolkit without reliable GPUs after a boot, or with known vulnerabilities."""
     for setting in site.values("nvidia_runtime_version"):
         numbers = tuple(int(part) for part in str(setting.value).lstrip("v").split("-")[0].split(".") if part.isdigit())
         if numbers and numbers < TOOLKIT_MINIMUM:
             minimum = ".".join(map(str, TOOLKIT_MINIMUM))
-            fault = f"toolkits before {minimum} leave CUDA's device node to chance, or have holes"
-            yield problem(setting, fault, "Leave it out, which gives the lock's.")
+            fault = f"toolkits before {minimum} may not create CUDA's device node at boot, or are vulnerable"
+            yield problem(setting, fault, "Remove it to use the version of the lock.")
 
 
 def version_is_of_its_branch(site: Site) -> Iterator[Problem]:
-    """A version of the driver that its branch does not have: no package would fit."""
+    """Refuse a version of the driver outside its branch, as no package would match."""
     branches = list(site.values("nvidia_driver_branch"))
     for setting in site.values("nvidia_driver_version"):
         hosts = set(setting.hosts)
         own = [each for each in branches if not each.hosts or not hosts or hosts & set(each.hosts)]
         for branch in own:
             if setting.value and not str(setting.value).startswith(f"{branch.value}."):
-                fault = f"it is none of the branch {branch.value} (nvidia_driver_branch)"
-                yield problem(setting, fault, "Set both, or leave the version out.")
+                fault = f"not a version of the branch {branch.value} (nvidia_driver_branch)"
+                yield problem(setting, fault, "Set both, or remove the version.")
 
 
 def mirror_has_no_driver(site: Site) -> Iterator[Problem]:
-    """NVIDIA's packages on a site whose hosts take theirs from the mirror alone."""
+    """Refuse NVIDIA's packages on a site whose hosts install packages only from the mirror."""
     mirrored = any(setting.value == "mirror" for setting in site.values("supply"))
     sources = list(site.values("base_apt_sources"))
     for setting in site.values("nvidia_driver_source"):
@@ -75,17 +75,17 @@ def mirror_has_no_driver(site: Site) -> Iterator[Problem]:
 
 
 def gpu_without_node(site: Site) -> Iterator[Problem]:
-    """A GPU asked for on a site where no host has one: the pod would stay Pending for ever."""
+    """Refuse a request for a GPU on a site without one, as the pod would stay Pending."""
     if set(site.groups.get("gpu_nodes", ())) & set(site.groups.get("cluster", ())):
         return
     for training in trainings(site):
         if count := training.gpus():
             fault = "no node of this site has a GPU (no host of the cluster is in gpu_nodes)"
-            yield training.refuse("gpus", count, fault, "Put the hosts with GPUs into gpu_nodes, or ask for none.")
+            yield training.refuse("gpus", count, fault, "Put the hosts with GPUs into gpu_nodes, or request none.")
 
 
 def more_gpus_than_a_node_has(site: Site) -> Iterator[Problem]:
-    """A pod that asks for more GPUs than it can have of any node, where the inventory says how many that is."""
+    """Refuse a pod that requests more GPUs than any node offers, if the inventory has the number of each node."""
     nodes = set(site.groups.get("gpu_nodes", ())) & set(site.groups.get("cluster", ()))
     counts = {
         host: setting.value
@@ -99,7 +99,7 @@ def more_gpus_than_a_node_has(site: Site) -> Iterator[Problem]:
         for host in setting.hosts
         if setting.value == "time_slicing"
     }
-    # A pod gets one share, however many GPUs the node has.
+    # With time-slicing a pod gets one share, independent of the number of GPUs.
     has = {host: 1 if host in shared else counts[host] for host in nodes if host in shared or host in counts}
     if not nodes or has.keys() < nodes:
         return
@@ -108,23 +108,23 @@ def more_gpus_than_a_node_has(site: Site) -> Iterator[Problem]:
     for training in trainings(site):
         if (count := training.gpus()) > has[largest]:
             fault = f"no node has as many; the largest, {largest}, has {has[largest]}{why}"
-            yield training.refuse("gpus", count, fault, f"Ask for {has[largest]} or fewer.")
+            yield training.refuse("gpus", count, fault, f"Request {has[largest]} or fewer.")
 
 
 def image_without_cuda(site: Site) -> Iterator[Problem]:
-    """A GPU that must be used, and an image of ours that cannot: its pods would end at their start."""
+    """Refuse one of our images without CUDA if its role requires a GPU, as its pods would fail at the start."""
     for training in trainings(site):
         required = str((training.description.get("flags") or {}).get(REQUIRE_GPU, False)).lower() != "false"
         for role in training.description.get("roles", ()) if required else ():
             image = str(role.get("image"))
             if asked_gpus(role) and image.endswith(NO_DIGEST) and not role.get("cuda"):
-                fault = f"it has no CUDA, and {role['name']} has to compute on its GPUs (require_gpu)"
-                remedy = "Name one with CUDA, or set require_gpu to false: the CPU computes then."
+                fault = f"it has no CUDA, but {role['name']} has to compute on its GPUs (require_gpu)"
+                remedy = "Name an image with CUDA, or set require_gpu to false to compute on the CPU."
                 yield training.refuse(f"{role['name']}.image", image.partition("@")[0], fault, remedy)
 
 
 def driver_too_old_for_an_image(site: Site) -> Iterator[Problem]:
-    """CUDA in the image of a role with GPUs that the driver of the inventory is too old for."""
+    """Refuse an image with CUDA for a role with GPUs if the driver in the inventory is too old for it."""
     for training in trainings(site):
         cuda = {str(role["cuda"]) for role in training.description.get("roles", ()) if _uses_cuda(role)}
         for version, setting in product(sorted(cuda), site.values("nvidia_driver_branch")):
@@ -143,7 +143,7 @@ def _uses_cuda(role: Mapping[str, Any]) -> bool:
 
 
 def old_driver(site: Site) -> Iterator[Problem]:
-    """A driver that TensorFlow's CUDA does not run on."""
+    """Refuse a driver that is too old for TensorFlow's CUDA."""
     if not site.groups.get("gpu_nodes"):
         return
     for setting in site.values("nvidia_driver_branch"):

@@ -9,20 +9,23 @@ from collections.abc import Iterator
 from .model import Problem, Site, named, problem, quoted
 
 EXCLUSIVE = (("control_plane", "workers"), ("controllers", "cluster"))
-"""Pairs of groups that share no host."""
+"""Pairs of groups that must not share a host."""
 
 LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
-"""One part of a DNS name, as Kubernetes takes it (RFC 1123)."""
+"""One label of a DNS name in the form of Kubernetes (RFC 1123)."""
 
 INSTANCE = "instance_i_"
-"""How the groups begin that an inventory of AWS makes of its instances, one for each."""
+"""Prefix of the groups in an inventory of AWS; each instance has one."""
 
 _NAME = re.compile(rf"{LABEL}(\.{LABEL})*")
 _NUMBERS = re.compile(r"[0-9.]+")
 
 
 def control_plane_size(site: Site) -> Iterator[Problem]:
-    """etcd needs a majority: an even number of members survives no more failures than one less."""
+    """Refuse an empty control plane, and an even number of hosts.
+
+    etcd needs a majority, so an even number of members tolerates no more failures than one member less.
+    """
     hosts = site.groups.get("control_plane", ())
     if not hosts:
         remedy = "Put one or three hosts in it."
@@ -31,13 +34,13 @@ def control_plane_size(site: Site) -> Iterator[Problem]:
         yield Problem(
             "group control_plane",
             f"{len(hosts)} hosts ({named(sorted(hosts))})",
-            "an even number survives no more failures than one less",
+            "an even number tolerates no more failures than one host less",
             f"Use {len(hosts) - 1} or {len(hosts) + 1} hosts.",
         )
 
 
 def exclusive_groups(site: Site) -> Iterator[Problem]:
-    """A host in two groups whose roles cannot share a machine."""
+    """Refuse a host in two groups whose roles cannot share a machine."""
     for one, other in EXCLUSIVE:
         for host in sorted(set(site.groups.get(one, ())) & set(site.groups.get(other, ()))):
             yield Problem(
@@ -49,7 +52,7 @@ def exclusive_groups(site: Site) -> Iterator[Problem]:
 
 
 def one_mirror(site: Site) -> Iterator[Problem]:
-    """More than one host that would serve the bundle."""
+    """Refuse more than one host that would serve the bundle."""
     hosts = site.groups.get("mirror", ())
     if len(hosts) > 1:
         yield Problem(
@@ -61,19 +64,19 @@ def one_mirror(site: Site) -> Iterator[Problem]:
 
 
 def one_controller(site: Site) -> Iterator[Problem]:
-    """More than one host that would repair the same site."""
+    """Refuse more than one host that would repair the site."""
     hosts = site.groups.get("controllers", ())
     if len(hosts) > 1:
         yield Problem(
             "group controllers",
             f"{len(hosts)} hosts ({named(sorted(hosts))})",
             "a site has one schedule or none",
-            "Keep one of them. Until then no schedule is set up, and one that is there goes on as it was.",
+            "Keep one of them. The existing schedule stays unchanged until then.",
         )
 
 
 def duplicate_addresses(site: Site) -> Iterator[Problem]:
-    """Two names for one machine."""
+    """Refuse two names for one machine."""
     by_address: dict[str, list[str]] = {}
     for host, address in site.addresses.items():
         by_address.setdefault(address, []).append(host)
@@ -82,13 +85,13 @@ def duplicate_addresses(site: Site) -> Iterator[Problem]:
             yield Problem(
                 f"address of the hosts {named(sorted(hosts))}",
                 f'"{address}"',
-                "hosts need addresses of their own",
+                "each host needs its own address",
                 "Correct ansible_host, or keep one name and put it into all the groups.",
             )
 
 
 def lab_needs_root(site: Site) -> Iterator[Problem]:
-    """The lab's containers and network can be made by root only."""
+    """Refuse a lab without root, which its containers and network need."""
     given = [setting.value for setting in site.values("lab_managed")]
     if site.groups.get("lab_hosts") and all(given) and not site.is_root:
         yield Problem(
@@ -100,7 +103,7 @@ def lab_needs_root(site: Site) -> Iterator[Problem]:
 
 
 def addresses_are_some(site: Site) -> Iterator[Problem]:
-    """Neither an address nor a DNS name, such as an address with five numbers."""
+    """Refuse texts that are neither an address nor a DNS name, such as an address with five numbers."""
     for host, text in site.addresses.items():
         try:
             ipaddress.ip_address(text)
@@ -112,23 +115,21 @@ def addresses_are_some(site: Site) -> Iterator[Problem]:
 
 
 def node_names(site: Site) -> Iterator[Problem]:
-    """Nodes whose names Kubernetes refuses, after everything else is installed."""
+    """Refuse names of nodes that Kubernetes would refuse late, after the installation."""
     named_otherwise = {}
     for setting in site.values("kubernetes_node_name"):
         named_otherwise.update(dict.fromkeys(setting.hosts, setting))
     for host in site.groups.get("cluster", ()):
         own = named_otherwise.get(host)
         if own is None and not _NAME.fullmatch(host):
-            remedy = "Rename it (small letters, digits, hyphens), or set kubernetes_node_name for it."
-            yield Problem(
-                f"host {host}", "in the group cluster", "its name is no DNS name, as a node's has to be", remedy
-            )
+            remedy = "Rename it (lower case letters, digits, hyphens), or set kubernetes_node_name for it."
+            yield Problem(f"host {host}", "in the group cluster", "the name of a node must be a DNS name", remedy)
         elif own is not None and not _NAME.fullmatch(str(own.value)):
-            yield problem(own, "not a DNS name, as a node's has to be", "Use small letters, digits, hyphens.")
+            yield problem(own, "the name of a node must be a DNS name", "Use lower case letters, digits, hyphens.")
 
 
 def one_instance_each(site: Site) -> Iterator[Problem]:
-    """Instances with one name, of which the inventory has made one host."""
+    """Refuse instances with the same name, which are one host in the inventory."""
     instances: dict[str, list[str]] = {}
     for group, hosts in sorted(site.groups.items()):
         for host in hosts if group.startswith(INSTANCE) else ():
@@ -138,8 +139,8 @@ def one_instance_each(site: Site) -> Iterator[Problem]:
             yield Problem(
                 f"host {host}",
                 f"{len(several)} instances ({named(several)})",
-                "their tag Name makes them one host, and the others would never be set up",
-                "Give each instance a Name of its own.",
+                "their tag Name makes them one host, so only one would be configured",
+                "Give each instance a different tag Name.",
             )
 
 

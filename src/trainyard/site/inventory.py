@@ -1,4 +1,4 @@
-"""What the program `trainyard` needs of a site's inventory: values of variables, hosts, and what of it is secret."""
+"""Read a site's inventory for the program `trainyard`: values of variables, hosts, and secrets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROLES = ROOT / "roles"
 NAMES = ("workloads_kubeconfig", "workloads_log_dir", "workloads_token_dir")
 
 DIGITS = 6
-"""Digits from which a number of an encrypted file is a secret, and no port or count."""
+"""Number of digits from which a number in an encrypted file is a secret, not a port or count."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Places:
     """Paths on the controller.
 
     :param kubeconfig: credentials of the cluster.
-    :param log_dir: folder with the kept logs of all runs.
-    :param token_dir: folder for tokens, which its owner alone may read.
+    :param log_dir: folder with the saved logs of all runs.
+    :param token_dir: folder for tokens, readable only by its owner.
     """
 
     kubeconfig: str
@@ -32,22 +32,22 @@ class Places:
 
 
 def places(inventory: Sequence[str]) -> Places:
-    """The paths that an inventory, or a role's default, says for the controller.
+    """Return the paths on the controller from an inventory, or from the role's defaults.
 
-    :param inventory: folders or files, as those after `-i`.
-    :raises TrainyardError: there is no such inventory, it cannot be read, or does not say them.
+    :param inventory: folders or files, as after `-i`.
+    :raises TrainyardError: the inventory is missing, cannot be read, or lacks a path.
     """
     values = Inventory(inventory).values("workloads", NAMES)
     return Places(*(os.path.expanduser(str(values[name])) for name in NAMES))
 
 
 class Inventory:
-    """An inventory as Ansible reads it, without a connection to any host.
+    """An inventory as Ansible reads it, without a connection to a host.
 
-    :param sources: folders or files, as those after `-i`.
-    :param locked: whether it is read without the vault's password, too, where that is not to be had: encrypted files
-        say nothing then, and a value that is encrypted by itself can still not be asked for.
-    :raises TrainyardError: there is no such inventory, or it cannot be read.
+    :param sources: folders or files, as after `-i`.
+    :param locked: whether to read it also if the vault's password is unavailable. Then encrypted files count as empty,
+        and reading a single encrypted value fails.
+    :raises TrainyardError: the inventory is missing, or cannot be read.
     """
 
     def __init__(self, sources: Sequence[str], *, locked: bool = False) -> None:
@@ -64,7 +64,7 @@ class Inventory:
         secrets: list[Any] = []
 
         class Loader(DataLoader):
-            """Remembers what comes from files that are encrypted as a whole."""
+            """Remembers the content of encrypted files."""
 
             def load_from_file(self, file_name: str, *args: Any, **options: Any) -> Any:
                 if locked and not secrets and self._closed(file_name):
@@ -79,7 +79,7 @@ class Inventory:
                     with open(self.path_dwim(file_name), "rb") as stream:
                         return bool(is_encrypted_file(stream))
                 except OSError:
-                    # Reading it says why.
+                    # Reading the file reports the error.
                     return False
 
         for each in sources:
@@ -95,7 +95,7 @@ class Inventory:
                     self._loader,
                     vault_ids=constants.DEFAULT_VAULT_IDENTITY_LIST,
                     auto_prompt=False,
-                    # There is one for each process.
+                    # A process has only one context.
                     initialize_context=VaultSecretsContext.current(optional=True) is None,
                 )
             except AnsibleError:
@@ -108,11 +108,11 @@ class Inventory:
             raise self._unreadable(error) from error
 
     def values(self, role: str, names: Iterable[str], host: str = "", **fallback: Any) -> dict[str, Any]:
-        """Variables of a role as a play on a host sees them.
+        """Return variables of a role as a play on a host sees them.
 
         :param host: of the inventory; empty for the controller.
-        :param fallback: values of what neither the inventory nor the role says.
-        :raises TrainyardError: one of them has no value.
+        :param fallback: values of variables that neither the inventory nor the role sets.
+        :raises TrainyardError: a variable has no value.
         """
         from ansible.errors import AnsibleError
         from ansible.template import Templar
@@ -130,14 +130,14 @@ class Inventory:
             raise self._unreadable(error) from error
 
     def hosts(self, *groups: str) -> list[str]:
-        """Names of the hosts in any of some groups, in the inventory's order; a group that is not there has none."""
+        """Return the names of the hosts in any of the groups, in the inventory's order. A missing group is empty."""
         found = self._manager.get_groups_dict()
         return list(dict.fromkeys(name for group in groups for name in found.get(group, [])))
 
     def secrets(self) -> set[str]:
-        """Every value that the inventory keeps encrypted, by itself or in an encrypted file.
+        """Return all encrypted values of the inventory, single ones and those in encrypted files.
 
-        :raises TrainyardError: one of them cannot be decrypted.
+        :raises TrainyardError: a value cannot be decrypted.
         """
         from ansible.errors import AnsibleError
         from ansible.parsing.vault import VaultHelper
@@ -153,7 +153,7 @@ class Inventory:
         for value in _leaves(self._encrypted):
             if isinstance(value, str) or (isinstance(value, int) and value >= 10 ** (DIGITS - 1)):
                 found.add(str(value))
-        # A name of a host is no secret, and without it no report says anything.
+        # Names of hosts are not secret, and reports are useless without them.
         return found - {host.name for host in hosts}
 
     def _unreadable(self, error: Exception) -> TrainyardError:
@@ -161,7 +161,7 @@ class Inventory:
 
 
 def _leaves(value: Any) -> Iterator[Any]:
-    """Every value in plain data, names of fields left out."""
+    """Yield all values in plain data, without the names of fields."""
     if isinstance(value, dict):
         for each in value.values():
             yield from _leaves(each)

@@ -1,4 +1,4 @@
-"""The lock file as lookups read it: where it lies, and what it says as plain data."""
+"""The path and the content of the lock file, for lookups."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ PROJECT = ROOT
 
 
 def path_of(named: object, project: Path = PROJECT) -> Path:
-    """Where the lock lies: at the value of `bundle_lock`, where a site sets it, or else in the project's root.
+    """Return the path of the lock: the value of `bundle_lock` if a site sets it, else the lock in the project's root.
 
-    :param named: the value, templated or not; that of the role's own default needs no templating.
+    :param named: the value, templated or not; the role's own default needs no templating.
     """
     is_own = isinstance(named, str) and named and "bundle_project" not in named
     return Path(str(named)).expanduser() if is_own else project / "bundle.lock.yml"
 
 
 def artefacts(variables: dict[str, Any] | None, templar: Any) -> dict[str, dict[str, Any]]:
-    """Entries by name of the lock that the site names by `bundle_lock`, or else of the checkout's.
+    """Return the entries by name of the lock in `bundle_lock`, else of the checkout's lock.
 
-    :param variables: of the host for which a lookup runs; the role's own default names the checkout's lock.
+    :param variables: of the host of the lookup; the role's own default names the checkout's lock.
     """
     named = (variables or {}).get(VARIABLE, "")
     path = path_of(named if "bundle_project" in str(named) else templar.template(named))
@@ -39,9 +39,9 @@ def artefacts(variables: dict[str, Any] | None, templar: Any) -> dict[str, dict[
 
 
 def entry(name: str, variables: dict[str, Any] | None, templar: Any) -> dict[str, Any]:
-    """One entry.
+    """Return one entry.
 
-    :raises AnsibleLookupError: there is none of that name.
+    :raises AnsibleLookupError: there is no entry with this name.
     """
     found = artefacts(variables, templar)
     if name not in found:
@@ -50,13 +50,15 @@ def entry(name: str, variables: dict[str, Any] | None, templar: Any) -> dict[str
 
 
 def versions(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Artefact -> its version without its "v"."""
+    """Return the versions: artefact -> its version without a leading "v"."""
     return {name: str(each["version"]).removeprefix("v") for name, each in entries.items() if "version" in each}
 
 
 def cuda(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Artefact -> version of CUDA in it, of the images that have it: the argument that becomes their label, or the
-    label that they have from their base."""
+    """Return the versions of CUDA: image -> its version, without images that have none.
+
+    The version is the build argument that becomes the image's label, or that of its base.
+    """
 
     def of(name: str) -> str:
         entry = entries.get(name) or {}

@@ -1,4 +1,4 @@
-"""The plain data that the rules of a site look at, and the problem that a rule finds."""
+"""The data that the rules of a site check, and the problem that a rule finds."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 SHOWN_HOSTS = 3
-"""How many hosts a problem names before it says "and N more"."""
+"""Number of hosts that a problem names before "and N more"."""
 
 SHOWN_VALUE = 120
-"""Characters of a value that a problem quotes."""
+"""Limit of the characters of a quoted value."""
 
 
 MAGIC = (
     *("group_names", "groups", "omit", "playbook_dir", "inventory_dir", "inventory_file"),
     *("inventory_hostname", "inventory_hostname_short"),
 )
-"""Variables that Ansible itself adds to every host."""
+"""Variables that Ansible itself adds to each host."""
 
 
 class _Unresolved:
-    """A value that needs facts, secrets or an undefined variable; nothing can be said about it before the run."""
+    """A value that needs facts, secrets or an undefined variable, so that it is unknown before the run."""
 
     def __repr__(self) -> str:
         return "UNRESOLVED"
@@ -35,9 +35,9 @@ class Option:
     """One variable, or one key of a dictionary, as an argument specification declares it.
 
     :param type: Ansible's name of the type ("str", "int", "list" ...).
-    :param elements: type of a list's elements, empty when they are not declared.
-    :param choices: the allowed values, empty when every value of the type is.
-    :param options: the keys of a dictionary (or of each dictionary of a list), empty when they are free.
+    :param elements: type of a list's elements; empty if it is not declared.
+    :param choices: the allowed values; empty if all values of the type are allowed.
+    :param options: the keys of a dictionary (or of each dictionary of a list); empty if all keys are allowed.
     """
 
     type: str = "str"
@@ -65,9 +65,9 @@ class Setting:
     """A value of a variable, with the hosts that share it.
 
     :param value: plain data, or `UNRESOLVED`.
-    :param hosts: none for a role's default.
-    :param origin: "file:line" where the value was written, or empty.
-    :param controller: whether the controller has it, too, as it has what is set for all hosts.
+    :param hosts: empty for a role's default.
+    :param origin: "file:line" of the value, or empty.
+    :param controller: whether the controller has it, too, as for a variable of all hosts.
     """
 
     name: str
@@ -83,21 +83,21 @@ class Setting:
 
 @dataclass(frozen=True)
 class Site:
-    """Everything that can be known before a connection is made.
+    """All data of a site that is known before the first connection.
 
-    :param groups: group -> names of its hosts, the hosts of its child groups included.
-    :param addresses: host -> its address or DNS name; hosts with a local connection are left out.
-    :param settings: every variable that the inventory or the command line sets.
+    :param groups: group -> names of its hosts, including the hosts of its child groups.
+    :param addresses: host -> its address or DNS name, without hosts with a local connection.
+    :param settings: the variables that the inventory or the command line sets.
     :param defaults: the roles' own values.
     :param options: the roles' declared variables.
     :param roles: names of all roles.
-    :param namespaces: those of the roles' own parts of the cluster.
-    :param locked: variable -> artefact whose locked version it takes by default, and has to agree with.
-    :param versions: artefact -> its version without a leading "v"; None when there is no lock to compare with.
-    :param cuda: artefact of the lock -> version of CUDA in it, of the images that have it.
+    :param namespaces: namespaces of the roles' own parts of the cluster.
+    :param locked: variable -> artefact whose locked version is its default, and which it has to match.
+    :param versions: artefact -> its version without a leading "v"; None if there is no lock to compare with.
+    :param cuda: image in the lock -> its version of CUDA, without images that have none.
     :param catalogue: workload -> its entry in the catalogue.
     :param is_root: whether the controller's user may create containers.
-    :param unexpected_files: of the inventory's folder, which no person has written as an inventory.
+    :param unexpected_files: files in the inventory's folder that were not written as an inventory.
     """
 
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -115,7 +115,7 @@ class Site:
     unexpected_files: Sequence[str] = ()
 
     def values(self, name: str) -> Iterator[Setting]:
-        """The resolved values of a variable: those that were set, or the role's default."""
+        """Return the resolved values of a variable: the values that are set, else the role's default."""
         found = [setting for setting in self.settings if setting.name == name]
         if not found and name in self.defaults:
             found = [Setting(name, self.defaults[name])]
@@ -126,11 +126,11 @@ class Site:
 class Problem:
     """One refusal.
 
-    :param subject: what is wrong, with its kind: "variable x", "host y", "group z".
-    :param value: the value that is wrong, as text.
+    :param subject: the faulty object with its kind: "variable x", "host y", "group z".
+    :param value: the wrong value, as text.
     :param fault: why it is wrong, as a clause.
-    :param remedy: what to do, as a sentence.
-    :param hosts: where, when the subject is not a host itself.
+    :param remedy: how to correct it, as a sentence.
+    :param hosts: hosts with the value, if the subject is not a host itself.
     :param origin: "file:line", or empty.
     """
 
@@ -147,23 +147,23 @@ class Problem:
 
 
 def problem(setting: Setting, fault: str, remedy: str, *, key: str = "", value: Any = UNRESOLVED) -> Problem:
-    """A problem of a variable, or of one key inside it.
+    """Return a problem of a variable, or of one key inside it.
 
     :param key: path inside the value (".worker.limits"), or empty.
-    :param value: the wrong part; left out, the whole value.
+    :param value: the wrong part; without it, the whole value.
     """
     shown = quoted(setting.value if value is UNRESOLVED else value)
     return Problem(f"variable {setting.name}{key}", shown, fault, remedy, setting.hosts, setting.origin)
 
 
 def quoted(value: Any) -> str:
-    """A value as the user would recognise it: strings quoted, long ones cut."""
+    """Return a value as text for the user: strings in quotes, long values cut."""
     text = f'"{value}"' if isinstance(value, str) else str(value)
     return text if len(text) <= SHOWN_VALUE else f"{text[:SHOWN_VALUE]} ..."
 
 
 def named(hosts: Sequence[str]) -> str:
-    """Some hosts as text, the first few by name."""
+    """Return some hosts as text, the first few by name."""
     shown = ", ".join(hosts[:SHOWN_HOSTS])
     more = len(hosts) - SHOWN_HOSTS
     return f"{shown} and {more} more" if more > 0 else shown

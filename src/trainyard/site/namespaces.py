@@ -1,4 +1,4 @@
-"""Rules about what the namespaces of trainings may use (`workloads_namespaces`)."""
+"""Rules about quotas and limits of the namespaces of trainings (`workloads_namespaces`)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .trainings import FOREIGN_NAMESPACES
 
 KEYS = ("limits", "quota")
 LIMITS = ("default", "defaultRequest", "max", "min")
-"""Fields of a LimitRange for containers; a ratio of limit and request would refuse pods of the project."""
+"""Fields of a LimitRange for containers. maxLimitRequestRatio is missing, as it would refuse pods of the project."""
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-"""RFC 1123 label, as Kubernetes has it for namespaces."""
+"""RFC 1123 label, the form of Kubernetes for namespaces."""
 RESOURCE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_./]{0,250}[A-Za-z0-9])?")
 SMALLEST = {"cpu": "20m", "memory": "64Mi"}
-"""Least request of a pod that the project adds to a run: TensorBoard's CPU, and the memory of a probe."""
+"""Smallest requests of pods that the project adds to a run: TensorBoard's CPU, and the memory of a probe."""
 LARGEST = {"cpu": "1", "memory": "512Mi"}
-"""Highest limit of such a pod: that of an import."""
+"""Highest limits of such pods: those of an import."""
 
 
 def _namespaces(site: Site) -> Iterator[tuple[Setting, str, Any]]:
@@ -29,25 +29,25 @@ def _namespaces(site: Site) -> Iterator[tuple[Setting, str, Any]]:
 
 
 def namespace_names(site: Site) -> Iterator[Problem]:
-    """A name that no namespace can have, or of a namespace that is not for trainings."""
+    """Refuse invalid names, and namespaces that are not for trainings."""
     for setting, name, _ in _namespaces(site):
         if not NAME.fullmatch(name):
             remedy = "Use lower case letters, digits and dashes, 63 at most, for example team-a."
-            yield problem(setting, "no name for a namespace", remedy, value=name)
+            yield problem(setting, "not a valid name of a namespace", remedy, value=name)
         elif name in site.namespaces | FOREIGN_NAMESPACES or name.startswith("kube-"):
             remedy = "Name a namespace of trainings."
-            yield problem(setting, "this namespace is not for trainings, and is not bounded here", remedy, value=name)
+            yield problem(setting, "this namespace is not for trainings", remedy, value=name)
 
 
 def namespace_bounds(site: Site) -> Iterator[Problem]:
-    """Keys and amounts that Kubernetes does not know, and limits that refuse the project's own pods."""
+    """Refuse unknown keys, invalid amounts, and limits that exclude the project's own pods."""
     for setting, name, bounds in _namespaces(site):
         key = f".{name}"
         if not isinstance(bounds, Mapping):
-            yield problem(setting, "no mapping", "Write {quota: {...}, limits: {...}}.", key=key, value=bounds)
+            yield problem(setting, "not a mapping", "Write {quota: {...}, limits: {...}}.", key=key, value=bounds)
             continue
         for more in sorted(map(str, bounds.keys() - set(KEYS))):
-            yield problem(setting, "not known", f"Use {' or '.join(KEYS)}.", key=key, value=more)
+            yield problem(setting, "unknown", f"Use {' or '.join(KEYS)}.", key=key, value=more)
         yield from _amounts(setting, f"{key}.quota", bounds.get("quota"))
         yield from _limits(setting, f"{key}.limits", bounds.get("limits"))
 
@@ -56,11 +56,11 @@ def _limits(setting: Setting, key: str, limits: Any) -> Iterator[Problem]:
     if limits is None:
         return
     if not isinstance(limits, Mapping):
-        yield problem(setting, "no mapping", f"Write {', '.join(LIMITS)}.", key=key, value=limits)
+        yield problem(setting, "not a mapping", f"Write {', '.join(LIMITS)}.", key=key, value=limits)
         return
     for field, values in limits.items():
         if field not in LIMITS:
-            yield problem(setting, "not known", f"Use one of {', '.join(LIMITS)}.", key=key, value=field)
+            yield problem(setting, "unknown", f"Use one of {', '.join(LIMITS)}.", key=key, value=field)
             continue
         faults = list(_amounts(setting, f"{key}.{field}", values))
         yield from faults
@@ -69,7 +69,7 @@ def _limits(setting: Setting, key: str, limits: Any) -> Iterator[Problem]:
 
 
 def _own_pods(setting: Setting, key: str, field: str, values: Mapping[str, Any]) -> Iterator[Problem]:
-    """A bound that refuses the pods that the project adds to a run."""
+    """Refuse a bound that excludes pods that the project adds to a run."""
     known = {"min": SMALLEST, "max": LARGEST}.get(field, {})
     for resource, needed in known.items():
         if resource not in values:
@@ -85,14 +85,14 @@ def _amounts(setting: Setting, key: str, values: Any) -> Iterator[Problem]:
     if values is None:
         return
     if not isinstance(values, Mapping):
-        yield problem(setting, "no mapping", "Write resources with their amounts.", key=key, value=values)
+        yield problem(setting, "not a mapping", "Write resources with their amounts.", key=key, value=values)
         return
     for resource, quantity in values.items():
         if not isinstance(resource, str) or not RESOURCE.fullmatch(resource):
-            yield problem(setting, "no name of a resource", "Use for example requests.cpu.", key=key, value=resource)
+            yield problem(setting, "not a resource name", "Use for example requests.cpu.", key=key, value=resource)
         elif not _is_amount(quantity):
             remedy = "Use for example 500m, 2 or 1Gi."
-            yield problem(setting, "no quantity", remedy, key=f"{key}.{resource}", value=quantity)
+            yield problem(setting, "not a quantity", remedy, key=f"{key}.{resource}", value=quantity)
 
 
 def _is_amount(quantity: Any) -> bool:

@@ -16,7 +16,7 @@ NETWORK_VARIABLES = ("kubernetes_pod_cidr", "kubernetes_service_cidr", "lab_subn
 """Networks that must not overlap."""
 
 CLUSTER_NETWORKS = NETWORK_VARIABLES[:2]
-"""Networks that exist only inside the cluster, where no machine may have an address."""
+"""Networks inside the cluster. No machine may have an address in them."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class _Range:
 
 
 def _ranges(site: Site, names: tuple[str, ...]) -> list[_Range]:
-    """The networks that can be read; what cannot is the business of `not_a_network`."""
+    """Return the valid networks. `not_a_network` reports the others."""
     found = []
     for setting in _networks(site, names):
         try:
@@ -37,19 +37,19 @@ def _ranges(site: Site, names: tuple[str, ...]) -> list[_Range]:
 
 
 def _networks(site: Site, names: tuple[str, ...]) -> Iterator[Setting]:
-    """The values of network variables; the lab's default means nothing to a site without a lab."""
+    """Yield the values of network variables, without the lab's network if the site has no lab."""
     for name in names:
         if name != "lab_subnet" or site.groups.get("lab_hosts"):
             yield from site.values(name)
 
 
 def _example(network: Network) -> str:
-    """An address for a remedy: the usual tenth of the service network, or the last of a small one."""
+    """Return an example address for a remedy: the tenth of the network, or the last of a small network."""
     return str(network[min(10, network.num_addresses - 1)])
 
 
 def _address(text: str) -> Address | None:
-    """An address, or None for a DNS name."""
+    """Return the address, or None for a DNS name."""
     try:
         return ipaddress.ip_address(text)
     except ValueError:
@@ -61,7 +61,7 @@ def _inside(address: Address, network: Network) -> bool:
 
 
 def not_a_network(site: Site) -> Iterator[Problem]:
-    """A network that is none, or whose address is not its first one."""
+    """Refuse an invalid network, and an address that is not the first of its network."""
     for setting in _networks(site, NETWORK_VARIABLES):
         try:
             ipaddress.ip_network(str(setting.value))
@@ -74,12 +74,12 @@ def not_a_network(site: Site) -> Iterator[Problem]:
 
 
 def one_value(site: Site) -> Iterator[Problem]:
-    """A network of the cluster that differs between hosts."""
+    """Refuse a network of the cluster that differs between hosts."""
     for name in CLUSTER_NETWORKS:
         settings = list(site.values(name))
         said = {host for setting in site.settings if setting.name == name for host in setting.hosts}
         if settings and name in site.defaults and set(site.groups.get("cluster", ())) - said:
-            # The hosts that say nothing have the role's default.
+            # Hosts without the variable have the role's default.
             settings.insert(0, Setting(name, site.defaults[name]))
         for setting in settings[1:]:
             if setting.value != settings[0].value:
@@ -88,22 +88,22 @@ def one_value(site: Site) -> Iterator[Problem]:
 
 
 def overlapping_networks(site: Site) -> Iterator[Problem]:
-    """Two of the pod, service and lab networks that share addresses."""
+    """Refuse overlapping pod, service and lab networks."""
     for one, other in combinations(_ranges(site, NETWORK_VARIABLES), 2):
         if one.setting.name == other.setting.name or one.network.version != other.network.version:
             continue
         if one.network.overlaps(other.network):
-            # Blame the value that the inventory sets, not the role's default.
+            # Report the value that the inventory sets, not the role's default.
             culprit, rest = (other, one) if other.setting.hosts else (one, other)
             yield problem(
                 culprit.setting,
                 f'overlaps {rest.setting.name} "{rest.setting.value}"',
-                "Give each a network of its own.",
+                "Give each a separate network.",
             )
 
 
 def hosts_in_cluster_networks(site: Site) -> Iterator[Problem]:
-    """A machine, or the control plane's endpoint, whose address lies in the pod or service network."""
+    """Refuse an address of a machine or of the control plane's endpoint inside the pod or service network."""
     ranges = _ranges(site, CLUSTER_NETWORKS)
     machines = [(f"host {host}", "ansible_host", text) for host, text in site.addresses.items()]
     for setting in site.values("control_plane_endpoint"):
@@ -123,7 +123,7 @@ def hosts_in_cluster_networks(site: Site) -> Iterator[Problem]:
 
 
 def _endpoint(text: str) -> tuple[str, int] | None:
-    """Host and port of "host:port" or "[IPv6]:port"; None when it is neither."""
+    """Return host and port of "host:port" or "[IPv6]:port"; None for other texts."""
     host, separator, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not separator or not host or not port.isdecimal() or not 0 < int(port) < 65536:
@@ -132,14 +132,14 @@ def _endpoint(text: str) -> tuple[str, int] | None:
 
 
 def endpoint_form(site: Site) -> Iterator[Problem]:
-    """An endpoint without a port."""
+    """Refuse an endpoint without a port."""
     for setting in site.values("control_plane_endpoint"):
         if _endpoint(str(setting.value)) is None:
             yield problem(setting, "not host:port", 'Write it with its port, for example "cp.example.org:6443".')
 
 
 def dns_address(site: Site) -> Iterator[Problem]:
-    """The address of the cluster's DNS outside the service network, or the one that the API server takes."""
+    """Refuse an address of the cluster's DNS that is outside the service network or belongs to the API server."""
     for services in _ranges(site, ("kubernetes_service_cidr",)):
         for setting in site.values("kubernetes_dns_ip"):
             address = _address(str(setting.value))
@@ -162,7 +162,7 @@ def dns_address(site: Site) -> Iterator[Problem]:
 
 
 def lab_addresses(site: Site) -> Iterator[Problem]:
-    """A lab node that the lab's own network cannot hold."""
+    """Refuse a lab node whose address is not free in the lab's network."""
     for lab in _ranges(site, ("lab_subnet",)):
         for host in site.groups.get("lab_hosts", ()):
             text = site.addresses.get(host, "")
@@ -178,7 +178,7 @@ def lab_addresses(site: Site) -> Iterator[Problem]:
                 yield Problem(
                     f"host {host}",
                     f'"{text}"',
-                    f'taken by the network itself or its gateway in lab_subnet "{lab.network}"',
+                    f'used by the network itself or its gateway in lab_subnet "{lab.network}"',
                     "Set ansible_host to another address of that network.",
                 )
 

@@ -1,4 +1,4 @@
-"""Facts of roles for other parts, each in its `meta/provides.yml`: ports, kernel features, namespaces, reset paths."""
+"""Facts that roles provide in their `meta/provides.yml`: ports, kernel features, namespaces, reset paths."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from ..project import ROOT
 
 ROLES = ROOT / "roles"
 FILE = "meta/provides.yml"
-"""Below the folder of a role."""
+"""Path below the folder of a role."""
 
 
 def provided(kind: str, loader: Any, roles: Path | None = None) -> list[Any]:
-    """Return what each role provides of a kind, in the order of the roles' names; a role without it is left out.
+    """Return the facts of a kind, in the order of the roles' names, without roles that have none.
 
-    :param loader: Ansible's, which trusts the templates in these files.
+    :param kind: key in the file.
+    :param loader: Ansible's loader, which trusts the templates in these files.
     """
     files = (
         loader.load_from_file(str(path), trusted_as_template=True)

@@ -15,7 +15,7 @@ from ..reprovision import limits, schedule, windows
 from .model import Problem, Setting, Site, problem
 
 UNTIL = "Until then the schedule does nothing."
-"""What every refusal adds: a run begins with these rules, and ends with them."""
+"""Added to each refusal: a run begins with these rules, and a violation ends it."""
 
 SHARES = ("reprovision_batch", "reprovision_max_hosts", "reprovision_max_unreachable")
 COUNTS = ("reprovision_max_items", "reprovision_max_repeats", "reprovision_approval_hours", "reprovision_timeout")
@@ -29,20 +29,20 @@ def _refused(setting: Setting, fault: str, remedy: str, **where: Any) -> Problem
 def readable_schedule(site: Site) -> Iterator[Problem]:
     for setting in site.values("reprovision_schedule"):
         if not schedule.looks_right(str(setting.value)):
-            yield _refused(setting, "systemd does not read it as a calendar", schedule.REMEDY)
+            yield _refused(setting, "not a calendar expression of systemd", schedule.REMEDY)
 
 
 def readable_delay(site: Site) -> Iterator[Problem]:
-    """A delay that every run would have to read, and not the timer alone."""
+    """Refuse an invalid delay. Each run reads it, not only the timer."""
     for setting in site.values("reprovision_delay"):
         try:
             schedule.seconds(str(setting.value))
         except TrainyardError as error:
-            yield _refused(setting, "it is no span of time", error.remedy)
+            yield _refused(setting, "it is not a time span", error.remedy)
 
 
 def open_windows(site: Site) -> Iterator[Problem]:
-    """A window that is none, never opens, or overlaps with another, so that nobody can say which end counts."""
+    """Refuse an invalid window, one that never opens, and overlapping windows, whose end is ambiguous."""
     for setting in site.values("reprovision_windows"):
         parsed, places = [], []
         for index, entry in enumerate(setting.value if isinstance(setting.value, list) else []):
@@ -54,7 +54,7 @@ def open_windows(site: Site) -> Iterator[Problem]:
         both = windows.overlapping(parsed, datetime.now(UTC))
         if both:
             first, second = (places[each] for each in both)
-            remedy = "Make one window of the two, or end the earlier one where the later one begins."
+            remedy = "Merge the two windows, or end the earlier one when the later one begins."
             fault = f"it overlaps with the window [{first}]"
             yield _refused(setting, fault, remedy, key=f"[{second}]", value=setting.value[second])
 
@@ -63,26 +63,26 @@ def known_canary(site: Site) -> Iterator[Problem]:
     hosts = site.groups.get("cluster", ())
     for setting in site.values("reprovision_canary"):
         if setting.value and setting.value not in hosts:
-            remedy = "Name a host of the cluster, or leave it empty for the first that has drifted."
-            yield _refused(setting, "no host of the cluster", remedy)
+            remedy = "Name a host of the cluster, or leave it empty to use the first host that has drifted."
+            yield _refused(setting, "not a host of the cluster", remedy)
 
 
 def possible_limits(site: Site) -> Iterator[Problem]:
-    """A limit of nothing, or of more than there is, limits nothing."""
+    """Refuse limits of 0 and limits above 100%."""
     for name in SHARES:
         for setting in site.values(name):
             try:
                 limits.share(setting.value, 100)
             except TrainyardError as error:
-                yield _refused(setting, "a limit is from 1% to 100%, or a number of hosts from 1 on", error.remedy)
+                yield _refused(setting, "a limit is a share from 1% to 100%, or a number of hosts from 1", error.remedy)
     for name in COUNTS:
         for setting in site.values(name):
             if isinstance(setting.value, int) and setting.value < 1:
-                yield _refused(setting, "it has to be 1 at least", "Give it a number from 1 on.")
+                yield _refused(setting, "it must be at least 1", "Set it to 1 or more.")
 
 
 def possible_hooks(site: Site) -> Iterator[Problem]:
-    """A hook that is neither a program nor an address with TLS."""
+    """Refuse a hook that is neither a program nor an address with TLS."""
     here = not set(site.groups.get("controllers", ())) & set(site.addresses)
     for setting in site.values("reprovision_hooks"):
         for index, hook in enumerate(setting.value if isinstance(setting.value, list) else []):
@@ -90,34 +90,36 @@ def possible_hooks(site: Site) -> Iterator[Problem]:
                 continue
             fault, remedy = _fault_of(hook, here)
             if fault:
-                # Without the value: an address may hold a token.
+                # Without the value, because an address may contain a token.
                 yield _refused(setting, fault, remedy, key=f"[{index}]", value=str(hook.get("name") or ""))
 
 
 def _fault_of(hook: dict[str, Any], here: bool) -> tuple[str, str]:
-    """What is wrong with a hook and what to do; two empty texts for nothing.
+    """Return the fault of a hook and the remedy; two empty texts without a fault.
 
-    :param here: whether it will run on this machine, so that its program can be looked at.
+    :param here: whether the hook will run on this machine, so that its program can be checked.
     """
     command, webhook = hook.get("command"), hook.get("webhook")
     if bool(command) == bool(webhook):
-        return "a hook is either a command or a webhook", "Give it one of the two."
+        return "a hook is either a command or a webhook", "Set one of the two."
     if webhook:
         address = urlsplit(str(webhook))
         if address.scheme != "https" or not address.hostname:
-            return "a webhook without TLS tells everybody on the way", "Use an address with https://."
+            return "without TLS others on the network can read the message", "Use an address with https://."
         return "", ""
     if not isinstance(command, list) or not str(command[0]).startswith("/"):
-        return "a command is a list whose first word is the whole path of a program", "Write [/usr/bin/mail, root]."
+        return "a command is a list that begins with the absolute path of a program", "Write [/usr/bin/mail, root]."
     program = str(command[0])
     if here and not (Path(program).is_file() and os.access(program, os.X_OK)):
-        return f"{program} is not there, or is not executable", "Install it, or make it executable."
+        return f"{program} does not exist, or is not executable", "Install it, or make it executable."
     return "", ""
 
 
 def private_credentials(site: Site) -> Iterator[Problem]:
-    """A password or key that other users of this machine may read. One that is not there yet, as the keys of a lab
-    before its first run, is refused by the role."""
+    """Refuse a file with a password or key that other users of this machine may read.
+
+    A missing file is accepted, as the keys of a lab do not exist before its first run. The role refuses it later.
+    """
     for name in CREDENTIALS:
         for setting in site.values(name):
             if not setting.value:
@@ -131,19 +133,19 @@ def private_credentials(site: Site) -> Iterator[Problem]:
                 yield _refused(setting, f"it cannot be read: {error.strerror}", "Name a file of this machine.")
                 continue
             if not stat.S_ISREG(mode):
-                yield _refused(setting, "no file", "Name a file of this machine.")
+                yield _refused(setting, "not a file", "Name a file of this machine.")
             elif mode & 0o077:
                 yield _refused(setting, f"others may read it (mode {mode & 0o777:04o})", f"Run chmod 600 {path}.")
 
 
 def known_signers(site: Site) -> Iterator[Problem]:
-    """Signatures are asked for, and nobody may sign."""
+    """Refuse required signatures without an allowed signer."""
     for setting in site.values("reprovision_allowed_signers"):
         text = str(setting.value).strip()
         lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
         if text and (not lines or any(len(line.split()) < 3 for line in lines)):
             remedy = "Write lines of ssh-keygen's allowed signers, for example: alice@example.org ssh-ed25519 AAAA..."
-            yield _refused(setting, "not lines of a name, a kind of key and a key", remedy)
+            yield _refused(setting, "each line needs a name, a type of key and a key", remedy)
 
 
 REPROVISION_RULES = (

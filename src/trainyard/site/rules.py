@@ -1,4 +1,4 @@
-"""All rules of a site: what is refused before anything is connected to or changed."""
+"""All rules of a site. They refuse faults before the first connection or change."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 EFS_VERB_RULES: tuple[Rule, ...] = (*INVENTORY_FILE_RULES, *VARIABLE_RULES, *STORAGE_RULES, *BACKEND_RULES, *EFS_RULES)
-"""Those of playbooks/efs.yml, which may be called before there is any host."""
+"""Rules of playbooks/efs.yml, which may run before the site has a host."""
 
 DEFAULTS_READ = (
     *NETWORK_VARIABLES,
@@ -58,10 +58,10 @@ DEFAULTS_READ = (
     "workloads_require_gpu",
     "workloads_trainings",
 )
-"""Variables whose value the rules need where nobody sets them, so that the roles' defaults stand in."""
+"""Variables that the rules also need if they are not set. Then the roles' defaults apply."""
 
 
 def check(site: Site, rules: Sequence[Rule] = RULES) -> list[Problem]:
-    """Every problem of a site, in the order of the rules, each once."""
+    """Return all problems of a site in the order of the rules, each once."""
     found = (problem for rule in rules for problem in rule(site))
     return list({str(problem): problem for problem in found}.values())

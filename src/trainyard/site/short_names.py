@@ -1,4 +1,4 @@
-"""The short names of `train.yml` and `train_stop.yml`: what a call says of one run, checked like variables."""
+"""The short names of `train.yml` and `train_stop.yml`: options for one run, checked like variables."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ STOP: Mapping[str, str] = {"run": "str", "confirm": "str", "delete": "bool"}
 VERBS = {"train": TRAIN, "train_stop": STOP}
 
 RAW = "_raw_params"
-"""Where Ansible puts words behind `-e` that have no `=`."""
+"""Key under which Ansible stores words after `-e` that have no `=`."""
 
 READ = (*MAGIC, "hostvars", "item", "site_dir", "supply")
-"""Variables that playbooks and roles read, and no role declares."""
+"""Variables that playbooks and roles read, but no role declares."""
 
-OWN_OPTION = 'Give {} in a -e of its own, as in -e command="python worker.py".'
+OWN_OPTION = 'Give {} in a separate -e, as in -e command="python worker.py".'
 
 NEAR = 0.7
-"""Similarity from which another variable of the call is taken for a misspelt short name."""
+"""Similarity from which another variable of the call counts as a misspelt short name."""
 
 _COUNTS = {"workers": "worker", "ps": "ps"}
 _FLAGS = {"steps": "train_steps", "batch_size": "batch_size"}
@@ -58,12 +58,12 @@ _KINDS = {"int": "a whole number from 0", "bool": "true or false", "str": "a str
 
 @dataclass(frozen=True)
 class Call:
-    """What `train.yml` was asked for.
+    """The request of a call of `train.yml`.
 
     :param wanted: the training, as an element of `workloads_trainings`.
-    :param wait: follow the run to its end.
+    :param wait: whether to follow the run to its end.
     :param resume: `auto` or `fresh`.
-    :param replace: end a run of this name that goes on with another description.
+    :param replace: whether to end a running run of this name with another description.
     """
 
     wanted: Mapping[str, Any]
@@ -73,13 +73,13 @@ class Call:
 
 
 def of_call(options: Sequence[str], read: Callable[[str], Mapping[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The variables of a call, and those that Ansible takes from the words of its command.
+    """Return the variables of a call, and the variables that Ansible reads from the words of its command.
 
-    A shell takes the quotes off `-e command="python worker.py n=5"`, and Ansible then takes the first word for the
-    value, and the rest for variables of their own. An option that begins with `command=` is the command to its end.
+    A shell removes the quotes of `-e command="python worker.py n=5"`. Then Ansible uses the first word as the value,
+    and the rest as further variables. Here an option that begins with `command=` is the command to its end.
 
     :param options: the text of each `-e`.
-    :param read: reads one of them as Ansible does: words, YAML, or `@` and a file.
+    :param read: reads an option like Ansible: words, YAML, or `@` and a file.
     """
     found: dict[str, Any] = {}
     words: dict[str, Any] = {}
@@ -94,16 +94,16 @@ def of_call(options: Sequence[str], read: Callable[[str], Mapping[str, Any]]) ->
 
 
 def words_taken(words: Mapping[str, Any], site: Site) -> Iterator[Problem]:
-    """Words of the command that Ansible has taken for variables which something reads."""
+    """Refuse words of the command that Ansible reads as variables, if a playbook or role reads these variables."""
     prefixes = ("ansible_", "_", *(f"{role}_" for role in site.roles))
     for name, value in words.items():
         if name in site.options or name in READ or name.startswith(prefixes):
-            fault = "a word of the command, and Ansible sets a variable of this name for the whole run"
+            fault = "a word of the command, but Ansible sets a variable of this name for the whole run"
             yield _problem(name, value, fault, """Give the command as JSON: -e '{"command": "..."}'.""")
 
 
 def after_command(options: Sequence[str]) -> Iterator[Problem]:
-    """Words behind a command without quotes, in an option that begins with another name: they may belong to either."""
+    """Refuse words after an unquoted command in an option that begins with another name, as they are ambiguous."""
     for option in options:
         if option.lstrip().startswith(("@", "[", "{", "command=")):
             continue
@@ -112,14 +112,14 @@ def after_command(options: Sequence[str]) -> Iterator[Problem]:
             name, _, value = word.partition("=")
             if name == "command" and value[:1] not in ("'", '"'):
                 rest = " ".join(words[place + 1 :])
-                remedy = 'Give the command in a -e of its own, as in -e command="python worker.py".'
+                remedy = 'Give the command in a separate -e, as in -e command="python worker.py".'
                 yield _problem(
                     "command", word.partition("=")[2], f'followed by "{rest}", which may belong to it', remedy
                 )
 
 
 def strange(given: Mapping[str, Any], verb: str, site: Site) -> Iterator[Problem]:
-    """Variables of the call that were probably meant as short names."""
+    """Refuse variables of the call that are probably misspelt short names."""
     names = VERBS[verb]
     prefixes = tuple(f"{role}_" for role in site.roles)
     of_trainings = {*INSTEAD, *OF_RUN, *OF_ROLES, *ROLES, *FLAG_CHECKS}
@@ -139,7 +139,7 @@ def strange(given: Mapping[str, Any], verb: str, site: Site) -> Iterator[Problem
 
 
 def wrong(given: Mapping[str, Any], verb: str) -> Iterator[Problem]:
-    """Short names with a value of another type."""
+    """Refuse short names with a value of the wrong type."""
     for name, kind in VERBS[verb].items():
         value = given.get(name)
         if name not in given:
@@ -151,27 +151,29 @@ def wrong(given: Mapping[str, Any], verb: str) -> Iterator[Problem]:
 
 
 def stop_call(given: Mapping[str, Any]) -> Iterator[Problem]:
-    """A stop that is not confirmed."""
+    """Refuse a stop without confirmation."""
     run = given.get("run")
     if not run:
         yield _problem("run", None, "train_stop.yml stops one run", "Give its name twice, as run and as confirm.")
     elif given.get("confirm") != run:
-        remedy = f"Give -e confirm={run} as well: the run saves and ends then."
+        remedy = f"Give -e confirm={run} as well. The run then saves its state and ends."
         yield _problem("confirm", given.get("confirm"), f'not the name of the run, "{run}"', remedy)
 
 
 def train_call(
     given: Mapping[str, Any], listed: Sequence[Mapping[str, Any]], catalogue: Catalogue
 ) -> tuple[Call | None, list[Problem]]:
-    """The training that a call asks for: what the inventory says of the run of this name, and the short names above it.
+    """Return the training that a call requests, and the problems of the call.
 
-    :param given: short names whose types are right.
+    The short names override the inventory's entry of the run with this name.
+
+    :param given: short names with values of the right types.
     :param listed: `workloads_trainings` of the site.
     """
     called = {**given, "code": {"folder": given["code"]}} if "code" in given else given
     name, folder = run_name(called), naming_folder(called)
     if folder and not name_of_folder(folder):
-        return None, [_problem("code", given["code"], NAMELESS, "Give the run a name: -e run=NAME.")]
+        return None, [_problem("code", given["code"], NAMELESS, "Set the name of the run with -e run=NAME.")]
     base: Mapping[str, Any] = next((each for each in listed if name and run_name(each) == name), {})
     workload = given.get("workload") or base.get("workload")
     if not workload:
@@ -192,13 +194,13 @@ def train_call(
             for each in faults
         ]
     above, problems = _above(given, entry)
-    # A run that its folder names stays without a name of its own: another program may not have its files.
+    # A run named after its folder gets no explicit name, so that another program cannot use its files.
     own = {} if folder else {"run": name}
     wanted = merged(with_roles({**base, "workload": workload, **own}), above)
     wait = typed(given.get("wait", True), "bool")
     flags = {**(entry.get("flags") or {}), **(wanted.get("flags") or {}), **wanted}
     if wait and "wait" in given and str(flags.get("train_steps")) == "0":
-        problems.append(_problem("wait", True, "a training without an end (steps 0) has none", "Use wait=false."))
+        problems.append(_problem("wait", True, "a training with steps 0 never ends", "Use wait=false."))
     if given.get("replace", name) != name:
         fault = f'not the name of the run, "{name}"'
         problems.append(_problem("replace", given["replace"], fault, f"Give -e replace={name} to end that run."))
@@ -207,7 +209,7 @@ def train_call(
 
 
 def _above(given: Mapping[str, Any], entry: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
-    """What the short names change of an entry."""
+    """Return the changes of the short names to an entry, and their problems."""
     problems = []
     topology = TOPOLOGIES.get(str(entry.get("topology", "parameter_server")))
     above: dict[str, Any] = {"command": given["command"]} if "command" in given else {}

@@ -1,4 +1,4 @@
-"""Rules about the storage that nodes share."""
+"""Rules about the shared storage of the nodes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from .model import Problem, Site, problem
 from .trainings import trainings
 
 OF_HOSTS = ("efs_mount_", "storage_timeout")
-"""How the names begin of what a host may have for itself."""
+"""Prefixes of variables that may differ between hosts."""
 
 
 def storage_is_one(site: Site) -> Iterator[Problem]:
-    """A back end that only some hosts have: the claims are made for the whole cluster, or not at all."""
+    """Refuse a back end that only some hosts have, as the claims are for the whole cluster."""
     settings = [setting for setting in site.settings if setting.name == "storage_backend"]
     for setting in settings:
         remedy = "Set it once, for all hosts (group_vars/all)."
@@ -24,16 +24,16 @@ def storage_is_one(site: Site) -> Iterator[Problem]:
 
 
 def known_to_the_controller(site: Site) -> Iterator[Problem]:
-    """What only hosts have, of variables by which the controller makes file system and claims; it would make none."""
+    """Refuse variables for the file system and the claims that only hosts have, as the controller creates these."""
     for setting in site.settings:
         made_of = setting.name.startswith(("storage_", "efs_")) and not setting.name.startswith(OF_HOSTS)
         if made_of and not setting.controller:
-            fault = "the controller, which makes the file system and the claims, does not have it"
+            fault = "the controller, which creates the file system and the claims, does not have it"
             yield problem(setting, fault, "Set it for all hosts (group_vars/all).")
 
 
 def claims_where_trainings_are(site: Site) -> Iterator[Problem]:
-    """A training in a namespace in which nobody makes the claim that its files are to lie on."""
+    """Refuse a training in a namespace without the claim for its files."""
     if not any(setting.value for setting in site.values("storage_backend")):
         return
     claims = {str(setting.value) for setting in site.values("storage_namespace")} or {"trainings"}

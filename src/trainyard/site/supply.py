@@ -1,4 +1,4 @@
-"""Rules about where a site's packages and images come from."""
+"""Rules about the source of a site's packages and images."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ SUPPLIES = ("vendors", "mirror")
 PLACEHOLDER_NETWORKS = tuple(
     ipaddress.ip_network(text) for text in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")
 )
-"""Addresses for documentation, which no host has (RFC 5737)."""
+"""Addresses reserved for documentation (RFC 5737)."""
 
 PLACEHOLDER_NAMES = ("example.org", "example.com", "example.net")
-"""Domains for documentation (RFC 2606)."""
+"""Domains reserved for documentation (RFC 2606)."""
 
 
 def supply_is_said(site: Site) -> Iterator[Problem]:
-    """No supply, or none of the two, or one that differs between hosts."""
+    """Refuse a missing or invalid supply, and one that differs between hosts."""
     settings = [setting for setting in site.settings if setting.name == "supply"]
     if not settings:
-        remedy = "Set it in group_vars/all/supply.yml: vendors, or mirror for a site with a mirror of its own."
-        yield Problem("variable supply", "missing", "it says where packages and images come from", remedy)
+        remedy = "Set it in group_vars/all/supply.yml: vendors, or mirror for a site with its own mirror."
+        yield Problem("variable supply", "missing", "it selects the source of packages and images", remedy)
     for setting in settings:
         if setting.value not in SUPPLIES:
             yield problem(setting, "not one of the allowed values", f"Use one of: {', '.join(SUPPLIES)}.")
@@ -35,7 +35,7 @@ def supply_is_said(site: Site) -> Iterator[Problem]:
 
 
 def supply_fits_groups(site: Site) -> Iterator[Problem]:
-    """The supply mirror without a mirror, or a mirror that nobody would ask."""
+    """Refuse the supply mirror without a mirror, and a mirror that no host would use."""
     mirrors = site.groups.get("mirror", ())
     for setting in site.values("supply"):
         if setting.value == "mirror" and not mirrors:
@@ -43,11 +43,11 @@ def supply_fits_groups(site: Site) -> Iterator[Problem]:
             yield problem(setting, "the group mirror has no host", remedy)
         elif setting.value == "vendors" and mirrors:
             remedy = "Use mirror, or take the host out of the group mirror."
-            yield problem(setting, f"the group mirror has the host {mirrors[0]}, which nobody would ask", remedy)
+            yield problem(setting, f"the group mirror has the host {mirrors[0]}, which no host would use", remedy)
 
 
 def placeholders(site: Site) -> Iterator[Problem]:
-    """Addresses and names of the shipped inventories that were left in place."""
+    """Refuse addresses and names that are still those of the shipped inventories."""
     for host, text in site.addresses.items():
         if _is_placeholder(text):
             remedy = "Set ansible_host to the address of your host."
@@ -58,7 +58,7 @@ def placeholders(site: Site) -> Iterator[Problem]:
             yield problem(setting, "a name for documentation", remedy)
     for setting in site.values("control_plane_endpoint"):
         if _is_placeholder(str(setting.value).rpartition(":")[0]):
-            remedy = "Set it to the name or address, and the port, under which your nodes reach the API."
+            remedy = "Set it to the name or address, and the port, at which your nodes reach the API."
             yield problem(setting, "a name for documentation", remedy)
 
 
@@ -71,17 +71,15 @@ def _is_placeholder(text: str) -> bool:
 
 
 def plain_registries(site: Site) -> Iterator[Problem]:
-    """Image mirrors without TLS: a tag says nothing about the bytes, so whoever is in between chooses them."""
+    """Refuse image mirrors without TLS. A tag does not verify content, so others on the network could replace it."""
     for setting in site.values("containerd_registry_mirrors"):
         for registry, mirror in setting.value.items() if isinstance(setting.value, Mapping) else ():
             if urlsplit(str(mirror)).scheme != "https":
-                yield problem(
-                    setting, "not an address with https", "Serve it over TLS.", key=f".{registry}", value=mirror
-                )
+                yield problem(setting, "not an https URL", "Serve it over TLS.", key=f".{registry}", value=mirror)
 
 
 def builder_fits(site: Site) -> Iterator[Problem]:
-    """A builder that is no builder, or for a supply whose artefacts are made where they are signed."""
+    """Refuse a builder outside the group builders. Refuse any for a mirror, whose artefacts the controller builds."""
     builders = site.groups.get("builders", ())
     for setting in site.values("bundle_builder"):
         if setting.value and setting.value not in builders:
@@ -89,7 +87,7 @@ def builder_fits(site: Site) -> Iterator[Problem]:
             yield problem(setting, "not a host of the group builders", f"Put the host into builders. {there}")
         elif setting.value and any(supply.value == "mirror" for supply in site.values("supply")):
             remedy = "Remove bundle_builder, and run as a user with sudo on the controller."
-            yield problem(setting, "what a mirror serves is made and signed on the controller", remedy)
+            yield problem(setting, "the controller builds and signs the files of a mirror", remedy)
 
 
 SUPPLY_RULES = (supply_is_said, supply_fits_groups, placeholders, plain_registries, builder_fits)

@@ -1,4 +1,4 @@
-"""Tags of a call. The playbooks have none for their parts: a call with one would end well and have done nothing."""
+"""Refuse tags of a call. The playbooks have no tags for parts, so such a call would succeed without doing anything."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from collections.abc import Collection, Iterator
 from .model import Problem
 
 KNOWN = frozenset({"all", "always", "untagged", "validate"})
-"""Ansible's own that leave the work in, and the tag of the validation."""
+"""Ansible's own tags that do not skip the work, and the tag of the validation."""
 
 
 def unknown_tags(wanted: Collection[str]) -> Iterator[Problem]:
-    """A problem for each tag of `--tags` with which no task of the work would run."""
+    """Yield a problem for each tag of `--tags` that would skip all work."""
     for tag in sorted(set(wanted) - KNOWN):
         yield Problem(
             f"option --tags {tag}",
-            "of no part",
-            "the playbooks have no tags for parts, because a part needs the facts of those before it",
-            "Call the playbook without --tags: a run changes nothing that is as it should be. For some hosts use "
-            "-e site_hosts=HOST.",
+            "unknown",
+            "the playbooks have no tags for parts, because a part needs the facts of earlier parts",
+            "Run the playbook without --tags: it changes only what differs. For some hosts set -e site_hosts=HOST.",
         )

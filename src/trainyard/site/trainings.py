@@ -1,6 +1,6 @@
-"""Rules about trainings: what cannot run is refused before the start, everything that is wrong at once.
+"""Rules about trainings: report all faults at once, before the start.
 
-What a description may hold stands in `training.spec`; the rules here add what only the whole site knows.
+`trainings.spec` checks a single description. The rules here add the checks that need the whole site.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from ..trainings.spec import check
 from .model import Problem, Setting, Site, problem
 
 FOREIGN_NAMESPACES = frozenset({"default", "calico-system", "calico-apiserver", "tigera-operator"})
-"""Namespaces that others own, beside the roles' and those that begin with "kube-"."""
+"""Namespaces with another owner, in addition to the roles' and to those that begin with "kube-"."""
 
 
 @dataclass(frozen=True)
 class _Training:
-    """What a site wants to run.
+    """A training of a site.
 
     :param key: its place in the setting, such as `[0]`.
-    :param wanted: what the site says of it.
-    :param description: complete; empty where the workload is unknown.
-    :param faults: what is wrong with it by itself.
+    :param wanted: its entry in the setting.
+    :param description: its complete description; empty if the workload is unknown.
+    :param faults: faults of the description itself.
     """
 
     setting: Setting
@@ -45,12 +45,12 @@ class _Training:
         return problem(self.setting, fault, remedy, key=f"{self.key}.{key}", value=value)
 
     def gpus(self) -> int:
-        """Most GPUs that a pod of it asks for."""
+        """Return the highest number of GPUs that one of its pods requests."""
         return max(map(asked_gpus, self.description.get("roles", ())), default=0)
 
 
 def trainings(site: Site) -> Iterator[_Training]:
-    """The trainings of a site, as its variables or the role's default list them."""
+    """Yield the trainings of a site, from its variables or the role's default."""
     for setting in site.values("workloads_trainings"):
         listed = setting.value if isinstance(setting.value, list) else []
         for index, wanted in enumerate(listed):
@@ -75,13 +75,13 @@ def _described(site: Site, setting: Setting, key: str, wanted: Mapping[str, Any]
 
 
 def _defaults(site: Site) -> Defaults:
-    """What the role says of all trainings, as far as it is known before any image is made."""
+    """Return the role's defaults for all trainings, as far as they are known before an image is built."""
     required = all(setting.value for setting in site.values("workloads_require_gpu"))
     return Defaults(logs=_logs(site), known=False, archives=_archives(site), require_gpu=required, cuda=site.cuda)
 
 
 def _logs(site: Site) -> dict[str, str]:
-    """Where the runs' files lie, as the role finds it."""
+    """Return the place of the runs' files, as in the role."""
     claims = [str(setting.value) for setting in site.values("workloads_logs_claim") if setting.value]
     if claims or any(setting.value for setting in site.values("storage_backend")):
         return {"claim": claims[0] if claims else "training"}
@@ -89,14 +89,14 @@ def _logs(site: Site) -> dict[str, str]:
 
 
 def _archives(site: Site) -> str:
-    """Where the site serves archives, as the role finds it."""
+    """Return the address of the site's archives, as in the role; empty without one."""
     named = [str(setting.value) for setting in site.values("workloads_archives") if setting.value]
     served = any(setting.value == "mirror" for setting in site.values("supply"))
     return named[0] if named else "https://mirror/files" if served else ""
 
 
 def unknown_workload(site: Site) -> Iterator[Problem]:
-    """A workload that the catalogue does not have."""
+    """Refuse a workload that the catalogue does not have."""
     for training in trainings(site):
         try:
             entry_of(training.wanted, site.catalogue)
@@ -106,38 +106,41 @@ def unknown_workload(site: Site) -> Iterator[Problem]:
 
 
 def two_of_one_name(site: Site) -> Iterator[Problem]:
-    """Two runs that would take each other's record and files."""
+    """Refuse two runs with the same name, which would overwrite each other's record and files."""
     seen: dict[tuple[int, str], str] = {}
     for training in trainings(site):
         name = run_name(training.wanted)
         first = seen.setdefault((id(training.setting.value), name), training.key)
         if first != training.key:
             yield training.refuse(
-                "run", name, f"workloads_trainings{first} has it, too", "Give one of them another: run."
+                "run",
+                name,
+                f"workloads_trainings{first} has it, too",
+                "Set another name for one of them with the key run.",
             )
 
 
 def folder_without_a_name(site: Site) -> Iterator[Problem]:
-    """A run without a name, whose folder of code gives it none."""
+    """Refuse a run without a name if its folder of code does not provide one."""
     for training in trainings(site):
         folder = naming_folder(training.wanted)
         if folder and not name_of_folder(folder):
-            yield training.refuse("code", folder, NAMELESS, "Give the run a name: run.")
+            yield training.refuse("code", folder, NAMELESS, "Set the name of the run with the key run.")
 
 
 def description(site: Site) -> Iterator[Problem]:
-    """Keys that do not exist, and values that they cannot have."""
+    """Refuse unknown keys and invalid values."""
     for training in trainings(site):
         for fault in training.faults:
             hint = f"Did you mean {fault.near}?" if fault.near else "Change it."
-            # Shown are the faulty key's own words: the whole value may hold an environment with secrets.
+            # Show only the faulty key, as the whole value may contain an environment with secrets.
             subject = f"variable {training.setting.name}{training.key}.{fault.key}"
             where = training.setting
             yield Problem(subject, fault.shown.removeprefix("is "), fault.want, hint, where.hosts, where.origin)
 
 
 def code_folder(site: Site) -> Iterator[Problem]:
-    """A folder of code that cannot be packed, or without the file that a command starts."""
+    """Refuse a folder of code that cannot be packed, or that lacks the file of its command."""
     for training in trainings(site):
         if not training.description or any(no_mappings(training.wanted)):
             continue
@@ -151,22 +154,24 @@ def code_folder(site: Site) -> Iterator[Problem]:
 
 
 def reserved_namespace(site: Site) -> Iterator[Problem]:
-    """A namespace of others: the run's policies would cut its pods off the network."""
+    """Refuse a namespace with another owner. The run's policies would cut its pods off the network."""
     for training in trainings(site):
         namespace = str(training.description.get("namespace", ""))
         if namespace in FOREIGN_NAMESPACES | site.namespaces or namespace.startswith("kube-"):
-            fault = "a namespace of the cluster itself, which the policies of a training would cut off"
-            yield training.refuse("namespace", namespace, fault, 'Use one of its own, for example "trainings".')
+            fault = "the policies of a training would cut off this namespace of the cluster"
+            yield training.refuse("namespace", namespace, fault, 'Use a separate namespace, for example "trainings".')
 
 
 def logs_folder(site: Site) -> Iterator[Problem]:
-    """A folder for the run's files outside the one that is kept for them: it is given to the training's user."""
+    """Refuse a folder outside workloads_logs_path for the run's files, as the training's user becomes its owner."""
     for training in trainings(site):
         logs = training.wanted.get("logs")
         path = logs.get("path") if isinstance(logs, Mapping) else None
         for base in site.values("workloads_logs_path") if path else ():
             if ".." in str(path).split("/") or not PurePosixPath(str(path)).is_relative_to(str(base.value)):
-                fault = f'outside workloads_logs_path "{base.value}", and would be given to the user of the training'
+                fault = (
+                    f'outside workloads_logs_path "{base.value}", and the user of the training would become its owner'
+                )
                 yield training.refuse("logs.path", path, fault, "Change workloads_logs_path instead.")
 
 

@@ -1,4 +1,4 @@
-"""Values that arrive as texts, by their declared types: `-e name=false` and an INI inventory say nothing else."""
+"""Convert texts to their declared types. `-e name=false` and an INI inventory can give only texts."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 SCALARS = ("bool", "int", "float")
 
 _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
-"""As Ansible's filter `bool` has them, which roles use. It takes every other text, such as "y", for false."""
+"""The words of Ansible's filter `bool`, which roles use. It converts all other texts, such as "y", to false."""
 
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]*)", re.ASCII)
-"""A template may write the text as it is, so that only the form is taken that a number has when it is written."""
+"""A template may print the text unchanged, so only the canonical form of a number is accepted."""
 
 
 def typed(value: Any, kind: str) -> Any:
-    """A value as its type.
+    """Convert a value to a type.
 
     :param kind: bool, int or float.
-    :raises ValueError: it has another type.
+    :raises ValueError: the value does not have this type.
     """
     if kind == "bool":
-        # 1 and 0 are whole numbers; 1.0 and 0.0 are none of the words.
+        # 1 and 0 are accepted; 1.0 and 0.0 are not.
         word = str(value).lower()
         if isinstance(value, (bool, int, str)) and word in _BOOLEANS:
             return _BOOLEANS[word]

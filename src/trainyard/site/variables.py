@@ -1,4 +1,4 @@
-"""Rules about single variables: is the name known, has the value the declared type, is the version in the lock."""
+"""Rules about single variables: known names, declared types, and versions of the lock."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from .model import Option, Problem, Setting, Site, problem, quoted
 from .typed import SCALARS, typed
 
 NEAR_WITH_PREFIX = 0.6
-"""Similarity from which a name is suggested to a variable that begins like a role's."""
+"""Similarity from which a name is suggested for an unknown variable with a role's prefix."""
 
 NEAR_WITHOUT_PREFIX = 0.9
-"""Similarity from which a variable without a role's prefix is taken for a misspelt one, and not for the user's own."""
+"""Similarity from which a variable without a role's prefix counts as misspelt, and not as the user's own."""
 
 PREFLIGHT_SUFFIX = "ignore_preflight_errors"
 
 RENAMED = {
-    "workloads_training": "Write it as an element of the list workloads_trainings; its name is called run there.",
-    "workloads_catalogue": "Put workloads of your own into a folder, a file each, and name it in workloads_catalogues.",
+    "workloads_training": "Write it as an element of the list workloads_trainings, with its name as the key run.",
+    "workloads_catalogue": "Put each workload of your own into a file of one folder; list it in workloads_catalogues.",
 }
-"""Variables that there were -> what to write instead."""
+"""Removed variables -> their replacement."""
 
 OF_PLAYBOOKS = {"site_hosts": Option("raw"), "site_objects": Option("bool"), "site_unready_hosts": Option("list")}
-"""Variables of playbooks/site.yml itself, which no role declares."""
+"""Variables of playbooks/site.yml itself. No role declares them."""
 
 MEANT = {"state": "workloads_state (of trainings) or reprovision_state (of the schedule)"}
-"""Words of a call that nothing reads -> the variables that may be meant. In an inventory they may be the user's own."""
+"""Unread variables of a call -> probable replacements. In an inventory they may be the user's own."""
 
 _NAMES = {
     "int": "a whole number",
@@ -39,7 +39,7 @@ _NAMES = {
 
 
 def unknown_variable(site: Site) -> Iterator[Problem]:
-    """A variable with a role's prefix that no role declares, or one that differs from a declared one by a slip."""
+    """Refuse undeclared variables with a role's prefix, and misspelt names of declared variables."""
     verdicts: dict[str, tuple[str, list[str]] | None] = {}
     for setting in site.settings:
         name = setting.name
@@ -56,18 +56,18 @@ def unknown_variable(site: Site) -> Iterator[Problem]:
 
 
 def _stranger(name: str, site: Site) -> tuple[str, list[str]] | None:
-    """Why an undeclared name is refused and what it may have been meant to be; None when it is the user's own."""
+    """Return why an undeclared name is refused, and similar names; None if it is the user's own variable."""
     owners = [role for role in site.roles if name.startswith(f"{role}_")]
     if owners:
         role = max(owners, key=len)
         near = difflib.get_close_matches(name, site.options, 1, NEAR_WITH_PREFIX)
         return f"the role {role} has no such variable", near
     near = difflib.get_close_matches(name, site.options, 1, NEAR_WITHOUT_PREFIX)
-    return ("no role has such a variable, and it looks like a slip of the pen", near) if near else None
+    return ("no role has such a variable, and it looks misspelt", near) if near else None
 
 
 def meant(given: Mapping[str, Any]) -> Iterator[Problem]:
-    """Variables of a call (`-e`) that are probably meant as another one, and would change nothing.
+    """Refuse variables of a call (`-e`) that nothing reads and that are probably another variable.
 
     :param given: the variables of the call.
     """
@@ -77,7 +77,7 @@ def meant(given: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def wrong_type(site: Site) -> Iterator[Problem]:
-    """A value of another type than its argument specification says, or none of its choices."""
+    """Refuse a value that does not have the type or the choices of its argument specification."""
     for setting in site.settings:
         option = site.options.get(setting.name)
         if option and setting.resolved:
@@ -119,10 +119,10 @@ def _wrong_keys(setting: Setting, key: str, value: Mapping[str, Any], option: Op
 
 
 def fits(value: Any, kind: str) -> bool:
-    """Whether a role can use a value as that type.
+    """Return whether a role can use a value as a type.
 
-    A string is no list even where Ansible's modules would split it. Numbers and booleans may be strings, because an INI
-    inventory and `-e name=value` cannot say them otherwise: roles and rules convert them.
+    A string is not a list, although Ansible's modules would split it. Numbers and booleans may be strings, because an
+    INI inventory and `-e name=value` have only strings. Roles and rules convert them.
     """
     if kind in SCALARS:
         try:
@@ -135,7 +135,7 @@ def fits(value: Any, kind: str) -> bool:
     if kind == "dict":
         return isinstance(value, Mapping)
     if kind in ("str", "path"):
-        # A float is a version without quotes (1.30 would become 1.3); containers are never meant.
+        # A float is probably a version without quotes (1.30 would become 1.3).
         return not isinstance(value, (bool, float, Mapping, list, tuple))
     return True
 
@@ -149,13 +149,13 @@ def _type_remedy(kind: str) -> str:
 
 
 def _hidden(name: str, value: Any) -> Any:
-    """The value, unless its name says that it is a secret; nothing declares `no_log` for an unknown name."""
+    """Return the value, or a placeholder if its name suggests a secret. An unknown name has no `no_log`."""
     secret = any(word in name for word in ("password", "secret", "token", "private", "credential"))
     return "(hidden)" if secret else value
 
 
 def version_not_locked(site: Site) -> Iterator[Problem]:
-    """A version that the bundle was not made for."""
+    """Refuse a version that the bundle does not contain."""
     if site.versions is None:
         return
     for name, artefact in site.locked.items():
@@ -164,11 +164,11 @@ def version_not_locked(site: Site) -> Iterator[Problem]:
             if locked is None or str(setting.value).removeprefix("v") == locked:
                 continue
             remedy = f"Use {quoted(locked)}, or change the lock file and build the bundle again."
-            yield problem(setting, f"the lock has {artefact} {locked} only", remedy)
+            yield problem(setting, f"the lock has only {artefact} {locked}", remedy)
 
 
 def preflight_errors_ignored(site: Site) -> Iterator[Problem]:
-    """kubeadm told to ignore every preflight error."""
+    """Refuse to ignore all preflight errors of kubeadm."""
     for setting in site.settings:
         if not setting.name.endswith(PREFLIGHT_SUFFIX) or not setting.resolved:
             continue
@@ -182,26 +182,26 @@ def preflight_errors_ignored(site: Site) -> Iterator[Problem]:
 
 
 def unsafe_texts(site: Site) -> Iterator[Problem]:
-    """Names and addresses with a line break, and names and paths that lead elsewhere: they go into files and paths."""
+    """Refuse texts with a line break, and paths with `..`, because roles write them to files and use them in paths."""
     for setting in site.settings:
         option = site.options.get(setting.name)
-        # Trainings' environments and commands may have lines; their other keys have checks of their own.
+        # Environments and commands of trainings may have several lines. Other rules check their other keys.
         if option is None or not setting.resolved or setting.name == "workloads_trainings":
             continue
         for key, text in _texts(setting.value):
-            # Keys and certificates have lines, and are texts of their own.
+            # Keys and certificates have several lines.
             if key.endswith((".content", ".signed_by")):
                 continue
             shown = "(hidden)" if option.no_log else text
             if "\n" in text or "\r" in text:
                 yield problem(setting, "more than one line", "Write it in one line.", key=key, value=shown)
-            # Paths on the controller are its user's own business.
+            # Paths on the controller may lead anywhere, as its user chooses them.
             elif option.type != "path" and ".." in text.split("/"):
                 yield problem(setting, "a path that leads upwards", "Write it without '..'.", key=key, value=shown)
 
 
 def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """All strings inside a value with their places, names of keys included."""
+    """Yield all strings inside a value with their places, including the names of keys."""
     if isinstance(value, str):
         yield key, value
     elif isinstance(value, Mapping):

@@ -1,1 +1,1 @@
-"""One run at a time: a lock of the machine, and a lease in the cluster. docs/adr/0014-locks.md says why both."""
+"""One run at a time: a lock of the machine, and a lease in the cluster. docs/adr/0014-locks.md explains both."""

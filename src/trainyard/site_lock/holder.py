@@ -1,4 +1,4 @@
-"""Who holds a lock, in a form that a refusal, a file and an annotation have in common."""
+"""The holder of a lock, as data for errors, files and annotations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core.errors import TrainyardError
 
-BUSY_REMEDY = "Wait for its end, or end it there; its locks end with it."
+BUSY_REMEDY = "Wait until it ends, or end it there; its locks end with it."
 
 
 class Busy(TrainyardError):
@@ -30,16 +30,16 @@ class Busy(TrainyardError):
 
 @dataclass(frozen=True)
 class Holder:
-    """A run of a changing verb.
+    """A run of a verb that changes a site.
 
-    :param user: who started it; `host` is the machine on which it runs.
     :param since: seconds since the epoch.
-    :param pid: its process, whose end ends the lock; `started` tells it from a later process of the same number.
-    :param boot: id of the machine's boot: numbers of processes mean nothing after another one.
-    :param place: the file of the machine's lock (device and inode), empty where it holds none.
-    :param notes: what there is to say about its locks: a takeover, or that there is no lease.
-    :param keeper: the process that keeps the locks for the run; 0 where the run does that itself.
-    :param lost: why it has no lease any more; empty while it has one, or never had.
+    :param user: the user who started it; `host` is the machine on which it runs.
+    :param pid: its process, whose end ends the lock; `started` excludes a later process with the same id.
+    :param boot: id of the machine's boot, because process ids are only valid within one boot.
+    :param place: the file of the machine's lock (device and inode); empty if it holds none.
+    :param notes: notes about its locks: a takeover, or a missing lease.
+    :param keeper: the process that keeps the locks for the run; 0 if the run does this itself.
+    :param lost: why it has lost its lease; empty if it has not, or never had one.
     """
 
     verb: str
@@ -64,7 +64,7 @@ class Holder:
 
     @property
     def alive(self) -> bool:
-        """Whether its process runs on this machine, as far as this machine can tell."""
+        """Return whether its process runs on this machine; False also if the run is on another machine."""
         return self.boot == boot_id() and self.pid > 0 and self.started == start_of(self.pid) != 0
 
     def as_json(self) -> str:
@@ -72,9 +72,10 @@ class Holder:
 
 
 def here(verb: str, run_id: str, since: float, *, revision: str = "", pid: int = 0) -> Holder:
-    """The holder that a process of this machine is.
+    """Return the holder for a process of this machine.
 
-    :param pid: the process of the run; 0 for the one that calls this.
+    :param since: seconds since the epoch.
+    :param pid: the process of the run; 0 for the calling process.
     """
     number = pid or os.getpid()
     return Holder(
@@ -91,7 +92,7 @@ def here(verb: str, run_id: str, since: float, *, revision: str = "", pid: int =
 
 
 def parse(text: str) -> Holder | None:
-    """The holder in a file; None where there is none that can be read."""
+    """Return the holder in the text of a file; None for an invalid text."""
     try:
         return of(json.loads(text))
     except ValueError:
@@ -99,7 +100,7 @@ def parse(text: str) -> Holder | None:
 
 
 def of(read: Mapping[str, Any]) -> Holder | None:
-    """A holder out of plain data; None where it is none."""
+    """Return the holder from plain data; None for invalid data."""
     try:
         known = {each.name: read[each.name] for each in fields(Holder) if each.name in read}
         return Holder(**{**known, "notes": tuple(known.get("notes", ()))})
@@ -112,12 +113,12 @@ def boot_id() -> str:
 
 
 def start_of(pid: int) -> int:
-    """When a process began, in ticks after the boot; 0 where there is none, or where it has ended."""
+    """Return when a process began, in ticks after the boot; 0 if it does not exist or has ended."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return 0
-    # The name of the program, in parentheses, may hold anything.
+    # The name of the program, in parentheses, may contain any character.
     rest = text.rpartition(")")[2].split()
     return 0 if rest[0] in "ZX" else int(rest[19])
 

@@ -1,8 +1,8 @@
-"""The process that keeps the locks of a run for as long as the run lives, and renews its lease.
+"""The process that holds the locks of a run during its lifetime, and renews its lease.
 
-ansible-playbook runs every task in a child of its own, which a lock would not outlive, and its callbacks are silent
-while a task works for an hour. So the task `run_lock` starts this program, which takes the locks, says how that went,
-and watches the run's process: when it ends, killed or not, the locks are given back.
+ansible-playbook runs each task in a child process, and a lock would end with it. Its callbacks get no call while a task
+runs for an hour. So the task `run_lock` starts this program, which takes the locks, reports the result, and watches the
+run's process. When that process ends, also by a kill, the program releases the locks.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from . import lease, machine
 from .holder import Busy, Holder, of
 
 PROGRAM = ("-s", "-P", "-m", "trainyard.site_lock.keeper")
-"""Words for Python: this file of the same checkout, and nothing of the user's own packages."""
+"""Arguments for Python: this file of the same checkout, without the user's own packages."""
 
 ERROR_BYTES = 4096
-"""Of a keeper's standard error, from its end; an error quotes the last line."""
+"""Bytes that are read from the end of a keeper's standard error; an error quotes the last line."""
 
 START_SECONDS = 150.0
-"""For a keeper to say how it went: a lease that looks expired is watched for a minute."""
+"""Limit for the answer of a keeper, which watches a lease that looks expired for a minute."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The locks that a run wants.
+    """The locks that a run requests.
 
     :param site: as for `machine.path_of`.
     :param pid: the process of the run.
     :param kubeconfig: credentials of the cluster; empty for no lease, as in check mode.
-    :param held: the run as the machine's lock that it has already names it; None where the keeper takes that as well.
+    :param held: holder of the machine's lock if the run has it already; None if the keeper has to take it, too.
     """
 
     site: str
@@ -61,7 +61,7 @@ class Wanted:
 class Keeper:
     """The locks of one run.
 
-    :param connected: makes the connection to the cluster.
+    :param connected: connects to the cluster.
     """
 
     def __init__(
@@ -79,9 +79,9 @@ class Keeper:
         self.holder: Holder | None = None
 
     def take(self) -> Holder:
-        """Take both locks; the run with what there is to say about them.
+        """Take both locks, and return the run with notes about them.
 
-        :raises Busy: a living run has one of them; none is held then.
+        :raises Busy: a running run has one of them; then none is held.
         """
         it = self._wanted
         if it.held is None:
@@ -97,10 +97,10 @@ class Keeper:
             self._lease = lease.Lease(self._connected(it.kubeconfig), self.holder, self._clock)
             former = self._lease.take()
             self._renewed = self._clock.monotonic()
-            said = (f"The lease of a run that has ended without giving it back was taken over: {former}.",)
+            said = (f"The lease of an ended run, which had not released it, was taken over: {former}.",)
             self._note(leased=True, notes=said if former else ())
         except KubeError as error:
-            # Before there is a cluster, or while it is down, a run that mends it must not be refused.
+            # The run may create or repair the cluster, so it must start without a lease.
             self._lease = None
             self._note(notes=(f"Only the lock of this machine counts, because there is no lease: {error.message}",))
         except BaseException:
@@ -109,7 +109,7 @@ class Keeper:
         return self.holder
 
     def renew(self) -> None:
-        """Renew the lease; what became of it can be read in the machine's lock."""
+        """Renew the lease, and record the result in the machine's lock."""
         if self._lease is None or self.holder is None:
             return
         try:
@@ -126,12 +126,12 @@ class Keeper:
                 self._note(lost="")
 
     def give_back(self) -> None:
-        """Give back what is held, the machine's lock last: whoever gets that finds no lease of a run that ended."""
+        """Release the locks, the machine's lock last, so that its next holder finds no lease of this run."""
         try:
             if self._lease:
                 self._lease.release()
         except TrainyardError:
-            # It ends by itself, and whoever has this machine's lock takes it over at once.
+            # The lease expires, and the next holder of this machine's lock takes it over at once.
             pass
         finally:
             if self._machine:
@@ -145,13 +145,13 @@ class Keeper:
 
 
 def start(wanted: Wanted, seconds: float = START_SECONDS) -> tuple[Holder, int]:
-    """Start a keeper for a run and wait for its answer; the run as others see it, and the keeper's process.
+    """Start a keeper for a run, wait for its answer, and return the holder and the keeper's process id.
 
-    :param seconds: that it has for its answer.
-    :raises Busy: a living run has one of the locks.
-    :raises TrainyardError: the locks cannot be had for another reason.
+    :param seconds: limit for its answer.
+    :raises Busy: a running run has one of the locks.
+    :raises TrainyardError: the locks are unavailable for another reason.
     """
-    # A file and no pipe: the keeper outlives this process, and may say something after that.
+    # A file instead of a pipe, because the keeper outlives this process and may still write to it.
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             [sys.executable, *PROGRAM],
@@ -159,7 +159,7 @@ def start(wanted: Wanted, seconds: float = START_SECONDS) -> tuple[Holder, int]:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            # Ctrl-C is meant for the run, whose end ends this.
+            # Ctrl-C must reach only the run. Its end also ends the keeper.
             start_new_session=True,
             cwd="/",
             text=True,
@@ -179,7 +179,7 @@ def start(wanted: Wanted, seconds: float = START_SECONDS) -> tuple[Holder, int]:
     if "holder" in said:
         found = of(said["holder"])
         assert found is not None
-        # Not waited for: it is the run's own end that ends it.
+        # Do not wait for the keeper, because it lives as long as the run.
         process.returncode = 0
         return found, process.pid
     process.wait()
@@ -189,17 +189,17 @@ def start(wanted: Wanted, seconds: float = START_SECONDS) -> tuple[Holder, int]:
 
 
 def _not_started(errors: IO[bytes], answered: bool, seconds: float) -> str:
-    """Why there is no keeper, with the last line that it has said."""
+    """Return why there is no keeper, with the last line of its standard error."""
     size = errors.seek(0, os.SEEK_END)
     errors.seek(max(size - ERROR_BYTES, 0))
     lines = [line(each) for each in text(errors.read(), ERROR_BYTES).splitlines()]
     last = next((each for each in reversed(lines) if each), "")
     why = last or ("it ended without an answer" if answered else f"no answer within {seconds:.0f} s")
-    return f"The process that keeps the locks has not started: {why}."
+    return f"The process that keeps the locks did not start: {why}."
 
 
 def stop(pid: int, seconds: float = 15.0) -> bool:
-    """Have a keeper give its locks back and wait for its end; whether it has ended."""
+    """Make a keeper release its locks, wait for its end, and return whether it has ended."""
     try:
         descriptor = os.pidfd_open(pid)
     except OSError:
@@ -214,7 +214,7 @@ def stop(pid: int, seconds: float = 15.0) -> bool:
 
 
 def serve(stdin: IO[str], stdout: IO[str]) -> None:
-    """Take the locks, answer with one line, and keep them until the run has ended."""
+    """Take the locks, answer with one line of JSON, and hold them until the run has ended."""
     read = json.load(stdin)
     wanted = Wanted(**{**read, "held": of(read["held"] or {})})
     run = os.pidfd_open(wanted.pid)

@@ -1,8 +1,8 @@
-"""The lease in the cluster, which keeps two machines apart: `kube-system/trainyard-run`.
+"""The lease in the cluster, which excludes runs on other machines: `kube-system/trainyard-run`.
 
-Clocks of machines differ, and jump. A lease that looks alive by the clock is believed at once; one that looks expired
-is watched for as long as a lease lasts, and taken over only if nobody renews it meanwhile. Two that want it at the
-same time are told apart by the server, by `resourceVersion`.
+Clocks of machines differ, and jump. A lease that looks valid counts as valid. A lease that looks expired is watched for
+the duration of a lease. It is taken over only if it is not renewed in this time. If two runs race for it, the server
+decides by `resourceVersion`.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ API_VERSION = "coordination.k8s.io/v1"
 LEASE_SECONDS = 60
 RENEW_SECONDS = 15.0
 WATCH_SECONDS = 5.0
-"""Between two looks at a lease that looks expired."""
+"""Interval between two reads of a lease that looks expired."""
 
 TRIES = 5
-"""Looks at a lease that others keep changing."""
+"""Number of tries for a lease that others keep changing."""
 
 PREFIX = "trainyard.dev/"
 TEXTS = ("verb", "user", "host", "revision", "boot", "place")
 
 
 class Lost(TrainyardError):
-    """The lease is another's by now, or was deleted."""
+    """Another run has taken the lease, or it was deleted."""
 
 
 class Lease:
     """The lease of one run.
 
-    :param holder: the run, as others will see it; with the file of the machine's lock, if it has that.
+    :param holder: the run, with the file of the machine's lock if it holds that.
     """
 
     def __init__(self, api: Api, holder: Holder, clock: Clock = CLOCK) -> None:
@@ -49,9 +49,9 @@ class Lease:
         self._uid = ""
 
     def take(self) -> Holder | None:
-        """Take it; the dead run from which it was taken over, None where nobody had it.
+        """Take the lease, and return the ended run from which it was taken over; None if it was free.
 
-        :raises Busy: a living run has it.
+        :raises Busy: a running run has it.
         :raises KubeError: the API server does not answer, or refuses.
         """
         for _ in range(TRIES):
@@ -66,16 +66,16 @@ class Lease:
                 self._put(live, _transitions(live) + 1)
                 return other if other and other.run_id != self._holder.run_id else None
             except KubeError as error:
-                # Another run was quicker; one that is there may be gone by now.
+                # Conflict: another run was faster. Missing: the lease was deleted after it was read.
                 if error.status != 409 and (live is None or error.status != 404):
                     raise
         raise Busy("Several runs want the lease of the site at the same moment.", None)
 
     def renew(self) -> None:
-        """Hold it for another `LEASE_SECONDS`.
+        """Hold the lease for another `LEASE_SECONDS`.
 
-        :raises Lost: it is another's, or is gone.
-        :raises KubeError: no answer; it may still be ours.
+        :raises Lost: another run has it, or it was deleted.
+        :raises KubeError: the API server does not answer; this run may still have the lease.
         """
         live = self._api.get(API_VERSION, "Lease", NAME, NAMESPACE)
         other = holder_of(live) if live else None
@@ -89,9 +89,9 @@ class Lease:
             raise
 
     def release(self) -> None:
-        """Delete it if it is still as this run has left it.
+        """Delete the lease unless another run has changed it.
 
-        :raises KubeError: the API server does not answer; the lease ends by itself.
+        :raises KubeError: the API server does not answer; the lease expires by itself.
         """
         preconditions = {"uid": self._uid, "resourceVersion": self._version}
         body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
@@ -103,14 +103,15 @@ class Lease:
                 raise
 
     def _must_be_dead(self, live: Object, other: Holder) -> None:
-        """
-        :raises Busy: it is not.
+        """Check that the holder of the lease has ended.
+
+        :raises Busy: it may still run.
         """
         if other.place and (other.boot, other.place) == (self._holder.boot, self._holder.place):
-            # The same lock file of the same boot, and this run has it: the kernel says that the other one has ended.
+            # This run holds the same lock file of the same boot, so the other run has ended.
             return
         left = LEASE_SECONDS - (self._clock.time() - _renewed(live))
-        # One of this very machine that does not run on it, as far as can be told, may have ended with its power.
+        # A run of this machine without a process here may have ended in a power cut.
         doubtful = other.host == self._holder.host and not other.alive
         if doubtful or not 0 < left <= LEASE_SECONDS + RENEW_SECONDS:
             deadline = self._clock.monotonic() + LEASE_SECONDS
@@ -154,7 +155,7 @@ class Lease:
 
 
 def holder_of(live: Mapping[str, Any]) -> Holder | None:
-    """The run that a lease names; None for one that nobody holds."""
+    """Return the holder in a lease; None for a free lease."""
     spec = live.get("spec") or {}
     run_id, _, pid = str(spec.get("holderIdentity") or "").rpartition("/")
     if not spec.get("holderIdentity"):
@@ -166,7 +167,7 @@ def holder_of(live: Mapping[str, Any]) -> Holder | None:
 
 
 def read(api: Api) -> Holder | None:
-    """The run that holds the lease, alive or not; None where nobody does.
+    """Return the holder of the lease, running or not; None for a free lease.
 
     :raises KubeError: the API server does not answer, or refuses.
     """

@@ -1,4 +1,4 @@
-"""The lock of a site on one machine: `flock`, which the kernel gives back when its holder dies, however it dies."""
+"""The lock of a site on one machine: `flock`. The kernel releases it when its holder ends, also by a kill."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from . import holder as holders
 from .holder import Busy, Holder
 
 LAST_WORDS_SECONDS = 10.0
-"""For which the lock of a run that has ended is waited for: its lease is being given back meanwhile."""
+"""Wait for the lock of an ended run, whose lease is being released."""
 
 
 class Held:
-    """A lock that this process has until it calls `release`, or ends."""
+    """A lock that this process holds until it calls `release`, or ends."""
 
     def __init__(self, holder: Holder, path: Path, stream: TextIO) -> None:
         self.holder = holder
@@ -31,12 +31,12 @@ class Held:
         self._stream = stream
 
     def note(self, **changes: Any) -> None:
-        """Write other values of fields of the holder where everybody can read them."""
+        """Change fields of the holder in the lock file, which all users may read."""
         self.holder = replace(self.holder, **changes)
         _write(self._stream, self.holder.as_json())
 
     def release(self) -> None:
-        """Give it back; once more does nothing."""
+        """Release the lock. A second call does nothing."""
         if not self._stream.closed:
             _write(self._stream, "")
             self._stream.close()
@@ -49,21 +49,21 @@ class Held:
 
 
 def folder() -> Path:
-    """Where this user's locks lie: in /run/lock, where Debian lets everybody write; else in the folder of the session.
+    """Return the folder of this user's locks: in /run/lock, which all users may write on Debian, else the session's.
 
-    Users do not share a lock, because none may take away what is another's; the lease keeps them apart.
+    Users do not share a lock, because a user could remove the lock of another. The lease excludes their runs.
     """
     user = os.geteuid()
     if user == 0:
         return Path("/run/lock/trainyard")
     places = ("/run/lock", os.environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{user}")
-    return Path(next((place for place in places if place and os.access(place, os.W_OK)), "/tmp"), f"trainyard-{user}")  # noqa: S108 - its owner is looked at
+    return Path(next((place for place in places if place and os.access(place, os.W_OK)), "/tmp"), f"trainyard-{user}")  # noqa: S108 - its owner is checked
 
 
 def path_of(site: str, where: Path | None = None) -> Path:
-    """The file of a site's lock.
+    """Return the path of a site's lock.
 
-    :param site: the folder in which the site keeps what it has on this machine (`site_dir`), which identifies it.
+    :param site: folder of the site's files on this machine (`site_dir`), which identifies the site.
     """
     real = os.path.realpath(os.path.expanduser(site))
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", os.path.basename(real)) or "site"
@@ -83,8 +83,8 @@ def acquire(
     """Take the lock of a site for a run.
 
     :param site: as for `path_of`.
-    :param pid: the process of the run, where it is another than this one, which keeps the lock for it.
-    :raises Busy: a living run has it.
+    :param pid: process of the run, if this process holds the lock for it; 0 for this process.
+    :raises Busy: a running run has it.
     """
     path = path_of(site, where)
     stream = _open(path)
@@ -93,7 +93,7 @@ def acquire(
             _wait_for_last_words(path, stream, clock)
         left = holders.parse(_read(stream))
         if left and left.alive and left.pid != (pid or os.getpid()):
-            # Whoever kept the lock for it was killed alone: the run goes on, and is not robbed.
+            # Only the keeper of that run was killed. The run continues and keeps its lock.
             raise _busy(left, path)
         there = os.fstat(stream.fileno())
         me = holders.here(verb, run_id, clock.time(), revision=revision, pid=pid)
@@ -106,9 +106,9 @@ def acquire(
 
 
 def holder(site: str, where: Path | None = None) -> Holder | None:
-    """The living run that holds a site on this machine; None for none.
+    """Return the running run that holds a site on this machine; None without one.
 
-    It is told by its process. The lock itself is not tried: whoever begins meanwhile would be refused.
+    Only its process is checked. Trying the lock itself would refuse a run that starts at that moment.
     """
     try:
         found = holders.parse(path_of(site, where).read_text(encoding="utf-8"))
@@ -118,9 +118,9 @@ def holder(site: str, where: Path | None = None) -> Holder | None:
 
 
 def _wait_for_last_words(path: Path, stream: TextIO, clock: Clock) -> None:
-    """Wait for a lock whose run has ended, or has just begun and has not written yet who it is.
+    """Wait for a lock whose run has ended, or has just begun and has not written its holder yet.
 
-    :raises Busy: a living run has it.
+    :raises Busy: a running run has it.
     """
 
     def free() -> bool:
@@ -134,7 +134,7 @@ def _wait_for_last_words(path: Path, stream: TextIO, clock: Clock) -> None:
     try:
         wait_until(free, bool, what="the lock", timeout=LAST_WORDS_SECONDS, interval=0.1, clock=clock)
     except WaitError:
-        raise Busy(f"{path} is locked by a process that does not say who it is.", None) from None
+        raise Busy(f"{path} is locked by an unknown process.", None) from None
 
 
 def _busy(other: Holder, path: Path) -> Busy:
@@ -144,14 +144,14 @@ def _busy(other: Holder, path: Path) -> Busy:
 def _open(path: Path) -> TextIO:
     try:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        # Not through a link: in /run/lock another user can make one, to a folder that is root's.
+        # Follow no link: in /run/lock another user could create one to a folder of root.
         there = path.parent.lstat()
         if there.st_uid != os.geteuid() or not stat.S_ISDIR(there.st_mode):
             raise TrainyardError(
-                f"{path.parent} belongs to another user, who could take the lock away, or is a link.",
+                f"{path.parent} is a link, or belongs to another user, who could remove the lock.",
                 remedy="Remove it.",
             )
-        # Not "w": whoever is refused must not empty it.
+        # Not "w", because a refused run must not empty the file.
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
         return os.fdopen(descriptor, "r+", encoding="utf-8")
     except OSError as error:
@@ -171,7 +171,7 @@ def _read(stream: TextIO) -> str:
 
 
 def _write(stream: TextIO, text: str) -> None:
-    # In place: a new file under the name would be another lock. Who reads half a text sees no holder, and looks again.
+    # In place, because a new file would be another lock. A reader of an incomplete text sees no holder, and retries.
     stream.seek(0)
     stream.truncate()
     stream.write(text)

@@ -1,1 +1,1 @@
-"""A training as objects of a cluster; run, followed and judged."""
+"""Trainings as cluster objects: submitting, following and judging them."""

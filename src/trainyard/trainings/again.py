@@ -1,8 +1,8 @@
-"""Another attempt at a run without its description: from what runs it, or from what a stop has kept of that.
+"""Another attempt at a run without its description, from its live object or from the manifest in its record.
 
-Who may write records need not be who may run pods. So what was kept is compared with what our own manifests look like,
-and nothing else of it is taken: a record never makes an object of another kind, name or namespace, nor a pod that may
-do more than those of trainings.
+A user who may write records is not necessarily allowed to run pods. So a kept manifest is checked against the form of
+our own manifests, and nothing else of it is used. A record never creates an object of another kind, name or namespace,
+nor a pod with more rights than those of trainings.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ PROCESS = {
 }  # fmt: skip
 VOLUME = {"name", "emptyDir", "image", "persistentVolumeClaim"}
 VALUE = {"fieldRef", "resourceFieldRef", "secretKeyRef"}
-"""Fields that manifests of ours have, and what the API server adds to them."""
+"""Allowed fields, by object: those of our own manifests, and those that the API server adds."""
 
 
 class Again:
-    """Submits a run anew.
+    """A new submission of an existing run.
 
-    :param found: what the cluster has of it.
+    :param found: the run in the cluster.
     :param say: shows a line of progress to the user.
     """
 
@@ -69,18 +69,18 @@ class Again:
         self.result = record.read(found.kept)
 
     def plan(self, *, fresh: bool = False) -> Plan:
-        """Steps to a new attempt, from the newest checkpoint.
+        """Return the steps to a new attempt, from the newest checkpoint.
 
-        :param fresh: from the first step; a run that goes on is ended, after it has saved.
-        :raises TrainyardError: it goes on, or what ran it is not known.
+        :param fresh: start from the first step; a running run is stopped after it has saved.
+        :raises TrainyardError: the run is running and `fresh` is not set, or its manifest is missing or invalid.
         """
         found = self._found
         if found.goes_on and not fresh:
-            raise TrainyardError(f"The run {found.name} goes on.", remedy="There is nothing to continue.")
+            raise TrainyardError(f"The run {found.name} is running.", remedy="There is nothing to continue.")
         kept = manifest(found.live) if found.live else record.kept(found.kept, MANIFEST_KEY)
         if kept is None:
             raise TrainyardError(
-                f"What ran {found.name} is not in the cluster any more.",
+                f"The manifest of the run {found.name} is no longer in the cluster.",
                 remedy=f"Submit it from its description: playbooks/train.yml -e run={found.name}.",
             )
         resume = "fresh" if fresh else "auto"
@@ -105,7 +105,7 @@ class Again:
 
 
 def manifest(live: Mapping[str, Any]) -> Object:
-    """What has to be kept of an object to make it again."""
+    """Return the part of an object that is needed to create it again."""
     annotations = live["metadata"].get("annotations") or {}
     return {
         "apiVersion": live["apiVersion"],
@@ -120,15 +120,16 @@ def manifest(live: Mapping[str, Any]) -> Object:
 
 
 def another(kept: Any, namespace: str, name: str, attempt: str, *, resume: str) -> Object:
-    """The object of another attempt.
+    """Return the object of another attempt.
 
-    :param kept: as `manifest` made it; anybody may have changed it since.
-    :raises TrainyardError: it is not what runs this run, or does what no training of ours does.
+    :param kept: result of `manifest`, which a user may have changed since.
+    :param resume: `auto` continues from the newest checkpoint, `fresh` starts over.
+    :raises TrainyardError: the manifest is not one of this run, or has what none of our trainings has.
     """
     try:
         return _another(kept, namespace, name, attempt, resume)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise _forged(name, f"it has another form than ours ({type(error).__name__}: {error})") from error
+        raise _forged(name, f"it has an unknown form ({type(error).__name__}: {error})") from error
 
 
 def _another(kept: Any, namespace: str, name: str, attempt: str, resume: str) -> Object:
@@ -136,7 +137,7 @@ def _another(kept: Any, namespace: str, name: str, attempt: str, resume: str) ->
     if kind not in RUNS or kept["apiVersion"] != API_VERSIONS[kind]:
         raise _forged(name, f"its kind is {kept['apiVersion']} {kind}")
     if (meta["name"], meta["namespace"]) != (name, namespace):
-        raise _forged(name, f"it is of {meta['namespace']}/{meta['name']}")
+        raise _forged(name, f"it belongs to {meta['namespace']}/{meta['name']}")
     jobs = [spec]
     if kind == "JobSet":
         _only(name, spec, JOBSET, "JobSet")
@@ -155,23 +156,23 @@ def _another(kept: Any, namespace: str, name: str, attempt: str, resume: str) ->
 
 
 def _job(name: str, job: Object, attempt: str, resume: str) -> None:
-    """Check one Job, and make it one of another attempt."""
+    """Check one Job, and change it to another attempt."""
     _only(name, job, JOB, "Job")
     for field in ("suspend", "selector", "manualSelector"):
-        job.pop(field, None)  # of the Job that there was
+        job.pop(field, None)  # they belong to the previous Job
     template = job["template"]
     role = str(template["metadata"]["labels"][ROLE_LABEL])
     template["metadata"] = {"labels": {NAME_LABEL: name, ROLE_LABEL: role}}
     pod = template["spec"]
     _only(name, pod, POD, "pod")
     if pod["securityContext"] != pod_security() or pod["automountServiceAccountToken"] is not False:
-        raise _forged(name, "its pods ask for more than they may have")
+        raise _forged(name, "its pods request more rights than allowed")
     for volume in pod.get("volumes") or ():
         _only(name, volume, VOLUME, "volume")
     (process,) = pod["containers"]
     _only(name, process, PROCESS, "container")
     if process["name"] != CONTAINER or process["securityContext"] != container_security():
-        raise _forged(name, "its containers ask for more than they may have")
+        raise _forged(name, "its containers request more rights than allowed")
     for variable in process.get("env") or ():
         _only(name, variable, {"name", "value", "valueFrom"}, "variable")
         _only(name, variable.get("valueFrom") or {}, VALUE, "value")
@@ -186,11 +187,11 @@ def _job(name: str, job: Object, attempt: str, resume: str) -> None:
 
 def _only(name: str, found: Mapping[str, Any], known: Collection[str], what: str) -> None:
     if more := sorted(map(str, found.keys() - set(known))):
-        raise _forged(name, f"a {what} of it has {', '.join(more)}")
+        raise _forged(name, f"a {what} in it has unknown fields: {', '.join(more)}")
 
 
 def _forged(name: str, why: str) -> TrainyardError:
     return TrainyardError(
-        f"What is kept of the run {name} is not what a training of ours is: {why}.",
+        f"The kept manifest of the run {name} is invalid: {why}.",
         remedy=f"Submit it from its description: playbooks/train.yml -e run={name}.",
     )

@@ -1,6 +1,6 @@
-"""The complete description of a training as an Ansible argument specification: its keys, their types, what they mean.
+"""Ansible argument specification of the complete description of a training: its keys and their types.
 
-`library/training.py` documents the same; a test compares them. What an option may be besides its type is in `spec`.
+`library/training.py` documents the same; a test compares them. `checks` has the rules for the values.
 """
 
 from __future__ import annotations
@@ -97,17 +97,17 @@ FLAGS: dict[str, Any] = {
     "report_every": {"type": "int"},
     "stall_timeout": {"type": "float"},
 }
-"""Flags that every training understands in the same way; others pass unchecked."""
+"""Flags that have the same meaning for every training. Others pass unchecked."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong with a description.
+    """One fault of a description.
 
-    :param key: place in the description, such as `worker.limits.cpu`; empty where Ansible's own message names it.
-    :param shown: the value in words, such as `is 80`; never of an environment.
-    :param want: what it must be.
-    :param near: what may have been meant.
+    :param key: place in the description, such as `worker.limits.cpu`; empty if Ansible's own message names it.
+    :param shown: the value in words, such as `is 80`; never a value of an environment.
+    :param want: the requirement for the value.
+    :param near: the key that was probably meant; empty if none is similar.
     """
 
     key: str
@@ -125,25 +125,27 @@ def fault(key: str, value: Any, want: str, near: str = "") -> Fault:
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
-    """The known name that was probably meant; empty if none is like it."""
+    """Return the known name that was probably meant; empty if none is similar."""
     return next(iter(difflib.get_close_matches(name, known, 1)), "")
 
 
 def validated(data: Mapping[str, Any], spec: Mapping[str, Any], place: str = "") -> tuple[dict[str, Any], list[Fault]]:
-    """The values as the types of an argument specification have them, with defaults, and all that is wrong.
+    """Convert values to the types of an argument specification, add defaults, and return them with all faults.
 
-    :param place: what the keys belong to, such as `worker`.
+    :param place: owner of the keys, such as `worker`.
     """
     prefix = f"{place}." if place else ""
     faults = []
     for key in sorted(data.keys() - spec.keys(), key=str):
         known = sorted(spec)
         near = nearest(str(key), known)
-        # What an unknown key holds may be a misspelt environment.
+        # Mappings and lists are not shown: an unknown key may be a misspelt environment.
         shown = "is set" if isinstance(data[key], dict | list) else f"is {data[key]!r}"
         faults.append(Fault(f"{prefix}{key}", shown, f"known keys are {', '.join(known)}", near))
-    # None is not given: a template of a site leaves a key out that way.
+    # None means not given: templates of a site leave keys out in this way.
     known_data = {key: value for key, value in data.items() if key in spec and value is not None}
     result = ArgumentSpecValidator(spec).validate(known_data)
-    faults += [Fault(place or "training", "is wrong", message.strip().rstrip(".")) for message in result.error_messages]
+    faults += [
+        Fault(place or "training", "is invalid", message.strip().rstrip(".")) for message in result.error_messages
+    ]
     return dict(result.validated_parameters), faults

@@ -1,16 +1,15 @@
-"""How long a run may take to start, in every attempt, and altogether."""
+"""Time limits of a run: for the start of every attempt, and in total."""
 
 from __future__ import annotations
 
 
 class Bounds:
-    """The limits of a run, asked at every look. Each attempt's own `timeout` is kept by the cluster, also when nobody
-    looks.
+    """The time limits that a follower checks. The cluster itself enforces `timeout` of each attempt.
 
     :param start: seconds within which all pods must run, and again after each restart of the set.
-    :param total: seconds from the submission to the end, 0 for no limit.
-    :param now: seconds on a clock that only goes forward.
-    :param age: seconds since the submission, of a run that somebody else has submitted.
+    :param total: seconds from submission to end; 0 for no limit.
+    :param now: seconds on a monotonic clock.
+    :param age: seconds since the submission, for a run that was submitted earlier.
     """
 
     def __init__(self, start: int, total: int, now: float, age: float = 0.0) -> None:
@@ -20,14 +19,15 @@ class Bounds:
         self._step: int | None = None
 
     def broken(self, now: float, *, all_run: bool, restarts: int, step: int | None) -> str:
-        """Why the run has to be given up, or nothing.
+        """Return why the run must be given up; empty if no limit is exceeded.
 
-        A pod that does not start counts only while no step is made: a worker that finds no place must not end a run
-        that goes on without it.
+        A pod that does not start counts only while the run makes no steps. An unschedulable worker must not end a run
+        that makes progress without it.
 
+        :param now: seconds on the same clock as at the start.
         :param all_run: whether every pod of the run has started.
-        :param restarts: of the whole set so far.
-        :param step: the chief's last step, None before the first.
+        :param restarts: number of restarts of the whole set so far.
+        :param step: the chief's last step; None before the first.
         """
         if self._total and now - self._begin > self._total:
             return f"it did not end within total_timeout, {self._total} s"

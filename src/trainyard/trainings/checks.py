@@ -1,4 +1,4 @@
-"""What the values of a description may be, besides their types; every fault is named, not only the first."""
+"""Rules for the values of a description, in addition to their types. All faults are reported, not only the first."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .arguments import Fault, fault
 from .roles import ROLES, RoleKind
 
 NAME_LENGTH = 40
-"""A pod is called NAME-worker-0-NNN-xxxxx and has to fit into the 63 characters of a DNS label."""
+"""Maximum length of a name: a pod is called NAME-worker-0-NNN-xxxxx, within the 63 characters of a DNS label."""
 
 OWN_MOUNTS = ("/tmp", "/data", "/logs", "/opt/trainyard/code", "/dev/shm")
-"""Where pods have something of their own."""
+"""Mount paths that every pod uses itself."""
 
 OF_ENGINE = ("parameter_server", "single")
-"""Topologies that the engine's workloads have. A program of others may have `single`, too, but no `train_steps`."""
+"""Topologies of the engine's workloads. A user's program may also have `single`, but no `train_steps`."""
 
 Check = tuple[Callable[[Any], bool], str]
-"""Whether a value is good, and what a good one is."""
+"""Predicate of a valid value, and its description."""
 
 _DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _TAKEN = re.compile(rf"default-deny|.+-(import|stranger|({'|'.join(ROLES)})-[0-9]+)")
@@ -65,11 +65,11 @@ _TRAINING: Mapping[str, Check] = {
         lambda value: _label(value) and len(value) <= NAME_LENGTH,
         f"a lower-case DNS label of at most {NAME_LENGTH} characters that begins with a letter",
     ),
-    # Objects of another run have these names: its import, its stranger, its roles' Jobs; or the namespace's policy.
+    # These names belong to objects of other runs (import, isolation probe, Jobs of roles) or to the namespace's policy.
     "run": (
         lambda value: not _TAKEN.fullmatch(value),
-        "another name: default-deny, and those that end with -import, -stranger or a role and a number, are "
-        "given to objects of other runs",
+        "another name: default-deny, and names that end with -import, -stranger or a role and a number, are "
+        "reserved for other objects",
     ),
     "namespace": (_label, "a lower-case DNS label"),
     "max_restarts": (_from(0), "a whole number from 0"),
@@ -86,7 +86,7 @@ _ROLE: Mapping[str, Check] = {
     "cuda": (lambda value: not value or bool(_VERSION.fullmatch(value)), "a version such as 12.9"),
     "port": (
         lambda value: _whole(value) and 1024 <= value <= 65534,
-        "a port from 1024 to 65534 (the next one is used, too)",
+        "a port from 1024 to 65534 (the next one is also used)",
     ),
     "shm": (lambda value: not value or bool(_BYTES.fullmatch(value)), "a quantity such as 512Mi"),
     "grace": (lambda value: value is None or _from(0)(value), "whole seconds from 0"),
@@ -100,12 +100,10 @@ def _refused(values: Mapping[str, Any], checks: Mapping[str, Check], place: str 
 
 
 def flag_faults(flags: Mapping[str, Any]) -> list[Fault]:
-    """What is wrong with the flags that every training understands in the same way."""
+    """Return the faults of the flags that have the same meaning for every training."""
     found = list(_refused(flags, FLAG_CHECKS))
     if not found and flags.get("train_steps") == 0 and flags.get("accuracy_bound"):
-        want = (
-            "a training without an end (train_steps 0) is never measured against it; set a number of train_steps, or 0"
-        )
+        want = "a training without an end (train_steps 0) is never compared with it; set a number of train_steps, or 0"
         found = [fault("accuracy_bound", flags["accuracy_bound"], want)]
     return found
 
@@ -113,10 +111,10 @@ def flag_faults(flags: Mapping[str, Any]) -> list[Fault]:
 def role_faults(
     name: str, kind: RoleKind, replicas: int, limits: Mapping[str, str], known: Mapping[str, Any]
 ) -> list[Fault]:
-    """What is wrong with a role.
+    """Return the faults of a role.
 
-    :param limits: with the GPUs.
-    :param known: the values as their types have them.
+    :param limits: its limits, including GPUs.
+    :param known: its values, converted to their types.
     """
     found = list(_refused(known, _ROLE, f"{name}."))
     least, most = kind.replicas[0], kind.replicas[-1]
@@ -125,7 +123,7 @@ def role_faults(
         found.append(fault(f"{name}.replicas", replicas, f"it must be {span}"))
     for part, values in (("limits", limits), ("requests", known["requests"])):
         for resource, value in values.items():
-            # Extended resources, GPUs among them, come whole.
+            # Extended resources, including GPUs, are whole numbers.
             extended = "/" in resource
             form = _WHOLE if extended else QUANTITIES.get(resource, _QUANTITY)
             if value in (None, "", "None") or not form.fullmatch(str(value)):
@@ -140,11 +138,11 @@ def role_faults(
 
 
 def _env_faults(role: str, env: Mapping[str, Any]) -> Iterator[Fault]:
-    """Values are not shown: they may be secrets."""
+    """Yield the faults of an environment. Values are not shown, because they may be secrets."""
     for name, value in env.items():
         place = f"{role}.env.{name}"
         if not _ENV_NAME.fullmatch(str(name)):
-            yield Fault(place, "is no name", "letters, digits and underscores, not a digit first")
+            yield Fault(place, "is not a valid name", "letters, digits and underscores, not a digit first")
         if isinstance(value, Mapping) and (value.keys() != {"secret", "key"} or not all(value.values())):
             yield Fault(place, f"has {', '.join(map(str, value)) or 'nothing'}", "a reference has secret and key")
         elif isinstance(value, list | tuple):
@@ -157,46 +155,46 @@ def _volume_faults(role: str, volumes: list[Mapping[str, Any]]) -> Iterator[Faul
         place = f"{role}.volumes.{volume['name']}"
         mount = PurePosixPath(volume["mount"])
         if not _label(volume["name"]) or volume["name"] in ("tmp", "data", "logs", "code", "shm"):
-            yield Fault(place, "is no name", "a lower-case DNS label, and not tmp, data, logs, code or shm")
+            yield Fault(place, "is not a valid name", "a lower-case DNS label, and not tmp, data, logs, code or shm")
         if sum(bool(volume.get(source)) for source in ("image", "claim", "path")) != 1:
-            yield Fault(place, "has no source, or several", "one of image, claim and path is needed")
+            yield Fault(place, "has no source, or several", "exactly one of image, claim and path is needed")
         if not mount.is_absolute() or ".." in mount.parts or str(mount) == "/":
             yield fault(f"{place}.mount", volume["mount"], "it must be an absolute path")
         if str(mount) in mounts or any(mount.is_relative_to(own) for own in OWN_MOUNTS):
-            yield fault(
-                f"{place}.mount", volume["mount"], f"something else is there; {', '.join(OWN_MOUNTS)} are taken"
-            )
+            yield fault(f"{place}.mount", volume["mount"], f"the path is in use; {', '.join(OWN_MOUNTS)} are reserved")
         path = PurePosixPath(volume.get("path") or "/x")
         if not path.is_absolute() or ".." in path.parts or len(path.parts) < 2:
-            yield fault(f"{place}.path", volume["path"], "it must be an absolute path of a folder on the nodes")
+            yield fault(f"{place}.path", volume["path"], "it must be the absolute path of a folder on the nodes")
         if volume.get("image") and not volume["read_only"]:
             yield fault(f"{place}.read_only", False, "an image cannot be written")
         mounts.add(str(mount))
 
 
 def data_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
-    """What is wrong with the source of a training's data."""
+    """Yield the faults of a training's data source."""
     if data and bool(data.get("image")) == bool(data.get("claim")):
         yield Fault("data", "has no source, or several", "image, claim or import is needed")
     folder = PurePosixPath(data.get("folder") or "x")
     if folder.is_absolute() or ".." in folder.parts:
         yield fault("data.folder", data["folder"], "it must be a folder of the claim")
     url = data.get("url")
-    # What an import runs in is there only for one.
+    # `runtime` is set only for an import.
     imported = bool(url or data.get("runtime"))
     if imported and not url:
-        want = "an import needs the http or https address of an archive, beside its sha256 and a folder"
+        want = "an import needs the http or https address of an archive, in addition to its sha256 and a folder"
         yield fault("data.url", None, want)
     if url and not re.fullmatch(r"https?://[^/\s]+/\S*", url):
-        yield fault("data.url", url, "it must be the http or https address of an archive; this site serves none itself")
+        yield fault("data.url", url, "it must be the http or https address of an archive; this site serves no archives")
     if imported and not re.fullmatch(r"[0-9a-fA-F]{64}", data.get("sha256") or ""):
-        yield fault("data.sha256", data.get("sha256"), "an import needs that of the archive, 64 hexadecimal digits")
+        yield fault(
+            "data.sha256", data.get("sha256"), "an import needs the SHA-256 of the archive, 64 hexadecimal digits"
+        )
     if imported and not data.get("folder"):
         yield fault("data.folder", None, "an import needs a folder of its own on the claim")
 
 
 def _engine_faults(topology: str, flags: Mapping[str, Any], roles: Mapping[str, Any]) -> Iterator[Fault]:
-    """GPUs that a process of the engine would hold and never use."""
+    """Yield a fault for each role of the engine with GPUs that it would hold and never use."""
     if topology in OF_ENGINE and "train_steps" in flags:
         for name, role in roles.items():
             if role.gpus > 1:
@@ -208,27 +206,29 @@ def _engine_faults(topology: str, flags: Mapping[str, Any], roles: Mapping[str, 
 
 
 def training_faults(known: Mapping[str, Any], flags: Mapping[str, Any], roles: Mapping[str, Any]) -> list[Fault]:
-    """What is wrong with a training as a whole, whose roles are good.
+    """Return the faults of a training as a whole, whose roles are valid.
 
-    :param roles: those that have pods.
+    :param roles: the roles that have pods.
     """
     found = list(_refused({**known, "run": known["name"]}, _TRAINING))
     logs = known["logs"]
     if logs["claim"] and (logs["node"] or logs["path"] or logs["storage_class"]):
-        found.append(fault("logs.claim", logs["claim"], "node, path and storage_class must be empty beside it"))
+        found.append(fault("logs.claim", logs["claim"], "with it, node, path and storage_class must be empty"))
     if bool(logs["node"]) != bool(logs["path"]):
         found.append(fault("logs.path", logs["path"], "node and path must be given together, or both left empty"))
     if logs["path"] and not logs["path"].startswith("/"):
         found.append(fault("logs.path", logs["path"], "it must be an absolute path on the node"))
     for name, role in roles.items():
         if role.kind.shares and not logs["claim"]:
-            want = "it reads what others write, which needs storage that all nodes share (storage_backend)"
+            want = "it reads files that other roles write, which needs shared storage (storage_backend)"
             found.append(fault(f"{name}.replicas", role.replicas, want))
     found += _engine_faults(known["topology"], flags, roles)
     token, service = known.get("token"), "server" in roles
     if service and not (token and _ENV_NAME.fullmatch(token)):
         found.append(
-            Fault("token", "is no name" if token else "is missing", "a service gets its token in this variable")
+            Fault(
+                "token", "is not a valid name" if token else "is missing", "a service gets its token in this variable"
+            )
         )
     if token and not service:
         found.append(Fault("token", "is set", "only a service has a token"))
@@ -239,11 +239,7 @@ def training_faults(known: Mapping[str, Any], flags: Mapping[str, Any], roles: M
         and isinstance(success["metric"], str)
         and _number(success["at_least"])
     ):
-        found.append(
-            fault("success", success, "it must be exit_code, or a metric and the value that it needs: at_least")
-        )
+        found.append(fault("success", success, "it must be exit_code, or a metric and its minimum: at_least"))
     if success != "exit_code" and not found and flags.get("train_steps") == 0:
-        found.append(
-            fault("success", success, "a training without an end (train_steps 0) is never measured against it")
-        )
+        found.append(fault("success", success, "a training without an end (train_steps 0) is never compared with it"))
     return found

@@ -13,7 +13,10 @@ DELETE_SECONDS = 300.0
 
 
 def cleaner(found: Found, files: Mapping[str, str]) -> Object:
-    """The pod that deletes a run's folder, or what is in a claim of its own."""
+    """Return the pod that deletes a run's folder, or the contents of its own claim.
+
+    :param files: `claim`, `folder`, `image` and `image_pull_policy` of a record.
+    """
     folder = files["folder"]
     own = folder == "/logs"
     command = ["find", "/logs", "-mindepth", "1", "-delete"] if own else ["rm", "-rf", "--", folder]

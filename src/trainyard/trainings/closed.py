@@ -1,4 +1,4 @@
-"""Networks that an import never reaches: those of a cloud's metadata, of the cluster's pods and of its Services."""
+"""Networks that an import must not reach: cloud metadata, and the cluster's pods and Services."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def networks(api: Api) -> tuple[str, ...]:
-    """`ALWAYS`, and the networks of pods and Services as kubeadm has them; without the latter where this user may not
-    read them.
+    """Return `ALWAYS` and kubeadm's networks of pods and Services.
+
+    The latter are left out if the user may not read them.
 
     :raises KubeError: the cluster does not answer.
     """
@@ -40,11 +41,12 @@ def networks(api: Api) -> tuple[str, ...]:
 
 
 def peers(host: str, closed: tuple[str, ...]) -> list[Object]:
-    """To whom a policy opens a way to a server: its address; for a name, all but the closed networks.
+    """Return the peers that a policy allows for a server: its address, or for a name all but the closed networks.
 
-    A policy knows addresses and no names, and what a name leads to may change.
+    A NetworkPolicy matches addresses only, and the addresses of a name may change.
 
-    :raises TrainyardError: the address is in one of those networks.
+    :param host: address or name of the server.
+    :raises TrainyardError: the address is in a closed network.
     """
     shut = [each for each in map(_network, closed) if each]
     try:
@@ -55,8 +57,8 @@ def peers(host: str, closed: tuple[str, ...]) -> list[Object]:
     for each in shut:
         if plain in each:
             raise TrainyardError(
-                f"The address {line(host, 80)} of the data is in {each}, which no import reaches.",
-                remedy="Give the address of a server outside of the cluster.",
+                f"The address {line(host, 80)} of the data is in {each}, which imports must not reach.",
+                remedy="Use a server outside the cluster.",
             )
     return [{"ipBlock": {"cidr": f"{address}/{address.max_prefixlen}"}}]
 

@@ -1,4 +1,4 @@
-"""Bringing a run's data onto its claim before it is submitted, and what comes of it."""
+"""Import of a run's data onto its claim before the run is submitted."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class DataImport:
         self._say = lambda line: say(f"data of {training.name}: {line}")
         self._job = job(training, wanted)
         self._uid = ""
-        """Of the Job that is followed."""
+        """UID of the Job that is followed."""
 
     def bring(self) -> None:
-        """Have the data on the claim, or find that it is there; what was broken off is taken up.
+        """Import the data unless it is on the claim already; continue an interrupted import.
 
-        :raises TrainyardError: it cannot be had, with the program's own words, or its pod does not start in time.
+        :raises TrainyardError: the import failed, with the program's own message, or its pod does not start in time.
         """
         self._give_way_to_none()
         for obj in around(self._training, self._wanted, networks(self._api)):
@@ -53,13 +53,13 @@ class DataImport:
             self._remove()
 
     def _give_way_to_none(self) -> None:
-        """Remove a Job that has ended or brings something else; one that is under way is followed."""
+        """Delete a Job that has ended or imports other data. A running Job for the same data stays and is followed."""
         live = self._find()
         if live and (ended(live) or _hash(live) != _hash(self._job)):
             self._delete(live)
 
     def _create(self) -> None:
-        """Make the Job, or take up the one that is there: somebody has died over it, or the answer to this was lost."""
+        """Create the Job, or adopt an existing one, whose creator died or whose creation's response was lost."""
         try:
             made: Object | None = self._api.create(self._job)
         except KubeError as error:
@@ -96,9 +96,9 @@ class DataImport:
             raise self._failure(said["line"])
 
     def _line(self, pods: list[Object]) -> tuple[str, list[Event]]:
-        """What the newest pod says, and what it is in while it says nothing."""
+        """Return the last report of the newest pod, or its state while it reports nothing, and its events."""
         if not pods:
-            return "its pod is not there yet", []
+            return "its pod does not exist yet", []
         pod = pods[-1]
         found = events(self._log(pod))
         if not found:
@@ -116,11 +116,11 @@ class DataImport:
         return TrainyardError(
             f"The data of the run {self._training.name} cannot be imported from {self._wanted.url} onto the claim "
             f"{self._training.data_claim}: {error.get('message') or ' '.join(last_lines(text, 3))[-500:] or line}",
-            remedy=str(error.get("remedy", "The same call takes it up where it was.")),
+            remedy=str(error.get("remedy", "Run this again to continue the import.")),
         )
 
     def _warnings(self) -> list[str]:
-        """The last thing that the cluster says about the Job's pods, which have not started."""
+        """Return the last warning event about the Job's pods, which have not started."""
         found = [
             (str(event.get("lastTimestamp") or event["metadata"].get("creationTimestamp")), event.get("message", ""))
             for event in self._api.list("v1", "Event", self._training.namespace)
@@ -131,12 +131,12 @@ class DataImport:
 
     def _lost(self) -> TrainyardError:
         return TrainyardError(
-            f"The data of the run {self._training.name} is imported by somebody else now, and theirs goes on.",
-            remedy="Call this again when it has ended: what is on the claim by then is not fetched again.",
+            f"Another user is importing the data of the run {self._training.name}, and that import continues.",
+            remedy="Run this again when it has ended. Data that is on the claim by then is not downloaded again.",
         )
 
     def _remove(self) -> None:
-        """The way out goes with the Job; it stays where somebody else has put, or is about to put, a Job of theirs."""
+        """Delete the Job and its supporting objects, unless another user has replaced the Job or may be about to."""
         live = self._find()
         if (_uid(live) if live else "") != self._uid:
             return
@@ -154,7 +154,7 @@ class DataImport:
             what=f"the Job {meta['name']} to be gone",
             timeout=GONE_SECONDS,
             interval=0.5,
-            show=lambda found: f"{describe(found or {})} is there",
+            show=lambda found: f"{describe(found or {})} still exists",
             clock=self._clock,
         )
 

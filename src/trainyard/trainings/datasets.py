@@ -1,4 +1,4 @@
-"""Where a training's data comes from: an image, a claim, or an archive that is imported onto a claim."""
+"""Sources of a training's data: an image, a claim, or an archive that is imported onto a claim."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from typing import Any
 from .references import Defaults
 
 SOURCES = {"image": "image", "import": "url", "claim": "claim"}
-"""Source of data -> the key that tells it."""
+"""Source of data -> the key that implies it."""
 DATASETS = "datasets"
-"""Claim onto which data is imported where nobody names another."""
+"""Default claim for imported data."""
 IMPORTER = {
     "runtime": {"repository": "tensorflow", "artefact": "image_tensorflow"},
     "code": {"repository": "workloads", "artefact": "image_workloads"},
 }
-"""What an import runs in, and what it runs."""
+"""Images of an import: the Python runtime and the program."""
 
 
 def with_source(described: Mapping[str, Any]) -> dict[str, Any]:
-    """With the source of its data named: a name alone, or the one that is given."""
+    """Add the source of the data to a description, from its short form or from the keys that are given."""
     data = described.get("data")
     if isinstance(data, str) and data:
         data = {"source": data}
     elif isinstance(data, Mapping) and data and "source" not in data:
         source = next((name for name, key in SOURCES.items() if data.get(key)), None)
-        # A claim is as its owner has filled it, whatever folder an import of the entry has.
+        # The owner of a claim chooses its folders: the folder of the entry's import does not apply.
         data = {**({"folder": ""} if source == "claim" else {}), **data, **({"source": source} if source else {})}
     return {**described, **({"data": data} if data else {})}
 
 
 def completed(data: Any, site: Defaults) -> Any:
-    """What a run's source of data has, and nothing of the others that its entry offers."""
+    """Return only the keys of a run's data source, without those of other sources that its entry offers."""
     if not isinstance(data, Mapping):
         return data
     known = {key: data.get(key) for key in ("image", "claim", "folder", "url", "sha256")}

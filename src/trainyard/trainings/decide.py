@@ -1,4 +1,4 @@
-"""What has to be done for a run, by what is on record of it and what there is."""
+"""The next action for a run, derived from its record and its live object."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ def decide(
     proven: bool = True,
     replace: bool = False,
 ) -> str:
-    """What has to be done for a run with the hash `wanted`.
+    """Return the next action for a run with the hash `wanted`.
 
-    :param recorded: hash of the run whose success is on record.
-    :param live: hash of the JobSet or Job that exists.
-    :param ended: `Completed`, `Failed` or None for the one that exists.
-    :param proven: whether the record answers everything that the run was to answer.
-    :param replace: end a run of another description that goes on. Without it, that one is left alone.
+    :param recorded: hash of the run whose success is recorded.
+    :param live: hash of the existing JobSet or Job.
+    :param ended: `Completed` or `Failed` for an existing object that has ended, else None.
+    :param endless: whether the run has no last step.
+    :param proven: whether the record has all evidence that the run should provide.
+    :param replace: end a run that is running with another description. Otherwise it is left unchanged.
     """
     goes_on = live is not None and ended is None
     if goes_on and live != wanted:
@@ -31,5 +32,5 @@ def decide(
     if recorded == wanted:
         return KEEP if proven else PROBE
     if live == wanted and ended == "Completed":
-        return ADOPT  # completed while nobody watched: record it
+        return ADOPT  # completed without a follower: record it
     return SUBMIT

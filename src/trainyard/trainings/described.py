@@ -1,5 +1,8 @@
-"""From a line of `workloads_trainings` to the complete description of a training: the catalogue's entry below it, the
-site's defaults round it. Pure functions; the role, the rules of a site and the verdict all use them."""
+"""Expansion of an element of `workloads_trainings` to the complete description of a training.
+
+The catalogue entry and the site's defaults fill in the rest. Pure functions, shared by the role, the site rules and the
+verdict.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +24,18 @@ from .run_names import OWN, run_name, twice
 from .spec import VARIABLE, parse_training
 
 OF_ROLES = tuple(key for key in ROLE if key not in ("name", "replicas"))
-"""Keys that hold for all roles where they stand at the top."""
+"""Keys that apply to all roles if they are given at the top level."""
 _MADE = ("name", "named", "program", "description_hash", "roles", "flags")
-"""Keys of a complete description that no line of a site has."""
+"""Keys of a complete description that are derived, and not copied from the site's element."""
 OF_RUN = ("run", *(key for key in TRAINING if key not in _MADE))
 REQUIRE_GPU = "require_gpu"
-"""Flag of a workload whose processes compute on the GPUs that their pods have."""
+"""Flag of a workload: its processes must compute on the GPUs of their pods."""
 INSTEAD = {"name": "run", "data_image": "data", "strategy": "topology", "ps_replicas": "ps"}
-"""Keys that others use -> ours."""
+"""Common keys of other projects -> ours."""
 
 
 def strange_keys(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Fault]:
-    """Keys that no training of this workload has, with what may have been meant, and those that have to be mappings."""
+    """Find unknown keys, with the most similar known key, and keys that must be mappings."""
     flags = list(entry.get("flags") or {})
     known = [*OF_RUN, *OF_ROLES, *ROLES, *flags, "flags"]
     found = []
@@ -40,7 +43,7 @@ def strange_keys(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Fa
         if key in known:
             continue
         near = INSTEAD.get(str(key)) or nearest(str(key), known)
-        want = f"a training of this workload has no such key; it has {', '.join(sorted(set(known)))}"
+        want = f"a training of this workload has no such key; known keys are {', '.join(sorted(set(known)))}"
         value = wanted[key]
         found.append(
             Fault(str(key), "is set", want, near)
@@ -51,11 +54,11 @@ def strange_keys(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Fa
 
 
 def complete(wanted: Mapping[str, Any], entry: Mapping[str, Any], site: Defaults) -> dict[str, Any]:
-    """The complete description of one training, as the module `training` takes it.
+    """Return the complete description of one training, as the module `training` takes it.
 
-    :param wanted: one element of `workloads_trainings`, with keys that are known.
-    :param entry: its workload in the catalogue.
-    :raises TrainyardError: an image that is not made, or a command with a quote that does not end.
+    :param wanted: one element of `workloads_trainings`, with known keys only.
+    :param entry: the catalogue entry of its workload.
+    :raises TrainyardError: an image is not built, or a command has an unclosed quote.
     """
     said = _with_flags(wanted, entry)
     both, described = _split(_merged(said, entry))
@@ -64,7 +67,7 @@ def complete(wanted: Mapping[str, Any], entry: Mapping[str, Any], site: Defaults
     if REQUIRE_GPU in flags and not site.require_gpu and REQUIRE_GPU not in (said.get("flags") or {}):
         flags[REQUIRE_GPU] = False
     for key in flags.keys() & TRAINING.keys():
-        # The program and the one who follows it go by the same limit.
+        # The program and its follower must use the same limit.
         flags[key] = both[key] = both.get(key, flags[key])
     roles = [_role(name, each, site) for name, each in described.items()]
     name = run_name(wanted)
@@ -85,7 +88,7 @@ def complete(wanted: Mapping[str, Any], entry: Mapping[str, Any], site: Defaults
 
 
 def _split(both: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """What is said of a run, and of each of its roles with what holds for all of them."""
+    """Split a description into the keys of the run and those of each role, with the common keys applied."""
     rest = dict(both)
     common = {key: rest.pop(key) for key in OF_ROLES if key in rest}
     topology = TOPOLOGIES.get(rest.get("topology", "parameter_server"))
@@ -99,9 +102,9 @@ def _code(code: Any, run: str, site: Defaults) -> Any:
 
 
 def images(wanted: Mapping[str, Any], entry: Mapping[str, Any], *, require_gpu: bool = True) -> list[dict[str, str]]:
-    """The images of a training that the project makes: repository and artefact of each.
+    """Return repository and artefact of each image of a training that the project builds.
 
-    :param require_gpu: as the site has it.
+    :param require_gpu: the site's setting.
     """
     rest, roles = _split(_merged(wanted, entry))
     data = rest.get("data")
@@ -114,10 +117,10 @@ def images(wanted: Mapping[str, Any], entry: Mapping[str, Any], *, require_gpu: 
 
 
 def code_folders(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The folder of code that a training brings along, once for each command that is run in it.
+    """Return the code folder of a training, once for each command that runs in it.
 
-    :return: `run`; `folder` as the training names it, below `~` or relative to the folder from which Ansible was
-        called; `path`, absolute; `command`.
+    :return: `run`; `folder` as the training names it, below `~` or relative to Ansible's working directory; `path`,
+        absolute; `command`.
     """
     code = _merged(wanted, entry).get("code")
     folder = code.get("folder") if isinstance(code, Mapping) else None
@@ -137,9 +140,9 @@ def code_folders(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[di
 
 
 def entry_of(wanted: Mapping[str, Any], catalogue: Catalogue) -> Mapping[str, Any]:
-    """The entry of the catalogue that a training names.
+    """Return the catalogue entry of a training's workload.
 
-    :raises TrainyardError: there is none.
+    :raises TrainyardError: the catalogue has no such entry.
     """
     name = str(wanted.get("workload"))
     if name not in catalogue:
@@ -153,9 +156,9 @@ def entry_of(wanted: Mapping[str, Any], catalogue: Catalogue) -> Mapping[str, An
 
 
 def complete_all(wanted: Sequence[Mapping[str, Any]], catalogue: Catalogue, site: Defaults) -> list[dict[str, Any]]:
-    """The complete descriptions of all trainings of a site.
+    """Return the complete descriptions of all trainings of a site.
 
-    :raises TrainyardError: an unknown workload or key, or two runs of one name.
+    :raises TrainyardError: a workload or key is unknown, or two runs have the same name.
     """
     found = []
     for each in wanted:
@@ -167,25 +170,27 @@ def complete_all(wanted: Sequence[Mapping[str, Any]], catalogue: Catalogue, site
     for each in found:
         parse_training(each)
     for name in twice(wanted):
-        raise TrainyardError(f"{VARIABLE}: two runs have the name {name}.", remedy="Give one of them another: run.")
+        raise TrainyardError(f"{VARIABLE}: two runs have the name {name}.", remedy="Set another run for one of them.")
     return found
 
 
 def description_hash(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
-    """SHA-256 of what a site and the catalogue say of a run: the same whatever images are made, so that a verdict that
-    knows of none can compare it with what is on record."""
+    """Return the SHA-256 of the description of a run by the site and the catalogue.
+
+    It does not depend on the built images. So a verdict, which does not know them, can compare it with the record.
+    """
     return content_hash(_plain(complete(wanted, entry, Defaults(known=False))))
 
 
 def _program(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
-    """By what a program of a user is known from another under the same name: its folder and its commands."""
+    """Return the identity of a user's program, which distinguishes programs of the same name: folder and commands."""
     codes = code_folders(wanted, entry) if wanted.get("workload") == OWN else []
     program = content_hash([[code["path"], code["command"]] for code in codes])
     return {"program": program, "named": bool(wanted.get("run"))} if codes else {}
 
 
 def _plain(value: Any) -> Any:
-    """In words: `2` of a call and `"2"` of an inventory are one, and what is not given is not there."""
+    """Convert all values to text and drop None, so that `2` of a call equals `"2"` of an inventory."""
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items() if each is not None}
     if isinstance(value, list | tuple):
@@ -194,7 +199,7 @@ def _plain(value: Any) -> Any:
 
 
 def _merged(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry and what is said of one run above it."""
+    """Merge the description of a run over its catalogue entry."""
     _refuse_no_mappings(wanted)
     return merged(with_source(with_roles(entry)), with_source(with_roles(wanted)))
 
@@ -205,7 +210,7 @@ def _refuse_no_mappings(wanted: Mapping[str, Any]) -> None:
 
 
 def _with_flags(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
-    """With the keys that are flags of the workload where flags stand."""
+    """Move top-level keys that are flags of the workload into `flags`."""
     _refuse_no_mappings(wanted)
     known = entry.get("flags") or {}
     given = {key: wanted[key] for key in wanted if key in known and key not in TRAINING}
@@ -215,7 +220,7 @@ def _with_flags(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str
 
 
 def with_roles(described: Mapping[str, Any]) -> dict[str, Any]:
-    """With a number in the place of a role read as its replicas."""
+    """Replace a number given for a role by a mapping with that number of replicas."""
     return {
         key: {"replicas": value} if key in ROLES and isinstance(value, int | str) else value
         for key, value in described.items()

@@ -1,4 +1,4 @@
-"""Following a submitted training to its end: progress, logs, the verdict, the record."""
+"""Follow a submitted training to its end: progress, logs, result and record."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from .watch import RunView
 SAY_SECONDS = 2.0
 
 REMEDIES = {
-    EXIT_REFUSED: "The training refused its input; its last line says what. Change workloads_trainings.",
+    EXIT_REFUSED: "The training refused its input; its last line gives the reason. Change workloads_trainings.",
     EXIT_BOUND: "Raise train_steps, or lower accuracy_bound, in workloads_trainings.",
-    EXIT_DIVERGED: "The loss is not a finite number any more: lower learning_rate in workloads_trainings.",
-    EXIT_VOLUME: "Make room on the run's volume, or mend what its last line names; the same call goes on from the last "
-    "checkpoint.",
+    EXIT_DIVERGED: "The loss is no longer a finite number: lower learning_rate in workloads_trainings.",
+    EXIT_VOLUME: "Free space on the run's volume, or repair what its last line names. Run this again to continue from "
+    "the last checkpoint.",
     75: "The run made no progress: see the logs of the other roles, and the state of their nodes.",
     137: "It was killed, most often for memory: raise limits.memory in workloads_trainings.",
 }
@@ -38,15 +38,15 @@ REMEDIES = {
 
 @dataclass(frozen=True)
 class Settings:
-    """How a run is done, as opposed to what it is.
+    """Settings of how a run is executed and followed, as opposed to what it does.
 
-    :param log_dir: folder on the controller for logs; a folder per run and attempt is made in it.
-    :param stranger: probe from a pod outside the run while it trains.
-    :param control: `host,port` that the stranger must reach.
-    :param token_dir: folder on the controller for the tokens of services, a file for each that its owner alone reads.
+    :param log_dir: folder on the controller for logs, with a folder for each run and attempt.
+    :param stranger: whether the isolation probe, a pod outside the run, tries its port during the training.
+    :param control: `host,port` that the isolation probe must reach.
+    :param token_dir: folder on the controller for the tokens of services, one file each, readable by its owner only.
     :param planning: check mode.
-    :param explain: says why a run of a name and a namespace failed or does not start, in words and as its record keeps
-        it; both may be empty.
+    :param explain: takes name and namespace of a run, and returns why it failed or does not start: as text, and in the
+        form of its record. Both may be empty.
     """
 
     log_dir: str
@@ -58,7 +58,7 @@ class Settings:
 
 
 class Follower:
-    """Follows one run.
+    """The follower of one run.
 
     :param say: shows a line of progress to the user.
     """
@@ -75,9 +75,8 @@ class Follower:
     def follow(self, attempt: str, *, submitted: bool) -> dict[str, Any]:
         """Follow the run to its end, record it and return its result.
 
-        :param submitted: it was submitted this moment; else its duration is taken from the cluster's own times.
-
-        :raises TrainyardError: it failed, did not start, or did not end in time; quotes and keeps the logs.
+        :param submitted: whether it was just submitted; else its duration is taken from the cluster's times.
+        :raises TrainyardError: the run failed, did not start, or did not end in time; logs are quoted and kept.
         """
         training, settings = self._training, self._settings
         logs = PodLogs(self._api, kept_logs(settings.log_dir, training.namespace, training.name, attempt))
@@ -109,7 +108,7 @@ class Follower:
         return result
 
     def _record(self, view: RunView, attempt: str, result: str, **more: Any) -> dict[str, Any]:
-        """Remember what has become of the run, as it is seen now."""
+        """Record the current state of the run and return the record."""
         training = self._training
         known = {
             **record.submitted(training, attempt),
@@ -154,26 +153,29 @@ class Follower:
                 raise self._given_up(view, kept, f"{why}: {view.states()}{self._gpus(view)}")
 
     def _stopped(self, attempt: str) -> TrainyardError:
-        """The error for a run that somebody has taken away, with who did and when where that is on record."""
+        """Return the error for a run that was stopped or deleted, with user and time if they are recorded."""
         training = self._training
         kept = record.read(record.find(PatientApi(self._api, self._clock), training.namespace, training.name))
         said = kept.get("stopped_by") if kept.get("attempt") == attempt else None
-        whom = f"by {said} at {kept.get('stop_asked_at', 'an unknown time')}" if said else "or deleted by somebody else"
+        whom = f"by {said} at {kept.get('stop_asked_at', 'an unknown time')}" if said else "or deleted by another user"
         return TrainyardError(
             f"The run {training.name} (attempt {attempt}) was stopped {whom}.",
-            remedy="Call this again, or choose Continue in the console, to go on from its last checkpoint.",
+            remedy="Run this again, or choose Continue in the console, to continue from its last checkpoint.",
         )
 
     def _release(self, view: RunView, kept: KeptLogs) -> None:
-        """Wait until nothing of the run holds resources any more."""
+        """Wait until no pod of the run holds resources."""
         deadline = self._clock.monotonic() + state.grace(view.live) + RELEASE_SECONDS
         while view.unreleased():
             if self._clock.monotonic() > deadline:
-                raise self._failure(view, kept, f"these pods did not go when it ended: {', '.join(view.unreleased())}")
+                raise self._failure(view, kept, f"these pods did not end with the run: {', '.join(view.unreleased())}")
             view.refresh()
 
     def _unread(self, view: RunView) -> str:
-        """What cannot be read of a run's own account of its end; its node, or the API server, may come back soon."""
+        """Return what cannot be read of a run's report of its end; empty if it was read.
+
+        Retry for `OUTAGE_SECONDS`, because the node or the API server may return soon.
+        """
         if not self._training.says_its_end:
             return ""
         deadline = self._clock.monotonic() + OUTAGE_SECONDS
@@ -182,34 +184,34 @@ class Follower:
         return view.unread
 
     def _unproven(self, view: RunView, attempt: str, missing: str, **more: Any) -> TrainyardError:
-        """The error for a run that has ended without an account of its end: neither a success nor a failure."""
+        """Return the error for a run that has ended with an unknown result: neither a success nor a failure."""
         self._record(view, attempt, record.UNKNOWN, why=missing, **more)
         return TrainyardError(
-            f"Training {self._training.name} has ended, and how is not known: {missing}.",
-            remedy="Call this again when that node answers: the log is read then. Once the pod is gone for good, the "
-            "same call goes on from the last checkpoint, which says it anew.",
+            f"Training {self._training.name} has ended with an unknown result: {missing}.",
+            remedy="Run this again when that node answers, to read the log. If the pod is permanently gone, this "
+            "continues from the last checkpoint, which reports the result again.",
         )
 
     def _given_up(self, view: RunView, kept: KeptLogs, why: str) -> TrainyardError:
-        """The error for a run that would go on for ever; what runs it is deleted, so that it holds nothing."""
+        """Return the error for a run that exceeded a limit. Its object is deleted, so that it holds no resources."""
         error = self._failure(view, kept, why)
         kind, uid = self._training.shape.back_end, (view.live or {}).get("metadata", {}).get("uid", "")
         place = (API_VERSIONS[kind], kind, self._training.name, self._training.namespace)
         try:
             PatientApi(self._api, self._clock).delete(*place, uid=uid)
         except KubeError as refused:
-            # Somebody has put another run in its place, which is not this one's to end.
+            # Another user has replaced the object; the new one must not be deleted.
             if refused.status != 409:
                 raise
         return error
 
     def _gpus(self, view: RunView) -> str:
-        """Where the cluster's GPUs are, if pods wait for one; else empty."""
+        """Return where the cluster's GPUs are if pods wait for one; else empty."""
         return missing_gpus(PatientApi(self._api, self._clock), view.present().values())
 
     def _failure(self, view: RunView, kept: KeptLogs, why: str) -> TrainyardError:
         view.keep_logs()
-        # Before anything of it is deleted.
+        # Explain before any of its objects is deleted.
         words, cause = self._settings.explain(self._api, self._training.name, self._training.namespace)
         roles = view.roles()
         warnings = view.warnings()
@@ -234,7 +236,7 @@ class Follower:
 
 
 class _Pace:
-    """Says a line when it differs from the one before, and not more often than every two seconds."""
+    """A filter that shows a line if it differs from the previous one, at most every `SAY_SECONDS`."""
 
     def __init__(self, say: Callable[[str], None], prefix: str, clock: Clock) -> None:
         self._say, self._prefix, self._last, self._at = say, prefix, "", float("-inf")

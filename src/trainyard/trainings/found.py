@@ -1,4 +1,4 @@
-"""Which runs a cluster has: what runs them, and what is remembered of them."""
+"""The runs of a cluster: their live objects and their records."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ LABELS = ",".join(f"{key}={value}" for key, value in MANAGED.items())
 
 @dataclass(frozen=True)
 class Found:
-    """What the cluster has of a run.
+    """A run in the cluster.
 
-    :param live: the object that runs it.
-    :param kept: its record.
+    :param live: the object that runs it; None if there is none.
+    :param kept: its record; None if there is none.
     """
 
     name: str
@@ -34,10 +34,10 @@ class Found:
 
 
 def reading(namespaces: Sequence[str] = ()) -> Reader[dict[tuple[str, str], Found]]:
-    """A reader of all runs by namespace and name.
+    """Read all runs, by namespace and name.
 
-    :param namespaces: where to look; none stands for all.
-    :raises KubeError: they cannot be read.
+    :param namespaces: namespaces to search; empty for all.
+    :raises KubeError: the runs cannot be read.
     """
     live: dict[tuple[str, str], Object] = {}
     kept: dict[tuple[str, str], Object] = {}
@@ -62,26 +62,26 @@ def reading(namespaces: Sequence[str] = ()) -> Reader[dict[tuple[str, str], Foun
 
 
 def runs(api: Api) -> dict[tuple[str, str], Found]:
-    """All runs of the cluster by namespace and name."""
+    """Return all runs of the cluster by namespace and name."""
     return read(api, reading())
 
 
 def at(api: Api, namespace: str, name: str) -> Found:
-    """The run of a name in a namespace, which ends by itself.
+    """Return the run of a name in a namespace.
 
-    :raises KubeError: status 404, there is none.
-    :raises TrainyardError: what bears this name is none of ours, or a service, round which more stands than a run has.
+    :raises KubeError: status 404, the run does not exist.
+    :raises TrainyardError: the object is unmanaged, or is a service, which has more supporting objects than a run.
     """
     live = live_object(api, namespace, name)
     kept = api.get("v1", "ConfigMap", result_name(name), namespace)
     for obj in filter(None, (live, kept)):
         labels = obj["metadata"].get("labels") or {}
         if {**MANAGED, NAME_LABEL: name}.items() - labels.items():
-            raise TrainyardError(f"{describe(obj)} is not of a run of trainyard.")
+            raise TrainyardError(f"{describe(obj)} does not belong to a run of trainyard.")
     if live and live["kind"] not in RUNS:
         raise TrainyardError(
-            f"{name} is a service, which goes on until it is stopped by a playbook.",
-            remedy=f"playbooks/train_stop.yml -e run={name} -e confirm={name} stops it.",
+            f"{name} is a service, which only a playbook can stop.",
+            remedy=f"Run playbooks/train_stop.yml -e run={name} -e confirm={name}.",
         )
     if not live and not kept:
         raise KubeError(f"There is no run {name} in the namespace {namespace}.", status=404)
@@ -89,33 +89,33 @@ def at(api: Api, namespace: str, name: str) -> Found:
 
 
 def find(api: Api, name: str) -> Found:
-    """The run of a name.
+    """Return the run of a name.
 
-    :raises TrainyardError: there is none, or one in several namespaces.
+    :raises TrainyardError: no namespace or more than one has a run of this name.
     """
     return choose(runs(api), name)
 
 
 def choose(there: Mapping[tuple[str, str], Found], name: str, namespace: str = "") -> Found:
-    """The run of a name, of those that there are.
+    """Return the run of a name from the existing runs.
 
-    :param namespace: where it is; needed only where several have one of this name.
-    :raises TrainyardError: there is none, or one in several namespaces.
+    :param namespace: its namespace; needed only if several have a run of this name.
+    :raises TrainyardError: no namespace or more than one has a run of this name.
     """
     found = [each for each in there.values() if each.name == name and namespace in ("", each.namespace)]
     if len(found) == 1:
         return found[0]
     if found:
         spaces = ", ".join(each.namespace for each in found)
-        raise TrainyardError(f"There are runs of the name {name} in several namespaces: {spaces}.")
+        raise TrainyardError(f"There are runs named {name} in several namespaces: {spaces}.")
     where = f" in the namespace {namespace}" if namespace else ""
     raise TrainyardError(f"There is no run {name}{where}.", remedy=known_names(there, name))
 
 
 def known_names(there: Mapping[tuple[str, str], Found], name: str) -> str:
-    """Which runs there are, and which of them may have been meant."""
+    """List the existing runs, and suggest the most similar name."""
     names = sorted({each.name for each in there.values()})
     near = difflib.get_close_matches(name, names, 1)
     hint = f"Did you mean {near[0]}? " if near else ""
-    known = f"There are: {', '.join(names)}." if names else "There is none at all."
+    known = f"There are: {', '.join(names)}." if names else "There are no runs."
     return f"{hint}{known}"

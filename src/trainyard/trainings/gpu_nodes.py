@@ -1,4 +1,4 @@
-"""Which GPUs a cluster has, and who holds them: from nodes, their labels, and pods."""
+"""The GPUs of a cluster and their holders, derived from nodes, node labels and pods."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .gpus import labels as labels_of
 
 @dataclass(frozen=True)
 class Row:
-    """The GPUs of one node, which are of one kind.
+    """The GPUs of one node, which are all of one product.
 
-    :param product: name of the GPU; empty before feature discovery has said it, and so on for the next three.
-    :param memory: of one GPU, in MiB; 0 where unknown.
+    :param product: name of the GPU; empty before feature discovery reports it, as for the next three.
+    :param memory: memory of one GPU in MiB; 0 if unknown.
     :param driver: version of the driver.
-    :param cuda: newest CUDA that the driver runs.
-    :param offered: GPUs that the node offers, shares counted, healthy or not.
-    :param healthy: those of them that pods can have.
-    :param sharing: `none`, or how several pods share one: `time-slicing x4`.
-    :param state: `ready`, or why no new pod gets one: `skew`, `no plugin`, `cordoned`.
-    :param free: GPUs that nobody holds.
+    :param cuda: newest CUDA version that the driver supports.
+    :param offered: number of GPUs that the node offers, including shares and unhealthy ones.
+    :param healthy: how many of them pods can get.
+    :param sharing: `none`, or how several pods share a GPU: `time-slicing x4`.
+    :param state: `ready`, or why no new pod gets a GPU: `skew`, `no plugin`, `cordoned`.
+    :param free: number of GPUs that no pod holds.
     """
 
     node: str
@@ -42,7 +42,7 @@ class Row:
 
 
 def reading() -> Reader[list[Row]]:
-    """A reader of the nodes that have GPUs, or should have some, by name.
+    """Read the nodes that have GPUs, or should have some, sorted by name.
 
     :raises KubeError: nodes or pods cannot be read.
     """
@@ -51,9 +51,9 @@ def reading() -> Reader[list[Row]]:
 
 
 def rows(nodes: Sequence[Object], pods: Sequence[Object]) -> list[Row]:
-    """The nodes that have GPUs, or should have some, by name.
+    """Return the nodes that have GPUs, or should have some, sorted by name.
 
-    :param pods: of the whole cluster.
+    :param pods: all pods of the cluster.
     """
     holding = holders(pods)
     found = [row(node, holding.get(node["metadata"]["name"], [])) for node in nodes if has_gpus(node)]
@@ -61,7 +61,7 @@ def rows(nodes: Sequence[Object], pods: Sequence[Object]) -> list[Row]:
 
 
 def gpus(api: Api) -> list[Row]:
-    """The same of the cluster of an `Api`.
+    """Return the nodes with GPUs of the cluster of an `Api`, as `reading` does.
 
     :raises KubeError: the cluster does not answer, or refuses.
     """
@@ -69,7 +69,7 @@ def gpus(api: Api) -> list[Row]:
 
 
 def row(node: Object, holding: Sequence[Holder]) -> Row:
-    """One node from what was read."""
+    """Return the GPUs of one node from the objects read."""
     labels = labels_of(node)
     capacity, allocatable = offered(node)
     return Row(

@@ -1,4 +1,4 @@
-"""GPUs of a cluster's nodes: what each offers, who holds them, and why a pod could never have its own."""
+"""GPUs of a cluster's nodes: what each node offers, which pods hold them, and why a pod could never get its own."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from .names import GPU, NAME_LABEL
 from .places import place_of, pod_state
 
 MARK = "trainyard.dev/gpu"
-"""Label of the nodes in `gpu_nodes`: `ready`, or `skew` where the loaded module is not that of the library."""
+"""Label of the nodes in `gpu_nodes`: `ready`, or `skew` if the loaded kernel module does not match the library."""
 SHARING, SHARED = "nvidia.com/gpu.sharing-strategy", "time-slicing"
-"""Label of feature discovery, and its value where several pods take turns on a GPU."""
+"""Label of GPU feature discovery, and its value if several pods take turns on a GPU."""
 CUDA = "nvidia.com/cuda.runtime-version.full"
-"""Label of feature discovery: the newest CUDA that the node's driver runs."""
+"""Label of GPU feature discovery: the newest CUDA version that the node's driver supports."""
 
 ENDED = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True)
 class Holder:
-    """A pod with GPUs.
+    """A pod that holds GPUs.
 
     :param pod: `namespace/name`, or the run and its process, such as `wide worker-1`.
-    :param gpus: how many it holds.
-    :param unhealthy: how many of them its status calls unhealthy.
+    :param gpus: number of GPUs that it holds.
+    :param unhealthy: how many of them its status reports as unhealthy.
     """
 
     pod: str
@@ -43,12 +43,12 @@ class Holder:
 
 
 def has_gpus(node: Object) -> bool:
-    """Whether a node offers GPUs, or should do so."""
+    """Return whether a node offers GPUs, or should do so."""
     return bool(offered(node)[0]) or MARK in labels(node)
 
 
 def state(node: Object) -> str:
-    """`ready`, or why no new pod gets a GPU there: `skew`, `no plugin`, `cordoned`."""
+    """Return `ready`, or why no new pod gets a GPU on the node: `skew`, `no plugin`, `cordoned`."""
     if labels(node).get(MARK) == "skew":
         return "skew"
     if not offered(node)[0]:
@@ -57,7 +57,7 @@ def state(node: Object) -> str:
 
 
 def held(pod: Object) -> int:
-    """GPUs that a pod holds; none once it has ended."""
+    """Return the number of GPUs that a pod holds; 0 once it has ended."""
     if (pod.get("status") or {}).get("phase") in ENDED:
         return 0
     limits = [(each.get("resources") or {}).get("limits") or {} for each in pod["spec"].get("containers") or []]
@@ -65,7 +65,7 @@ def held(pod: Object) -> int:
 
 
 def holders(pods: Iterable[Object]) -> dict[str, list[Holder]]:
-    """Node -> the pods that hold its GPUs, by name."""
+    """Return the pods that hold GPUs: node -> holders, sorted by name."""
     found: dict[str, list[Holder]] = {}
     for pod in pods:
         if (count := held(pod)) and (node := pod["spec"].get("nodeName")):
@@ -74,12 +74,15 @@ def holders(pods: Iterable[Object]) -> dict[str, list[Holder]]:
 
 
 def free(node: Object, holding: Sequence[Holder]) -> int:
-    """GPUs of a node that nobody holds."""
+    """Return the number of GPUs of a node that no pod holds."""
     return max(0, offered(node)[1] - sum(each.gpus for each in holding))
 
 
 def whereabouts(nodes: Sequence[Object], pods: Iterable[Object]) -> str:
-    """Where a cluster's GPUs are: `worker1: 1 of 2 free, held by wide worker-1; worker2: 2 of 2 free, cordoned`."""
+    """Describe where a cluster's GPUs are.
+
+    For example `worker1: 1 of 2 free, held by wide worker-1; worker2: 2 of 2 free, cordoned`.
+    """
     holding, parts = holders(pods), []
     for node in sorted(filter(has_gpus, nodes), key=lambda each: str(each["metadata"]["name"])):
         name = node["metadata"]["name"]
@@ -91,9 +94,9 @@ def whereabouts(nodes: Sequence[Object], pods: Iterable[Object]) -> str:
 
 
 def missing_gpus(api: Api, pods: Iterable[Object]) -> str:
-    """`; GPUs: ` and where they are, if the scheduler finds none for one of these pods; else empty.
+    """Return `; GPUs: ` and where they are if the scheduler finds none for one of these pods; else empty.
 
-    :param pods: of a run.
+    :param pods: pods of a run.
     """
     if not any(kind == "waiting" and GPU in why for kind, why in map(pod_state, pods)):
         return ""
@@ -101,7 +104,7 @@ def missing_gpus(api: Api, pods: Iterable[Object]) -> str:
 
 
 def gpu_faults(training: Training, nodes: Sequence[Object]) -> Iterator[str]:
-    """Pods that would wait for ever, or end at their start: no node has as many GPUs, or its driver is too old."""
+    """Describe pods that would wait forever or fail at start: no node has enough GPUs, or its driver is too old."""
     for name, role in training.roles.items():
         count = role.gpus
         if not count:
@@ -109,12 +112,12 @@ def gpu_faults(training: Training, nodes: Sequence[Object]) -> Iterator[str]:
         mine = [node for node in nodes if role.node_selector.items() <= labels(node).items()]
         enough = [node for node in mine if _most(node) >= count]
         if not enough:
-            yield f"a pod of {name} asks for {count} GPUs, and {_largest(mine, role)}"
+            yield f"a pod of {name} requests {count} GPUs, but {_largest(mine, role)}"
         for node in enough:
             runs = labels(node).get(CUDA, "")
             if role.cuda and runs and _major(runs) < _major(role.cuda):
                 yield (
-                    f"the image of {name} has CUDA {role.cuda}, and the driver of {node['metadata']['name']} runs "
+                    f"the image of {name} has CUDA {role.cuda}, but the driver of {node['metadata']['name']} supports "
                     f"{runs} at most (playbooks/gpu_driver.yml changes it, node_selector chooses other nodes)"
                 )
 
@@ -124,23 +127,23 @@ def labels(node: Object) -> Mapping[str, str]:
 
 
 def _most(node: Object) -> int:
-    """GPUs that one pod can have of a node; the device plugin refuses a second share."""
+    """Return the GPUs that one pod can get on a node. The device plugin refuses a second share of a shared GPU."""
     allocatable = offered(node)[1]
     return min(allocatable, 1) if labels(node).get(SHARING) == SHARED else allocatable
 
 
 def _largest(nodes: Sequence[Object], role: Role) -> str:
-    """What the node has of which a pod could have the most."""
+    """Describe the node on which one pod could get the most GPUs."""
     where = f" with {', '.join(f'{key}={value}' for key, value in role.node_selector.items())}"
     largest = max(nodes, key=_most, default=None)
     if largest is None or not _most(largest):
         return f"no node{where if role.node_selector else ''} has any"
-    shared = ", of which each is shared and a pod has one" if labels(largest).get(SHARING) == SHARED else ""
+    shared = ", each of them shared, and a pod gets only one" if labels(largest).get(SHARING) == SHARED else ""
     return f"{largest['metadata']['name']} has the most, {offered(largest)[1]}{shared}"
 
 
 def _major(version: str) -> float:
-    """The first number of a version; infinity where a label holds none, which refuses no node."""
+    """Return the first number of a version; infinity if the label has none, so that no node is refused."""
     found = whole(version.partition(".")[0])
     return math.inf if found is None else found
 
@@ -152,7 +155,7 @@ def _called(pod: Object) -> str:
 
 
 def _unhealthy(pod: Object) -> int:
-    """What the kubelet says of the devices of a running pod (Kubernetes' `allocatedResourcesStatus`)."""
+    """Return how many devices of a running pod the kubelet reports as unhealthy (`allocatedResourcesStatus`)."""
     return sum(
         device.get("health") == "Unhealthy"
         for container in (pod.get("status") or {}).get("containerStatuses") or []

@@ -1,4 +1,4 @@
-"""Which images a training runs: by its roles, by the GPUs that they have, and which of them the project makes."""
+"""The images of a training: selected by role and GPUs, and which of them the project builds."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from .names import GPU
 from .references import Defaults
 
 TENSORBOARD = {"repository": "tensorboard", "artefact": "image_tensorboard"}
-"""What shows the files of trainings, where nobody says that it should not."""
+"""Image that shows the files of trainings unless a description disables it."""
 
 
 def asked_gpus(role: Mapping[str, Any]) -> int:
-    """GPUs that each pod of a role asks for; 0 where that is no number, which is refused elsewhere."""
+    """Return the GPUs that each pod of a role requests; 0 for an invalid value, which is refused elsewhere."""
     limits = role.get("limits")
     asked = (role.get("gpus"), limits.get(GPU) if isinstance(limits, Mapping) else 0)
     return max(whole(each, 0) or 0 for each in asked)
 
 
 def image_of(role: Mapping[str, Any], require_gpu: bool) -> Any:
-    """The image of a role: that for GPUs, where it has one and its pods must compute on theirs.
+    """Return the image of a role: its GPU image if it has one and its pods must compute on their GPUs.
 
-    :param require_gpu: as the site has it.
+    :param require_gpu: the site's setting.
     :return: a reference, or repository and artefact of the bundle.
     """
     image = role.get("image")
@@ -34,7 +34,7 @@ def image_of(role: Mapping[str, Any], require_gpu: bool) -> Any:
 
 
 def made(described: Any) -> list[dict[str, str]]:
-    """Repository and artefact of every image in a description that the project makes."""
+    """Return repository and artefact of every image in a description that the project builds."""
     found: dict[str, dict[str, str]] = {}
 
     def look(value: Any) -> None:
@@ -52,13 +52,13 @@ def made(described: Any) -> list[dict[str, str]]:
 
 
 def shows_files(described: Mapping[str, Any]) -> bool:
-    """Whether a run has the project's TensorBoard: every training that is not told otherwise, and no service."""
+    """Return whether a run has the project's TensorBoard: by default trainings do and services do not."""
     said = described.get("tensorboard")
     return bool(said is True or (said is None and described.get("topology") != "service"))
 
 
 def tensorboard_of(described: Mapping[str, Any], site: Defaults) -> str:
-    """The image of a run's TensorBoard; empty for none. One of the site's own may be named by its reference."""
+    """Return the image of a run's TensorBoard; empty for none. A site may set its own image by reference."""
     said = described.get("tensorboard")
     if isinstance(said, str):
         return said

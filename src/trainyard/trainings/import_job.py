@@ -1,4 +1,4 @@
-"""The Job that brings data onto a claim: the only pod of a run that may reach a server outside of the cluster."""
+"""The Job that imports data onto a claim: the only pod of a run that may reach a server outside the cluster."""
 
 from __future__ import annotations
 
@@ -15,25 +15,28 @@ from .template import CODE
 
 EXIT_REFUSED = 2
 IMPORT_SECONDS = 6 * 3600
-"""For the whole import, whose server may be slow."""
+"""Time limit of the whole import, whose server may be slow."""
 RETRIES = 3
-"""Each goes on where the one before was."""
+"""Number of retries. Each continues where the previous one ended."""
 MOUNT = "/datasets"
 AUTHORITY = "/authority"
 
 
 def name_of(training: Training) -> str:
-    """Name of the Job, and of what stands round it."""
+    """Return the name of the Job and of its supporting objects."""
     return f"{training.name}-import"
 
 
 def pod_labels(training: Training) -> dict[str, str]:
-    """Its pod is none of the run's, which may not reach what this one may; no run has such a name."""
+    """Return the labels of the Job's pod.
+
+    They are not those of the run's pods, which may not reach what this pod may reach. No run can have such a name.
+    """
     return {**MANAGED, NAME_LABEL: f"{training.name}.import"}
 
 
 def job(training: Training, wanted: Import) -> Object:
-    """The Job that runs `workloads/data_import` on the training's claim."""
+    """Return the Job that runs `workloads/data_import` on the training's claim."""
     said = {"url": wanted.url, "sha256": wanted.sha256, "destination": f"{MOUNT}/{training.data_folder}"}
     volumes: list[Object] = [
         {"name": "datasets", "persistentVolumeClaim": {"claimName": training.data_claim}},
@@ -71,7 +74,7 @@ def job(training: Training, wanted: Import) -> Object:
         "spec": {
             "backoffLimit": RETRIES,
             "activeDeadlineSeconds": IMPORT_SECONDS,
-            # Where whoever waits for it does not live to delete it.
+            # Deletes the Job if the process that waits for it dies first.
             "ttlSecondsAfterFinished": 600,
             "podFailurePolicy": {"rules": [{"action": "FailJob", "onExitCodes": refused}]},
             "template": {
@@ -91,9 +94,9 @@ def job(training: Training, wanted: Import) -> Object:
 
 
 def around(training: Training, wanted: Import, closed: tuple[str, ...] = ALWAYS) -> list[Object]:
-    """What the Job needs: a way to the server of the URL and no other port, and the authority of its certificate.
+    """Return the supporting objects of the Job: egress to the server's port only, and its certificate authority.
 
-    :param closed: networks to which there is no way, whatever the server's name leads to.
+    :param closed: networks that stay blocked, even if the server's name resolves to one of them.
     :raises TrainyardError: the URL has an address in one of them.
     """
     parts = urllib.parse.urlsplit(wanted.url)

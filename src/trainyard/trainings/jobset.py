@@ -1,8 +1,9 @@
-"""From a training to the object that runs it: a JobSet (jobset.x-k8s.io/v1alpha2, v0.12), a Job for a single pod, or a
-Deployment for a service. Pure data, no cluster.
+"""The object that runs a training: a JobSet, a Job for a single pod, or a Deployment for a service.
 
-How failures travel: a pod failure policy turns an exit code into the reason `PodFailurePolicy` and the message
-"... failed with exit code N matching FailJob rule ..." of its Job; the JobSet's failure policy reads both.
+Pure data, no cluster. JobSets use the API jobset.x-k8s.io/v1alpha2, v0.12.
+
+Failures propagate in two stages. A pod failure policy turns an exit code into the reason `PodFailurePolicy` and the
+message "... failed with exit code N matching FailJob rule ..." of its Job. The JobSet's failure policy reads both.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ EXIT_REFUSED = 2
 EXIT_BOUND = 3
 EXIT_DIVERGED = 4
 EXIT_VOLUME = 5
-"""Exit codes of a training: input that cannot work, accuracy below the bound, a loss that is not finite, a volume that
-is full or forbidden or holds what is damaged."""
+"""Exit codes of a training: invalid input, accuracy below the bound, a loss that is not finite, and a faulty volume
+(full, not accessible or damaged)."""
 
 _HOPELESS = (EXIT_REFUSED, EXIT_BOUND, EXIT_DIVERGED, EXIT_VOLUME)
-"""Of the role that decides: another attempt would end as this one, until somebody has changed something."""
+"""Exit codes of the deciding role after which every retry fails in the same way until an operator changes something."""
 
 _NO_LIMIT = 2**31 - 1
-"""Kubernetes' own stand-in for no back-off limit: the largest that the field holds."""
+"""Kubernetes' own value for no back-off limit: the largest that the field holds."""
 
 
 def run_object(training: Training, attempt: str, resume: str = "auto") -> Object:
-    """The object that runs one attempt at a run; see `template.pod_template`."""
+    """Return the object that runs one attempt at a run; see `template.pod_template` for the parameters."""
     kind = training.shape.back_end
     return {
         "apiVersion": API_VERSIONS[kind],
@@ -65,7 +66,7 @@ def run_object(training: Training, attempt: str, resume: str = "auto") -> Object
 
 
 def spec_hash(training: Training) -> str:
-    """SHA-256 of everything that decides what a run does; equal for every attempt at the same run."""
+    """Return the SHA-256 of everything that decides what a run does. It is equal for all attempts at the same run."""
     success = [training.success.metric, training.success.at_least] if training.success.metric else []
     data = [training.data_import.sha256] if training.data_import else []
     return content_hash([_spec(training, "", "auto"), *success, *data])
@@ -76,7 +77,7 @@ def _spec(training: Training, attempt: str, resume: str) -> Object:
         name = training.decider.name
         return {
             "replicas": 1,
-            # Two at once would write the same files.
+            # Two pods at once would write the same files.
             "strategy": {"type": "Recreate"},
             "selector": {"matchLabels": pod_labels(training, name)},
             "template": pod_template(training, name, attempt, resume),
@@ -103,9 +104,12 @@ def _spec(training: Training, attempt: str, resume: str) -> Object:
 
 
 def _job(training: Training, role: Role, attempt: str, resume: str) -> Object:
-    """One Indexed Job per role. A role that is mended is so inside its Job; the others hold state that all need, so
-    that their first failure is the Job's, and the JobSet decides. A Job that is alone has nobody to decide for it. One
-    that the run does not need never fails: no rule and no limit ends it."""
+    """Return the Indexed Job of a role.
+
+    Failed pods of a `mended` role are restarted inside its Job. The other roles hold state that all roles need: their
+    first failure fails the Job, and the JobSet decides. A standalone Job has no JobSet that could decide, so it retries
+    itself. The Job of a role that the run does not need never fails: no rule and no limit ends it.
+    """
     decides = role is training.decider
     refused = _HOPELESS if decides else [EXIT_REFUSED]
     stopped = "Ignore" if role.kind.mended or training.shape.back_end == "Job" else "FailJob"
@@ -140,7 +144,10 @@ def _on_disruption(action: str) -> Object:
 
 
 def failure_policy(training: Training) -> Object:
-    """First matching rule wins; no rule means a counted restart, which the last one says in words."""
+    """Return the failure policy of a JobSet.
+
+    The first matching rule applies. Without a match JobSet restarts and counts, which the last rule makes explicit.
+    """
     policy = ["PodFailurePolicy"]
     refused = f"exit code ({'|'.join(map(str, _HOPELESS))}) "
     preempted = [f"exit code {EXIT_STOPPED} ", "condition DisruptionTarget "]
@@ -153,5 +160,5 @@ def failure_policy(training: Training) -> Object:
          "onJobFailureMessagePatterns": preempted, "targetReplicatedJobs": holders},
         {"name": "crashed", "action": "RestartJobSet", "targetReplicatedJobs": list(training.roles)},
     ]  # fmt: skip
-    # BlockingRecreate: a new chief must never meet a ps of the attempt before.
+    # BlockingRecreate: a new chief must never connect to a ps of the previous attempt.
     return {"maxRestarts": training.max_restarts, "restartStrategy": "BlockingRecreate", "rules": rules}

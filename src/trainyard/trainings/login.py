@@ -1,4 +1,4 @@
-"""The login with which the nodes pull the images of a training."""
+"""The Secret with which the nodes pull the images of a training."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .model import Training
 
 
 def pull_secret(training: Training, name: str, labels: Mapping[str, str]) -> list[Object]:
-    """The login for the images, as the kubelet reads it; nothing where there is none."""
+    """Return the pull Secret in the form that the kubelet reads; empty without a login."""
     if not (login := training.login):
         return []
     plain = f"{login.username}:{login.password}".encode()

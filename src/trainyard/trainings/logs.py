@@ -1,4 +1,4 @@
-"""Events in the logs of a training's processes: the chief's JSON lines, and the attempts of the isolation probe."""
+"""Events in the logs of a run's pods: the JSON lines of the chief, and the attempts of the isolation probe."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ from .model import Success
 
 Event = dict[str, Any]
 SUCCESSES = ("passed", "no_bound")
-"""Results of a run that need nothing more."""
+"""Results of a run that need no further action."""
 DEVICE_FIELDS = ("compute", "gpu_allocated")
-"""What a run says of its devices: `gpu` or `cpu`, and how many GPUs its pods were given."""
+"""Fields in which a run reports its devices: `gpu` or `cpu`, and the number of GPUs allocated to its pods."""
 ERROR_RATES = ("character_error_rate", "word_error_rate")
-"""What trainings of speech say beside their accuracy, which is 1 less the first."""
+"""Fields that speech trainings report in addition to their accuracy, which is 1 minus the first."""
 _TEXTS = ("event", "result", "compute")
 _WHOLE = ("step", "steps_total", "gpu_allocated", "accuracy_step")
 _NUMBERS = ("time", "loss", "steps_per_second", "seconds", "accuracy", *ERROR_RATES)
-"""Types of the fields that we look at, by name. None stands for what is not known."""
+"""The fields that we read, by type. None means unknown."""
 _LARGEST = 1e300
-"""Whole numbers of JSON have no limit, and none beyond this can be shown as a fraction."""
+"""Limit of numbers. Integers in JSON are unlimited, and larger ones cannot be shown as fractions."""
 _RATES = ("steps_per_second", "seconds")
-"""Fields that times are made of. A loss may be infinite or no number, and says something then; these may not."""
+"""Fields from which times are computed: they must be finite. A loss may be infinite or NaN, which is informative."""
 LAST_TIME = 253_402_300_800.0
-"""The year 10000 in seconds since the epoch: no later time can be written."""
+"""The year 10000 in seconds since the epoch: no later time can be formatted."""
 EVENT_BYTES = 2**20
-"""Of the line of an event; a longer one is passed over unread."""
+"""Maximum bytes of the line of an event; longer lines are skipped."""
 _BLANK = " \t\x00\x0b\x0c\ufeff"
-"""What may lie around an event on its line; JSON itself allows less."""
+"""Characters that may surround an event on its line; JSON itself allows fewer."""
 _BEGINS = 4
-"""Places in a bar at which an event is looked for: each try may read all of the rest."""
+"""Maximum number of positions in a progress bar that are tried, because each try may read the whole rest."""
 IN_USE = ("connected", "step", "evaluate")
-"""Events of the chief that show that the parameter servers answer it at that moment."""
+"""Events of the chief that show that the parameter servers answer it at this time."""
 
 
 def events(text: str, key: str = "event") -> list[Event]:
-    """The JSON objects among the lines of a log that have `key`; TensorFlow's own lines lie between them.
+    """Return the JSON objects with `key` among the lines of a log, which also has TensorFlow's own lines.
 
-    A program of a user may write JSON, too: an object in which one of our fields is of another type is none of ours.
+    A user's program may also write JSON. An object in which one of our fields has another type is not an event.
     """
-    # No other character ends a line, also where Python knows ten of them.
+    # Only \n ends a line; `str.splitlines` would split at ten characters.
     found = (event_in(line.encode("utf-8", "replace"), key) for line in text.split("\n"))
     return [event for event in found if event is not None]
 
 
 def event_in(line: bytes, key: str = "event", *, cut: bool = False) -> Event | None:
-    """The event of one line; None where it has none, or is too long for one.
+    """Return the event of one line; None if it has none or is too long.
 
-    Of a line that overwrites itself, a progress bar, the last state counts. The event may follow a bar that did not end
-    its line: there it begins behind the bar.
+    For a line that overwrites itself (a progress bar), the last state counts. If the bar did not end its line, the
+    event begins after the bar.
 
-    :param cut: whether the begin of the line is missing; a later state is whole all the same.
+    :param cut: whether the beginning of the line is missing; a later state of an overwritten line is still complete.
     """
     state = last_state(line)
     over = b"\r" in line.rstrip(b"\r")
@@ -66,7 +66,7 @@ def event_in(line: bytes, key: str = "event", *, cut: bool = False) -> Event | N
     for begin in begins:
         try:
             event = json.loads(text[begin:])
-        except (ValueError, RecursionError):  # cut off by the end of what was read, or nested without end
+        except (ValueError, RecursionError):  # cut off at the end of the text, or nested too deeply
             continue
         if isinstance(event, dict) and key in event and all(is_ours(name, event[name]) for name in event):
             return event
@@ -74,12 +74,15 @@ def event_in(line: bytes, key: str = "event", *, cut: bool = False) -> Event | N
 
 
 def _objects(text: str) -> list[int]:
-    """Where objects of JSON may begin in a bar; the first of them."""
+    """Return the first positions in a progress bar at which a JSON object may begin."""
     return [match.start() for match in islice(re.finditer(r'\{\s*"', text), _BEGINS)]
 
 
 def is_ours(name: str, value: Any) -> bool:
-    """Whether a field is what our programs write, so that it can be compared and shown; others may be anything."""
+    """Return whether a field has the type that our programs write, so that it can be compared and shown.
+
+    Fields with other names may have any value.
+    """
     if name in _TEXTS:
         return isinstance(value, str) or (value is None and name != "event")
     if name in _WHOLE or name in _NUMBERS:
@@ -94,20 +97,20 @@ def is_ours(name: str, value: Any) -> bool:
 
 
 def last(found: Sequence[Event], kind: str) -> Event:
-    """The last event of a kind; empty if there is none."""
+    """Return the last event of a kind; empty if there is none."""
     return next((event for event in reversed(found) if event["event"] == kind), {})
 
 
 def devices(found: Sequence[Event]) -> dict[str, Any]:
-    """What a run computes on, by the last word of its own about that; empty where it says nothing."""
+    """Return the devices that a run has last reported; empty if it has reported none."""
     known = {name: event[name] for event in found for name in DEVICE_FIELDS if event.get(name) is not None}
     return known if len(known) == len(DEVICE_FIELDS) else {}
 
 
 def idle_gpus(known: Mapping[str, Any]) -> str:
-    """`2 GPUs allocated and not used` where a run had GPUs and computed on the CPU; else empty.
+    """Return `2 GPUs allocated and not used` if a run had GPUs and computed on the CPU; else empty.
 
-    :param known: with `DEVICE_FIELDS`, where the run has said them.
+    :param known: has `DEVICE_FIELDS` if the run has reported them.
     """
     count = known.get("gpu_allocated")
     if known.get("compute") != "cpu" or not count:
@@ -116,7 +119,7 @@ def idle_gpus(known: Mapping[str, Any]) -> str:
 
 
 def progress_line(step: Event) -> str:
-    """`step 400 of 2000, loss 0.3121, 121.4 steps/s`."""
+    """Return the progress as text: `step 400 of 2000, loss 0.3121, 121.4 steps/s`."""
     total = f" of {step['steps_total']}" if step.get("steps_total") else ""
     loss = f", loss {step['loss']:.4f}" if isinstance(step.get("loss"), int | float) else ""
     rate = step.get("steps_per_second")
@@ -124,29 +127,27 @@ def progress_line(step: Event) -> str:
 
 
 def isolation(attempts: Sequence[Event], chief: Sequence[Event]) -> dict[str, Any]:
-    """Whether a stranger was kept away from the run's port while the training used it.
+    """Return evidence of the isolation probe: whether it was blocked while the training used the run's port.
 
-    :param attempts: the stranger's lines: target, outcome, begin, end (seconds since the epoch).
-    :param chief: the chief's events; from the first to the last of `IN_USE` the port was in use, so that a stranger
-        who gets no connection was blocked and did not merely find nothing listening.
-    :return: `stranger_blocked` true, false, or None when it cannot be said; `detail` in words.
+    :param attempts: the probe's lines: target, outcome, begin, end (seconds since the epoch).
+    :param chief: the chief's events. From the first to the last of `IN_USE` the port was in use. A probe without a
+        connection was then blocked, and did not merely find a closed port.
+    :return: `stranger_blocked` is true, false, or None if unknown; `detail` gives the reason.
     """
     used = [event["time"] for event in chief if event["event"] in IN_USE and "time" in event]
     targets = [each for each in attempts if each["target"] == "target"]
     if reached := [each for each in targets if each["outcome"] == "connected"]:
-        return _evidence(False, f"a pod that is not of the run connected to it at {reached[0]['detail']}")
+        return _evidence(False, f"a pod outside the run connected to it at {reached[0]['detail']}")
     answered = [each for each in attempts if each["target"] == "control" and each["outcome"] == "connected"]
     if not answered:
-        return _evidence(None, "the stranger reached nothing at all: it did not run, or its network did not work")
+        return _evidence(None, "the isolation probe reached nothing: it did not run, or its network did not work")
     during = [
         each
         for each in targets
         if used and used[0] <= each["begin"] and each["end"] <= used[-1] and each["outcome"] != "unresolved"
     ]
     if not during:
-        return _evidence(
-            None, "no attempt of the stranger fell into the time in which the port was in use; train longer"
-        )
+        return _evidence(None, "the isolation probe made no attempt while the port was in use; train longer")
     detail = f"attempts on the port of the run while it was in use, without a connection: {len(during)}"
     return _evidence(True, f"{detail}; connections to the control: {len(answered)}")
 
@@ -156,27 +157,27 @@ def _evidence(blocked: bool | None, detail: str) -> dict[str, Any]:
 
 
 def outcome(said: Sequence[Event], success: Success) -> tuple[str, str]:
-    """The result of a run whose deciding pod has ended with 0.
+    """Return the result of a run whose deciding pod has exited with 0.
 
-    :param said: that pod's events; none for a program that writes no lines of ours, which its exit code speaks for.
+    :param said: that pod's events; empty for a program that writes none, for which the exit code alone counts.
     :return: `passed`, `no_bound` or `failed`, and why it failed.
     """
     if success.metric:
         values = [event[success.metric] for event in said if isinstance(event.get(success.metric), int | float)]
         if not values or not values[-1] >= success.at_least:
             value = values[-1] if values else "unknown"
-            return "failed", f"{success.metric} is {value}, and at least {success.at_least:g} is asked for"
+            return "failed", f"{success.metric} is {value}, but at least {success.at_least:g} is required"
         return "passed", ""
     result = str(last(said, "end").get("result", "passed"))
     return result, "" if result in SUCCESSES else f"it ended without success (result {result})"
 
 
 def summary(chief: Sequence[Event], flags: Mapping[str, Any]) -> dict[str, Any]:
-    """What the chief says of the run: steps, speed, accuracy and result, beside the knobs that it was asked for."""
+    """Summarise the chief's report of the run: steps, speed, accuracy and result, with the requested values."""
     end = last(chief, "end")
     step = end or last(chief, "step")
     measured = {**last(chief, "evaluate"), **end}
-    # Of a run that ends with its best and not with its last, the accuracy is that of another step.
+    # A run that ends with its best checkpoint instead of its last reports the accuracy of an earlier step.
     judged = [event for event in chief if event["event"] == "evaluate"]
     judged = [event for event in judged if event.get("step") == end.get("accuracy_step", event.get("step"))]
     rates = {name: judged[-1][name] for name in ERROR_RATES if judged and name in judged[-1]}

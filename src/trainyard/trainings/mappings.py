@@ -1,4 +1,4 @@
-"""Joining descriptions of a training key by key, and refusing what cannot be joined."""
+"""Merge descriptions of a training, and report faults that prevent it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from .arguments import Fault
 from .roles import ROLES
 
 JOINED = frozenset({"limits", "requests", "env", "node_selector", "flags", "logs", "data", *ROLES})
-"""Mappings that are joined by key; all else is replaced as a whole."""
+"""Keys whose mappings are merged key by key. All other values are replaced as a whole."""
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Two descriptions of which `above` has the last word; volumes are joined by their names."""
+    """Merge two descriptions. `above` takes precedence; volumes are merged by name."""
     both = {**below, **above}
     for key in below.keys() & above.keys():
         one, other = below[key], above[key]
@@ -26,9 +26,9 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
 
 def no_mappings(described: Mapping[str, Any], place: str = "") -> Iterator[Fault]:
-    """Keys that have keys of their own and were given something else; the value is not shown, it may be a secret.
+    """Yield a fault for each key that needs a mapping and has another value. The value may be secret and is not shown.
 
-    :param place: the role whose keys these are, and a dot.
+    :param place: prefix of the keys: the role and a dot.
     """
     for key, value in described.items():
         if key not in JOINED or value is None:
@@ -41,5 +41,5 @@ def no_mappings(described: Mapping[str, Any], place: str = "") -> Iterator[Fault
 
 
 def _has_a_short_form(key: str, value: Any) -> bool:
-    """A role may be the number of its pods, and data the name of its source."""
+    """Return whether a value is a short form: the number of a role's pods, or the name of a data source."""
     return (key in ROLES and isinstance(value, int | str)) or (key == "data" and isinstance(value, str))

@@ -1,4 +1,4 @@
-"""What a training is, as its parts hand it on. `spec` makes it from a description and checks it."""
+"""Data model of a training. `spec` creates it from a description and checks it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .roles import TOPOLOGIES, RoleKind, Topology
 
 @dataclass(frozen=True)
 class Volume:
-    """Something that a role mounts, of one source: an image, a claim, or a folder that every node has."""
+    """A mount of a role. Exactly one source is set: an image, a claim, or a folder that exists on every node."""
 
     name: str
     mount: str
@@ -24,14 +24,13 @@ class Volume:
 
 @dataclass(frozen=True)
 class Role:
-    """One role of a training: how many pods it has, and what each of them is.
+    """One role of a training: the number of its pods and their specification.
 
     :param limits: quantities of `cpu`, `memory` and extended resources.
-    :param requests: what the scheduler sets aside; resources not named here are requested as limited.
+    :param requests: quantities that the scheduler reserves; for resources not named here, the limits.
     :param env: name -> value, or `{secret, key}`.
-    :param cuda: version of CUDA in its image, by which nodes are told whose driver is too old; empty where that is not
-        known, or no matter.
-    :param shm: size of the shared memory; empty for the container runtime's own 64 MiB.
+    :param cuda: CUDA version of the image, to refuse nodes whose driver is too old; empty if unknown or irrelevant.
+    :param shm: size of the shared memory; empty for the container runtime's default of 64 MiB.
     :param grace: seconds from SIGTERM to SIGKILL.
     """
 
@@ -55,23 +54,24 @@ class Role:
 
     @property
     def gpus(self) -> int:
-        """Of each pod."""
+        """GPUs of each pod."""
         return int(self.limits.get(GPU, "0"))
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """TensorFlow's port, and the next one where the other roles call this one."""
+        """TensorFlow's port, and the next one if the other roles call this role."""
         return (self.port, self.port + 1) if self.kind.called else (self.port,)
 
 
 @dataclass(frozen=True)
 class Logs:
-    """Where the run keeps metrics, events and checkpoints.
+    """Storage for the metrics, events and checkpoints of a run.
 
-    :param node: name of the node that holds `path`; empty when a storage class provides the volume.
-    :param path: folder on that node, made by the role.
-    :param storage_class: class of the claim when there is no `path`; empty for the cluster's default class.
-    :param claim: a claim that is there, on which every run has a folder of its name; the others are empty then.
+    :param size: quantity that the claim requests.
+    :param node: name of the node that holds `path`; empty if a storage class provides the volume.
+    :param path: folder on that node, created by the role.
+    :param storage_class: class of the claim if there is no `path`; empty for the cluster's default class.
+    :param claim: an existing shared claim, on which every run has a folder of its name. Excludes the options above.
     """
 
     size: str
@@ -83,9 +83,9 @@ class Logs:
 
 @dataclass(frozen=True)
 class Login:
-    """With which the nodes pull from one registry.
+    """Credentials with which the nodes pull from one registry.
 
-    :param registry: host, and port if it has one, as image references begin. No other registry gets to see the login.
+    :param registry: host, and port if there is one, as in image references. No other registry receives the login.
     """
 
     registry: str
@@ -95,13 +95,13 @@ class Login:
 
 @dataclass(frozen=True)
 class Import:
-    """An archive that is brought onto the claim of a training's data before it is submitted.
+    """An archive that is imported onto the data claim of a training before it is submitted.
 
-    :param url: where it is, http or https.
-    :param sha256: of the archive, without which it is not believed.
-    :param image: Python, in which it is fetched and unpacked.
-    :param code: image with the program that does it.
-    :param authority: certificate authority of its server, as PEM; empty for those that everybody trusts.
+    :param url: http or https address of the archive.
+    :param sha256: expected digest of the archive; another one is refused.
+    :param image: image with the Python that downloads and unpacks it.
+    :param code: image with the import program.
+    :param authority: certificate authority of its server, as PEM; empty for the public ones.
     """
 
     url: str
@@ -113,7 +113,7 @@ class Import:
 
 @dataclass(frozen=True)
 class Success:
-    """When a run has succeeded: by the exit code alone (no metric), or when a metric has reached a bound as well."""
+    """Condition of success: exit code 0 alone (no metric), or exit code 0 and a metric of at least `at_least`."""
 
     metric: str = ""
     at_least: float = 0.0
@@ -123,26 +123,25 @@ class Success:
 class Training:
     """One run of a training.
 
-    :param workload: its entry of the catalogue.
-    :param description_hash: of what a site says of it, with which a verdict compares what is on record; empty where
-        nobody says.
-    :param program: SHA-256 of its folder of code and its command; empty where it brings no folder.
-    :param named: whether the site names it. Else its folder of code does, and another folder may have that name, too.
-    :param roles: those that have pods, in the order of the topology.
-    :param flags: passed to every role as `--key=value`, in the order of the mapping. A program without flags is told
-        what it has to know by the environment alone.
+    :param workload: its catalogue entry.
+    :param description_hash: hash of the site's description, which a verdict compares with the record; empty if unknown.
+    :param program: SHA-256 of the path of its code folder and its commands; empty if it has no code folder.
+    :param named: whether the site names the run. Otherwise its code folder does, and another folder may have that name.
+    :param roles: roles that have pods, in the order of the topology.
+    :param flags: passed to every role as `--key=value`, in the order of the mapping. A program without flags is
+        configured by its environment alone.
     :param data_image: OCI image mounted read-only at /data.
     :param data_claim: claim mounted read-only at /data, instead of an image; both empty for none.
-    :param data_folder: folder of that claim which is mounted; empty for all of it.
-    :param data_import: what has to be in that folder before the training starts; None for what is there.
+    :param data_folder: folder of that claim to mount; empty for all of it.
+    :param data_import: archive that must be in that folder before the training starts; None for existing data.
     :param code: OCI image mounted read-only, first in Python's path; empty for none.
-    :param token: variable of a service's environment that holds the token which it asks for; empty for none.
-    :param tensorboard: image of the TensorBoard that shows the claim of its files; empty for none.
-    :param timeout: seconds for one attempt, after which the run is failed; 0 = unlimited.
-    :param total_timeout: seconds for all attempts together; 0 = unlimited. Kept while somebody follows the run.
+    :param token: environment variable in which a service receives its access token; empty for none.
+    :param tensorboard: image of the TensorBoard for the claim with its files; empty for none.
+    :param timeout: seconds for one attempt, after which the run fails; 0 = unlimited.
+    :param total_timeout: seconds for all attempts together; 0 = unlimited. Enforced only while the run is followed.
     :param start_timeout: seconds within which every pod must run, in every attempt.
-    :param worker_retries: failures of pods that are mended in place; more restart the whole set.
-    :param login: none where the nodes may pull without.
+    :param worker_retries: pod failures that are restarted in place; further ones restart the whole set.
+    :param login: None if the nodes can pull without one.
     """
 
     name: str
@@ -177,17 +176,17 @@ class Training:
 
     @property
     def decider(self) -> Role:
-        """The role whose first pod's exit is the run's."""
+        """The role whose first pod decides the result of the run by its exit."""
         return self.roles[self.shape.decider(self.roles)]
 
     @property
     def deciding(self) -> str:
-        """The place of that pod, such as `chief-0`."""
+        """The place of the deciding pod, such as `chief-0`."""
         return f"{self.decider.name}-0"
 
     @property
     def probed(self) -> Role | None:
-        """The role whose port a pod outside the run must not reach; None where none listens for certain."""
+        """The role whose port a pod outside the run must not reach; None if no port is certain to be in use."""
         return self.roles.get(self.shape.probed)
 
     @property
@@ -197,7 +196,7 @@ class Training:
 
     @property
     def images(self) -> tuple[str, ...]:
-        """References of everything that its pods pull."""
+        """References of all images that its pods pull."""
         volumes = [volume.image for role in self.roles.values() for volume in role.volumes]
         imports = [self.data_import.image, self.data_import.code] if self.data_import else []
         found = [*(role.image for role in self.roles.values()), self.data_image, self.code, *volumes, *imports]
@@ -205,8 +204,10 @@ class Training:
 
     @property
     def says_its_end(self) -> bool:
-        """Whether its exit code alone does not say that it succeeded: what a metric judges, and programs of ours, which
-        say how many steps they did and how well they learned."""
+        """Return whether success needs evidence in the log in addition to exit code 0.
+
+        This holds for a training with a metric, and for our own programs, which report their steps and accuracy.
+        """
         return bool(self.success.metric) or "train_steps" in self.flags
 
     @property
@@ -215,6 +216,6 @@ class Training:
 
     @property
     def size(self) -> str:
-        """`200 steps, 1 ps, 2 worker`: what a run is, in a line."""
+        """The size of a run in one line: `200 steps, 1 ps, 2 worker`."""
         steps = [f"{self.flags['train_steps']} steps"] if self.flags.get("train_steps") else []
         return ", ".join([*steps, *(f"{role.replicas} {name}" for name, role in self.roles.items())])

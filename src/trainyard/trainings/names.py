@@ -1,4 +1,4 @@
-"""Names by which the parts of a run are found in the cluster."""
+"""Names, labels and annotations of a run's objects in the cluster."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ API_VERSIONS = {"JobSet": JOBSET_API, "Job": JOB_API, "Deployment": "apps/v1"}
 
 CONTAINER = "tensorflow"
 GPU = "nvidia.com/gpu"
-"""The resource, of pods and of nodes."""
+"""Extended resource of pods and nodes."""
 
 NAME_LABEL = "trainyard.dev/run"
 ROLE_LABEL = "trainyard.dev/role"
 TENSORBOARD_LABEL = "trainyard.dev/tensorboard"
-"""Of what shows the files of a claim; its value is the claim."""
+"""Label of the TensorBoard of a claim; its value is the claim."""
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 
 HASH_ANNOTATION = "trainyard.dev/spec-hash"
 ATTEMPT_ANNOTATION = "trainyard.dev/attempt"
 WORKLOAD_ANNOTATION = "trainyard.dev/workload"
-"""Entry of the catalogue."""
+"""Name of the catalogue entry."""
 PROGRAM_ANNOTATION = "trainyard.dev/program"
-"""Of a record: SHA-256 of the folder of code and the command of a program of a user."""
+"""On the record of a user's program: SHA-256 of the path of its code folder and its commands."""
 TOPOLOGY_ANNOTATION = "trainyard.dev/topology"
 DECIDING_ANNOTATION = "trainyard.dev/deciding"
-"""Place of the pod whose exit is the run's, and whose log tells how far it is, such as `chief-0`."""
+"""Place of the pod whose exit decides the run and whose log reports its progress, such as `chief-0`."""
 
 MANAGED = {"app.kubernetes.io/managed-by": "trainyard"}
 RESULT_KEY = "result.json"
 MANIFEST_KEY = "manifest.json"
-"""In the record of a run that was stopped: what ran it, so that it can go on without its description."""
+"""In the record of a stopped run: the manifest of its object, with which it can continue without its description."""
 RUNS = ("JobSet", "Job")
-"""Kinds of objects that run something which ends."""
+"""Kinds of objects that run to completion."""
 
 
 def result_name(run: str) -> str:
-    """Name of the ConfigMap with the result of a run."""
+    """Return the name of the ConfigMap with the result of a run."""
     return f"{run}-result"

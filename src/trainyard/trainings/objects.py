@@ -1,5 +1,7 @@
-"""What stands round a training: its namespace, network policies, logs volume, the stranger that probes them, and the
-record of its result. Pure data, no cluster."""
+"""Supporting objects of a training: namespace, network policies, volumes, and the record of its result.
+
+Pure data, no cluster.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +28,15 @@ from .tensorboard import shown
 
 POLICY_API = "networking.k8s.io/v1"
 DEFAULT_DENY = "default-deny"
-"""Policy of the namespace, which all its runs share."""
+"""Policy of the namespace, shared by all its runs."""
 
 SYSTEM_NAMESPACE = "trainyard-system"
 COLLECTOR = "lost-pod-collector"
-"""What ends pods of a run on a node that is gone; roles/workloads/files has it."""
+"""Controller that terminates a run's pods on lost nodes; it is in roles/workloads/files."""
 
 
 def namespace(training: Training) -> Object:
-    """The namespace, which refuses pods below the `restricted` level and says that runs are in it."""
+    """Return the namespace, which enforces the `restricted` Pod Security level and is labelled as one with runs."""
     levels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")}
     return {
         "apiVersion": "v1",
@@ -44,7 +46,7 @@ def namespace(training: Training) -> Object:
 
 
 def collector_binding(training: Training) -> Object:
-    """Lets the collector end pods in this namespace."""
+    """Return the RoleBinding that lets the collector terminate pods in this namespace."""
     api = "rbac.authorization.k8s.io"
     return {
         "apiVersion": f"{api}/v1",
@@ -62,12 +64,12 @@ def policy(training: Training, name: str, spec: Object) -> Object:
 
 
 def of_run(training: Training) -> dict[str, str]:
-    """Labels of what is the run's own, by which it is found and deleted with it."""
+    """Return the labels of the run's own objects, by which they are found and deleted with it."""
     return {**MANAGED, NAME_LABEL: training.name}
 
 
 def dns_egress() -> Object:
-    """The rule that admits questions to the cluster's DNS."""
+    """Return the egress rule that allows queries to the cluster's DNS."""
     return {
         "to": [
             {
@@ -80,9 +82,9 @@ def dns_egress() -> Object:
 
 
 def network_policies(training: Training) -> list[Object]:
-    """Nothing passes in the namespace, except between the pods of one run on its ports, and to the cluster's DNS."""
+    """Return the policies that block all traffic except between the pods of a run on its ports, and to DNS."""
     own = {"matchLabels": {NAME_LABEL: training.name}}
-    # A rule without ports would admit all of them.
+    # A rule without ports would allow all ports.
     between = [{"podSelector": own}] if training.ports else []
     ports = [{"port": port, "protocol": "TCP"} for port in training.ports]
     return [
@@ -101,26 +103,28 @@ def network_policies(training: Training) -> list[Object]:
 
 
 def logs_volume(training: Training) -> str:
-    """Name of the local volume with the chief's files."""
+    """Return the name of the local volume with the chief's files."""
     return f"{training.namespace}-{logs_claim(training)}"
 
 
 def node_of(volume: Object) -> str:
-    """The node that a local volume is on."""
+    """Return the node of a local volume."""
     term = volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][0]
     return str(term["matchExpressions"][0]["values"][0])
 
 
 def volume(training: Training) -> list[Object]:
-    """The run's own claim, and the local volume behind it where a node and a path are given. Nothing where the run has
-    a folder on a shared claim."""
+    """Return the run's own claim, and its local volume if a node and a path are given.
+
+    A run with a folder on a shared claim needs neither.
+    """
     logs = training.logs
     if logs.claim:
         return []
     claim_name, volume_name = logs_claim(training), logs_volume(training)
     spec: Object = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": logs.size}}}
     if logs.path:
-        # An empty class keeps a default class from making a second volume.
+        # An empty class prevents a default class from provisioning a second volume.
         spec |= {"storageClassName": "", "volumeName": volume_name}
     elif logs.storage_class:
         spec["storageClassName"] = logs.storage_class
@@ -157,13 +161,15 @@ def volume(training: Training) -> list[Object]:
 
 
 def node_folders(training: Training) -> list[Object]:
-    """Claims on folders that every node has, for volumes of the roles: pods at the `restricted` level may not name a
-    folder of their node themselves."""
+    """Return volumes and claims for node folders that roles mount.
+
+    Pods at the `restricted` level may not mount a folder of their node directly.
+    """
     folders = {each.name: each for role in training.roles.values() for each in role.volumes if each.path}
     found: list[Object] = []
     for folder in folders.values():
         name = volume_claim(training, folder)
-        size = {"storage": "1Gi"}  # asked for by the API; a folder does not bound it
+        size = {"storage": "1Gi"}  # required by the API; a folder does not enforce it
         claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "name": name, "namespace": training.namespace}
         common = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
         volume_name = f"{training.namespace}-{name}"
@@ -192,7 +198,10 @@ def node_folders(training: Training) -> list[Object]:
 
 
 def front(training: Training) -> list[Object]:
-    """The Service of a service, by which `kubectl port-forward` finds its pod. No policy admits anybody else to it."""
+    """Return the Service of a service, by which `kubectl port-forward` finds its pod.
+
+    No policy allows other clients.
+    """
     if training.shape.back_end != "Deployment":
         return []
     role = training.decider
@@ -210,7 +219,7 @@ def front(training: Training) -> list[Object]:
 
 
 def surroundings(training: Training) -> list[Object]:
-    """Everything that has to stand before the run is submitted, in order."""
+    """Return all objects that must exist before the run is submitted, in order."""
     shared = [namespace(training), collector_binding(training)]
     login = pull_secret(training, f"{training.name}-pull", of_run(training))
     around = [*network_policies(training), *login, *volume(training), *node_folders(training)]
@@ -218,7 +227,7 @@ def surroundings(training: Training) -> list[Object]:
 
 
 def result_record(training: Training, result: Mapping[str, Any]) -> Object:
-    """A ConfigMap that remembers what has become of a run, by the hash of what was run."""
+    """Return the ConfigMap that records the result of a run with the hash of the run."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

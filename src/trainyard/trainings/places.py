@@ -1,4 +1,4 @@
-"""The pods of a run by their places, such as `worker-1`, and what each of them is doing."""
+"""The pods of a run by their places, such as `worker-1`, and their states."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..kube.api import Object
 from .names import DECIDING_ANNOTATION, INDEX_LABEL, ROLE_LABEL
 
 STUCK = ("Unschedulable", "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "CreateContainerConfigError")
-"""Reasons of a waiting pod that do not pass by themselves in a moment."""
+"""Reasons of a waiting pod that do not resolve themselves within a moment."""
 
 
 def role_of(pod: Mapping[str, Any]) -> str:
@@ -26,12 +26,12 @@ def place_of(pod: Mapping[str, Any]) -> str:
 
 
 def age_order(pod: Mapping[str, Any]) -> tuple[str, str]:
-    """Key that sorts pods by their age, the oldest first."""
+    """Return a sort key that puts the oldest pods first."""
     return pod["metadata"]["creationTimestamp"], pod["metadata"]["uid"]
 
 
 def newest(pods: Iterable[Object]) -> dict[str, Object]:
-    """The pod that is or was last in each place, in the order of the places."""
+    """Return the newest pod of each place, in the order of the places."""
     by_place: dict[str, Object] = {}
     for pod in sorted(pods, key=age_order):
         by_place[place_of(pod)] = pod
@@ -39,12 +39,12 @@ def newest(pods: Iterable[Object]) -> dict[str, Object]:
 
 
 def decider(live: Mapping[str, Any] | None) -> str:
-    """The place whose end is the run's, such as `chief-0`; empty where that is not known."""
+    """Return the place whose end decides the run, such as `chief-0`; empty if unknown."""
     return str(((live or {}).get("metadata", {}).get("annotations") or {}).get(DECIDING_ANNOTATION, ""))
 
 
 def pod_state(pod: Mapping[str, Any]) -> tuple[str, str]:
-    """`waiting`, `running` or `ended`, and why it waits."""
+    """Return `waiting`, `running` or `ended`, and the reason if the pod waits."""
     status = pod.get("status") or {}
     if status.get("phase") in ("Succeeded", "Failed"):
         return "ended", ""
@@ -64,7 +64,7 @@ def pod_state(pod: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def started(pod: Mapping[str, Any]) -> bool:
-    """Whether a pod has a log: it runs, has ended, or waits to be started again after it ended."""
+    """Return whether a pod has a log: it runs, has ended, or waits for a restart."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or []
     return pod_state(pod)[0] != "waiting" or any("terminated" in each.get("lastState", {}) for each in statuses)
 

@@ -1,4 +1,4 @@
-"""Reading the logs of a run's pods, each from where the last reading ended, and keeping them on the controller."""
+"""Incremental reading of the logs of a run's pods, and their copies on the controller."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from .said import Said
 from .state import UNKNOWN_ATTEMPT
 
 TAIL = 1_000
-"""Lines that are asked for at a time: a node finds the end of a log at once, and a time in it by reading all."""
+"""Lines requested at a time. A node finds the end of a log at once, but a timestamp only by reading all of it."""
 MOST_BYTES = 64 * 2**20
-"""Bytes of a running pod in one reading: one that writes faster than it is read would hold the reader for ever."""
+"""Bytes read from a running pod per call. A pod that writes faster than it is read would block the reader forever."""
 WRITE_BYTES = 4 * 2**20
-"""That are collected before they are written."""
+"""Bytes buffered before they are written."""
 FIRST_BYTES = 16 * 2**20
-"""The same for the first writing, which is compared by its length with what another follower has kept."""
+"""Bytes buffered before the first write, whose length is compared with the copy of another follower."""
 
 
 def kept_logs(log_dir: str, namespace: str, run: str, attempt: str) -> KeptLogs:
-    """The kept logs of an attempt at a run; of none where `log_dir` is empty."""
+    """Return the kept logs of an attempt at a run. They keep nothing if `log_dir` is empty."""
     return KeptLogs(log_dir, f"{namespace}-{run}", attempt or UNKNOWN_ATTEMPT) if log_dir else KeptLogs()
 
 
 @dataclass
 class _OfPod:
-    """What was read of one pod."""
+    """State of reading the log of one pod."""
 
     role: str
     position: Position = field(default_factory=Position)
@@ -39,15 +39,15 @@ class _OfPod:
     new: bytearray = field(default_factory=bytearray)
     kept: bool = False
     broken: bool = False
-    """Whether its container ended within a line; another one may come."""
+    """True if its container ended within a line. A restarted container may write more."""
     whole: bool = False
 
 
 class PodLogs:
     """The logs of one attempt.
 
-    :param kept: receives what is read; it may keep nothing.
-    :param first: lines that the first reading of a pod asks for, from the end; None for all.
+    :param kept: receives the lines; it may keep nothing.
+    :param first: number of last lines that the first reading of a pod requests; None for all.
     """
 
     def __init__(self, api: Api, kept: KeptLogs, first: int | None = None) -> None:
@@ -57,8 +57,9 @@ class PodLogs:
         self.kept = kept
 
     def read(self, pod: Object) -> bool:
-        """Keep what a pod has said since the last reading; False while it, or its node, does not answer.
+        """Keep the lines that a pod has written since the last reading.
 
+        :return: False while the pod or its node does not answer.
         :raises KubeError: the server refuses.
         """
         name = pod["metadata"]["name"]
@@ -70,7 +71,7 @@ class PodLogs:
             since = mine.position.stamp
             came = self._take(pod, mine, TAIL if since else self._first)
             if not mine.position.found:
-                # There is more than that, and some of it would be missed.
+                # The tail does not reach back to the last position, so lines would be missed.
                 came |= self._take(pod, mine, None)
         except KubeError as error:
             if error.transient or error.status == 500:
@@ -82,7 +83,7 @@ class PodLogs:
                 self._write(name, mine)
         if not mine.kept:
             self._write(name, mine)
-        # A pod that is gone has no log, either, so what seems to say nothing is looked for.
+        # A deleted pod has no log, either: an empty log is whole only if the pod exists.
         if pod_state(pod)[0] == "ended" and (came or self._is_there(pod)):
             mine.whole = True
         return True
@@ -92,7 +93,7 @@ class PodLogs:
             self.read(pod)
 
     def said(self, pod: Object | None) -> list[Event]:
-        """The events that a pod has written; where its log cannot be read, those that were kept before."""
+        """Return the events of a pod. If its log cannot be read, they come from the kept log."""
         if not pod:
             return []
         name = pod["metadata"]["name"]
@@ -105,7 +106,7 @@ class PodLogs:
         return before.events()
 
     def is_whole(self, pod: Object) -> bool:
-        """Whether a pod has ended and all that it has said was read."""
+        """Return whether a pod has ended and its log was read to the end."""
         mine = self._pods.get(pod["metadata"]["name"])
         return mine is not None and mine.whole
 
@@ -117,9 +118,11 @@ class PodLogs:
             return False
 
     def _take(self, pod: Object, mine: _OfPod, tail: int | None) -> bool:
-        """Take in one answer as it comes; whether it had any line. Of one that leaves lines out nothing is taken.
+        """Read one log response as it arrives. Take nothing from a response that leaves lines out.
 
-        :raises KubeError: there is no answer, or it breaks off.
+        :param tail: number of last lines to request; None for all.
+        :return: whether the response had any line.
+        :raises KubeError: there is no response, or it breaks off.
         """
         meta, at, lines, size, came = pod["metadata"], mine.position, Lines(), 0, False
         running = pod_state(pod)[0] == "running"
@@ -146,7 +149,7 @@ class PodLogs:
         return came
 
     def _line(self, name: str, mine: _OfPod, line: Line, *, over: bool = False) -> int:
-        """Take in a line; its bytes if it is new."""
+        """Add a line; return its size in bytes if it is new, else 0."""
         if not mine.position.is_new(line):
             return 0
         mine.new += (b"\n" if mine.broken else b"") + mine.position.new_bytes(line)
@@ -158,9 +161,9 @@ class PodLogs:
         return len(line.text)
 
     def _write(self, name: str, mine: _OfPod) -> None:
-        """Write what is new. A log without a line has a file, too: it was read."""
+        """Write the buffered bytes. An empty log gets a file, too, which shows that it was read."""
         if self.kept.folder:
-            # Bytes that are no text survive the way through it.
+            # surrogateescape preserves bytes that are not UTF-8.
             self.kept.keep(name, mine.role, mine.new.decode("utf-8", "surrogateescape"), more=mine.kept)
             mine.kept |= bool(mine.new)
         mine.new.clear()

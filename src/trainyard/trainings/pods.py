@@ -1,4 +1,4 @@
-"""What pods in a namespace of trainings have in common."""
+"""Common settings of the pods in a namespace of trainings."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from ..kube.api import Object
 from .model import Training
 
 USER = 65532
-"""Of the training's image, and of what it writes."""
+"""UID and GID of the training's image and of the files that it writes."""
 
 LOST_NODE_SECONDS = 10
-"""How long pods stay on a node that does not answer, after the 50 s that the cluster takes to say so. Kubernetes' own
-default of 300 s is for programs that a restart costs more than waiting."""
+"""Seconds that pods stay on a node that does not answer, after the 50 s in which the cluster detects this. Kubernetes'
+default of 300 s is for programs for which a restart costs more than waiting."""
 
 
 RELEASE_SECONDS = 90.0
-"""What pods may take to end, besides their grace: those on a lost node are ended from outside by then."""
+"""Seconds that pods may take to end in addition to their grace period. Within this time the collector terminates those
+on lost nodes."""
 
 
 def container_security() -> Object:
-    """What the `restricted` Pod Security level asks of a container, and a root file system that cannot be written."""
+    """Return what the `restricted` Pod Security level requires of a container, and a read-only root file system."""
     return {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
@@ -27,7 +28,7 @@ def container_security() -> Object:
 
 
 def pod_security() -> Object:
-    """What the `restricted` Pod Security level asks of a pod."""
+    """Return what the `restricted` Pod Security level requires of a pod."""
     return {
         "runAsNonRoot": True,
         "runAsUser": USER,
@@ -39,12 +40,12 @@ def pod_security() -> Object:
 
 
 def pull_secrets(training: Training) -> Object:
-    """What a pod says about the login for its images: nothing where there is none."""
+    """Return the reference of a pod to the pull Secret; empty without a login."""
     return {"imagePullSecrets": [{"name": f"{training.name}-pull"}]} if training.login else {}
 
 
 def lost_node_tolerations() -> list[Object]:
-    """For how long a pod stays on a node that is not ready or does not answer."""
+    """Return the tolerations that limit how long a pod stays on a node that is not ready or does not answer."""
     return [
         {
             "key": f"node.kubernetes.io/{taint}",

@@ -1,4 +1,4 @@
-"""The stranger: a pod outside a run that tries a port of the run while the training uses it."""
+"""The isolation probe: a pod outside a run that tries a port of the run while the training uses it."""
 
 from __future__ import annotations
 
@@ -17,30 +17,31 @@ from .model import Role, Training
 from .probe_pods import probe, probe_name, target, target_name
 
 SECONDS = 600
-"""How long the stranger goes on trying if nobody deletes it."""
+"""Seconds after which the probe stops trying if it is not deleted before."""
 REPEAT_SECONDS = 120
-"""Limit of a repetition: pods that start, and an attempt."""
+"""Time limit of a repeated probe, including the start of its pods."""
 
 
 def stranger_objects(training: Training, control: str = "") -> list[Object]:
-    """The stranger's network policy and pod; nothing where the run has no port to try."""
+    """Return the probe's network policy and pod; empty if the run has no port to try."""
     return probe(training, training.probed, control, seconds=SECONDS) if training.probed else []
 
 
 def probe_objects(training: Training) -> list[Object]:
-    """All that a probe may have left, of a run and of its repetition."""
+    """Return all objects that a probe of a run or its repetition may have left behind."""
     if not training.probed:
         return []
     return [*stranger_objects(training), target(training, training.probed, seconds=REPEAT_SECONDS)]
 
 
 class Stranger:
-    """A pod that is not of the run and tries its port.
+    """The isolation probe of a run, as a context manager.
 
-    Created before the run, deleted when the question is answered, at the latest at the end of the block. One that an
-    interrupted watch left goes on.
+    Its pod is created before the run and deleted once there is evidence, or at the end of the block. A pod that an
+    interrupted follower left behind is reused.
 
     :param control: `host,port` that it must reach, to show that its network works.
+    :param enabled: whether to probe at all.
     """
 
     def __init__(self, api: Api, training: Training, *, control: str, enabled: bool, clock: Clock = CLOCK) -> None:
@@ -68,12 +69,12 @@ class Stranger:
             self._remove()
 
     def watch(self, chief: Sequence[Event]) -> None:
-        """Look at its attempts once the training uses the port; let it go when they answer the question."""
+        """Evaluate its attempts once the training uses the port; delete it when they are conclusive."""
         if self._running and any(event["event"] in IN_USE for event in chief):
             self._compare(chief, self._log)
 
     def evidence(self, chief: Sequence[Event]) -> dict[str, Any]:
-        """What is known by now, as `training_logs.isolation` says it."""
+        """Return the evidence so far, in the form of `logs.isolation`."""
         if self._why_not:
             return {"stranger_blocked": None, "detail": self._why_not}
         if self._running:
@@ -84,7 +85,7 @@ class Stranger:
         return self._api.log(self._training.namespace, probe_name(self._training))
 
     def _compare(self, chief: Sequence[Event], read: Callable[[], str]) -> None:
-        """What its log shows beside the chief's; a server or a node that does not answer must not end the following."""
+        """Compare its log with the chief's. A server or node that does not answer must not end the following."""
         try:
             self._evidence = isolation(events(read(), "target"), chief)
         except KubeError as error:
@@ -106,10 +107,10 @@ class Stranger:
 
 
 def repeat(plain: Api, training: Training, role: Role, control: str, clock: Clock = CLOCK) -> dict[str, Any]:
-    """Ask again for a run that has ended: a pod with its labels listens in the place of a pod of the role.
+    """Repeat the probe for a run that has ended: a pod with its labels listens in place of a pod of the role.
 
-    :returns: what `logs.isolation` says.
-    :raises WaitError: one of the pods does not start, or nothing was answered.
+    :returns: evidence in the form of `logs.isolation`.
+    :raises WaitError: one of the pods does not start, or there is no conclusive evidence.
     """
     api = PatientApi(plain, clock)
     listening = target(training, role, seconds=REPEAT_SECONDS)
@@ -126,7 +127,7 @@ def repeat(plain: Api, training: Training, role: Role, control: str, clock: Cloc
         return wait_until(
             partial(_compared, api, training),
             lambda found: found["stranger_blocked"] is not None,
-            what="an answer of the isolation probe",
+            what="evidence of the isolation probe",
             timeout=REPEAT_SECONDS,
             show=lambda found: str(found["detail"]),
             clock=clock,
@@ -136,7 +137,7 @@ def repeat(plain: Api, training: Training, role: Role, control: str, clock: Cloc
 
 
 def _address(api: Api, pod: Object) -> str:
-    """Of the pod once it runs, else empty."""
+    """Return the address of a pod once it runs, else empty."""
     meta = pod["metadata"]
     status = (api.get("v1", "Pod", meta["name"], meta["namespace"]) or {}).get("status") or {}
     return str(status.get("podIP", "")) if status.get("phase") == "Running" else ""
@@ -148,7 +149,7 @@ def _compared(api: Api, training: Training) -> dict[str, Any]:
 
 
 def _log(api: Api, training: Training, name: str) -> str:
-    """What a pod has said; nothing while it starts."""
+    """Return the log of a pod; empty while it starts."""
     try:
         return api.log(training.namespace, name)
     except KubeError as error:

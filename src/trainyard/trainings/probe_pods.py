@@ -38,7 +38,7 @@ while time.time() < end:
         print(json.dumps(seen), flush=True)
     time.sleep(0.2)
 """
-"""Tries both addresses again and again: `target` is the training's port, `control` one that must answer."""
+"""Program that tries two addresses repeatedly: `target` is the training's port, `control` is one that must answer."""
 
 
 TARGET_PROGRAM = """\
@@ -54,7 +54,7 @@ while time.time() < end:
     except TimeoutError:
         pass
 """
-"""Listens in the place of a pod of the run, and says so again and again."""
+"""Program that listens in place of a pod of the run, and reports this repeatedly."""
 
 
 def probe_name(training: Training) -> str:
@@ -62,12 +62,14 @@ def probe_name(training: Training) -> str:
 
 
 def probe(training: Training, role: Role, control: str, *, seconds: int, target: str = "") -> list[Object]:
-    """A pod of the same image that is not of the run, and may send anywhere: what stops it is the run's own policy.
+    """Return the isolation probe: a pod of the same image that is not part of the run.
 
-    :param role: whose port it tries.
-    :param control: `host,port` that must answer it, to show that its network works.
-    :param seconds: how long it goes on trying.
-    :param target: host that it tries on that port; the role's first pod when empty.
+    Its egress is unrestricted, so that only the run's own policy can block it.
+
+    :param role: role whose port it tries.
+    :param control: `host,port` that must answer, to show that its network works.
+    :param seconds: how long it keeps trying.
+    :param target: host that it tries on that port; empty for the role's first pod.
     """
     name = probe_name(training)
     where = f"{target or hostname(training, role.name, 0)},{role.port}"
@@ -84,7 +86,10 @@ def target_name(training: Training) -> str:
 
 
 def target(training: Training, role: Role, *, seconds: int) -> Object:
-    """A pod with the run's labels that listens on its port: what a run that has ended leaves to be probed."""
+    """Return a pod with the run's labels that listens on its port, to probe a run that has ended.
+
+    :param seconds: how long it listens.
+    """
     labels = {NAME_LABEL: training.name}
     arguments = [str(role.port), str(seconds)]
     return _small_pod(training, role, target_name(training), labels, TARGET_PROGRAM, arguments, seconds)
@@ -93,7 +98,7 @@ def target(training: Training, role: Role, *, seconds: int) -> Object:
 def _small_pod(
     training: Training, role: Role, name: str, labels: Object, program: str, arguments: list[str], seconds: int
 ) -> Object:
-    """A pod that runs one of the programs above with the Python of the role's image."""
+    """Return a pod that runs one of the programs above with the Python of the role's image."""
     own = role.command[0]
     python = own if PurePosixPath(own).name.startswith("python") else "python3"
     container = {

@@ -1,4 +1,4 @@
-"""What a pod that has no place waits for, and who holds it."""
+"""The resources that an unschedulable pod waits for, and their holders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .names import GPU, NAME_LABEL
 from .places import place_of
 
 _FIRST = (GPU, "memory", "cpu")
-"""Of several resources that are short, the one that is named first."""
+"""Order in which resources are named if several are short."""
 
 
 Key = tuple[str, str]
@@ -21,9 +21,9 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Share:
-    """What a pod holds of a node's resource.
+    """The amount of a node's resource that a pod holds.
 
-    :param run: its run; empty for a pod of none.
+    :param run: its run; empty for a pod of no run.
     :param pod: its place in the run, such as `worker-1`; else its name.
     """
 
@@ -40,9 +40,9 @@ class Share:
 class NodeShare:
     """A resource of one node.
 
-    :param free: what pods can have of it now.
-    :param total: what pods can have of it altogether.
-    :param held: by whom, most first.
+    :param free: amount that pods can get now.
+    :param total: amount that is allocatable to pods.
+    :param held: holders, largest amount first.
     """
 
     node: str
@@ -53,10 +53,10 @@ class NodeShare:
 
 @dataclass(frozen=True)
 class Shortage:
-    """A resource of which no node has as much left as a pod asks for, of the nodes that it may run on.
+    """A resource that is short for a pod on the nodes that it may run on.
 
-    :param asked: what the pod asks for.
-    :param nodes: those that it may run on, by name; none where it may run nowhere.
+    :param asked: amount that the pod requests.
+    :param nodes: the nodes that it may run on, by name; empty if there are none.
     """
 
     resource: str
@@ -65,17 +65,17 @@ class Shortage:
 
     @property
     def largest(self) -> NodeShare | None:
-        """The node that has the most of it, held or not."""
+        """The node with the largest total, held or free."""
         return max(self.nodes, key=lambda each: each.total, default=None)
 
     @property
     def never(self) -> bool:
-        """Whether it is more than any of these nodes ever has."""
+        """Return whether the request exceeds the total of every node."""
         return not self.nodes or all(each.total < self.asked for each in self.nodes)
 
 
 class Progress(Protocol):
-    """How far a run is."""
+    """The progress of a run."""
 
     @property
     def step(self) -> int | None: ...
@@ -89,13 +89,13 @@ class Progress(Protocol):
 
 @dataclass(frozen=True)
 class HeldBy:
-    """A run that holds what another one waits for, or the pods of a namespace that are of no run.
+    """A run that holds what another one waits for, or the pods of a namespace that belong to no run.
 
-    :param run: empty for pods of no run.
+    :param run: name of the run; empty for pods of no run.
     :param pods: places such as `worker-1`, or names of pods.
-    :param resource: such as `nvidia.com/gpu`.
-    :param amount: what they hold of it: pieces, CPUs, bytes.
-    :param step: how far the run is that holds it; None where that is not known, and so on for the next two.
+    :param resource: name of the resource, such as `nvidia.com/gpu`.
+    :param amount: amount that they hold: pieces, CPUs or bytes.
+    :param step: last step of the holding run; None if unknown, as for the next two.
     """
 
     namespace: str
@@ -109,10 +109,10 @@ class HeldBy:
 
 
 def shortages(pod: Object, nodes: Sequence[Object], pods: Sequence[Object]) -> list[Shortage]:
-    """The resources for which a pod waits, the most telling first; none if a node that it may run on has room.
+    """Return the resources that a pod waits for, the most significant first; empty if a node has room.
 
-    :param nodes: those that it may run on but for their resources.
-    :param pods: of the whole cluster.
+    :param nodes: nodes that the pod may run on, apart from resources; see `open_nodes`.
+    :param pods: all pods of the cluster.
     """
     asked, there = requests(pod), by_node(pods)
     short = {name: lacking(asked, left(node, there.get(name, ()))) for name, node in _named(nodes)}
@@ -128,14 +128,16 @@ def shortages(pod: Object, nodes: Sequence[Object], pods: Sequence[Object]) -> l
 
 
 def open_nodes(pod: Object, nodes: Iterable[Object], volumes: Sequence[Object] = ()) -> list[Object]:
-    """The nodes that a pod may run on but for their resources, by name."""
+    """Return the nodes that a pod may run on, apart from resources, sorted by name."""
     found = [node for node in nodes if not list(bars(pod, node, volumes))]
     return sorted(found, key=lambda each: str(each["metadata"]["name"]))
 
 
 def holders(short: Iterable[Shortage]) -> dict[Key, list[Share]]:
-    """Who holds what is short: (namespace, run) -> what its pods hold, of the first resource that anybody holds. Pods
-    of no run are under their namespace and an empty name."""
+    """Return the holders of the first short resource that has any: (namespace, run) -> shares of its pods.
+
+    Pods of no run are under their namespace and an empty name.
+    """
     for each in short:
         found: dict[Key, list[Share]] = {}
         for node in each.nodes:
@@ -149,11 +151,11 @@ def holders(short: Iterable[Shortage]) -> dict[Key, list[Share]]:
 def held_by(
     mine: Iterable[Object], nodes: Sequence[Object], pods: Sequence[Object], rows: Mapping[Key, Progress]
 ) -> tuple[HeldBy, ...]:
-    """Who holds what the first of a run's pods waits for that have no place; nobody where resources are not the reason.
+    """Return the holders of what a run's first unschedulable pod waits for; empty if resources are not the reason.
 
     :param mine: the run's pods.
-    :param pods: of the whole cluster.
-    :param rows: how far each run is.
+    :param pods: all pods of the cluster.
+    :param rows: progress of each run.
     """
     for pod in mine:
         if unplaced(pod) is None:

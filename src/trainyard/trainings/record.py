@@ -1,4 +1,4 @@
-"""What is remembered of a run in the cluster, whatever has become of it: the ConfigMap NAME-result."""
+"""The record of a run in the cluster, which outlives the run: the ConfigMap NAME-result."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from .state import checked_attempt
 from .template import logs_claim, run_folder
 
 RUNNING, FAILED, STOPPED, UNKNOWN = "running", "failed", "stopped", "unknown"
-"""Results of a run beside `SUCCESSES`. Unknown: it has ended, and what it said of its end was not to be read."""
+"""Results of a run in addition to `SUCCESSES`. Unknown: it has ended, but its report of the end could not be read."""
 
 _COUNTS = ("steps", "train_steps", "restarts")
-"""Fields that a record has beside those of logs, which are whole numbers, or None."""
+"""Fields of a record, but not of logs, whose values are whole numbers or None."""
 
 
 def now() -> str:
-    """The time as records have it: ISO 8601, UTC, whole seconds."""
+    """Return the current time in the format of records: ISO 8601, UTC, whole seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def submitted(training: Training, attempt: str) -> dict[str, Any]:
-    """The record of a run that has just been submitted.
+    """Return the record of a run that has just been submitted.
 
-    :return: what it is, and where its files lie, so that they can be deleted when nothing else of it is left.
+    :return: the run's properties and the place of its files, which can thus be deleted if only the record is left.
     """
     return {
         "name": training.name,
@@ -45,7 +45,7 @@ def submitted(training: Training, attempt: str) -> dict[str, Any]:
         "train_steps": training.flags.get("train_steps"),
         "accuracy_bound": training.flags.get("accuracy_bound", 0),
         "submitted_at": now(),
-        # By it a later release of the project finds that it asks for the same run.
+        # A later release of the project recognises the same run by it; see `earlier_code`.
         "code": training.code,
         "files": {
             "claim": logs_claim(training),
@@ -57,9 +57,9 @@ def submitted(training: Training, attempt: str) -> dict[str, Any]:
 
 
 def read(record: Object | None) -> dict[str, Any]:
-    """The result in a record; empty where there is none, or where somebody has made it unreadable.
+    """Return the result in a record; empty if there is none or it is unreadable.
 
-    Operators may write it: a field of another type than ours is left out, so that it can be compared and shown.
+    Operators can edit records: fields of an unexpected type are left out, so that the rest can be compared and shown.
     """
     found = kept(record, RESULT_KEY)
     checked = {name: it for name, it in found.items() if _is_ours(name, it)} if isinstance(found, dict) else {}
@@ -76,9 +76,9 @@ def _is_ours(name: str, value: Any) -> bool:
 
 
 def _is_place_of_files(value: Any, run: str) -> bool:
-    """Whether it is what `submitted` writes of this run: a pod that deletes files is made from it.
+    """Return whether this is a value that `submitted` writes. A pod that deletes files is created from it.
 
-    Of a claim that several runs share it is the run's folder, and all of a claim that is the run's own.
+    Valid are the run's folder on a shared claim, and the whole of the run's own claim.
     """
     place = mapping(value)
     claim, folder, image = place.get("claim"), place.get("folder"), place.get("image")
@@ -87,7 +87,7 @@ def _is_place_of_files(value: Any, run: str) -> bool:
 
 
 def kept(record: Object | None, key: str) -> Any:
-    """What is in a record under a key; None where there is nothing that can be read."""
+    """Return the value of a key in a record; None if it is missing or unreadable."""
     try:
         return json.loads(((record or {}).get("data") or {})[key])
     except (KeyError, ValueError, RecursionError):
@@ -95,7 +95,7 @@ def kept(record: Object | None, key: str) -> Any:
 
 
 def succeeded(result: Mapping[str, Any]) -> bool:
-    """Whether a run needs nothing more."""
+    """Return whether a run has succeeded and needs no further action."""
     return result.get("result") in SUCCESSES
 
 
@@ -104,14 +104,14 @@ def find(api: Api, namespace: str, name: str) -> Object | None:
 
 
 def keep(api: Api, training: Training, result: Mapping[str, Any], clock: Clock = CLOCK) -> None:
-    """Remember a result by the hash of what was run."""
+    """Record a result with the hash of the run."""
     PatientApi(api, clock).apply(result_record(training, result))
 
 
 def change(api: Api, record: Object, result: Mapping[str, Any], clock: Clock = CLOCK, *, manifest: Any = None) -> None:
-    """Remember another result of the same run.
+    """Change the recorded result of a run.
 
-    :param manifest: of what ran it; None where it goes on, and keeps itself.
+    :param manifest: manifest of the object that ran it; None while that object exists.
     """
     meta = {key: record["metadata"].get(key) or {} for key in ("labels", "annotations")}
     meta["annotations"] = {**meta["annotations"], ATTEMPT_ANNOTATION: str(result.get("attempt", ""))}

@@ -1,4 +1,7 @@
-"""The roles of a training, by topology: what each may have, and what its end means. All else reads this table."""
+"""The roles of a training by topology, with their properties and the meaning of their exits.
+
+All other code reads this table.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 STOPPED = "stopped"
-"""Stands for the exit code of a pod that was deleted before its exit was seen."""
+"""Replaces the exit code of a pod that was deleted before its exit was seen."""
 
 EXIT_STOPPED = 42
-"""Told to stop by SIGTERM, and everything is saved."""
+"""Exit code after SIGTERM if everything is saved."""
 
 GRACE_SECONDS = 30
-"""A chief needs up to 25 s to save and to end when it is told to stop; the others serve it until then."""
+"""Default grace period. After SIGTERM a chief needs up to 25 s to save and to end; the others serve it until then."""
 
 MANY = range(1, 1000)
 MANY_OR_NONE = range(1000)
@@ -20,28 +23,28 @@ ONE = range(1, 2)
 ONE_OR_NONE = range(2)
 
 _SERVED: frozenset[int | str] = frozenset({0, EXIT_STOPPED, 143, STOPPED})
-"""Of a pod that serves until it is told to stop. What SIGTERM itself ends has 143 (128 + 15)."""
+"""Clean exit codes of a pod that serves until SIGTERM. A process that SIGTERM itself ends has 143 (128 + 15)."""
 _KILLED: frozenset[int | str] = _SERVED | frozenset({137})
-"""A stranger's program may not listen to SIGTERM, and is killed when its grace is over (128 + 9)."""
+"""The same for a user's program, which may ignore SIGTERM and is killed after its grace period (128 + 9)."""
 
 
 @dataclass(frozen=True)
 class RoleKind:
-    """What a role may have, and what follows from its end.
+    """Properties of a role, and the consequences of its end.
 
-    :param replicas: how many pods it may have.
-    :param usual: how many it has where nobody says.
+    :param replicas: allowed numbers of pods.
+    :param usual: default number of pods.
     :param reads_data: mounts the training's data.
     :param writes_run: mounts the run's folder.
-    :param mended: a pod that fails is started again in its place; else its failure restarts the whole run.
-    :param needed: whether the run needs it; else it is started again as often as it fails, and that ends nothing.
-    :param decides: the exit of its first pod is that of the run, where no role above it decides.
-    :param clean_exits: exit codes that are no failure of a run that has ended.
+    :param mended: a failed pod is restarted in place; else its failure restarts the whole run.
+    :param needed: whether the run needs the role; else its failed pods are restarted without limit.
+    :param decides: the exit of its first pod decides the run, unless an earlier role of the topology decides.
+    :param clean_exits: exit codes that are no failure once the run has ended.
     :param grace: seconds from SIGTERM to SIGKILL.
-    :param member: has a place in TF_CONFIG's cluster.
-    :param called: the others call it on the port after TensorFlow's.
-    :param computes: does the training's arithmetic, for which GPUs are.
-    :param shares: reads what another role has written, so that its files must lie where both have them.
+    :param member: is part of TF_CONFIG's cluster.
+    :param called: the other roles call it on the port after TensorFlow's.
+    :param computes: does the training's computation, which uses GPUs.
+    :param shares: reads files that another role writes, and thus needs shared storage.
     """
 
     replicas: range
@@ -61,11 +64,11 @@ class RoleKind:
 
 @dataclass(frozen=True)
 class Topology:
-    """Roles that make up a training.
+    """The roles that make up a training.
 
-    :param roles: by their names, in the order in which errors and pages list them.
+    :param roles: roles by name, in the order in which errors and pages list them.
     :param back_end: kind of the object that runs them: JobSet, Job for a single pod, or Deployment for a service.
-    :param probed: role whose port a pod outside the run must not reach; empty where none listens for certain.
+    :param probed: role whose port a pod outside the run must not reach; empty if no port is certain to be in use.
     """
 
     roles: Mapping[str, RoleKind]
@@ -73,7 +76,10 @@ class Topology:
     probed: str = ""
 
     def decider(self, present: Mapping[str, object]) -> str:
-        """The role whose first pod decides, of the roles that have pods."""
+        """Return the role whose first pod decides the run.
+
+        :param present: the roles that have pods.
+        """
         return next(name for name, kind in self.roles.items() if kind.decides and name in present)
 
 
@@ -100,7 +106,7 @@ TOPOLOGIES: Mapping[str, Topology] = {
         },
         probed="ps",
     ),
-    # Programs of others: what they listen to is not known, nor what they do when they are told to stop.
+    # Programs of users: their ports and their reaction to SIGTERM are unknown.
     "multi_worker": Topology(
         {
             "chief": RoleKind(ONE_OR_NONE, 0, reads_data=True, writes_run=True, decides=True, clean_exits=_KILLED),
@@ -111,7 +117,7 @@ TOPOLOGIES: Mapping[str, Topology] = {
         }
     ),
     "single": Topology({"chief": _ALONE}, back_end="Job"),
-    # Goes on until it is stopped, and may not listen to being told so.
+    # Runs until it is stopped, and may ignore SIGTERM.
     "service": Topology({"server": replace(_ALONE, clean_exits=_KILLED)}, back_end="Deployment"),
 }
 
@@ -120,9 +126,9 @@ ROLES = tuple(dict.fromkeys(name for topology in TOPOLOGIES.values() for name in
 
 
 def clean_exits(topology: str, place: str, deciding: str) -> frozenset[int | str]:
-    """Exit codes with which a place such as `worker-1` ends well.
+    """Return the exit codes that are a clean end of a place such as `worker-1`.
 
-    :param deciding: the place whose exit is the run's, such as `chief-0`.
+    :param deciding: the place whose exit decides the run, such as `chief-0`.
     """
     if place == deciding:
         return frozenset({0})

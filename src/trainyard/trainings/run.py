@@ -1,4 +1,4 @@
-"""Running a training on a cluster: what stands, what has to be done for the wanted run, and submitting it."""
+"""Run a training on a cluster: read its state, plan the next action, and submit it."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from .submit import refuse_another_program, refuse_another_workload, refuse_what
 
 
 def run_subject(name: str) -> str:
-    """The subject of a difference of a run: it has to run, or to run otherwise."""
+    """Return the subject of the change that a run must run, or run with another description."""
     return f"run of {name}"
 
 
 def _record_of(name: str, before: str) -> Change:
-    """A difference of the record of a run, which changes no run."""
+    """Return a change of the record of a run, which does not change the run itself."""
     return Change(f"record of run {name}", before, "as the inventory has it")
 
 
@@ -57,17 +57,16 @@ class Run:
         self._clock = clock
         self.result: dict[str, Any] = {}
         self.left_alone = ""
-        """Why the plan has nothing to do with a run that is there; empty where that is not so."""
+        """Reason why the plan leaves an existing run unchanged; empty if it does not."""
 
     def plan(self, *, restart: bool = False, may_end: bool = False, resume: str = "auto", wait: bool = True) -> Plan:
-        """Steps to a finished run; none if its success is on record, or if another description of it goes on.
+        """Return the steps to a finished run; none if its success is recorded, or it runs with another description.
 
-        :param restart: from the first step, whatever is there.
-        :param may_end: end a run of another description that goes on; the new one goes on from its files.
-        :param resume: `fresh` starts over where it has to be submitted, also one whose success is on record.
-        :param wait: follow it to its end; else the plan ends with the submission.
-        :raises TrainyardError: the name is that of another workload's or program's run, or a pod of it could never
-            start.
+        :param restart: start from the first step in any case.
+        :param may_end: end a running run with another description; the new one continues from its files.
+        :param resume: with `fresh` a new submission starts over, and a recorded success is repeated.
+        :param wait: follow the run to its end; else the plan ends with the submission.
+        :raises TrainyardError: the name belongs to a run of another workload or program, or a pod could never start.
         """
         training = self._training
         found = record.find(self._api, training.namespace, training.name)
@@ -89,8 +88,8 @@ class Run:
         if choice == ADOPT and self._is_beyond_proof(result, live):
             choice = SUBMIT
         if choice == LEAVE:
-            # What stands round it is its own, too; but it shall survive the loss of a node.
-            self.left_alone = f"{training.name} goes on with another description than this one, and was left alone"
+            # Its supporting objects stay unchanged, too, except the binding with which it survives the loss of a node.
+            self.left_alone = f"{training.name} is running with another description, and was left unchanged"
             self.result = {**result, "result": record.RUNNING}
             return plan_objects(self._api, [collector_binding(training)])
         if choice != SUBMIT:
@@ -106,12 +105,12 @@ class Run:
         subject = run_subject(training.name)
         if choice == PROBE:
             probe = partial(self._probe, result)
-            # Its states are those of a run that has ended.
+            # The states of the plan do not differ for an ended run, so the step names the change.
             unproven = Change(subject, "without a proof of its isolation", "proven")
             step = Step(f"Repeat the isolation probe of the training {training.name}", probe, [unproven])
         elif choice == ADOPT:
             adopt = partial(self._follow, attempt_of(live), submitted=False)
-            step = Step(f"Wait for training {training.name}, which was submitted before", adopt)
+            step = Step(f"Wait for training {training.name}, which is already submitted", adopt)
         else:
             do = partial(self._submit, live, "fresh" if restart else resume, wait=wait)
             step = Step(f"{'Run' if wait else 'Submit'} training {training.name}: {training.size}", do)
@@ -119,7 +118,7 @@ class Run:
         steps = [step]
         if choice == SUBMIT and training.data_import:
             bring = DataImport(self._api, training, training.data_import, self._say, self._clock).bring
-            what = f"Have {training.data_import.url} on the claim {training.data_claim}"
+            what = f"Import {training.data_import.url} onto the claim {training.data_claim}"
             steps.insert(0, Step(f"{what} as {training.data_folder}", bring))
         return Plan(
             [*around.steps, *steps],
@@ -128,9 +127,9 @@ class Run:
         )
 
     def _as_it_ran(self, live: Object | None, found: Object | None, done: str | None) -> Training:
-        """The training with the code of the run that there is, where only the release of the project differs.
+        """Return the training with the code image of the existing run if only the release of the project differs.
 
-        :param done: hash of the run whose success is on record.
+        :param done: hash of the run whose success is recorded.
         """
         recorded = line(record.read(found).get("code"))
         codes = (code_of(live), code_of(record.kept(found, MANIFEST_KEY)), recorded)
@@ -141,8 +140,10 @@ class Run:
         return self._training
 
     def _is_beyond_proof(self, result: dict[str, Any], live: Object | None) -> bool:
-        """Whether a run has ended without an account of its end and the pod that had it is gone: run again, it goes on
-        from its last checkpoint."""
+        """Return whether a run has ended with an unknown result, and the pod whose log has it is gone.
+
+        Such a run is submitted again and continues from its last checkpoint.
+        """
         if result.get("result") != record.UNKNOWN or result.get("attempt") != attempt_of(live):
             return False
         labels = f"{NAME_LABEL}={self._training.name}"
@@ -150,7 +151,7 @@ class Run:
         return self._training.deciding not in newest(pods)
 
     def _kept(self, around: Plan, result: dict[str, Any]) -> Plan:
-        """The plan for a success on record; what the site says of it may have changed in words that change no run."""
+        """Return the plan for a recorded success. Its description may differ in ways that do not change the run."""
         told = self._training.description_hash
         if not told or result.get("description_hash") == told:
             self.result = result
@@ -162,24 +163,24 @@ class Run:
         return Plan([*around.steps, step], around.before, around.after)
 
     def _kept_running(self, around: Plan, result: dict[str, Any], attempt: str) -> Plan:
-        """The plan for a run that goes on by itself; who submitted it may not have lived to remember it."""
+        """Return the plan for a running run that is not followed. Its submitter may have died before recording it."""
         if result.get("attempt") == attempt:
             self.result = {**result, "result": record.RUNNING}
             return around
         self.result = record.submitted(self._training, attempt)
         step = Step(
-            f"Record that the training {self._training.name} goes on",
+            f"Record that the training {self._training.name} is running",
             partial(record.keep, self._api, self._training, self.result),
             [_record_of(self._training.name, "another attempt")],
         )
         return Plan([*around.steps, step], around.before, around.after)
 
     def remove_plan(self) -> Plan:
-        """Steps that delete the run and what was made for it; the namespace and the files of the volume stay."""
+        """Return the steps that delete the run and its objects; the namespace and the files of the volume stay."""
         training = self._training
-        # Backwards: a claim before its volume, which waits for it.
+        # In reverse order: the deletion of a volume waits for that of its claim.
         shared = (training.namespace, DEFAULT_DENY, COLLECTOR)
-        # Its own volume, too, from before the site had shared storage.
+        # Include the run's own volume from before the site had shared storage.
         own_files = replace(training, logs=Logs(size="1Gi", node="-", path="/-"), tensorboard="-")
         own = [obj for obj in surroundings(own_files) if obj["metadata"]["name"] not in shared]
         objects = [*runners(training), result_record(training, {}), *probe_objects(training), *reversed(own)]
@@ -198,14 +199,16 @@ class Run:
     def _follow(self, attempt: str, *, submitted: bool) -> None:
         follower = Follower(self._api, self._training, self._settings, self._say, self._clock)
         self.result = follower.follow(attempt, submitted=submitted)
-        # A run that was followed from its beginning and too short for the stranger is asked by the next call.
+        # A run that was followed from its beginning and was too short for the probe is probed by the next call.
         if not submitted and record.succeeded(self.result) and not self._proven(self.result):
             self._say(f"training {self._training.name}: the isolation probe is repeated")
             self._probe(self.result)
 
     def _proven(self, result: dict[str, Any]) -> bool:
-        """Whether a run found out if a stranger is kept away, where that is asked; one that was too short for it, or
-        that nobody followed, is worth another probe."""
+        """Return whether a run has evidence of its isolation, or needs none.
+
+        A run that was too short for the probe, or was not followed, is probed again.
+        """
         if not self._settings.stranger or self._training.probed is None:
             return True
         return (result.get("isolation") or {}).get("stranger_blocked") is not None
@@ -218,10 +221,10 @@ class Run:
         record.keep(self._api, self._training, self.result, self._clock)
 
     def _where_the_files_are(self, *, needed: bool) -> Training:
-        """The training with the node on which its files lie, which is chosen once: a volume cannot be moved.
+        """Return the training with the node of its files, which is chosen once: a local volume cannot be moved.
 
-        :param needed: a pod has to start there.
-        :raises TrainyardError: that node is not in the cluster any more.
+        :param needed: whether a pod must start on that node.
+        :raises TrainyardError: that node is no longer in the cluster.
         """
         training = self._training
         live = self._api.get("v1", "PersistentVolume", logs_volume(training)) if training.logs.path else None
@@ -230,9 +233,9 @@ class Run:
         node = node_of(live)
         if needed and self._api.get("v1", "Node", node) is None:
             raise TrainyardError(
-                f"The files of the run {training.name} lie on {node}, which is not a node of this cluster any more.",
-                remedy=f"Bring it back, or let them go: run with workloads_state=absent once, and the next run has its "
-                f"files on {training.logs.node}. Shared storage (storage_backend) outlives a node.",
+                f"The files of the run {training.name} are on {node}, which is no longer a node of this cluster.",
+                remedy=f"Bring the node back. To give up the files, run once with workloads_state=absent; the next run "
+                f"has its files on {training.logs.node}. Shared storage (storage_backend) survives the loss of a node.",
             )
         return replace(training, logs=replace(training.logs, node=node))
 
@@ -241,7 +244,7 @@ class Run:
         return self._api.get(obj["apiVersion"], obj["kind"], meta["name"], meta.get("namespace"))
 
     def _delete(self, obj: Object) -> None:
-        """Delete an object and wait until it and what it owns are gone."""
+        """Delete an object and wait until it and its dependents are gone."""
         meta = obj["metadata"]
         live = self._find(obj)
         if live is None:
@@ -254,6 +257,6 @@ class Run:
             what=f"{obj['kind']} {meta['name']} to be gone",
             timeout=(grace(live) if obj["kind"] in API_VERSIONS else 0) + RELEASE_SECONDS,
             interval=0.5,
-            show=lambda found: f"{describe(found or {})} is there",
+            show=lambda found: f"{describe(found or {})} still exists",
             clock=self._clock,
         )

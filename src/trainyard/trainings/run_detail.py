@@ -1,4 +1,4 @@
-"""One run with all that the cluster has of it: its pods, its attempts, what it says of itself, what it was told."""
+"""All details of one run that the cluster has: its pods, attempts, events, flags and files."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from .state import attempt_of, created, restarts
 from .told import files, knobs
 
 SAID = 2000
-"""Lines of the log of the pod that decides, from which its curve is drawn."""
+"""Last log lines of the deciding pod, from which its curve is drawn."""
 SET_RESTART = "jobset.sigs.k8s.io/restart-attempt"
-"""Label of the pods of a JobSet: how often the set had been restarted when they were made."""
+"""Label of the pods of a JobSet: how often the set had been restarted when they were created."""
 
 
 @dataclass(frozen=True)
 class PodRow:
-    """A pod of a run, also one whose place another one has taken since.
+    """A pod of a run, including replaced ones.
 
-    :param place: such as `worker-1`.
-    :param node: empty while it has none.
+    :param place: role and index, such as `worker-1`.
+    :param node: its node; empty before it is scheduled.
     :param state: `waiting`, `running` or `ended`.
     :param why: what it waits for, or the reason of its end, such as `OOMKilled`; else empty.
-    :param exit_code: of its last end; None before that.
-    :param restarts: of its container.
-    :param restart: how often the whole run had been restarted when it was made.
-    :param newest: whether it is the last in its place.
-    :param created: time as the cluster writes it, and so on for the next two; empty where it has not come.
-    :param gpus: that it holds.
-    :param has_log: whether its log can be asked for.
+    :param exit_code: exit code of its last end; None before that.
+    :param restarts: number of restarts of its container.
+    :param restart: number of restarts of the whole run when the pod was created.
+    :param newest: whether it is the newest pod of its place.
+    :param created: time in the cluster's format, as for the next two; empty if it has not happened.
+    :param gpus: number of GPUs that it holds.
+    :param has_log: whether its log can be requested.
     """
 
     name: str
@@ -63,12 +63,12 @@ class PodRow:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A submission of a run. Of those before the last the cluster knows nothing; their curves are on the run's volume.
+    """A submission of a run. The cluster does not keep those before the last; their curves are on the run's volume.
 
-    :param name: such as `20261122T120000Z-1f2e`, its folder on the volume.
-    :param goes_on: whether it runs, or is to run.
+    :param name: name of the attempt and of its folder on the volume, such as `20261122T120000Z-1f2e`.
+    :param goes_on: whether it has a live object that has not ended.
     :param result: as in a record: `running`, `passed`, `no_bound`, `failed`, `stopped`, `unknown`.
-    :param restarts: of the whole run in this attempt.
+    :param restarts: number of restarts of the whole run in this attempt.
     """
 
     name: str
@@ -83,14 +83,15 @@ class Attempt:
 class Detail:
     """One run.
 
-    :param pods: by their places, the newest of a place first.
-    :param attempts: that are known, the newest first.
-    :param said: by the pod that decides, its last lines; empty where it has said nothing, or cannot be asked.
-    :param unread: what could not be read, as sentences.
-    :param knobs: flags that the run was started with, such as `learning_rate`; those of its record where it has gone.
-    :param record: what is remembered of it; empty where nothing is.
-    :param files: `claim` and `folder` of its files; empty where it has none.
-    :param service: whether it goes on until it is stopped, as a notebook does.
+    :param deciding: place of the deciding pod, such as `chief-0`.
+    :param pods: its pods, sorted by place, the newest of a place first.
+    :param attempts: known attempts, the newest first.
+    :param said: last events of the deciding pod; empty if there are none or they cannot be read.
+    :param unread: reasons why data could not be read, as sentences.
+    :param knobs: flags of the run, such as `learning_rate`; from its record if its object is gone.
+    :param record: its record; empty if there is none.
+    :param files: `claim` and `folder` of its files; empty if it has none.
+    :param service: whether it runs until it is stopped, as a notebook does.
     """
 
     row: Row
@@ -106,10 +107,10 @@ class Detail:
 
 
 def reading(namespace: str, name: str, now: datetime) -> Reader[Detail]:
-    """A reader of one run.
+    """Read one run.
 
-    :raises TrainyardError: there is no such run; names those of its namespace.
-    :raises KubeError: it cannot be read.
+    :raises TrainyardError: there is no such run; the error names those of its namespace.
+    :raises KubeError: the run cannot be read.
     """
     there = yield from found.reading([namespace])
     one = found.choose(there, name, namespace)
@@ -133,7 +134,7 @@ def _said(one: found.Found, mine: Mapping[str, Object]) -> Reader[tuple[list[Eve
 
 
 def _with_holders(made: Row, mine: Sequence[Object], now: datetime) -> Reader[Row]:
-    """The row with who holds what it waits for, where that can be read."""
+    """Add the holders of what the run waits for, if they can be read."""
     answers = yield listing("v1", "nodes"), listing("v1", "pods")
     nodes, pods = map(objects, answers)
     if isinstance(nodes, Unread) or isinstance(pods, Unread):
@@ -154,9 +155,9 @@ def _with_holders(made: Row, mine: Sequence[Object], now: datetime) -> Reader[Ro
 def detail(
     one: found.Found, pods: Sequence[Object], said: Sequence[Event], made: Row, unread: Sequence[str] = ()
 ) -> Detail:
-    """One run from what was read.
+    """Return one run from the objects read.
 
-    :param pods: all of it, also those whose places others have taken.
+    :param pods: all its pods, including replaced ones.
     """
     known = record.read(one.kept)
     now = {pod["metadata"]["name"] for pod in newest(pods).values()}
@@ -182,7 +183,7 @@ _FILES = ("claim", "folder")
 
 
 def pod_row(pod: Object, *, newest: bool = True) -> PodRow:
-    """One pod from what was read."""
+    """Return one pod from the object read."""
     meta, status = pod["metadata"], pod.get("status") or {}
     state, why = pod_state(pod)
     container: Mapping[str, Any] = next(iter(status.get("containerStatuses") or []), {})
@@ -211,7 +212,7 @@ def pod_row(pod: Object, *, newest: bool = True) -> PodRow:
 
 
 def attempts(one: found.Found, known: Mapping[str, Any]) -> list[Attempt]:
-    """The attempts that the cluster knows of: what runs, and what is on record."""
+    """Return the attempts that the cluster knows: those of the live object and of the record."""
     made = []
     current = attempt_of(one.live)
     if one.live:

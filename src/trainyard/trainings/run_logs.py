@@ -1,4 +1,4 @@
-"""The logs of a run's processes: from the cluster while a pod is there, else those that were kept on the controller."""
+"""The logs of a run's processes: from the cluster while the pod exists, else from their copies on the controller."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from .places import decider, newest, pod_state
 from .state import ended, live_object
 
 LOOK_SECONDS = 1.0
-"""Between two looks for the next pod of a place."""
+"""Interval of looking for the next pod of a place."""
 PIECE_BYTES = 64 * 1024
-"""Of a kept log that are read at a time."""
+"""Bytes of a kept log that are read at a time."""
 
 USUAL = ("chief-0", "worker-0", "server-0")
-"""Whose end decides a run, where nothing of it is left to ask; the first of them that it had."""
+"""Places that usually decide a run, used if its object is gone; the first of them that has a log."""
 
 
 @dataclass(frozen=True)
 class Place:
     """A process of a run.
 
-    :param place: `worker-1`.
+    :param place: role and index, such as `worker-1`.
     """
 
     run: str
@@ -42,11 +42,11 @@ class Place:
 
 
 def find(api: Api, run: str, role: str, log_dir: str) -> Place:
-    """The process that is meant.
+    """Return the requested process.
 
-    :param role: `worker-1`, or `worker` for its first; empty for the one whose end decides the run.
-    :param log_dir: where the logs of runs are kept.
-    :raises TrainyardError: no such run or process, a run of this name in several namespaces, or nothing was kept.
+    :param role: `worker-1`, or `worker` for its first; empty for the process that decides the run.
+    :param log_dir: folder on the controller with the kept logs.
+    :raises TrainyardError: there is no such run, process or log, or several namespaces have a run of this name.
     """
     known = found.find(api, run)
     there = list(newest(_pods(api, run, known.namespace)))
@@ -54,8 +54,9 @@ def find(api: Api, run: str, role: str, log_dir: str) -> Place:
     places = [*there, *sorted(kept)]
     if not places:
         raise TrainyardError(
-            f"Nothing is left of what the run {run} has said: its pods are gone, and nobody kept their logs.",
-            remedy="playbooks/train.yml without wait=false and playbooks/train_stop.yml keep them on the controller.",
+            f"The run {run} has no logs: its pods are gone, and their logs were not kept.",
+            remedy="Run playbooks/train.yml without wait=false, or playbooks/train_stop.yml: both keep the logs on the "
+            "controller.",
         )
     wanted = role if not role or role[-1].isdigit() else f"{role}-0"
     wanted = wanted or next((each for each in (decider(known.live), *USUAL) if each in places), "")
@@ -65,7 +66,7 @@ def find(api: Api, run: str, role: str, log_dir: str) -> Place:
 
 
 def read(api: Api, place: Place, log_dir: str) -> Iterator[Line]:
-    """The lines of the log as they are now: of the place's newest pod, or as kept.
+    """Yield the current lines of the log: of the place's newest pod, or of the kept log.
 
     :raises KubeError: the cluster refuses, or the connection breaks off.
     """
@@ -94,9 +95,9 @@ def _split(pieces: Iterable[bytes]) -> Iterator[Line]:
 def follow(
     api: Api, place: Place, say: Callable[[str], None], sleep: Callable[[float], None] = time.sleep
 ) -> Iterator[Line]:
-    """The lines as they come, from one pod of the place to the next, until the run has ended.
+    """Yield new lines as they arrive, from one pod of the place to the next, until the run has ended.
 
-    :param say: told what is waited for.
+    :param say: receives a line with the reason of waiting.
     :raises KubeError: the cluster refuses.
     """
     followed, said = "", ""
@@ -117,7 +118,7 @@ def follow(
 
 
 def _lines(api: Api, namespace: str, pod: str, sleep: Callable[[float], None]) -> Iterator[Line]:
-    """Every line of a pod's log until it ends; a connection that breaks is made again, and no line comes twice."""
+    """Yield every line of a pod's log until it ends. Reconnect if the connection breaks, and repeat no line."""
     at = Position()
     while True:
         lines, new = Lines(), False
@@ -140,7 +141,7 @@ def _lines(api: Api, namespace: str, pod: str, sleep: Callable[[float], None]) -
             yield from filter(at.is_new, lines.rest())
             return
         if not new:
-            # It has ended, and the API server does not say so yet.
+            # It has ended, but the API server does not report this yet.
             sleep(LOOK_SECONDS)
 
 
@@ -159,18 +160,21 @@ def _pods(api: Api, run: str, namespace: str | None = None) -> list[Object]:
 
 
 def _newest_attempt(log_dir: Path, namespace: str, run: str) -> list[Path]:
-    """Kept files of the last attempt, the youngest pod of a place last; links are none."""
+    """Return the kept files of the last attempt, the youngest pod of a place last. Links are left out."""
     run_folder = Path(path_below(str(log_dir), f"{namespace}-{run}"))
     attempts = [path for path in run_folder.glob("*") if path.is_dir() and not path.is_symlink()]
     files = [path for each in attempts for path in each.glob("*.log") if not path.is_symlink()]
-    # By the times of files, which the controller has written: an operator chooses the name of an attempt.
+    # Sorted by file times, which the controller sets: a user can choose the name of an attempt.
     youngest = sorted(files, key=lambda path: path.stat().st_mtime)
     return [path for path in youngest if path.parent == youngest[-1].parent]
 
 
 def _place(run: str, path: Path) -> str:
-    """`worker-1` of `mnist-worker-0-1-x7k2p.log`, `chief-0` of `mnist-0-x7k2p.log`, whose Job is alone, `server-0` of
-    `notebook-6b7f5c4d8b-x7k2p.log`, which a Deployment has named; else empty."""
+    """Return the place of a kept log; empty if it has none.
+
+    It is `worker-1` for `mnist-worker-0-1-x7k2p.log`, `chief-0` for `mnist-0-x7k2p.log` of a standalone Job, and
+    `server-0` for `notebook-6b7f5c4d8b-x7k2p.log` of a Deployment.
+    """
     name = path.name.removeprefix(run)
     if match := re.fullmatch(r"(?:-([a-z]+)-0)?-([0-9]{1,3})-[a-z0-9]+\.log", name):
         return f"{match[1] or 'chief'}-{match[2]}"

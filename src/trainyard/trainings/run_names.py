@@ -1,4 +1,4 @@
-"""The name of a run: its own, that of its folder of code, or its workload's."""
+"""The name of a run: from its description, its code folder or its workload."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 from .checks import NAME_LENGTH
 
 OWN = "own"
-"""The workload that runs programs of a user. Two of them are two runs, each with files of its own."""
-NAMELESS = "its name has neither a letter of a to z nor a digit to name the run by"
-"""The fault of a folder of code that gives a run no name."""
+"""The workload for programs of users. Two programs are two runs, each with its own files."""
+NAMELESS = "its name has no letter from a to z and no digit, so the run cannot be named after it"
+"""The fault of a code folder that gives a run no name."""
 _DIGEST_LENGTH = 8
 
 
 def run_name(wanted: Mapping[str, Any]) -> str:
-    """The name of a run. Of a folder that gives none it is the folder's own, which the checks of names refuse."""
+    """Return the name of a run. If its code folder gives none, return the folder's own, which the checks refuse."""
     if wanted.get("run"):
         return str(wanted["run"])
     if folder := naming_folder(wanted):
@@ -28,7 +28,7 @@ def run_name(wanted: Mapping[str, Any]) -> str:
 
 
 def naming_folder(wanted: Mapping[str, Any]) -> str:
-    """The folder of code that names a run; empty where the description names it, or it brings no folder."""
+    """Return the code folder that names a run; empty if the description names it, or it has no code folder."""
     code = wanted.get("code")
     if wanted.get("run") or wanted.get("workload") != OWN or not isinstance(code, Mapping):
         return ""
@@ -36,9 +36,9 @@ def naming_folder(wanted: Mapping[str, Any]) -> str:
 
 
 def name_of_folder(folder: str) -> str:
-    """The name of a folder as Kubernetes takes names; empty where it has neither a letter of a to z nor a digit.
+    """Return the name of a folder as a valid Kubernetes name; empty if it has no letter from a to z and no digit.
 
-    :param folder: below `~`, or relative to the folder from which Ansible was called.
+    :param folder: path below `~`, or relative to Ansible's working directory.
     """
     base = _base(folder)
     plain = unicodedata.normalize("NFKD", base).encode("ascii", "ignore").decode().lower()
@@ -46,14 +46,14 @@ def name_of_folder(folder: str) -> str:
     if name[:1].isdigit():
         name = f"{OWN}-{name}"
     if len(name) > NAME_LENGTH:
-        # Two long names that begin alike stay two.
+        # The digest distinguishes long names with the same beginning.
         digest = hashlib.sha256(base.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGEST_LENGTH]
         name = f"{name[: NAME_LENGTH - _DIGEST_LENGTH - 1].rstrip('-')}-{digest}"
     return name
 
 
 def twice(wanted: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Names that more than one run has."""
+    """Yield the names that more than one run has."""
     names = [run_name(each) for each in wanted]
     return (name for name in dict.fromkeys(names) if names.count(name) > 1)
 

@@ -1,4 +1,4 @@
-"""Which runs a cluster has, how far each is, and what those wait for that have no place."""
+"""The runs of a cluster: their states, their progress, and what unschedulable ones wait for."""
 
 from __future__ import annotations
 
@@ -21,30 +21,29 @@ from .state import attempt_of, created, ended, wanted_pods, workload_of
 
 ENDED = (*SUCCESSES, record.FAILED, record.STOPPED, "ended")
 TAIL = 200
-"""Lines of the log in which the last step is looked for; TensorFlow's own lines lie between ours."""
+"""Last lines of a log that are searched for the last step; TensorFlow's own lines are mixed with ours."""
 
 
 @dataclass(frozen=True)
 class Row:
     """One run.
 
-    :param state: `waiting` (a pod has no place or no image), `starting`, `running`, `restarting`, `stopping`
-        (its pods still save), or how it ended: `passed`, `no_bound`, `failed`, `stopped`; `ended` where no record says
-        more.
-    :param why: what a run in `waiting` waits for, why one failed, or why nobody knows how it ended; else empty.
-    :param step: last step that was reported; None before the first, and for a program that reports none.
-    :param steps: how many it is to do; 0 for one without end.
+    :param state: `waiting` (a pod is unschedulable or lacks its image), `starting`, `running`, `restarting`, `stopping`
+        (its pods still save), or its result: `passed`, `no_bound`, `failed`, `stopped`; `ended` without a record.
+    :param why: what a `waiting` run waits for, why a run failed, or why its result is unknown; else empty.
+    :param step: last reported step; None before the first, and for a program that reports none.
+    :param steps: number of steps to do; 0 for a run without end.
     :param accuracy: on held-out data, 0 to 1.
     :param age: seconds since the submission.
-    :param pods: number of pods that run now.
-    :param wanted: number of pods that the run has while it goes on.
-    :param gpus: that its pods hold now.
-    :param compute: `gpu` or `cpu`, by the run's own account; None where it has not said it.
-    :param gpu_allocated: GPUs that it says its pods were given; None as above.
-    :param loss: at the last step that was reported; None where it says none, and so on for the next two.
-    :param steps_per_second: over the steps since the report before.
-    :param seconds_left: steps to go at that speed; None for a run without end, or one that makes no steps now.
-    :param held_by: who holds what a waiting run waits for.
+    :param pods: number of running pods.
+    :param wanted: number of pods that the run needs; 0 once it has ended.
+    :param gpus: number of GPUs that its pods hold now.
+    :param compute: `gpu` or `cpu`, as the run reports it; None if unreported.
+    :param gpu_allocated: number of GPUs of its pods, as the run reports it; None if unreported.
+    :param loss: at the last reported step; None if unreported, as for the next two.
+    :param steps_per_second: speed since the previous report.
+    :param seconds_left: time for the remaining steps at that speed; None for a run without end or not in `running`.
+    :param held_by: holders of what a waiting run waits for.
     """
 
     run: str
@@ -68,9 +67,9 @@ class Row:
 
 
 def reading(now: datetime, namespaces: Sequence[str] = ()) -> Reader[list[Row]]:
-    """A reader of all runs, those that go on first, then the youngest.
+    """Read all runs: those that have not ended first, each group youngest first.
 
-    :param namespaces: where to look for runs and their pods; none stands for all.
+    :param namespaces: namespaces of the runs and their pods; empty for all.
     :raises KubeError: runs or their pods cannot be read.
     """
     there = yield from found.reading(namespaces)
@@ -81,7 +80,7 @@ def reading(now: datetime, namespaces: Sequence[str] = ()) -> Reader[list[Row]]:
     waiting = [key for key, each in rows.items() if each.state == "waiting"]
     if any(unplaced(pod) is not None for key in waiting for pod in mine[key].values()):
         nodes, pods = yield listing("v1", "nodes"), listing("v1", "pods")
-        # Who may see his own namespace alone sees the row all the same, without who holds what.
+        # A user who may read only one namespace still gets the rows, without the holders.
         known = [each if not isinstance(each, Unread) else [] for each in map(objects, (nodes, pods))]
         for key in waiting:
             rows[key] = replace(rows[key], held_by=held_by(mine[key].values(), known[0], known[1], rows))
@@ -89,7 +88,7 @@ def reading(now: datetime, namespaces: Sequence[str] = ()) -> Reader[list[Row]]:
 
 
 def runs(api: Api, now: datetime) -> list[Row]:
-    """The same of the cluster of an `Api`.
+    """Return all runs of the cluster of an `Api`, in the order of `reading`.
 
     :raises KubeError: the cluster does not answer, or refuses.
     """
@@ -97,7 +96,7 @@ def runs(api: Api, now: datetime) -> list[Row]:
 
 
 def by_run(pods: Any) -> dict[Key, list[Object]]:
-    """Pods by the run that they are of."""
+    """Group pods by their runs."""
     mine: dict[Key, list[Object]] = {}
     for pod in pods:
         labels = pod["metadata"].get("labels") or {}
@@ -108,10 +107,10 @@ def by_run(pods: Any) -> dict[Key, list[Object]]:
 def saying(
     there: Mapping[Key, found.Found], pods: Mapping[Key, Mapping[str, Object]]
 ) -> Reader[dict[Key, list[Event]]]:
-    """A reader of what the runs that go on say of themselves: last lines of the pods that decide them.
+    """Read the last events of the running runs from the logs of their deciding pods.
 
-    :param pods: of each run, the newest of each place.
-    :raises KubeError: whoever asks may not read logs.
+    :param pods: for each run, the newest pod of each place.
+    :raises KubeError: the user may not read logs.
     """
     gets: dict[Key, Get] = {}
     for key, each in there.items():
@@ -123,20 +122,20 @@ def saying(
     for key, answer in zip(gets, answers, strict=True):
         if isinstance(answer, Unread) and answer.refused:
             raise KubeError(f"{answer.reason}.", status=answer.status)
-        # Where its node does not answer, the other runs are to be seen all the same.
+        # If one node does not answer, the other runs are still shown.
         said[key] = [] if isinstance(answer, Unread) else events(answer)
     return said
 
 
 def row(run: found.Found, pods: Sequence[Object], said: Sequence[Event], now: datetime) -> Row:
-    """One run from what was read.
+    """Return one run from the objects read.
 
-    :param pods: the newest of each place.
-    :param said: by the process that decides, last lines; empty for a run that has ended.
+    :param pods: the newest pod of each place.
+    :param said: last events of the deciding process; empty for a run that has ended.
     """
     known = record.read(run.kept)
     if run.live and known.get("attempt", attempt_of(run.live)) != attempt_of(run.live):
-        known = {}  # It is about the attempt before this one.
+        known = {}  # The record belongs to the previous attempt.
     step = last(said, "step")
     state, why = _state(run.live, known, pods, step)
     live = [pod for pod in pods if pod_state(pod)[0] == "running"]
@@ -162,11 +161,11 @@ def row(run: found.Found, pods: Sequence[Object], said: Sequence[Event], now: da
 
 
 _NEVER = 1e10
-"""Seconds, some 300 years: a speed of which this comes says nothing."""
+"""Seconds, about 300 years. An estimate beyond it is meaningless."""
 
 
 def seconds_left(step: Mapping[str, Any]) -> float | None:
-    """Seconds that a run needs for its steps to go, by the speed of its last report; None where that is not known.
+    """Return the seconds for the remaining steps at the last reported speed; None if unknown.
 
     :param step: the event `step`; empty before the first.
     """
@@ -186,7 +185,7 @@ def _state(
     if runs_now and not over and (live is None or live["metadata"].get("deletionTimestamp")):
         return "stopping", ""
     if live is None or over:
-        # Nobody was there to record how it ended.
+        # No follower recorded how it ended.
         unseen = record.FAILED if over == "Failed" else "ended"
         return (unseen if result in ("", record.RUNNING, record.UNKNOWN) else result), str(known.get("why", ""))
     waiting = [(pod, why) for pod in pods for state, why in [pod_state(pod)] if state == "waiting"]
@@ -199,7 +198,7 @@ def _state(
 
 
 def _age(submitted: str, now: datetime) -> float | None:
-    """Seconds since a time as the cluster and the records write it."""
+    """Return the seconds since a time in the format of the cluster and the records; None if it is invalid."""
     try:
         begin = datetime.fromisoformat(submitted)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Events that a process has said, in bounded memory: a program may write them without end."""
+"""Events of a process in bounded memory, because a program may write them without end."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections import deque
 from .logs import Event
 
 EVENTS = 20_000
-"""Last events that are held."""
+"""Number of latest events that are kept."""
 EVENT_BYTES = 8 * 2**20
-"""Of the lines of these."""
+"""Bytes of the lines of these events."""
 NAMES = 256
-"""Kinds and fields whose events are held beyond that; a hostile program makes up others without end."""
+"""Number of kinds and fields whose older events are kept. A hostile program may invent others without end."""
 
 
 class Said:
     """The events of one process in their order.
 
-    Of those that are dropped, the first and the last of each kind stay, and the last with each field: an accuracy may
-    lie a million steps back.
+    Older events are dropped, except the first and the last of each kind and the last with each field. The last accuracy
+    may be a million steps old.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Said:
         self._count = self._size = 0
 
     def add(self, event: Event, size: int) -> None:
-        """Take in the next event.
+        """Add the next event.
 
         :param size: bytes of its line.
         """
@@ -38,12 +38,12 @@ class Said:
         while len(self._recent) > EVENTS or self._size > EVENT_BYTES:
             number, old_size, old = self._recent.popleft()
             self._size -= old_size
-            # A long one would be held for its fields for ever.
+            # A long event would stay in memory forever because of its fields.
             if old_size <= EVENT_BYTES // NAMES // 4:
                 self._remember(number, old)
 
     def events(self) -> list[Event]:
-        """What is held, the oldest first."""
+        """Return the kept events, oldest first."""
         held = dict([*self._first.values(), *self._last.values()])
         return [held[number] for number in sorted(held)] + [event for _, _, event in self._recent]
 

@@ -1,4 +1,4 @@
-"""A service on a cluster: a Deployment that goes on until it is stopped, behind a token that is made once."""
+"""A service on a cluster: a Deployment that runs until it is stopped, protected by a token that is created once."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Service(Run):
     """One service on one cluster."""
 
     def plan(self, *, restart: bool = False, may_end: bool = False, resume: str = "auto", wait: bool = True) -> Plan:
-        """Steps to a service that answers; none if it does, or if it runs by another description.
+        """Return the steps to a service that answers; none if it answers or runs with another description.
 
-        :param restart: a new pod, whatever is there.
-        :param may_end: change one that runs by another description, which ends what goes on in it.
-        :param resume: has no meaning: its files are as it left them.
-        :param wait: until it answers.
-        :raises TrainyardError: the name is that of another workload's run, or its pod could never start.
+        :param restart: create a new pod in any case.
+        :param may_end: change a service with another description, which ends its current work.
+        :param resume: ignored, because a service always keeps its files.
+        :param wait: wait until the service answers.
+        :raises TrainyardError: the name belongs to a run of another workload, or the pod could never start.
         """
         training = self._training
         found = record.find(self._api, training.namespace, training.name)
@@ -47,31 +47,31 @@ class Service(Run):
         refuse_another_workload(training, live, found)
         known = {"name": training.name, **record.read(found)}
         if live and hash_of(live) != spec_hash(training) and not (may_end or restart):
-            self.left_alone = f"{training.name} runs by another description than this one, and was left alone"
+            self.left_alone = f"{training.name} runs with another description, and was left unchanged"
             self.result = known
             return plan_objects(self._api, [collector_binding(training)])
         self._training = training = self._where_the_files_are(needed=True)
         refuse_what_has_no_place(self._api, training, planning=self._settings.planning)
         same = live is not None and hash_of(live) == spec_hash(training) and not restart
         attempt = attempt_of(live) if same else new_attempt()
-        # Its pod has an environment, which is nobody's to see.
+        # Hide both from the diff: the pod's environment may contain secrets.
         hidden = ("Secret", "Deployment")
         around = plan_objects(self._api, surroundings(training), hidden=hidden)
         served = plan_objects(self._api, [run_object(training, attempt)], hidden=hidden)
         steps = list(around.steps)
         if self._token() is None:
             token = Change(f"token of {training.name}", MISSING, "there")
-            steps.append(Step(f"Make a token for {training.name}", self._make_token, [token]))
-        # After its token, for which the pod would wait.
+            steps.append(Step(f"Create a token for {training.name}", self._make_token, [token]))
+        # The pod would wait for its token.
         steps += served.steps
         if live and not same:
             keep_logs = partial(self._keep_logs, attempt_of(live))
-            steps.insert(0, Step(f"Keep what {training.name} has said", keep_logs))
+            steps.insert(0, Step(f"Keep the logs of {training.name}", keep_logs))
         if not self._token_is_kept():
             kept = Change(self._token_file, "without the token", "the token")
             steps.append(Step(f"Write the token of {training.name} to {self._token_file}", self._keep_token, [kept]))
         told = {**record.submitted(training, attempt), "reach": self._reach()}
-        # Before the wait: one that never answers is there, too.
+        # Recorded before the wait, because a service that never answers exists, too.
         if known.get("attempt") == attempt and known.get("result") == record.RUNNING and not known.get("why"):
             self.result = known
         else:
@@ -85,7 +85,7 @@ class Service(Run):
         return Plan(steps, {**around.before, **served.before}, {**around.after, **served.after})
 
     def remove_plan(self) -> Plan:
-        """Steps that delete the service and what was made for it, its token too; its files stay."""
+        """Return the steps that delete the service, its supporting objects and its token; its files stay."""
         plan, training = super().remove_plan(), self._training
         name = token_secret(training)
         if self._token() is None:
@@ -127,7 +127,10 @@ class Service(Run):
         return kept == f"{self._token()}\n" and os.stat(self._token_file).st_mode & 0o077 == 0
 
     def _keep_token(self) -> None:
-        """On the controller, for its owner alone: the folder first, so that nobody reads what was there before."""
+        """Write the token to a file on the controller that only its owner can read.
+
+        Folder and file are restricted before the token is written, so that no other user can open it in between.
+        """
         try:
             os.makedirs(self._settings.token_dir, mode=0o700, exist_ok=True)
             file = os.open(self._token_file, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
@@ -136,12 +139,12 @@ class Service(Run):
                 stream.write(f"{self._token()}\n")
         except OSError as error:
             raise TrainyardError(
-                f"The token cannot be kept in {self._token_file}: {error.strerror}.",
-                remedy="Choose another workloads_token_dir.",
+                f"The token cannot be written to {self._token_file}: {error.strerror}.",
+                remedy="Set another workloads_token_dir.",
             ) from error
 
     def _keep_logs(self, attempt: str) -> list[str]:
-        """Keep on the controller what the pods of an attempt have said; the paths."""
+        """Keep the logs of an attempt's pods on the controller and return their paths."""
         training = self._training
         logs = PodLogs(self._api, kept_logs(self._settings.log_dir, training.namespace, training.name, attempt))
         logs.read_all(self._pods())
@@ -169,7 +172,7 @@ class Service(Run):
                         *told,
                     ]
                 ),
-                remedy="It is left as it is: what it says may help, and train_stop.yml ends it.",
+                remedy="Read its last lines. It keeps running; playbooks/train_stop.yml stops it.",
             ) from error
         self._say(f"service {training.name}: {self._reach()}")
 
@@ -178,7 +181,7 @@ class Service(Run):
         return list(newest(self._api.list("v1", "Pod", self._training.namespace, labels=labels)).values())
 
     def _told(self, pod: Object) -> list[str]:
-        """What a pod is in, and its last lines."""
+        """Return the state of a pod and its last log lines."""
         state, why = pod_state(pod)
         name = pod["metadata"]["name"]
         lines: list[str] = []

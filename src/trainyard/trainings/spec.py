@@ -1,6 +1,6 @@
-"""From a complete description to a training, checked before anything is touched.
+"""Conversion of a complete description to a training, with all checks before any change.
 
-`arguments` has the keys of a description and their types, `checks` what the values may be besides.
+`arguments` defines the keys of a description and their types, `checks` the allowed values.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ VARIABLE = "workloads_trainings"
 
 
 def parse_training(data: Mapping[str, Any], login: Login | None = None) -> Training:
-    """The training that a complete description describes.
+    """Return the training of a complete description.
 
-    :param login: comes apart from the description, which may be shown.
-    :raises TrainyardError: names everything that is wrong with it.
+    :param login: separate from the description, because a description may be shown.
+    :raises TrainyardError: lists all faults.
     """
     training, faults = check(data, login)
     if training is None:
         name = data.get("name") or data.get("workload") or "?"
         lines = "".join(f"\n  - {each}" for each in faults)
         raise TrainyardError(
-            f"The training {name} cannot be run; nothing was touched.{lines}\n",
+            f"The training {name} cannot be run; nothing was changed.{lines}\n",
             remedy=f"Change it in {VARIABLE}.",
             variable=VARIABLE,
         )
@@ -37,7 +37,7 @@ def parse_training(data: Mapping[str, Any], login: Login | None = None) -> Train
 
 
 def check(data: Mapping[str, Any], login: Login | None = None) -> tuple[Training | None, list[Fault]]:
-    """The training, or everything that is wrong with its description."""
+    """Return the training, or None and all faults of its description."""
     known, faults = validated(data, {**TRAINING, "roles": {"type": "list", "elements": "dict", "required": True}})
     flags, more = _flags(known.get("flags") or {})
     faults += more
@@ -52,7 +52,7 @@ def check(data: Mapping[str, Any], login: Login | None = None) -> tuple[Training
     if not faults and shape:
         missing = [name for name, kind in shape.roles.items() if kind.usual and name not in roles]
         faults += [
-            fault(name, None, f"a training of the topology {known['topology']} has this role") for name in missing
+            fault(name, None, f"a training of the topology {known['topology']} needs this role") for name in missing
         ]
     if faults:
         return None, faults
@@ -81,7 +81,7 @@ def check(data: Mapping[str, Any], login: Login | None = None) -> tuple[Training
 
 
 def _import(source: Mapping[str, Any]) -> Import | None:
-    """What has to be brought onto the claim first."""
+    """Return the import that must precede the training; None without a URL."""
     if not source.get("url"):
         return None
     texts = {key: str(source.get(key) or "") for key in ("url", "code", "authority")}
@@ -106,7 +106,7 @@ _PLAIN = (
 
 
 def _flags(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[Fault]]:
-    """The flags in their order, those that we know checked."""
+    """Return the flags in their order, and the faults of those in `FLAGS`."""
     known, faults = validated({key: value for key, value in data.items() if key in FLAGS}, FLAGS)
     flags = {str(key): known.get(key, value) for key, value in data.items() if value is not None}
     return flags, faults or flag_faults(flags)

@@ -1,4 +1,4 @@
-"""What the object that runs a training says of it, whether it is a JobSet or a Job."""
+"""The state of a run as its live object reports it, for all kinds of objects."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ ATTEMPT = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}")
 UNKNOWN_ATTEMPT = "unknown"
 
 MOST_GRACE_SECONDS = 3_600.0
-"""A caller waits for pods no longer: an operator chooses the grace of a run, and may write 10^9 seconds."""
+"""Limit for waiting for pods. The grace period of a run is set by a user, who may write 10^9 seconds."""
 
 _JOB_CONDITIONS = {"Completed": "Complete", "Failed": "Failed"}
 
 
 def live_object(api: Api, namespace: str, name: str, kinds: Collection[str] = tuple(API_VERSIONS)) -> Object | None:
-    """The object that runs the run of this name, of whichever of the kinds; None where there is none."""
+    """Return the object of any of the kinds that runs the run of this name; None if there is none."""
     for kind in kinds:
         if found := api.get(API_VERSIONS[kind], kind, name, namespace):
             return {"apiVersion": API_VERSIONS[kind], "kind": kind, **found}
@@ -30,26 +30,26 @@ def live_object(api: Api, namespace: str, name: str, kinds: Collection[str] = tu
 
 
 def condition(live: Mapping[str, Any] | None, kind: str) -> Object:
-    """A true condition (Completed, Failed); empty when it does not hold."""
+    """Return a true condition (Completed, Failed); empty if it does not hold."""
     wanted = _JOB_CONDITIONS[kind] if (live or {}).get("kind") == "Job" else kind
     conditions = ((live or {}).get("status") or {}).get("conditions") or []
     return next((each for each in conditions if each["type"] == wanted and each["status"] == "True"), {})
 
 
 def ended(live: Mapping[str, Any] | None) -> str | None:
-    """`Completed`, `Failed`, or None for one that goes on or does not exist."""
+    """Return `Completed`, `Failed`, or None for an object that has not ended or does not exist."""
     state = ((live or {}).get("status") or {}).get("terminalState")
     return str(state) if state else next((kind for kind in _JOB_CONDITIONS if condition(live, kind)), None)
 
 
 def restarts(live: Mapping[str, Any] | None) -> int:
-    """Counted restarts: of the whole set, or of the pod of a Job."""
+    """Return the number of counted restarts: of the whole set, or of the pod of a Job."""
     status = (live or {}).get("status") or {}
     return whole(status.get("restarts" if (live or {}).get("kind") == "JobSet" else "failed")) or 0
 
 
 def wanted_pods(live: Object) -> int:
-    """How many pods it has while it goes on."""
+    """Return the number of pods that an object has while it runs."""
     if live["kind"] == "Job":
         return _count(live["spec"].get("parallelism"))
     if live["kind"] == "Deployment":
@@ -59,17 +59,17 @@ def wanted_pods(live: Object) -> int:
 
 
 def _count(value: Any) -> int:
-    """A number of pods; Kubernetes' default where there is none."""
+    """Return a number of pods; Kubernetes' default of 1 if it is not set."""
     return 1 if value is None else whole(value, 0) or 0
 
 
 def created(live: Mapping[str, Any] | None) -> str:
-    """When it was submitted, as the cluster writes times; empty where that is not known."""
+    """Return the submission time in the cluster's format; empty if unknown."""
     return str((live or {}).get("metadata", {}).get("creationTimestamp") or "")
 
 
 def seconds(live: Mapping[str, Any] | None) -> float | None:
-    """From its submission to its completion, by the cluster's clock (whole seconds)."""
+    """Return the seconds from submission to completion by the cluster's clock, in whole seconds."""
     completed = condition(live, "Completed").get("lastTransitionTime")
     if not (completed and created(live)):
         return None
@@ -77,7 +77,7 @@ def seconds(live: Mapping[str, Any] | None) -> float | None:
 
 
 def grace(live: Mapping[str, Any] | None) -> float:
-    """Seconds from SIGTERM to SIGKILL that its pods have, the longest of all roles; at most `MOST_GRACE_SECONDS`."""
+    """Return the longest grace period of all roles: seconds from SIGTERM to SIGKILL, at most `MOST_GRACE_SECONDS`."""
     spec = (live or {}).get("spec") or {}
     jobs = [each["template"] for each in spec.get("replicatedJobs") or ()] or [{"spec": spec}]
     pods = [(((job.get("spec") or {}).get("template") or {}).get("spec") or {}) for job in jobs]
@@ -86,19 +86,19 @@ def grace(live: Mapping[str, Any] | None) -> float:
 
 
 def hash_of(obj: Mapping[str, Any] | None) -> str | None:
-    """Hash of the description that an object was made for."""
+    """Return the hash of the run that an object was created for."""
     return _annotation(obj, HASH_ANNOTATION)
 
 
 def attempt_of(obj: Mapping[str, Any] | None) -> str:
-    """Name of the attempt that an object is; empty where it has none, `UNKNOWN_ATTEMPT` where it is none of ours."""
+    """Return the attempt of an object; empty if it has none, `UNKNOWN_ATTEMPT` if its form is not ours."""
     return checked_attempt(_annotation(obj, ATTEMPT_ANNOTATION) or "")
 
 
 def checked_attempt(value: Any) -> str:
-    """An attempt in the form that `submit.new_attempt` writes, or empty; anything else is `UNKNOWN_ATTEMPT`.
+    """Return an attempt in the form of `submit.new_attempt`, or empty; anything else becomes `UNKNOWN_ATTEMPT`.
 
-    Operators of a namespace may write it, and it becomes the name of a folder on the controller.
+    Users of a namespace can write the value, and it becomes the name of a folder on the controller.
     """
     if value == "" or (isinstance(value, str) and ATTEMPT.fullmatch(value)):
         return str(value)
@@ -106,12 +106,12 @@ def checked_attempt(value: Any) -> str:
 
 
 def workload_of(obj: Mapping[str, Any] | None) -> str:
-    """Entry of the catalogue that an object is of; empty where that is not known."""
+    """Return the catalogue entry of an object; empty if unknown."""
     return _annotation(obj, WORKLOAD_ANNOTATION) or ""
 
 
 def program_of(obj: Mapping[str, Any] | None) -> str:
-    """Hash of the folder of code and the command that an object is of; empty where that is not known."""
+    """Return the hash of an object's code folder and command; empty if unknown."""
     return _annotation(obj, PROGRAM_ANNOTATION) or ""
 
 

@@ -1,4 +1,4 @@
-"""Stopping a run after it has saved, and deleting what is left of it: the record, and its files."""
+"""Stop a run after it has saved, and delete its record and its files."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ from .state import attempt_of, grace, workload_of
 from .tensorboard import tensorboard_name
 
 STOP_SECONDS = 150.0
-"""For pods to end, besides the grace in which they save."""
+"""Seconds that pods may take to end in addition to their grace period, in which they save."""
 LOOK_SECONDS = 0.25
-"""Between two readings of the logs: a pod is gone about a second after its last line."""
+"""Interval of reading the logs, because a pod is gone about a second after its last line."""
 REACHED = ("step", "checkpoint", "end")
-"""Events that name the step that a run has come to."""
+"""Events that have the step that a run has reached."""
 OWN = (
     ("v1", "Service"),
     ("v1", "PersistentVolumeClaim"),
     ("v1", "PersistentVolume"),
     ("v1", "Secret"),
     ("networking.k8s.io/v1", "NetworkPolicy"),
-    # Last: as long as it is there, the same call finds the run again.
+    # Last: as long as the record exists, a repeated call finds the run.
     ("v1", "ConfigMap"),
 )
-"""What bears the label of a run, in the order in which it is deleted."""
+"""Kinds of objects with the label of a run, in the order of their deletion."""
 SHOWN = (("apps/v1", "Deployment"), ("v1", "Service"), ("networking.k8s.io/v1", "NetworkPolicy"))
-"""What shows the files of a claim."""
+"""Kinds of objects of the TensorBoard of a claim."""
 
 
 class Stop:
-    """Stops one run.
+    """The stop of one run.
 
-    :param name: of the run, wherever it is, or what the cluster has of it.
-    :param log_dir: folder on the controller, in which the logs of all its pods are kept; empty where they are not.
+    :param name: name of the run in any namespace, or the run as found in the cluster.
+    :param log_dir: folder on the controller for the logs of all its pods; empty to keep none.
     :param say: shows a line of progress to the user.
-    :param by: who stops it, for whoever follows it.
+    :param by: playbook or user that stops the run, for the message to its followers.
     """
 
     def __init__(
@@ -78,16 +78,16 @@ class Stop:
         return self._found.namespace
 
     def plan(self, *, delete: bool = False, forget: bool = False) -> Plan:
-        """Steps to a run that has stopped.
+        """Return the steps to a stopped run.
 
-        :param delete: its record and its files go, too.
-        :param forget: its record and what ran it go, too, and its files stay.
+        :param delete: also delete its record and its files.
+        :param forget: also delete its record and its object, and keep its files.
         """
         found, steps = self._found, []
         if found.goes_on:
             steps.append(Step(f"Stop the run {found.name} after it has saved", Waits(self._stop, self._clock)))
         elif found.live is None and self.result.get("result") == record.RUNNING:
-            # Whoever stopped it did not live to say so.
+            # The process that stopped it died before it recorded this.
             steps.append(Step(f"Record that the run {found.name} has stopped", partial(self._keep, {})))
         if delete:
             steps.append(Step(f"Delete the files and the record of the run {found.name}", self._delete))
@@ -99,10 +99,10 @@ class Stop:
         return Plan(steps, before, after if steps else before)
 
     def _stop(self) -> Pauses[None]:
-        """Delete what runs it; its pods save when they are told to stop, and say how far they are until the end."""
+        """Delete the object of the run. Its pods save on SIGTERM and report their progress until the end."""
         found = self._found
         live = found.live or {}
-        self._say(f"training {found.name}: told to save and to stop")
+        self._say(f"training {found.name}: stopping, it saves first")
         deciding = decider(live)
         seen: dict[str, Object] = {}
         kept = kept_logs(self._log_dir, found.namespace, found.name, attempt_of(live))
@@ -131,7 +131,7 @@ class Stop:
             "topology": annotations.get(TOPOLOGY_ANNOTATION, ""),
             "attempt": attempt_of(live),
         }
-        # A stopped run continues from what it has saved, beyond the last step that it has printed.
+        # A stopped run continues from its last checkpoint, which may be beyond the last step that it has printed.
         step = next((each for each in reversed(said) if each["event"] in REACHED and "step" in each), {})
         reached = {"steps": step["step"]} if "step" in step else {}
         measured = last(said, "evaluate")
@@ -141,7 +141,10 @@ class Stop:
         self._say(f"training {found.name}: stopped" + (f" at step {step['step']}" if reached else ""))
 
     def _announce(self, live: Object) -> None:
-        """Say who stops it before it goes: for whoever follows it, and so that it can go on if this call ends here."""
+        """Record who stops the run, and its manifest, before the deletion.
+
+        Followers read the first. With the manifest the run can continue, even if this process dies.
+        """
         self.result = {**self.result, "stopped_by": self._by, "stop_asked_at": record.now()}
         self._manifest = manifest(live) if live["kind"] in RUNS else None
         if self._found.kept:
@@ -161,14 +164,14 @@ class Stop:
         self.result = {}
 
     def _delete(self) -> None:
-        """Everything that bears the run's name, and its files on the claim; the namespace stays."""
+        """Delete all objects with the run's label, and its files on the claim; the namespace stays."""
         found = self._found
         if found.live and not found.goes_on:
             self._delete_object(found.live)
         if files := self.result.get("files"):
             self._empty(files)
         else:
-            self._say(f"training {found.name}: where its files lie is not on record, and they stay")
+            self._say(f"training {found.name}: the place of its files is not recorded, so they stay")
         self._hide(files or {})
         for version, kind in OWN:
             for obj in self._api.list(version, kind, labels=f"{LABELS},{NAME_LABEL}={found.name}"):
@@ -179,19 +182,19 @@ class Stop:
         self.result = {}
 
     def _claims_it(self, volume: Object) -> bool:
-        """Whether a volume is for a claim of this run.
+        """Return whether a volume is for a claim of this run.
 
-        Volumes are in no namespace, and a name says nothing: `team-a-mnist-logs` begins with `team-`.
+        Volumes have no namespace, and their names are ambiguous: `team-a-mnist-logs` begins with `team-`.
         """
         claim, space = at(volume, "spec", "claimRef", "name"), at(volume, "spec", "claimRef", "namespace")
         if space != self._found.namespace or not is_name(claim):
             return False
         live = self._api.get("v1", "PersistentVolumeClaim", claim, space)
-        # A call that ended early may have deleted the claim: the volume's own label then decides alone.
+        # An interrupted call may have deleted the claim: then the volume's own label decides alone.
         return live is None or at(live, "metadata", "labels", NAME_LABEL) == self._found.name
 
     def _hide(self, files: Mapping[str, str]) -> None:
-        """Delete the TensorBoard of a claim that is the run's own, and would stay as long as its pod has it."""
+        """Delete the TensorBoard of the run's own claim, which cannot be deleted while a pod uses it."""
         if files.get("folder") == "/logs":
             name, namespace = tensorboard_name(files["claim"]), self._found.namespace
             for version, kind in SHOWN:
@@ -199,7 +202,7 @@ class Stop:
             self._api.delete("v1", "Secret", f"{name}-pull", namespace)
 
     def _empty(self, files: Mapping[str, str]) -> None:
-        """Delete the run's files by a pod: the claim may be of any kind."""
+        """Delete the run's files with a pod, because the claim may be of any storage class."""
         pod = cleaner(self._found, files)
         meta = pod["metadata"]
         self._api.delete("v1", "Pod", meta["name"], meta["namespace"], grace=0)
@@ -215,7 +218,7 @@ class Stop:
                 log = "; ".join(last_lines(self._api.log(meta["namespace"], meta["name"], tail=12), 12))
                 raise TrainyardError(
                     f"The files of the run {self._found.name} could not be deleted: {log}.",
-                    remedy="Its record stays, so that the same call can be made again.",
+                    remedy="Run this again; the record of the run was kept.",
                 )
         finally:
             self._api.delete("v1", "Pod", meta["name"], meta["namespace"], grace=0)

@@ -1,4 +1,4 @@
-"""Submitting a run: what is refused by a look at the cluster, and how one of two submissions at once wins."""
+"""Submission of a run: checks against the cluster, and protection against simultaneous submissions."""
 
 from __future__ import annotations
 
@@ -26,58 +26,59 @@ from .rehearsal import rehearse
 from .state import attempt_of, ended, grace, live_object, program_of, workload_of
 
 CONTROLLER_SECONDS = 120.0
-"""How long the JobSet controller's webhook may take to answer after its installation."""
+"""Seconds that the JobSet controller's webhook may take to answer after its installation."""
 
 
 def new_attempt() -> str:
-    """Name of a submission: its time, and what tells two at once apart."""
+    """Return the name of a submission: its time, and a random part that distinguishes simultaneous ones."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
 
 
 def runners(training: Training) -> list[Object]:
-    """The objects that may run the run of this name: another topology is of another kind."""
+    """Return the objects of all kinds that may run this run, because another topology has another kind."""
     meta = {"name": training.name, "namespace": training.namespace}
     return [{"apiVersion": version, "kind": kind, "metadata": meta} for kind, version in API_VERSIONS.items()]
 
 
 def refuse_another_workload(training: Training, *there: Object | None) -> None:
-    """A run's name belongs to its workload, with its files.
+    """Refuse a run whose name belongs to another workload, because the name comes with the run's files.
 
-    :param there: what the cluster has of the run.
-    :raises TrainyardError: it is of another one.
+    :param there: the live object and the record of the run.
+    :raises TrainyardError: one of them belongs to another workload.
     """
     for obj in there:
         other = workload_of(obj)
         if other and other != training.workload:
             raise TrainyardError(
-                f"The run {training.name} is of the workload {other}, and not of {training.workload}.",
-                remedy="Choose another name (run), or delete that one: playbooks/train_stop.yml "
+                f"The run {training.name} belongs to the workload {other}, and not to {training.workload}.",
+                remedy="Set another name (run), or delete that one: playbooks/train_stop.yml "
                 f"-e run={training.name} -e confirm={training.name} -e delete=true.",
             )
 
 
 def refuse_another_program(training: Training, kept: Object | None, *, fresh: bool) -> None:
-    """A name that no site gave, but a folder, is for one program: another one would go on from its checkpoints.
+    """Refuse another program for a run named after its code folder: it would continue from the first one's checkpoints.
 
     :param kept: the record of the run.
     :param fresh: whether the run starts over.
-    :raises TrainyardError: the record is of another program, or does not say of which.
+    :raises TrainyardError: the record belongs to another or an unknown program.
     """
     if kept and training.program and not training.named and not fresh and program_of(kept) != training.program:
         raise TrainyardError(
-            f"The run {training.name} is on record for another program than this one, with another folder of code or "
-            "another command.",
-            remedy=f"Name the run: run={training.name} goes on with the files that are there, and another name has its "
+            f"The run {training.name} is recorded for another program, with another code folder or another command.",
+            remedy=f"Name the run: run={training.name} continues with the existing files, and another name has its "
             "own. Or start over with resume=fresh.",
         )
 
 
 def refuse_what_has_no_place(api: Api, training: Training, *, planning: bool = False) -> None:
-    """What would wait for ever: more GPUs in a pod than any node has, a Secret or a claim that is not there; and what
-    would end at its start: CUDA that a node's driver is too old for.
+    """Refuse a training whose pods would wait forever or fail at start.
 
-    :param planning: in check mode, in which nobody has made the claims that the site's storage will have.
-    :raises TrainyardError: names all of them.
+    They would wait for more GPUs per pod than any node has, for a missing Secret, or for a missing claim. They would
+    fail with a CUDA version that a node's driver is too old for.
+
+    :param planning: check mode, in which the claims of the site's storage do not exist yet.
+    :raises TrainyardError: lists all faults.
     """
     faults = [*_gpu_faults(api, training), *_secret_faults(api, training)]
     if not planning:
@@ -117,8 +118,8 @@ def _claim_faults(api: Api, training: Training) -> Iterator[str]:
     files = training.logs.claim
     if files and api.get("v1", "PersistentVolumeClaim", files, training.namespace) is None:
         yield (
-            f"there is no claim {training.namespace}/{files} for its files (workloads_logs_claim); make it, name one "
-            "that is there, or leave it empty for files on one node"
+            f"there is no claim {training.namespace}/{files} for its files (workloads_logs_claim); create it, set an "
+            "existing one, or leave it empty for files on one node"
         )
 
 
@@ -132,12 +133,12 @@ def submit(
     log_dir: str,
     clock: Clock = CLOCK,
 ) -> str:
-    """Create the object that runs a run, in the place of one that has ended or may be ended.
+    """Create the object of a run, in place of one that has ended or may be ended.
 
-    :param live: what runs it now; nothing else is deleted.
-    :param log_dir: folder on the controller for the logs of the attempt before, which go with its pods.
+    :param live: the current object of the run; no other object is deleted.
+    :param log_dir: folder on the controller for the logs of the previous attempt, which are deleted with its pods.
     :return: the attempt.
-    :raises TrainyardError: somebody else has submitted it meanwhile.
+    :raises TrainyardError: another user has submitted the run in the meantime.
     """
     work = replacing(
         api, training.namespace, training.name, live, partial(run_object, training, resume=resume), say,
@@ -162,13 +163,15 @@ def replacing(
     kinds: Collection[str] = tuple(API_VERSIONS),
     clock: Clock = CLOCK,
 ) -> Pauses[str]:
-    """Create the object of a new attempt in the place of what runs a run; see `submit`. Gives the pauses in between.
+    """Create the object of a new attempt in place of the current object of a run; see `submit`.
+
+    Yield the pauses in between.
 
     :param make: attempt -> the object.
-    :param log_dir: empty where logs are not kept.
-    :param left: what goes with the attempt before, besides.
-    :param kinds: of objects that may run it.
-    :raises KubeError: the API server would refuse the new object; what runs it now is as it was.
+    :param log_dir: as in `submit`; empty to keep no logs.
+    :param left: further objects to delete with the previous attempt.
+    :param kinds: kinds of objects that may run it.
+    :raises KubeError: the API server would refuse the new object; the current one was not changed.
     """
     api = PatientApi(api, clock)
     place = _Place(api, namespace, name, kinds)
@@ -178,7 +181,7 @@ def replacing(
         if log_dir:
             PodLogs(api, kept_logs(log_dir, namespace, name, attempt_of(live))).read_all(place.pods())
         if not ended(live):
-            say(f"training {name}: the run before is told to save and to stop")
+            say(f"training {name}: stopping the previous attempt, which saves first")
         try:
             api.delete(live["apiVersion"], live["kind"], meta["name"], meta["namespace"], uid=meta.get("uid", ""))
         except KubeError as error:
@@ -201,7 +204,7 @@ def replacing(
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a run is."""
+    """The place of a run in the cluster."""
 
     api: Api
     namespace: str
@@ -215,9 +218,9 @@ class _Place:
         return self.api.list("v1", "Pod", self.namespace, labels=f"{NAME_LABEL}={self.name}")
 
     def left(self) -> list[Object]:
-        """What is left of the attempt before.
+        """Return the remaining objects of the previous attempt.
 
-        :raises TrainyardError: a new one has come.
+        :raises TrainyardError: another user has submitted a new attempt.
         """
         live = self.live()
         if live and not live["metadata"].get("deletionTimestamp"):
@@ -227,13 +230,13 @@ class _Place:
     def lost(self) -> TrainyardError:
         other = attempt_of(self.live()) or "unknown"
         return TrainyardError(
-            f"The run {self.name} was submitted by somebody else at this moment (attempt {other}), and theirs goes on.",
-            remedy="Call this again to follow it, or choose another name (run).",
+            f"Another user submitted the run {self.name} at the same time (attempt {other}); that attempt continues.",
+            remedy="Run this again to follow it, or set another name (run).",
         )
 
 
 def _create(api: Api, obj: Object, place: _Place, attempt: str, clock: Clock) -> Pauses[None]:
-    """Create it once; an answer that was lost on the way is made good by looking."""
+    """Create an object exactly once. After a lost response, check whether the object exists."""
     deadline = clock.monotonic() + CONTROLLER_SECONDS
     while True:
         try:

@@ -1,4 +1,4 @@
-"""The pod of a role: what it is told about the run, what it mounts, where it may run. Pure data, no cluster."""
+"""The pod of a role: its flags, environment, mounts and placement. Pure data, no cluster."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from .names import ATTEMPT_ANNOTATION, CONTAINER, INDEX_LABEL, NAME_LABEL, ROLE_
 from .pods import container_security, lost_node_tolerations, pod_security, pull_secrets
 
 CODE = "/opt/trainyard/code"
-"""Where code that is not in the image is mounted."""
+"""Mount path of code that is not part of the image."""
 TOKEN_KEY = "token"  # noqa: S105 - a key of a Secret, not its value
 """Key of the Secret that `token_secret` names."""
 THREADS = ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS")
-"""TensorFlow would take the cores of the node, and be throttled by the limit of the pod."""
+"""Variables for the number of threads. By default TensorFlow uses all cores of the node and is throttled by the pod's
+limit."""
 
 
 def hostname(training: Training, role: str, index: int) -> str:
-    """DNS name of a pod inside the namespace: `<jobset>-<role>-0-<index>.<jobset>`."""
+    """Return the DNS name of a pod inside the namespace: `<jobset>-<role>-0-<index>.<jobset>`."""
     return f"{training.name}-{role}-0-{index}.{training.name}"
 
 
 def cluster(training: Training) -> dict[str, list[str]]:
-    """The `cluster` part of TF_CONFIG: addresses by role."""
+    """Return the `cluster` part of TF_CONFIG: addresses by role."""
     return {
         name: [f"{hostname(training, name, index)}:{role.port}" for index in range(role.replicas)]
         for name, role in training.roles.items()
@@ -36,7 +37,7 @@ def cluster(training: Training) -> dict[str, list[str]]:
 
 
 def tf_config(training: Training, role: str) -> str:
-    """TF_CONFIG as the value of an environment variable; the kubelet puts the pod's index in."""
+    """Return TF_CONFIG as the value of an environment variable, in which the kubelet expands the pod's index."""
     return f'{{"cluster":{_members(training)},"task":{{"type":"{role}","index":$(JOB_COMPLETION_INDEX)}}}}'
 
 
@@ -45,36 +46,36 @@ def _members(training: Training) -> str:
 
 
 def logs_claim(training: Training) -> str:
-    """Name of the claim with the run's files."""
+    """Return the name of the claim with the run's files."""
     return training.logs.claim or f"{training.name}-logs"
 
 
 def run_folder(training: Training) -> str:
-    """Where the run's folder is in its pods: on a claim that several runs share it has the run's name."""
+    """Return the path of the run's folder in its pods. On a shared claim it has the run's name."""
     return f"/logs/{training.name}" if training.logs.claim else "/logs"
 
 
 def token_secret(training: Training) -> str:
-    """Name of the Secret with the token that a service asks for."""
+    """Return the name of the Secret with the access token of a service."""
     return f"{training.name}-token"
 
 
 def volume_claim(training: Training, volume: Volume) -> str:
-    """The claim of a volume, which the run makes itself for a folder of the nodes."""
+    """Return the name of a volume's claim. For a folder of the nodes it is the run's own."""
     return volume.claim or f"{training.name}-{volume.name}"
 
 
 def pod_labels(training: Training, role: str) -> dict[str, str]:
-    """Labels by which the pods of a role are found."""
+    """Return the labels that select the pods of a role."""
     return {NAME_LABEL: training.name, ROLE_LABEL: role}
 
 
 def pod_template(training: Training, name: str, attempt: str, resume: str = "auto") -> Object:
-    """The pod of one role.
+    """Return the pod template of one role.
 
-    :param name: of the role.
-    :param attempt: name of this submission; restarts of the set share it.
-    :param resume: whether the attempt goes on from the run's newest checkpoint (`auto`) or starts over (`fresh`).
+    :param name: name of the role.
+    :param attempt: name of this submission, shared by all restarts of the set.
+    :param resume: `auto` continues from the run's newest checkpoint, `fresh` starts over.
     """
     role = training.roles[name]
     volumes, mounts = _volumes(training, role)
@@ -95,7 +96,7 @@ def pod_template(training: Training, name: str, attempt: str, resume: str = "aut
     }
     metadata: Object = {"labels": pod_labels(training, name)}
     if service:
-        # A Job counts its pods itself and is made anew for each attempt; a Deployment goes by what its template says.
+        # A Job sets the index itself and is created for each attempt; a Deployment needs both in its template.
         metadata["labels"][INDEX_LABEL] = "0"
         metadata["annotations"] = {ATTEMPT_ANNOTATION: attempt}
     return {
@@ -115,7 +116,7 @@ def pod_template(training: Training, name: str, attempt: str, resume: str = "aut
 
 
 def _flags(training: Training, role: Role, attempt: str, resume: str) -> Mapping[str, Any]:
-    """What the program is told by flags: nothing where its workload has none."""
+    """Return the flags of the program; empty if its workload has none."""
     flags = dict(training.flags)
     if not flags:
         return {}
@@ -127,7 +128,7 @@ def _flags(training: Training, role: Role, attempt: str, resume: str) -> Mapping
 
 
 def _cpus(quantity: str) -> float:
-    """CPUs of a quantity such as `500m` or `2`."""
+    """Convert a quantity such as `500m` or `2` to CPUs."""
     return float(quantity.removesuffix("m")) / 1000 if quantity.endswith("m") else float(quantity)
 
 
@@ -136,7 +137,7 @@ def _environment(training: Training, role: Role, resume: str) -> list[Object]:
     if cluster(training):
         told |= {
             "TF_CONFIG": tf_config(training, role.name),
-            # JSON and a literal of Python at once, for programs older than TF_CONFIG.
+            # Valid both as JSON and as a Python literal, for programs older than TF_CONFIG.
             "POD_NAME": f"{role.name}-$(JOB_COMPLETION_INDEX)-{training.name}",
             "CLUSTER_CONFIG": _members(training),
         }
@@ -147,21 +148,20 @@ def _environment(training: Training, role: Role, resume: str) -> list[Object]:
     if training.code:
         told["PYTHONPATH"] = CODE
     if role.gpus:
-        # TensorFlow would take the whole memory of a GPU at its start, and leave none to others that share it.
+        # By default TensorFlow allocates the whole memory of a GPU at start, and leaves none to pods that share it.
         told["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
-    # At least two: with one CPU no step was ever done, because an operation that waits for another process had the only
-    # thread.
+    # At least two threads: with one, an operation that waits for another process blocks it, and no step completes.
     told["TF_NUM_INTEROP_THREADS"] = str(max(2, math.ceil(_cpus(role.limits["cpu"]))))
     index = {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX_LABEL}']"}}
     env: list[Object] = [
-        # Must come before its users: the kubelet expands $(NAME) only from variables above.
+        # Must precede its uses: the kubelet expands $(NAME) only from earlier variables.
         {"name": "JOB_COMPLETION_INDEX", "valueFrom": index},
         *({"name": name, "value": value} for name, value in told.items()),
         *({"name": name, "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}} for name in THREADS),
     ]
     if training.token:
         env.append(_variable(training.token, {"secret": token_secret(training), "key": TOKEN_KEY}))
-    # The API server refuses a name twice; what the description says has the last word.
+    # The API server refuses duplicate names; the description takes precedence.
     env = [each for each in env if each["name"] not in role.env]
     return env + [_variable(str(name), value) for name, value in role.env.items()]
 
@@ -183,7 +183,7 @@ def _ports(training: Training, role: Role) -> list[Object]:
 
 
 def _volumes(training: Training, role: Role) -> tuple[list[Object], list[Object]]:
-    """Volumes of a pod, and where its container has them."""
+    """Return the volumes of a pod and the mounts of its container."""
     found: list[tuple[str, str, bool, Object]] = [("tmp", "/tmp", False, {"emptyDir": {"sizeLimit": "512Mi"}})]
     if role.kind.reads_data and training.data_image:
         found.append(("data", "/data", True, _image(training, training.data_image)))
@@ -217,10 +217,10 @@ def _claim(name: str, *, read_only: bool = False) -> Object:
 
 
 def _placement(training: Training, role: Role) -> Object:
-    """Where the pods of a role may run."""
+    """Return the scheduling constraints of a role's pods."""
     placement: Object = {"tolerations": [*lost_node_tolerations(), *map(dict, role.tolerations)]}
     if role.gpus > 1:
-        # The device plugin fails a pod that asks for two shares, on a node where GPUs are shared.
+        # On a node with shared GPUs the device plugin fails a pod that requests more than one share.
         whole = {"key": SHARING, "operator": "NotIn", "values": [SHARED]}
         terms = {"nodeSelectorTerms": [{"matchExpressions": [whole]}]}
         placement["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
@@ -229,7 +229,7 @@ def _placement(training: Training, role: Role) -> Object:
     if role.priority:
         placement["priorityClassName"] = role.priority
     if role.spread:
-        # Each role by itself: a lost node must not take all workers.
+        # Spread each role on its own: the loss of one node must not take all workers.
         placement["topologySpreadConstraints"] = [
             {
                 "maxSkew": 1,

@@ -1,4 +1,4 @@
-"""TensorBoard for a claim with the files of runs: one for each claim, which the console alone reaches. Pure data."""
+"""TensorBoard for a claim with the files of runs: one for each claim, reachable only from the console. Pure data."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ PORT = 6006
 PROGRAM = "/opt/tensorboard/bin/tensorboard"
 CONSOLE_NAMESPACE = "trainyard-console"
 RELOAD_SECONDS = 10
-"""Between two looks for new events."""
+"""Interval of reading new events."""
 
 
 def tensorboard_name(claim: str) -> str:
-    """Name of Deployment, Service and policy."""
+    """Return the name of the Deployment, the Service and the policy."""
     return f"tensorboard-{claim}"
 
 
 def path_prefix(namespace: str, claim: str) -> str:
-    """Path below which its pages are, at the console and at the Service."""
+    """Return the path prefix of its pages, at the console and at the Service."""
     return f"/tensorboard/{namespace}/{claim}"
 
 
 def shown(training: Training) -> list[Object]:
-    """What shows the events of the claim on which the run's files lie; nothing where none is asked for.
+    """Return the objects of the TensorBoard for the claim with the run's files; empty if the training has none.
 
-    Runs that share a claim describe the same objects, which bear no run's label: they outlive each of them, with a
-    login of their own.
+    Runs that share a claim describe the same objects. These have no run's label and their own pull Secret, because they
+    outlive each of the runs.
     """
     if not training.tensorboard:
         return []
@@ -49,7 +49,7 @@ def _selector(training: Training) -> dict[str, str]:
 
 
 def _policy(training: Training) -> Object:
-    """The console may come in, and nothing goes out."""
+    """Return the policy, which allows ingress from the console only, and no egress."""
     console = {
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": CONSOLE_NAMESPACE}},
         "podSelector": {"matchLabels": {"app.kubernetes.io/name": "console"}},
@@ -111,7 +111,7 @@ def _deployment(training: Training) -> Object:
     }
     spec = {
         "replicas": 1,
-        # A volume of one node is for one pod at a time.
+        # A local volume can be used by one pod at a time.
         "strategy": {"type": "Recreate"},
         "selector": {"matchLabels": _selector(training)},
         "template": {"metadata": {"labels": _selector(training)}, "spec": pod},

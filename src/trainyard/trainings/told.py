@@ -1,4 +1,4 @@
-"""What a run was told when it was submitted, read from the object that runs it."""
+"""Flags and files of a run, read from its live object."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .places import decider
 
 
 def knobs(live: Object | None) -> dict[str, str]:
-    """The flags of the pod that decides, but for those that say where its files are."""
+    """Return the flags of the deciding pod, except those of its files and its attempt."""
     container = _container(live)
     given = [str(each) for each in container.get("args") or []]
     flags = dict(each[2:].partition("=")[::2] for each in given if each.startswith("--") and "=" in each)
@@ -19,7 +19,7 @@ def knobs(live: Object | None) -> dict[str, str]:
 
 
 def files(live: Object | None) -> dict[str, str]:
-    """The claim with a run's files, and its folder there."""
+    """Return the claim with a run's files and its folder there; empty if it has none."""
     claims = {
         volume["name"]: volume["persistentVolumeClaim"]["claimName"]
         for volume in _pod(live).get("volumes") or []
@@ -38,7 +38,7 @@ def _container(live: Object | None) -> Mapping[str, Any]:
 
 
 def _pod(live: Object | None) -> Mapping[str, Any]:
-    """The specification of the pods that decide a run."""
+    """Return the spec of the pods of the deciding role."""
     spec = (live or {}).get("spec") or {}
     role = decider(live).rpartition("-")[0]
     jobs = {each["name"]: each["template"] for each in spec.get("replicatedJobs") or ()}

@@ -1,4 +1,4 @@
-"""Watching the pods of a run: every change, up to the exit codes of deleted pods, and what keeps pods waiting."""
+"""Watch a run's pods: every change, the exit codes of deleted pods, and the reasons of waiting pods."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .places import age_order, newest, place_of, pod_state
 from .pod_logs import PodLogs
 
 WATCH_SECONDS = 1
-"""The server ends each watch after this time; it is the pace of the whole wait."""
+"""Duration of each watch request. It sets the pace of the whole wait."""
 END_SECONDS, END_LIMIT = 0.2, 3.0
-"""Between two looks at what runs the training, when the pod that decides has ended; and how long they go on."""
+"""Interval and time limit of reading the live object after the deciding pod has ended."""
 OTHERS_SECONDS = 30.0
-"""Between two readings of the logs of pods that do not decide, while they go on."""
+"""Interval of reading the logs of the other pods while they run."""
 LOOKS_WITHOUT_A_CHANGE = 5
-"""After so many the object that runs the training is read again, although none of its pods has changed."""
+"""Number of refreshes after which the live object is read, even if none of its pods has changed."""
 
 
 class RunView:
-    """The run as the server shows it, kept up to date by `refresh`.
+    """The server's view of a run, updated by `refresh`.
 
-    A watch rather than a list: a pod that the end of the run deletes is seen with its exit code.
+    It uses a watch, because a list would miss the exit code of a pod that the end of the run deletes.
     """
 
     def __init__(self, api: Api, training: Training, logs: PodLogs, clock: Clock = CLOCK) -> None:
@@ -45,27 +45,27 @@ class RunView:
         self._mute: set[str] = set()
         self._answered = self._all_read = clock.monotonic()
         self.known = False
-        """Whether the server has said anything yet."""
+        """True once the server has answered."""
         self.pods: dict[str, Object] = {}
         self.gone: set[str] = set()
         self.live: Object | None = None
 
     @property
     def chief(self) -> list[Event]:
-        """What the pod that decides has said, and those that were in its place before."""
+        """Events of the deciding pod and of its predecessors in the same place."""
         place = self._training.deciding
         mine = [pod for pod in self.pods.values() if place_of(pod) == place]
         return [event for pod in sorted(mine, key=age_order) for event in self._logs.said(pod)]
 
     @property
     def in_place(self) -> list[Event]:
-        """What the pod that decides now has said: between two of them no port is in use."""
+        """Events of the current deciding pod alone, because no port is in use between two of them."""
         return self._logs.said(newest(self.pods.values()).get(self._training.deciding))
 
     def refresh(self) -> None:
-        """Take in about a second of changes: pods, the state of what runs them, the log of the pod that decides.
+        """Process about a second of changes: pods, the live object, the log of the deciding pod.
 
-        :raises KubeError: the server has not answered for `OUTAGE_SECONDS`, while the training goes on, or refuses.
+        :raises KubeError: the server refuses, or has not answered for `OUTAGE_SECONDS` (the training keeps running).
         """
         try:
             self._refresh()
@@ -89,7 +89,7 @@ class RunView:
             self._await_end()
 
     def _await_end(self) -> None:
-        """What follows from the end of the pod that decides comes a moment after it, and with no change of a pod."""
+        """Wait until the live object reflects the end of the deciding pod: a moment later, without a pod change."""
         deadline, restarts = self._clock.monotonic() + END_LIMIT, self.restarts
         while self.live and not any(map(self.condition, ("Completed", "Failed"))) and self.restarts == restarts:
             if self._clock.monotonic() >= deadline:
@@ -98,7 +98,7 @@ class RunView:
             self.live = self._found()
 
     def _read_logs(self, decider: Object | None, changed: set[str]) -> None:
-        """The log of the pod that decides; those of the others when they end or are told to, and now and then."""
+        """Read the log of the deciding pod, and those of the others when they end or terminate, and periodically."""
         all_due = self._clock.monotonic() - self._all_read >= OTHERS_SECONDS
         if all_due:
             self._all_read = self._clock.monotonic()
@@ -106,22 +106,22 @@ class RunView:
             leaves = pod_state(pod)[0] == "ended"
             if name in self.gone or name in self._left:
                 continue
-            # A pod that stops may say its last words at any moment, but its node may not answer: then each try is long.
+            # A terminating pod may write its last lines at any moment. Each try is slow if its node does not answer.
             stops = "deletionTimestamp" in pod["metadata"] and (name in changed or name not in self._mute)
             if stops or (leaves and name in changed) or all_due or name in self._ended or pod is decider:
                 (self._mute.discard if self._logs.read(pod) else self._mute.add)(name)
-            # Of one that has ended once more: its runtime may write the last lines after its end is known.
+            # Read an ended pod once more: its runtime may write the last lines after its end is reported.
             if name in self._ended:
                 self._left.add(name)
             elif leaves:
                 self._ended.add(name)
 
     def keep_logs(self) -> None:
-        """Read the logs of all pods that are still there to their present ends."""
+        """Read the logs of all existing pods to their current ends."""
         self._logs.read_all(pod for name, pod in self.pods.items() if name not in self.gone)
 
     def read_decider(self) -> bool:
-        """Read the log of the pod that decides to its present end; False when that pod is gone."""
+        """Read the log of the deciding pod to its current end; return False if that pod is gone."""
         pod = self.present().get(self._training.deciding)
         if pod is None or self._is_gone(pod):
             return False
@@ -130,23 +130,25 @@ class RunView:
 
     @property
     def unread(self) -> str:
-        """Which last words of the pod that decides are missing, and where they are; empty where they are known."""
+        """The last lines of the deciding pod that are missing, and their place, in words; empty if they were read."""
         place = self._training.deciding
         pod = self.present().get(place)
         if pod is None:
-            return f"its pod {place}, whose log says so, is not in the cluster any more"
+            return f"its pod {place}, whose log has the result, is no longer in the cluster"
         if self._logs.is_whole(pod) or last(self._logs.said(pod), "end"):
             return ""
         where = f"{pod['metadata']['name']} on the node {(pod.get('spec') or {}).get('nodeName', '?')}"
         return (
-            f"its pod {where} was deleted unread" if self._is_gone(pod) else f"the log of its pod {where} is not read"
+            f"its pod {where} was deleted before its log was read"
+            if self._is_gone(pod)
+            else f"the log of its pod {where} was not read"
         )
 
     def _is_gone(self, pod: Object) -> bool:
         return pod["metadata"]["name"] in self.gone
 
     def condition(self, kind: str) -> Object:
-        """A true condition of the run (Completed, Failed); empty when it does not hold."""
+        """Return a true condition of the run (Completed, Failed); empty if it does not hold."""
         return state.condition(self.live, kind)
 
     @property
@@ -154,7 +156,7 @@ class RunView:
         return state.restarts(self.live)
 
     def seconds(self) -> float | None:
-        """From its submission to its completion, by the cluster's clock (whole seconds)."""
+        """Return the seconds from submission to completion by the cluster's clock, in whole seconds."""
         return state.seconds(self.live)
 
     def _found(self) -> Object | None:
@@ -163,12 +165,12 @@ class RunView:
         return {**found, "kind": kind} if found else None
 
     def age(self) -> float:
-        """Seconds since the run was submitted, by this machine's clock; 0 before it is known."""
+        """Return the seconds since the submission by this machine's clock; 0 before the live object is known."""
         created = state.created(self.live)
         return max(0.0, self._clock.time() - datetime.fromisoformat(created).timestamp()) if created else 0.0
 
     def present(self) -> dict[str, Object]:
-        """The last pod of each place, by `role-index`."""
+        """Return the newest pod of each place, by `role-index`."""
         return newest(self.pods.values())
 
     def all_started(self) -> bool:
@@ -177,7 +179,7 @@ class RunView:
         return len(states) == wanted and all(state in ("running", "ended") for state in states)
 
     def unreleased(self) -> list[str]:
-        """Pods of the run that still hold resources."""
+        """Return the names of the run's pods that still hold resources."""
         done = ("Succeeded", "Failed")
         return [
             name
@@ -186,8 +188,11 @@ class RunView:
         ]
 
     def roles(self) -> dict[str, int | str]:
-        """Exit code per place, such as `worker-1`; else `waiting`, `running`, or `stopped` for a pod that was deleted
-        before its exit was seen."""
+        """Return the exit code of each place, such as `worker-1`.
+
+        Without an exit code it is `waiting`, `running`, or `stopped` for a pod that was deleted before its exit was
+        seen.
+        """
         return {place: self._exit(pod) for place, pod in self.present().items()}
 
     def _exit(self, pod: Object) -> int | str:
@@ -197,7 +202,7 @@ class RunView:
         return "stopped" if pod["metadata"]["name"] in self.gone else pod_state(pod)[0]
 
     def states(self) -> str:
-        """`chief 1/1 running; worker 0/2 running (worker-1 ContainerCreating)`."""
+        """Return the states as text: `chief 1/1 running; worker 0/2 running (worker-1 ContainerCreating)`."""
         present = self.present()
         parts = []
         for role, wanted in self._training.roles.items():
@@ -208,7 +213,7 @@ class RunView:
         return "; ".join(parts)
 
     def warnings(self) -> list[str]:
-        """The last warnings that the cluster has about this attempt's objects, for an error message."""
+        """Return the last warning events about this attempt's objects, for an error message."""
         found = []
         for event in PatientApi(self._api, self._clock).list("v1", "Event", self._training.namespace):
             about = event["involvedObject"].get("name", "")
@@ -222,7 +227,7 @@ class RunView:
         return [text for _, text in sorted(found)[-5:]]
 
     def _changes(self) -> set[str]:
-        """Take in changed pods; their names."""
+        """Process changed pods and return their names."""
         path = self._api.path("v1", "Pod", self._training.namespace)
         query: dict[str, Any] = {"labelSelector": f"{NAME_LABEL}={self._training.name}"}
         if self._version is None:

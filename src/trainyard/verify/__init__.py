@@ -1,1 +1,1 @@
-"""Checks of a finished site as functions of what was read, and the receipt."""
+"""Checks of a finished site, as functions of an observation, and the receipt."""

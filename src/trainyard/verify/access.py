@@ -1,4 +1,4 @@
-"""The checks of how a site is looked at: its console, the use of its nodes, kubelets' certificates."""
+"""Checks of access to a site: its console, the resource usage of its nodes, and certificates of kubelets."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from .reading import Unread
 from .verdict import FAIL, PASS, UNKNOWN, Check, judge
 
 WARN_DAYS = 30
-"""Before the end of a certificate. Kubelets ask for another at 70 to 90 % of its time; the console's is renewed."""
+"""Days before a certificate expires. Kubelets request a new one at 70 to 90 % of its lifetime; site.yml renews the
+certificate of the console."""
 
 CONSOLE = "console"
 RENEWED = "run site.yml, which renews it"
 PROVIDED = (
-    "the site provides it, and nothing renews it; put a new one into {} (dashboard_certificate_file), its key into "
+    "the site provides it, so it is not renewed; put a new one into {} (dashboard_certificate_file), its key into "
     "dashboard_key_file, and run site.yml"
 )
 
@@ -31,11 +32,11 @@ def access_checks(
     wants_usage: bool,
     planning: bool = False,
 ) -> list[Check]:
-    """Those that the site asks for, in the order of a reader's interest.
+    """Return the checks that the site asks for, the most interesting first.
 
     :param nodes: names of the nodes that the cluster must have.
     :param probes: node -> findings of `service_probe`.
-    :param planning: in check mode, in which the console may be something that the run would make.
+    :param planning: whether this is check mode; a run may then still create the console.
     """
     checks = []
     if seen.serving is True:
@@ -49,7 +50,7 @@ def access_checks(
 
 
 def kubelet_certificates(nodes: Sequence[str], probes: Mapping[str, Mapping[str, object]]) -> Check:
-    """Every kubelet serves with a certificate of the cluster, for its node's name."""
+    """Check that each kubelet serves with a certificate that the cluster issued for its node."""
     wrong, unsure = [], []
     for node in nodes:
         finding = probes.get(node, {}).get("kubelet_certificate")
@@ -59,14 +60,14 @@ def kubelet_certificates(nodes: Sequence[str], probes: Mapping[str, Mapping[str,
             wrong.append(f"{node}: {finding.get('error') or 'no answer'}")
     if unsure and not wrong:
         return Check("kubelet_certificates", UNKNOWN, "; ".join(unsure))
-    well = f"{len(nodes)} kubelets serve with certificates of the cluster"
+    well = f"{len(nodes)} kubelets serve with certificates of the cluster's CA"
     return _check("kubelet_certificates", wrong, well)
 
 
 def usage(nodes: Sequence[str], found: Sequence[str]) -> Check:
-    """The API tells the use of every node; a node that has just joined is read within a minute."""
-    wrong = [f"nothing is known of the use of {node}" for node in nodes if node not in found]
-    return _check("usage", wrong, f"the use of {len(nodes)} nodes is known", settles=True)
+    """Check that the metrics API reports each node; a node that has just joined appears within a minute."""
+    wrong = [f"the resource usage of {node} is unknown" for node in nodes if node not in found]
+    return _check("usage", wrong, f"the resource usage of {len(nodes)} nodes is known", settles=True)
 
 
 def console(seen: ConsoleSeen) -> Check:
@@ -83,16 +84,16 @@ def access_warnings(
     *,
     provided: str = "",
 ) -> list[str]:
-    """Certificates that end soon, requests that nobody has approved, and what is left out for want of certificates.
+    """Return warnings about expiring certificates, pending requests, and parts left out without certificates.
 
-    :param hosts: node -> what the inventory says of it.
-    :param provided: file with the certificate of the console that the site provides; empty where site.yml makes it.
+    :param hosts: node -> its names and addresses in the inventory.
+    :param provided: file with a certificate for the console that the site provides; empty if site.yml creates it.
     """
     found = []
     if seen.serving is False:
         found.append(
-            "this cluster was made without kubernetes_serving_certificates: metrics-server is left out; "
-            "docs/operations.md says how its kubelets get certificates"
+            "this cluster was created without kubernetes_serving_certificates, so metrics-server is left out; "
+            "see docs/operations.md for certificates of its kubelets"
         )
     for request in () if isinstance(seen.requests, Unread) else seen.requests:
         why = refusal(request, hosts) or "the next run of site.yml approves it"
@@ -100,19 +101,19 @@ def access_warnings(
         found.append(f"the request {name} of the kubelet of {node} is pending: {why}")
     for name, ends in certificate_ends(seen, probes).items():
         if ends - now < timedelta(days=WARN_DAYS):
-            # Nobody but the site's own people can have another one signed.
+            # Only the site's own operators can obtain another signed certificate.
             remedy = PROVIDED.format(provided) if name == CONSOLE and provided else RENEWED
-            found.append(f"the certificate of {name} ends on {ends:%Y-%m-%d}: {remedy}")
+            found.append(f"the certificate of {name} expires on {ends:%Y-%m-%d}: {remedy}")
     return found
 
 
 def certificate_ends(seen: Access, probes: Mapping[str, Mapping[str, object]]) -> dict[str, datetime]:
-    """When the certificates end that the verdict has seen: of the console, and of kubelets by their nodes."""
+    """Return when the certificates of the console and of each node's kubelet expire."""
     ends = {}
     if isinstance(seen.console, ConsoleSeen) and seen.console.ends:
         ends[CONSOLE] = seen.console.ends
     for node, probe in sorted(probes.items()):
-        # A host reports it, and may report anything.
+        # The value comes from a host, which may report anything.
         found = moment(at(probe, "kubelet_certificate", "ends"))
         if found is not None:
             ends[f"kubelet {node}"] = found

@@ -1,4 +1,4 @@
-"""What the verdict looks at of console, kubelets' certificates and rights. Reads only; what cannot be read says why."""
+"""Read what the verdict needs about console, kubelet certificates and rights, or why it could not be read."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from .reading import Unread, attempt
 
 NAMESPACE, NAME = "trainyard-console", "console"
 SECONDS = 5.0
-"""For each question to the console."""
+"""Timeout of each request to the console."""
 
 
 @dataclass(frozen=True)
 class ConsoleSeen:
-    """What there is of the console.
+    """The state of the console.
 
-    :param address: where browsers reach it; empty where only port-forwards do.
-    :param ends: of its certificate; None where that could not be read.
-    :param trouble: why it does not serve as it should, as a clause; empty when it does.
+    :param address: URL for browsers; empty if only port-forwards reach it.
+    :param ends: expiry of its certificate; None if it could not be read.
+    :param trouble: its fault as a clause; empty if it serves correctly.
     """
 
     address: str = ""
@@ -43,13 +43,13 @@ class ConsoleSeen:
 
 @dataclass(frozen=True)
 class Access:
-    """How the site is looked at; each field is the value or why it could not be read.
+    """The state of access to the site; each field is its value or the reason why it could not be read.
 
-    :param serving: whether the kubelets of this cluster ask for certificates (`serverTLSBootstrap`).
-    :param requests: theirs that nobody has decided about.
-    :param world: what may be a right or a door in the cluster.
-    :param usage: names of the nodes whose use the API tells.
-    :param console: None where nobody asks for it.
+    :param serving: whether the kubelets of this cluster request certificates (`serverTLSBootstrap`).
+    :param requests: their certificate requests that are pending.
+    :param world: objects that grant rights or open entry points (`doors`) in the cluster.
+    :param usage: names of the nodes whose resource usage the API reports.
+    :param console: empty if the site has no console.
     """
 
     serving: bool | Unread
@@ -64,10 +64,10 @@ def nothing_known(unread: Unread) -> Access:
 
 
 def observe_access(api: Api, console: Mapping[str, Any], now: datetime) -> Access:
-    """Read everything.
+    """Read the state of access.
 
-    :param console: `ca_file` (authority of its certificate, a file here; empty for the system's) and `name` (for which
-        it has to be; empty for the address at which it is asked). Empty when the site's console is not asked for.
+    :param console: `ca_file` (local file with the CA of its certificate; empty uses the system's CAs) and `name` (that
+        the certificate must cover; empty uses its address). Empty if the site has no console.
     """
     return Access(
         serving=attempt(lambda: _serving(api)),
@@ -87,7 +87,7 @@ def _serving(api: Api) -> bool:
 
 
 def _usage(api: Api) -> list[str]:
-    """Names of nodes; none while metrics-server does not answer."""
+    """Return the names of nodes with known usage; none while metrics-server does not answer."""
     try:
         found = json.loads(api.call("GET", "/apis/metrics.k8s.io/v1beta1/nodes", what="use of the nodes"))
     except KubeError as error:
@@ -103,7 +103,7 @@ def _console(api: Api, wanted: Mapping[str, Any], now: datetime) -> ConsoleSeen:
     pods = api.list("v1", "Pod", NAMESPACE, labels=f"app.kubernetes.io/name={NAME}")
     secret = api.get("v1", "Secret", f"{NAME}-tls", NAMESPACE) or {}
     if deployment is None:
-        return ConsoleSeen(trouble="there is none in this cluster")
+        return ConsoleSeen(trouble="this cluster has no console")
     host, port = _place(service, pods)
     address = f"https://{f'[{host}]' if ':' in host else host}:{port}" if port and host else ""
     if not (deployment.get("status") or {}).get("availableReplicas"):
@@ -117,7 +117,7 @@ def _console(api: Api, wanted: Mapping[str, Any], now: datetime) -> ConsoleSeen:
 
 
 def _asked(host: str, port: int, address: str, authority: str, name: str) -> ConsoleSeen:
-    """The console as a browser finds it."""
+    """Request the console like a browser."""
     try:
         ends = certificate_end(host, port, name=name, ca_path=authority, timeout=SECONDS)
         reply = https.request(host, port, name=name, path="/healthz", ca_path=authority, timeout=SECONDS)
@@ -128,7 +128,7 @@ def _asked(host: str, port: int, address: str, authority: str, name: str) -> Con
 
 
 def _place(service: Object, pods: list[Object]) -> tuple[str, int]:
-    """Address of the node on which it runs, and its port there; 0 without one."""
+    """Return the address of the node that runs the console, and its node port; 0 if it has none."""
     ports = {each.get("name"): each.get("nodePort", 0) for each in (service.get("spec") or {}).get("ports") or []}
     hosts = [
         str(pod["status"]["hostIP"])
@@ -139,13 +139,13 @@ def _place(service: Object, pods: list[Object]) -> tuple[str, int]:
 
 
 def _system() -> str:
-    """File with the authorities that this machine trusts."""
+    """Return the path of the file with the CAs that this machine trusts."""
     paths = ssl.get_default_verify_paths()
     return paths.cafile or paths.openssl_cafile
 
 
 def _bytes(path: str) -> bytes:
-    """A file's content; empty where there is none."""
+    """Return the content of a file; empty if there is none."""
     try:
         return Path(path).read_bytes() if path else b""
     except OSError:

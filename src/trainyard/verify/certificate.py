@@ -1,4 +1,4 @@
-"""What is wrong with a certificate that nobody has been asked to serve: its dates, its names, its authority."""
+"""Check dates, names and issuer of a certificate from its file, without a connection to its server."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from datetime import datetime
 
 
 def trouble_of(pem: bytes, authority: bytes, name: str, now: datetime) -> tuple[datetime | None, str]:
-    """When a certificate ends, and what is wrong with it as a clause; empty where nothing is.
+    """Return when a certificate expires, and its fault as a clause; empty if it has none.
 
-    :param pem: the certificate, perhaps with its chain.
-    :param authority: of the one that has to have signed it, PEM; empty compares nothing.
-    :param name: DNS name or address that it has to be for.
+    :param pem: the certificate, optionally with its chain.
+    :param authority: PEM of the CA that must have issued it; empty skips this check.
+    :param name: DNS name or address that it must cover.
     """
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature
@@ -22,7 +22,7 @@ def trouble_of(pem: bytes, authority: bytes, name: str, now: datetime) -> tuple[
         return None, "its certificate cannot be read"
     ends = found.not_valid_after_utc
     if now > ends:
-        return ends, f"its certificate ended on {ends:%Y-%m-%d}"
+        return ends, f"its certificate expired on {ends:%Y-%m-%d}"
     if now < found.not_valid_before_utc:
         return ends, f"its certificate is not valid before {found.not_valid_before_utc:%Y-%m-%d}"
     if not covers(names_of(found), name):
@@ -31,12 +31,12 @@ def trouble_of(pem: bytes, authority: bytes, name: str, now: datetime) -> tuple[
         try:
             found.verify_directly_issued_by(x509.load_pem_x509_certificate(authority))
         except (InvalidSignature, ValueError, TypeError):
-            return ends, "its certificate does not come from its authority"
+            return ends, "its certificate is not issued by its CA"
     return ends, ""
 
 
 def names_of(certificate: object) -> list[str]:
-    """DNS names and addresses of a `cryptography.x509.Certificate`."""
+    """Return the DNS names and addresses of a `cryptography.x509.Certificate`."""
     from cryptography import x509
 
     assert isinstance(certificate, x509.Certificate)
@@ -49,7 +49,7 @@ def names_of(certificate: object) -> list[str]:
 
 
 def covers(names: list[str], name: str) -> bool:
-    """Whether one of a certificate's names is this one; `*.` stands for one label (RFC 6125, 6.4.3)."""
+    """Return whether one of a certificate's names matches; `*.` matches one label (RFC 6125, 6.4.3)."""
     try:
         return str(ipaddress.ip_address(name)) in names
     except ValueError:

@@ -1,4 +1,4 @@
-"""The checks of the verdict: pure functions from what was expected and what was read to a `Check`."""
+"""Checks of the cluster: pure functions that compare the expected state with an observation."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .verdict import FAIL, PASS, UNKNOWN, Check, judge
 
 CRASH_WINDOW_S = 60.0
 CRASHES = 3
-"""A container that has restarted `CRASHES` times and last ended within `CRASH_WINDOW_S` is still restarting. After a
-power cut every count has grown: those counts stand still, and only old endings are seen."""
+"""A container that has restarted `CRASHES` times and last ended within `CRASH_WINDOW_S` keeps restarting. A power cut
+raises every count once, but then no container has ended recently."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """What inventory and lock say of the cluster; documented as options of the module `verify_site`.
+    """The state that inventory and lock define; documented as options of the module `verify_site`.
 
-    :param made_images: None for those that the receipt has kept.
-    :param planning: true in check mode, where a node that is not there may be one that the run would add.
+    :param made_images: None uses those kept in the receipt.
+    :param planning: true in check mode; a run may then still add a missing node.
     """
 
     nodes: Sequence[str]
@@ -44,14 +44,14 @@ class Expected:
 
     @property
     def images(self) -> dict[str, str]:
-        """Image reference to the digest that it must have."""
+        """Image reference -> digest that it must have."""
         return {**(self.made_images or {}), **self.locked_images}
 
 
 def site_checks(
     expected: Expected, seen: Observation, now: datetime, own: Mapping[str, bool] | None = None
 ) -> list[Check]:
-    """The checks of the cluster itself, in the order of a reader's interest.
+    """Return the checks of the cluster itself, the most interesting first.
 
     :param own: pods of trainings, see `images_locked`.
     """
@@ -70,27 +70,27 @@ def site_checks(
 
 
 def _shares(expected: Expected) -> bool:
-    """Whether a node was asked for shared files, which not every site mounts."""
+    """Return whether shared files were probed on any node; not every site mounts them."""
     return any("shared_files" in probe for probe in expected.probes.values())
 
 
 def about_the_run(expected: Expected) -> list[Check]:
-    """Parts that the run has left out and hosts that it has lost; no check when there is neither."""
+    """Check for parts that the run left out and hosts that it lost; no check if there are none."""
     checks = []
     if expected.left_out:
         checks.append(Check("run_complete", UNKNOWN, f"this run has left out {', '.join(expected.left_out)}"))
     if expected.missing_hosts:
-        lost = "; ".join(f"{host} was not reached or has dropped out of the run" for host in expected.missing_hosts)
+        lost = "; ".join(f"{host} was unreachable or has dropped out of the run" for host in expected.missing_hosts)
         checks.append(Check("hosts_reached", UNKNOWN if expected.planning else FAIL, lost))
     return checks
 
 
 def api_ready(complaint: str) -> Check:
-    return _check("api_ready", [complaint] if complaint else [], "the API server says that it is ready", settles=True)
+    return _check("api_ready", [complaint] if complaint else [], "the API server reports ready", settles=True)
 
 
 def nodes_ready(expected: Expected, nodes: Sequence[Object]) -> Check:
-    """Every expected node is in the cluster and Ready."""
+    """Check that each expected node is in the cluster and Ready."""
     ready = {_name(node): condition(node, "Ready") == "True" for node in nodes}
     missing = [name for name in expected.nodes if name not in ready]
     unready = [f"{name} is not Ready" for name in expected.nodes if not ready.get(name, True)]
@@ -101,20 +101,20 @@ def nodes_ready(expected: Expected, nodes: Sequence[Object]) -> Check:
 
 
 def node_versions(expected: Expected, nodes: Sequence[Object]) -> Check:
-    """Every expected node that is in the cluster runs the locked versions."""
+    """Check that each expected node in the cluster runs the locked versions."""
     wrong = []
     for node in nodes:
         if _name(node) in expected.nodes:
             row = node_row(node)
             for what, wanted in (("kubelet", expected.kubelet_version), ("containerd", expected.containerd_version)):
                 if row[what] != wanted:
-                    wrong.append(f"{row['name']} runs {what} {row[what] or '(unknown)'}, locked is {wanted}")
-    well = f"kubelet {expected.kubelet_version}, containerd {expected.containerd_version} everywhere"
+                    wrong.append(f"{row['name']} runs {what} {row[what] or '(unknown)'} instead of {wanted}")
+    well = f"kubelet {expected.kubelet_version}, containerd {expected.containerd_version} on all nodes"
     return _check("node_versions", wrong, well)
 
 
 def system_pods(pods: Mapping[str, Sequence[Object]], now: datetime) -> Check:
-    """Every system pod is Ready or ended well, no container keeps restarting, no system namespace is empty."""
+    """Check that system pods are Ready or Succeeded, no container keeps restarting, and no namespace is empty."""
     wrong = [f"namespace {space} has no pods" for space, found in pods.items() if not found]
     for space, found in pods.items():
         wrong += [f"{space}/{_name(pod)} {trouble}" for pod in found if (trouble := pod_trouble(pod, now))]
@@ -122,7 +122,7 @@ def system_pods(pods: Mapping[str, Sequence[Object]], now: datetime) -> Check:
 
 
 def all_pods(seen: Observation) -> list[Object] | Unread:
-    """The pods of the system namespaces and those of the trainings."""
+    """Return the pods of the system namespaces and of the trainings."""
     parts = [seen.pods, *(run.pods for run in seen.runs)]
     for part in parts:
         if isinstance(part, Unread):
@@ -133,7 +133,7 @@ def all_pods(seen: Observation) -> list[Object] | Unread:
 
 
 def pod_trouble(pod: Object, now: datetime) -> str:
-    """What is wrong with a pod; empty if it is Ready or Succeeded and not restarting over and over."""
+    """Return the fault of a pod; empty if it is Ready or Succeeded and does not keep restarting."""
     status = pod.get("status") or {}
     if status.get("phase") == "Succeeded":
         return ""
@@ -154,7 +154,7 @@ def pod_trouble(pod: Object, now: datetime) -> str:
 
 
 def probed(kind: str, what: str, expected: Expected) -> Check:
-    """A `service_probe` finding of every node: a bad one fails; a missing or unverified one leaves the answer open."""
+    """Check the `service_probe` findings of one kind: a bad one fails; a missing or unverified one is unknown."""
     wrong, unsure = [], []
     for node in expected.nodes:
         finding = (expected.probes.get(node) or {}).get(kind)
@@ -170,7 +170,7 @@ def probed(kind: str, what: str, expected: Expected) -> Check:
 
 
 def warnings(expected: Expected, seen: Observation) -> list[str]:
-    """What is strange and no failure."""
+    """Return warnings about unmanaged and cordoned nodes."""
     if isinstance(seen.nodes, Unread):
         return []
     strange = [
@@ -185,7 +185,7 @@ def warnings(expected: Expected, seen: Observation) -> list[str]:
 
 
 def node_row(node: Object) -> dict[str, Any]:
-    """A node as the receipt shows it; `containerd` names another runtime in full, `gpus` is there where it has any."""
+    """Return a node's entry in the receipt. `containerd` names another runtime in full; `gpus` needs at least one."""
     info = (node.get("status") or {}).get("nodeInfo") or {}
     capacity, allocatable = offered(node)
     return {
@@ -198,7 +198,7 @@ def node_row(node: Object) -> dict[str, Any]:
 
 
 def versions(nodes: Iterable[Object], pods: Iterable[Object]) -> dict[str, str]:
-    """Versions seen running: of the nodes' programs, and image names without their registry to tags."""
+    """Return the running versions: kubelet, containerd, and image names without registry -> tags."""
     found: dict[str, set[str]] = {}
     for row in map(node_row, nodes):
         for what in ("kubelet", "containerd"):
@@ -206,13 +206,13 @@ def versions(nodes: Iterable[Object], pods: Iterable[Object]) -> dict[str, str]:
     for pod in pods:
         for container in (pod.get("spec") or {}).get("containers") or []:
             name, tag = image_version(container["image"])
-            # An image of ours is named by digest alone.
+            # Images of this project are named by digest only.
             found.setdefault(name, set()).add(tag or container["image"].rpartition("sha256:")[2][:12])
     return {name: ", ".join(sorted(seen)) for name, seen in found.items()}
 
 
 def restarts(pods: Iterable[Object]) -> dict[str, int]:
-    """Pod name to the restarts of its containers, only those above zero."""
+    """Return the restarts of containers by pod name, only those above zero."""
     counts = {
         _name(pod): sum(
             each.get("restartCount", 0) for each in (pod.get("status") or {}).get("containerStatuses") or []
@@ -223,7 +223,7 @@ def restarts(pods: Iterable[Object]) -> dict[str, int]:
 
 
 def condition(thing: Object, kind: str) -> str:
-    """Status of a condition of a node or pod: `True`, `False` or `Unknown`; the latter also if there is none."""
+    """Return the status of a condition of a node or pod: `True`, `False` or `Unknown` (also if it is missing)."""
     for each in (thing.get("status") or {}).get("conditions") or []:
         if each.get("type") == kind:
             return str(each.get("status"))
@@ -239,5 +239,5 @@ def _name(thing: Object) -> str:
 
 
 def _age(stamp: str, now: datetime) -> float:
-    """Seconds since an API time stamp (RFC 3339, UTC)."""
+    """Return the seconds since an API timestamp (RFC 3339, UTC)."""
     return (now - datetime.fromisoformat(stamp)).total_seconds()

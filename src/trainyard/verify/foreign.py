@@ -1,4 +1,4 @@
-"""The checks of rights and doors that are not the site's, and what the site allows of them."""
+"""Checks of unmanaged rights and entry points (`doors`), and the exceptions that the site allows."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from .reading import Unread
 from .verdict import FAIL, PASS, UNKNOWN, Check, judge
 
 WELL = {
-    "rights": "nobody has rights over the cluster but those that the site or Kubernetes gives",
+    "rights": "only the site and Kubernetes grant rights over the cluster",
     "doors": "no Service, pod, webhook or API opens more than the site renders",
 }
 FLAG = "--kubelet-certificate-authority="
 UNVERIFIED = (
     "the API server in {} does not verify kubelets, so logs and commands can be intercepted between the nodes: "
-    "'Change the control plane' of docs/operations.md says how to add kubelet-certificate-authority"
+    "add kubelet-certificate-authority, see 'Change the control plane' in docs/operations.md"
 )
 
 
 @dataclass(frozen=True)
 class Judge:
-    """How rights and doors are judged.
+    """The judge of rights and entry points (`doors`).
 
-    :param rendered: the record of what runs of this controller render.
-    :param recorded: parts that must be on it; without one of them nothing can be said.
-    :param accepted: what the site allows, as `accepted_of` takes it.
-    :param control_plane: names of the nodes of the control plane.
-    :param system: namespaces of the system.
+    :param rendered: record of the objects that runs of this controller render.
+    :param recorded: parts that it must contain; if one is missing, the checks are unknown.
+    :param accepted: exceptions of the site, in the form of `accepted_of`.
+    :param control_plane: names of the control plane nodes.
+    :param system: system namespaces.
     """
 
     rendered: Rendered
@@ -43,11 +43,11 @@ class Judge:
     system: Sequence[str] = ()
 
     def checks(self, seen: World | Unread) -> list[Check]:
-        """`rights` and `doors`."""
+        """Return the checks `rights` and `doors`."""
         return [judge(name, seen, self._rule(name, look)) for name, look in self._looks().items()]
 
     def allowed(self, seen: World | Unread) -> list[dict[str, str]]:
-        """The findings that the site allows, each with its reason, for the receipt."""
+        """Return the findings that the site allows, each with its reason, for the receipt."""
         if isinstance(seen, Unread) or missing_parts(self.rendered, self.recorded):
             return []
         accepted = accepted_of(self.accepted)
@@ -64,7 +64,7 @@ class Judge:
     def _rule(self, name: str, look: Callable[[World], Iterable[Finding]]) -> Callable[[World], Check]:
         def rule(seen: World) -> Check:
             if missing := missing_parts(self.rendered, self.recorded):
-                lacks = f"this controller has no record of what the site renders of {', '.join(missing)}"
+                lacks = f"this controller has no record of the rendered objects of {', '.join(missing)}"
                 return Check(name, UNKNOWN, f"{lacks}: run site.yml, which writes it")
             accepted = accepted_of(self.accepted)
             wrong = [f"{each.subject}: {each.before}" for each in look(seen) if allowed_by(each, accepted) is None]
@@ -73,7 +73,7 @@ class Judge:
         return rule
 
     def warnings(self, seen: World | Unread) -> list[str]:
-        """API servers that talk to any kubelet, whoever it is; one sentence for all of them."""
+        """Return one warning that names each API server that does not verify kubelets."""
         if isinstance(seen, Unread):
             return []
         servers = [

@@ -1,4 +1,4 @@
-"""A receipt as text for the textfile collector of Prometheus' node exporter."""
+"""Render a receipt for the textfile collector of the Prometheus node exporter."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 from .verdict import FAIL, PASS
 
 VALUES = {PASS: 1, FAIL: 0}
-"""Of a check, and of the verdict; what could not be told is -1."""
+"""Values of checks and of the verdict."""
 UNKNOWN_VALUE = -1
 
 METRICS = (
     ("trainyard_verdict", "Verdict on the site: 1 pass, 0 fail, -1 unknown."),
     ("trainyard_check", "Result of one check of the verdict: 1 pass, 0 fail, -1 unknown."),
-    ("trainyard_receipt_timestamp_seconds", "When the verdict was made, in seconds since 1970."),
-    ("trainyard_certificate_end_timestamp_seconds", "When a certificate ends, in seconds since 1970."),
+    ("trainyard_receipt_timestamp_seconds", "Time of the verdict, in seconds since 1970."),
+    ("trainyard_certificate_end_timestamp_seconds", "Expiry of a certificate, in seconds since 1970."),
     ("trainyard_training_accuracy_ratio", "Held-out accuracy of the last run of a training, from 0 to 1."),
-    ("trainyard_training_passed", "Whether the last run of a training has learned: 1 if it has."),
-    ("trainyard_training_end_timestamp_seconds", "When the last run of a training ended, in seconds since 1970."),
+    ("trainyard_training_passed", "Result of the last run of a training: 1 if it passed, else 0."),
+    ("trainyard_training_end_timestamp_seconds", "End of the last run of a training, in seconds since 1970."),
 )
-"""Name and meaning; all are gauges."""
+"""Name and help text; all are gauges."""
 
 Sample = tuple[str, dict[str, str], float]
 
 
 def render(receipt: Mapping[str, Any]) -> str:
-    """The file's text. A value that is not known has no line."""
+    """Return the text of the file. Unknown values have no line."""
     samples = list(_samples(receipt))
     lines = []
     for name, what in METRICS:
@@ -39,7 +39,7 @@ def render(receipt: Mapping[str, Any]) -> str:
 
 
 def series(text: str) -> list[str]:
-    """What a file measures, without the values."""
+    """Return the series of a file: names and labels without values."""
     return [line.rpartition(" ")[0] for line in text.splitlines() if not line.startswith("#")]
 
 

@@ -1,4 +1,4 @@
-"""The receipt in the cluster, where the console reads it: a ConfigMap for each that differs, the newest ten."""
+"""Receipts in the cluster, for the console: a ConfigMap per changed receipt. Only the newest ten are kept."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .verdict import PASS, stable
 
 NAMESPACE = "trainyard-console"
 LABEL = "trainyard.dev/receipt"
-"""`passed` or `failed`, which is everything else."""
+"""Label: `passed` for the verdict pass, `failed` for any other."""
 KEY = "receipt.json"
 KEPT = 10
 WRITE_SECONDS = 30.0
 
 
 def plan_publish(api: Api, receipt: Mapping[str, Any]) -> Plan:
-    """Steps that publish a receipt and delete those beyond the newest ten; none where the newest says the same.
+    """Plan to publish a receipt unless the newest is equal, and to delete all but the newest ten.
 
-    Where there is no console, there is nobody to publish it for.
+    Without a console the plan is empty, because only the console reads receipts.
 
-    :raises KubeError: what is published cannot be read.
+    :raises KubeError: the published receipts cannot be read.
     """
     if api.get("v1", "Namespace", NAMESPACE) is None:
         return Plan()
@@ -43,7 +43,7 @@ def plan_publish(api: Api, receipt: Mapping[str, Any]) -> Plan:
 
 
 def published(receipt: Mapping[str, Any]) -> Object:
-    """The ConfigMap of a receipt, named after the time at which it was written."""
+    """Return the ConfigMap of a receipt, named after the time at which it was written."""
     stamp = str(receipt["written_at"]).partition("+")[0].replace("-", "").replace(":", "").removesuffix("Z")
     result = "passed" if receipt["verdict"] == PASS else "failed"
     meta = {"name": f"receipt-{stamp.lower()}z", "namespace": NAMESPACE, "labels": {**MANAGED, LABEL: result}}
@@ -51,7 +51,7 @@ def published(receipt: Mapping[str, Any]) -> Object:
 
 
 def _same(found: Object, receipt: Mapping[str, Any]) -> bool:
-    """Whether a published receipt says the same, times and counters apart."""
+    """Return whether a published receipt is equal, except for times and counters."""
     try:
         return stable(json.loads(found["data"][KEY])) == stable(json.loads(json.dumps(receipt)))
     except (KeyError, TypeError, ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""What the verdict looks at, read from the API server in one pass. Reads only; whatever cannot be read says why."""
+"""Read what the verdict needs from the API server in one pass, or why it could not be read."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ..trainings.state import attempt_of, ended, live_object
 T = TypeVar("T")
 
 TAIL = 200
-"""Lines of the log in which the last step is looked for; TensorFlow's own lines lie between ours."""
+"""Last lines of the log to search for a step; lines of TensorFlow itself are mixed in."""
 
 
 @dataclass(frozen=True)
 class Unread:
-    """Stands for a value that could not be read.
+    """A value that could not be read.
 
     :param reason: one sentence.
-    :param settles: true if the same reading may work a moment later.
+    :param settles: true if a retry may succeed a moment later.
     """
 
     reason: str
@@ -33,14 +33,14 @@ class Unread:
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """A training that the site runs, as far as the verdict has to know it.
+    """The part of a training's description that the verdict needs.
 
-    :param topology: which roles it has.
-    :param description_hash: of what the site says of it; empty where nobody says.
-    :param train_steps: how many it is to do; None for a program that is not told.
-    :param accuracy_bound: held-out accuracy that it has to reach; None for a program that knows no bound.
-    :param start_timeout: seconds within which all its pods run.
-    :param stall_timeout: seconds within which it makes a step.
+    :param topology: name of its set of roles.
+    :param description_hash: of its description in the site; empty if unknown.
+    :param train_steps: steps that it must do; None for a program without such a setting.
+    :param accuracy_bound: held-out accuracy that it must reach; None for a program without a bound.
+    :param start_timeout: seconds within which all its pods must run.
+    :param stall_timeout: seconds within which it must make a step.
     """
 
     name: str
@@ -55,12 +55,12 @@ class Wanted:
 
 @dataclass(frozen=True)
 class RunSeen:
-    """What the cluster has of one training; each field is the value or why it could not be read.
+    """The objects of one training; each field is its value or the reason why it could not be read.
 
-    :param result: what is on record; empty if nothing is.
+    :param result: its record; empty if there is none.
     :param live: the JobSet or Job that runs it or has run it.
-    :param pods: ended ones included.
-    :param said: last events of the pod that decides; read only while the run goes on.
+    :param pods: including ended ones.
+    :param said: last log events of the deciding pod; read only for a running training.
     :param policies: NetworkPolicy objects in its namespace.
     """
 
@@ -72,7 +72,7 @@ class RunSeen:
 
     @property
     def record(self) -> Object:
-        """What is on record of the attempt that is there; empty if nothing is, or if it could not be read."""
+        """The record of the existing attempt; empty if there is none or it could not be read."""
         if isinstance(self.result, Unread):
             return {}
         if not isinstance(self.live, Unread) and self.live is not None:
@@ -86,18 +86,18 @@ class RunSeen:
 
     @property
     def step(self) -> int | None:
-        """The last step that a run has reported that goes on."""
+        """The last reported step of a running training."""
         return None if isinstance(self.said, Unread) else last(self.said, "step").get("step")
 
 
 @dataclass(frozen=True)
 class Observation:
-    """The site as the API server shows it; each field is the value or why it could not be read.
+    """The state of the site; each field is its value or the reason why it could not be read.
 
-    :param api: empty if the API server says that it is ready, else what it says.
+    :param api: empty if the API server reports ready, else its message.
     :param nodes: all Node objects.
-    :param pods: Pod objects per system namespace.
-    :param runs: what there is of each training, in their order.
+    :param pods: system namespace -> Pod objects.
+    :param runs: one for each training, in the same order.
     """
 
     api: str | Unread
@@ -107,9 +107,9 @@ class Observation:
 
 
 def observe(api: Api, *, namespaces: Sequence[str], trainings: Sequence[Wanted]) -> Observation:
-    """Read everything; when the API server does not answer, nothing else is tried.
+    """Read the state of the site; if the API server does not answer, stop after the first request.
 
-    :param namespaces: those of the system pods.
+    :param namespaces: of the system pods.
     """
     ready = attempt(lambda: _readyz(api))
     if isinstance(ready, Unread):
@@ -123,8 +123,8 @@ def observe(api: Api, *, namespaces: Sequence[str], trainings: Sequence[Wanted])
 
 
 def nothing_read(unread: Unread, trainings: int = 0) -> Observation:
-    """The observation when the API server cannot be asked; only its first field says why."""
-    rest = Unread("not read: the API server cannot be asked", unread.settles)
+    """Return an observation for an API server that does not answer; only its first field has the reason."""
+    rest = Unread("not read: the API server does not answer", unread.settles)
     return Observation(unread, rest, rest, [RunSeen(rest, rest, rest, rest, rest)] * trainings)
 
 
@@ -141,7 +141,7 @@ def _run(api: Api, want: Wanted) -> RunSeen:
 
 
 def _said(api: Api, live: Object | Unread | None, pods: list[Object] | Unread) -> list[Event]:
-    """The last events of the pod that decides a run that goes on."""
+    """Read the last log events of the deciding pod of a running training."""
     if isinstance(live, Unread) or live is None or ended(live) or isinstance(pods, Unread):
         return []
     pod = newest(pods).get(decider(live))
@@ -151,7 +151,7 @@ def _said(api: Api, live: Object | Unread | None, pods: list[Object] | Unread) -
 
 
 def attempt(read: Callable[[], T]) -> T | Unread:
-    """What a reading gives, or why it gives nothing."""
+    """Return the result of `read`, or the reason of its failure."""
     try:
         return read()
     except KubeError as error:
@@ -169,9 +169,9 @@ def _readyz(api: Api) -> str:
 
 
 def _result(api: Api, run: str, namespace: str) -> Object:
-    """The JSON that the training's role recorded when the run ended.
+    """Read the record of a run; empty if there is none.
 
-    :raises KubeError: the record is there and is not JSON.
+    :raises KubeError: the record is not JSON.
     """
     name = result_name(run)
     found = api.get("v1", "ConfigMap", name, namespace)

@@ -1,4 +1,4 @@
-"""From reading to receipt: one object per run of the module `verify_site`."""
+"""The logic of the module `verify_site`: observe a site, judge it, and write the receipt."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class Settings(cluster.Expected):
 
 
 class Site:
-    """Judges a site once and plans the writing of its receipt.
+    """Judge a site once and plan the writing of its receipt.
 
-    :param open_api: makes an API from a kubeconfig; tests put their own in.
+    :param open_api: creates an API from the path of a kubeconfig; tests pass their own.
     """
 
     def __init__(self, settings: Settings, open_api: Callable[[str], Api] = connect) -> None:
-        # What only a run of site.yml can tell, it has left in the receipt.
+        # Only a run of site.yml knows some values; it has saved them in the receipt.
         kept = read_receipt(settings.receipt_path)
         self._bundle_known = settings.made_images is not None
         if settings.made_images is None:
@@ -71,7 +71,7 @@ class Site:
         self._access: Access = nothing_known(Unread("not read"))
 
     def plan(self) -> Plan:
-        """Look, judge, and plan to write what differs."""
+        """Observe, judge, and plan to write the receipt and document if they differ."""
         checks, seen = self._look()
         self.receipt = self._receipt(checks, seen)
         path, document = self._settings.receipt_path, self._settings.document_path
@@ -84,7 +84,7 @@ class Site:
         return Plan(steps, before=before, after=after)
 
     def result(self) -> dict[str, Any]:
-        """Return values of the module."""
+        """Return the result of the module."""
         return {
             "verdict": self.receipt["verdict"],
             "problems": [
@@ -97,19 +97,19 @@ class Site:
         }
 
     def _look(self) -> tuple[list[Check], Observation]:
-        """Checks and what they saw; repeated while all that is wrong may settle."""
+        """Return the checks and their observation; repeat while each failure may settle by itself."""
         settings = self._settings
         deadline = time.monotonic() + (0 if settings.planning else settings.settle_timeout)
         try:
             api = self._open_api(settings.kubeconfig)
         except KubeError as error:
             seen = nothing_read(Unread(error.message.rstrip(".")), len(self._trainings))
-            self._access = nothing_known(Unread("not read: the API server cannot be asked"))
+            self._access = nothing_known(Unread("not read: the API server does not answer"))
             return self._judge(seen), seen
         while True:
             seen = observe(api, namespaces=settings.system_namespaces, trainings=self._trainings)
             if isinstance(seen.api, Unread):
-                self._access = nothing_known(Unread("not read: the API server cannot be asked", seen.api.settles))
+                self._access = nothing_known(Unread("not read: the API server does not answer", seen.api.settles))
             else:
                 self._access = observe_access(api, settings.console, datetime.now(UTC))
             checks = self._judge(seen)
@@ -119,7 +119,7 @@ class Site:
 
     def _judge(self, seen: Observation) -> list[Check]:
         settings, now = self._settings, datetime.now(UTC)
-        # Without a bundle, the digests are those of the last run of site.yml, and a training may be newer than that.
+        # Without a bundle, the digests come from the last run of site.yml, and a training may be newer.
         own = {
             f"{pod['metadata']['namespace']}/{pod['metadata']['name']}": left or not self._bundle_known
             for _, run, left in self._runs(seen)
@@ -141,7 +141,7 @@ class Site:
         return checks
 
     def _runs(self, seen: Observation) -> list[tuple[Wanted, RunSeen, bool]]:
-        """Each training, what there is of it, and whether it was left alone."""
+        """Return each training, its observation, and whether it was left unchanged."""
         pairs = zip(self._trainings, seen.runs, strict=True)
         return [(want, run, self._is_left_alone(want, run)) for want, run in pairs]
 
@@ -204,7 +204,7 @@ class Site:
         return {node: KubeletHost.of(each["names"], each["addresses"]) for node, each in known.items()}
 
     def _console(self) -> dict[str, str] | None:
-        """How people reach the console; None where the site has none, or it could not be read."""
+        """Return the address and login command of the console; None if there is none or it could not be read."""
         seen, wanted = self._access.console, self._settings.console
         if not wanted or not isinstance(seen, ConsoleSeen) or (seen.trouble and not seen.address):
             return None
@@ -213,7 +213,7 @@ class Site:
 
 
 def measured_probes(probes: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Node name to what its probe found, without what Ansible adds to a module's result."""
+    """Return the findings of the probe by node, without the fields that Ansible adds to a module's result."""
     return {
         node: {kind: finding[kind] for kind in ("dns", "service")}
         for node, finding in sorted(probes.items())
@@ -222,6 +222,6 @@ def measured_probes(probes: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[s
 
 
 def may_settle(checks: Sequence[Check]) -> bool:
-    """Is it worth looking again: something is wrong, and all that is wrong may be over in a moment."""
+    """Return whether to observe again: checks have failed, and each of them may settle by itself."""
     wrong = [check for check in checks if check.result != PASS]
     return bool(wrong) and all(check.settles for check in wrong)

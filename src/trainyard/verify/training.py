@@ -1,5 +1,5 @@
-"""The checks of a training: what is on record when it has ended, its progress while it goes on, and what the API
-server shows now."""
+"""Checks of a training: its recorded result if it has ended, its progress if it is running, and its objects in the
+cluster."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ RECEIPT_FIELDS = (
     "isolation",
     "roles",
 )
-"""What the receipt takes over from the recorded result."""
+"""Fields that the receipt copies from the recorded result."""
 
 
 def training_checks(
     want: Wanted, seen: RunSeen, now: datetime, *, site_bound: float = 0.0, left_alone: bool = False
 ) -> list[Check]:
-    """The checks of one training.
+    """Return the checks of one training.
 
-    :param site_bound: accuracy that the site asks for of every training that knows a bound; the highest counts.
-    :param left_alone: the site's run of this name has another description and was left to go on.
+    :param site_bound: accuracy that the site requires of each training with a bound; the higher bound applies.
+    :param left_alone: whether the run of this name has another description and was left running.
     """
     if seen.goes_on:
-        # What holds resources does so by right, and the isolation is recorded when the run has ended.
+        # A running training may hold resources, and its isolation is recorded only at its end.
         checks = [progress(want, seen, now, left_alone=left_alone)]
     else:
         checks = [training(want, seen, site_bound)]
@@ -68,8 +68,8 @@ def training_checks(
 
 
 def training(want: Wanted, seen: RunSeen, site_bound: float = 0.0) -> Check:
-    """The run ended well: all steps done, or as many as its patience wanted, accuracy at its bound, every role's exit
-    clean."""
+    """Check that the run ended well: all steps are done unless it stopped early, the accuracy reaches its bound, and
+    each role exited cleanly."""
     for part in (seen.result, seen.live):
         if isinstance(part, Unread):
             return Check("training", UNKNOWN, part.reason, part.settles)
@@ -81,13 +81,13 @@ def training(want: Wanted, seen: RunSeen, site_bound: float = 0.0) -> Check:
     if result["result"] == STOPPED:
         return Check("training", FAIL, f"{run} was stopped{_how_far(result)}")
     if result["result"] == UNPROVEN:
-        return Check("training", UNKNOWN, f"{run} has ended, and how is not known: {result.get('why')}")
+        return Check("training", UNKNOWN, f"{run} has ended, but its result is unknown: {result.get('why')}")
     if result["result"] == FAILED:
-        why = str(result.get("why") or "for a reason that is not on record")
+        why = str(result.get("why") or "the reason is not recorded")
         return Check("training", FAIL, f"{run} failed{_how_far(result)}: {why.splitlines()[0]}{_cause(result)}")
     wrong = [*_other_description(want, result)]
     if result["result"] not in SUCCESSES:
-        wrong.append(f"the run says {result['result']}")
+        wrong.append(f"the result of the run is {result['result']}")
     steps, wanted = result.get("steps"), result.get("train_steps")
     short = wanted and isinstance(steps, int) and steps < wanted
     if not isinstance(steps, int) or (short and not result.get("stopped_early")):
@@ -97,46 +97,44 @@ def training(want: Wanted, seen: RunSeen, site_bound: float = 0.0) -> Check:
         asked = max(asked, want.accuracy_bound, site_bound)
     accuracy = result.get("accuracy")
     if asked and (not isinstance(accuracy, int | float) or not accuracy >= asked):
-        wrong.append(f"the accuracy is {accuracy}, the bound {asked:g}")
+        wrong.append(f"the accuracy is {accuracy}, but the bound is {asked:g}")
     wrong += bad_exits(result.get("roles") or {}, str(result.get("topology", want.topology)))
     if wrong:
         return Check("training", FAIL, "; ".join(wrong))
-    learned = f"accuracy {accuracy:.4f}, bound {asked:g}" if asked else "no accuracy bound was asked for"
-    after = f" after {steps} steps" if steps else ""  # a program of somebody else may report none
+    learned = f"accuracy {accuracy:.4f}, bound {asked:g}" if asked else "no accuracy bound was set"
+    after = f" after {steps} steps" if steps else ""  # A user's own program may report none.
     idle = idle_gpus(result)
-    on = f"; it computed on the CPU: {idle}" if idle else ""
+    on = f"; it used the CPU: {idle}" if idle else ""
     return Check("training", PASS, f"{run} ended{after}, {learned}{on}")
 
 
 def _other_description(want: Wanted, result: Mapping[str, Any]) -> Iterator[str]:
-    """That what is on record is not what the site asks for now; records of before a description was kept have none."""
+    """Yield the fault that the record belongs to another description; old records contain no hash of it."""
     recorded, steps = result.get("description_hash"), result.get("train_steps")
     other_steps = want.train_steps is not None and steps != want.train_steps
     if other_steps or (recorded and want.description_hash and recorded != want.description_hash):
         ran = f"{str(recorded or 'unknown')[:12]}, {steps} steps"
         asked = f"{want.description_hash[:12] or 'unknown'}, {want.train_steps} steps"
         yield (
-            f"what is on record of {want.name} was run by another description ({ran}) than the site's ({asked}): "
+            f"the record of {want.name} belongs to another description ({ran}) than the site's ({asked}): "
             "run site.yml, or train.yml with this run"
         )
 
 
 def _unrecorded(run: str, live: Object | Any) -> Check:
-    """The end of a run that nobody followed, as far as the cluster tells it."""
+    """Judge the end of a run that no playbook has followed, from its object in the cluster."""
     if failed := condition(live, "Failed"):
         why = f"{failed.get('reason')}: {failed.get('message')}"
-        return Check("training", FAIL, f"{run} failed while nobody followed it: {why}")
+        return Check("training", FAIL, f"{run} failed while no playbook followed it: {why}")
     if ended_as(live):
-        return Check(
-            "training", UNKNOWN, f"{run} has ended, and nobody has recorded it: its playbook, called again, does"
-        )
+        return Check("training", UNKNOWN, f"{run} has ended, but its result is not recorded: run its playbook again")
     return Check(
-        "training", UNKNOWN, f"nothing runs {run} any more, and nobody has recorded why: call its playbook again"
+        "training", UNKNOWN, f"{run} is no longer running, and the reason is not recorded: run its playbook again"
     )
 
 
 def _cause(result: Mapping[str, Any]) -> str:
-    """The cause that was found when a run failed, as `trainyard why` says it; empty where none was."""
+    """Return the recorded cause of a failure, as `trainyard why` reports it; empty if none was found."""
     cause = result.get("cause")
     found = cause.get("findings") if isinstance(cause, Mapping) else None
     first = found[0] if isinstance(found, list) and found else None
@@ -151,18 +149,16 @@ def _how_far(result: Mapping[str, Any]) -> str:
 
 
 def isolation(run: str, result: Mapping[str, Any]) -> Check:
-    """During the run a foreign pod's connection to a ps port was blocked; the run recorded how that was tried."""
+    """Check that the isolation probe could not connect to a ps port during the run, as its record shows."""
     evidence = result.get("isolation") or {}
     answer = {"True": PASS, "False": FAIL}.get(str(evidence.get("stranger_blocked")), UNKNOWN)
-    return Check(
-        "isolation", answer, str(evidence.get("detail") or f"no attempt of a foreign pod on {run} is recorded")
-    )
+    return Check("isolation", answer, str(evidence.get("detail") or f"no isolation probe of {run} is recorded"))
 
 
 def bad_exits(places: Mapping[str, int | str], topology: str = "parameter_server") -> list[str]:
-    """Pods that did not end as they should.
+    """Return the faults of pods that did not end cleanly.
 
-    :param places: such as `worker-1`, to exit code, or `stopped` if the pod went before its exit was seen.
+    :param places: place such as `worker-1` -> exit code, or `stopped` if the pod was deleted before its exit was seen.
     """
     shape = TOPOLOGIES[topology]
     present = {place.rpartition("-")[0] for place in places}
@@ -172,37 +168,36 @@ def bad_exits(places: Mapping[str, int | str], topology: str = "parameter_server
         for place, code in places.items()
         if code not in clean_exits(topology, place, deciding)
     ]
-    return wrong if deciding in places else [*wrong, "the exit that decides is not recorded"]
+    return wrong if deciding in places else [*wrong, "the exit of the deciding pod is not recorded"]
 
 
 def released(run: str, pods: Sequence[Object]) -> Check:
-    """No pod of the run holds resources any more."""
+    """Check that no pod of the run still holds resources."""
     held = sorted(
         pod["metadata"]["name"] for pod in pods if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
     )
     if held:
-        return Check("released", FAIL, f"pods of {run} are still there: {', '.join(held)}", settles=True)
+        return Check("released", FAIL, f"pods of {run} still exist: {', '.join(held)}", settles=True)
     return Check("released", PASS, f"no pod of {run} holds resources")
 
 
 def training_warnings(want: Wanted, seen: RunSeen, *, left_alone: bool = False) -> list[str]:
-    """What the verdict says nothing about: how a run that goes on will end."""
+    """Return a warning that the verdict does not cover the result of a run that is still running."""
     if not seen.goes_on:
         return []
-    # An endless run has nothing that would be known later.
     endless = seen.record.get("train_steps") == 0
     left = f" {LEFT_ALONE};" if left_alone else ""
-    known = "has no end" if endless else "goes on"
-    return [f"the run {want.name} {known};{left} its progress was judged, and neither its result nor its isolation"]
+    known = "has no end" if endless else "is running"
+    return [f"the run {want.name} {known};{left} its progress was judged, but not its result or its isolation"]
 
 
 def summary(want: Wanted, seen: RunSeen, *, left_alone: bool = False) -> dict[str, Any]:
-    """A training as the receipt shows it; nothing in it differs while the same run goes on.
+    """Return a training's entry in the receipt; it stays the same while the same run is running.
 
-    :return: name, namespace, `result` (`unknown` where nothing is on record), what else is on record, and `left_alone`.
+    :return: name, namespace, `result` (`unknown` if there is no record), other recorded fields, and `left_alone`.
     """
     result = seen.record
-    # How far a run is that goes on is in the measured part of the receipt.
+    # The progress of a running training is in the measured part of the receipt.
     fields = RECEIPT_FIELDS[:3] if seen.goes_on else RECEIPT_FIELDS
     known = {name: result[name] for name in fields if name in result}
     named = {"name": want.name, "namespace": want.namespace}

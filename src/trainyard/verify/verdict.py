@@ -1,7 +1,7 @@
-"""The verdict on a site and the receipt that carries it: pure functions over plain data.
+"""The verdict on a site and its receipt: pure functions over plain data.
 
-A check is `pass`, `fail` or `unknown` (it could not be made). One `fail` fails the site; without one, a single
-`unknown` makes the verdict unknown: a proof with a hole is no proof.
+The result of a check is `pass`, `fail` or `unknown` (it could not be made). One `fail` fails the site. Without a
+`fail`, one `unknown` makes the verdict unknown, because an incomplete proof is no proof.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ FAIL = "fail"
 UNKNOWN = "unknown"
 
 SCHEMA = 2
-"""Version of the receipt's shape: 2 has a list of trainings, where 1 had one."""
+"""Version of the receipt's format: 2 has a list of trainings, 1 had a single training."""
 
 VOLATILE = ("written_at", "wall_seconds", "measured")
-"""Top-level fields that differ from run to run on an unchanged site; they never cause a rewrite of the receipt."""
+"""Top-level fields that change on each run of an unchanged site; they never cause a rewrite of the receipt."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One question about the site and its answer.
+    """A check of the site and its result.
 
-    :param name: snake_case; with its run, unique in a receipt.
+    :param name: snake_case; unique in a receipt together with `run`.
     :param result: `pass`, `fail` or `unknown`.
     :param detail: one sentence; the same for the same state, so without times and counters.
-    :param settles: true if a failure can pass by itself within seconds (a pod that is ending or starting).
-    :param run: the run that it is about; empty for the site itself.
+    :param settles: true if a failure can disappear by itself within seconds (a pod that is ending or starting).
+    :param run: name of the checked run; empty for a check of the site itself.
     """
 
     name: str
@@ -54,17 +54,17 @@ class Check:
 
 
 def judge(name: str, seen: T | Unread, rule: Callable[[T], Check]) -> Check:
-    """Apply a rule to a value, or answer `unknown` with the reason why there is none."""
+    """Apply a rule to a value; if it could not be read, return `unknown` with the reason."""
     return Check(name, UNKNOWN, seen.reason, seen.settles) if isinstance(seen, Unread) else rule(seen)
 
 
 def title(check: Mapping[str, str]) -> str:
-    """A check of a receipt as people call it: `nodes_ready`, `training wide`."""
+    """Return the display name of a check in a receipt: `nodes_ready`, `training wide`."""
     return " ".join(filter(None, (check["name"], check.get("run", ""))))
 
 
 def verdict(results: Iterable[str]) -> str:
-    """The verdict over the results of all checks; without any check nothing is known."""
+    """Return the verdict over the results of all checks; `unknown` without any check."""
     seen = set(results)
     strange = seen - {PASS, FAIL, UNKNOWN}
     if strange:
@@ -88,16 +88,16 @@ def make_receipt(
     wall_seconds: float | None,
     written_at: str,
 ) -> dict[str, Any]:
-    """The receipt as JSON-serialisable data.
+    """Return the receipt as JSON-serialisable data.
 
-    :param nodes: one mapping per node: name, ready, kubelet, containerd, and gpus where it has any.
-    :param versions: component or image name to the version that was seen running.
-    :param made_images: reference to digest of the images in the bundle, for verdicts that make none.
-    :param trainings: what is known of each training of the site, by `training.summary`.
-    :param measured: numbers of this very run (latencies, restart counts); volatile.
-    :param console: `address` and `login`, how people reach the console; None where the site has none.
-    :param allowed: foreign rights and doors that the site allows: `name`, `found` and `reason`.
-    :param wall_seconds: seconds since the site's run began; None if nobody recorded the beginning.
+    :param nodes: one mapping per node: name, ready, kubelet, containerd, and gpus if it has any.
+    :param versions: component or image name -> running version.
+    :param made_images: reference -> digest of the images in the bundle, for later verdicts without a bundle.
+    :param trainings: one `training.summary` per training of the site.
+    :param measured: measurements of this run (latencies, restart counts); volatile.
+    :param console: `console` (address) and `login` (command); None if the site has no console.
+    :param allowed: unmanaged rights and entry points that the site allows: `name`, `found` and `reason`.
+    :param wall_seconds: seconds since the start of the site's run; None if the start was not recorded.
     :param written_at: time in ISO 8601, UTC.
     """
     return {
@@ -118,14 +118,14 @@ def make_receipt(
 
 
 def stable(receipt: Mapping[str, Any]) -> dict[str, Any]:
-    """What has to differ before a receipt is written again."""
+    """Return the fields whose change causes a rewrite of the receipt."""
     return {name: value for name, value in receipt.items() if name not in VOLATILE}
 
 
 def table(receipt: Mapping[str, Any], path: str) -> list[str]:
-    """The receipt for people: lines of at most about 100 columns, the last one names the file.
+    """Return the receipt as lines of at most about 100 columns.
 
-    :param path: where the JSON lies; empty if it is written nowhere.
+    :param path: of the JSON file; empty if it is not written.
     """
     width = max([18, *(len(title(check)) for check in receipt["checks"])])
     lines = [f"{'check':<{width}} {'result':<8} detail"]
@@ -153,12 +153,12 @@ def table(receipt: Mapping[str, Any], path: str) -> list[str]:
     lines.append(f"{'verdict':<18} {receipt['verdict']}")
     lines.append(f"{'receipt':<18} {path or '(not written)'}")
     lines += [f"{what:<18} {value}" for what, value in (receipt.get("console") or {}).items()]
-    # The run's last words on a terminal; they quote records, objects of the cluster and hosts.
+    # The text quotes records, objects of the cluster and hosts, which must not control the terminal.
     return [clean(each).replace("\n", " ") for each in lines]
 
 
 def _version_lines(versions: Mapping[str, str]) -> list[str]:
-    """The images that run; what runs on nodes stands with the nodes."""
+    """Return lines for the running images; versions of nodes are in the list of nodes."""
     images = {name: version for name, version in versions.items() if name not in ("kubelet", "containerd")}
     return ["", *(f"{name:<27} {version}" for name, version in images.items())] if images else []
 
@@ -168,7 +168,7 @@ def _training_lines(training: Mapping[str, Any]) -> list[str]:
     reached = (
         f"{_number(accuracy)} on held-out data, bound {_number(bound)}" if bound and accuracy is not None else accuracy
     )
-    left_alone = ", left alone: it has another description" if training["left_alone"] else ""
+    left_alone = ", left unchanged: its description differs" if training["left_alone"] else ""
     rows = (
         ("training", f"{training['name']} {training['result']}{left_alone}"),
         ("steps", training.get("steps")),
@@ -182,7 +182,7 @@ def _training_lines(training: Mapping[str, Any]) -> list[str]:
 
 
 def _computed(training: Mapping[str, Any]) -> str | None:
-    """`gpu, 2 allocated`, `cpu`, or `cpu, 1 GPU allocated and not used`; None where the run has not said it."""
+    """Return `gpu, 2 allocated`, `cpu`, or `cpu, 1 GPU allocated and not used`; None if the run has not reported it."""
     compute, count = (training.get(name) for name in DEVICE_FIELDS)
     if compute is None:
         return None
@@ -194,8 +194,10 @@ def _number(value: object) -> str:
 
 
 def read_receipt(path: str) -> dict[str, Any]:
-    """The receipt at `path`, in the shape of today where it is of schema 1; empty if there is none or it is not one
-    that we know, so that it is written anew."""
+    """Read the receipt at `path` and convert schema 1 to the current schema.
+
+    :return: empty if it is missing or unknown, so that it is written again.
+    """
     try:
         with open(path, encoding="utf-8") as stream:
             found = json.load(stream)
@@ -210,7 +212,7 @@ def read_receipt(path: str) -> dict[str, Any]:
 
 
 def write_receipt(path: str, receipt: Mapping[str, Any]) -> None:
-    """Replace the file at `path` as a whole, mode 0644.
+    """Replace the whole file at `path`, mode 0644.
 
     :raises TrainyardError: the directory is missing or not writable.
     """

@@ -1,1 +1,1 @@
-"""Why a run waits, is silent or failed: one snapshot of the cluster, and rules over it."""
+"""Find out why a run waits, makes no steps or failed: rules evaluate one snapshot of the cluster."""

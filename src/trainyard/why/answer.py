@@ -1,4 +1,4 @@
-"""What `why` answers: findings with their evidence, in words and as JSON."""
+"""The answer of `trainyard why`: findings with their evidence, also as JSON."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ STOPPED, FAILED, FINISHED, ABSENT = "stopped", "failed", "finished", "absent"
 """States of a run."""
 
 CAUSE, FOLLOWS, NOTE = "cause", "follows", "note"
-"""What a finding is: what is broken, what comes of it, or what is worth knowing and no fault."""
+"""Kinds of findings: a fault, a consequence of that fault, or a note that is no fault."""
 
 WELL, FOUND, UNKNOWN = 0, 1, 2
-"""Exit statuses: nothing is wrong, a cause is found, it cannot be told."""
+"""Exit statuses: nothing is wrong, a cause was found, the cause cannot be determined."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Something that was read, and bears a finding out.
+    """A fact from the snapshot that supports a finding.
 
-    :param source: who says it: `node`, `pod`, `scheduler`, `kubelet`, `log`, `controller`, `claim`, `volume`, `quota`,
+    :param source: origin: `node`, `pod`, `scheduler`, `kubelet`, `log`, `controller`, `claim`, `volume`, `quota`,
         `policy`, `record`, `job`.
-    :param object: what it is about, such as `worker1`; empty where that is the finding's own.
-    :param time: as the cluster writes it; empty where it has none.
+    :param object: subject, such as `worker1`; empty if it is the object of the finding.
+    :param time: in the cluster's format; empty if there is none.
     """
 
     source: str
@@ -37,13 +37,14 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a rule has found.
+    """A result of a rule.
 
     :param code: of the rule.
-    :param object: what it is about, such as `worker-1` or a node.
-    :param message: the cause in a few words, such as `it asks nvidia.com/gpu 1, free are 0 of 4`.
-    :param effect: what comes of it for the run, such as `worker-1 cannot be placed`.
-    :param remedy: what to do.
+    :param part: `CAUSE`, `FOLLOWS` or `NOTE`.
+    :param object: subject, such as `worker-1` or a node.
+    :param message: the cause in a few words, such as `it requests nvidia.com/gpu 1; 0 of 4 are free`.
+    :param effect: consequence for the run, such as `worker-1 cannot be placed`.
+    :param remedy: action for the operator.
     """
 
     code: str
@@ -57,9 +58,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Missing:
-    """Something decisive that could not be read.
+    """A decisive part of the snapshot that could not be read.
 
-    :param what: the part of the snapshot, such as `nodes`.
+    :param what: name of the part, such as `nodes`.
     :param reason: one sentence without a full stop.
     """
 
@@ -72,10 +73,10 @@ class Answer:
     """The answer about one run.
 
     :param state: one of the states above.
-    :param since: when that began, as the cluster writes times; empty where it is not known.
+    :param since: start of that state, in the cluster's format; empty if unknown.
     :param headline: one sentence without a full stop.
-    :param findings: causes first, then what follows from them, then notes.
-    :param unread: what could not be read and might have been the cause.
+    :param findings: causes first, then their consequences, then notes.
+    :param unread: parts that could not be read and may contain the cause.
     """
 
     run: str
@@ -88,18 +89,18 @@ class Answer:
 
     @property
     def cause(self) -> Finding | None:
-        """What is broken; None where nothing is, or nothing was found."""
+        """The first finding that is a cause; None if there is none."""
         return next((each for each in self.findings if each.part == CAUSE), None)
 
     @property
     def status(self) -> int:
-        """The exit status of whoever asked."""
+        """The exit status of `trainyard why`."""
         if self.unread:
             return UNKNOWN
         return FOUND if self.cause else WELL
 
     def as_json(self) -> dict[str, Any]:
-        """The answer as programs read it."""
+        """Return the answer for programs."""
         findings = [{name: value for name, value in asdict(each).items() if name != "effect"} for each in self.findings]
         return {
             "schema": SCHEMA,

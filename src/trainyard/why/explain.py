@@ -1,4 +1,4 @@
-"""The answer as a part of an error: whoever reports one must not fail over its explanation."""
+"""The answer as a part of an error. Reporting an error must not fail because its explanation does."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .text import text
 
 
 def explained(api: Api, run: str, namespace: str) -> tuple[str, dict[str, Any]]:
-    """Why a run waits, is silent or failed.
+    """Explain why a run waits, makes no steps or failed.
 
-    :return: the text and the JSON of the answer; both empty where there is none, or nothing is wrong.
+    :return: the text and the JSON of the answer; both empty if there is no answer or nothing is wrong.
     """
     try:
         answer = explain(read(api, snapshot(run, namespace, datetime.now(UTC))))

@@ -1,4 +1,4 @@
-"""From a snapshot to the answer: the state of the run, and every rule in its order."""
+"""Judge a snapshot: determine the state of the run, and apply each rule in order."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _STATES = {records.STOPPED: a.STOPPED, records.FAILED: a.FAILED, **dict.fromkeys
 
 
 def judge(snapshot: Snapshot, now: datetime | None = None) -> Answer:
-    """The answer about one run. Pure: the same snapshot gives the same answer.
+    """Return the answer about one run. Pure: the same snapshot gives the same answer.
 
-    :param now: as which moment; that of the snapshot if none is given.
+    :param now: time to judge the snapshot at; its own time if None.
     """
     if now is not None:
         snapshot = replace(snapshot, time=now.isoformat(timespec="milliseconds"))
@@ -40,9 +40,9 @@ def judge(snapshot: Snapshot, now: datetime | None = None) -> Answer:
         state, since = a.RUNNING if view.step else a.STARTING, view.submitted
     if not findings and state == a.FAILED:
         findings = _recorded(view)
-        unread = [*unread, *([] if findings else [Missing("cause", "nothing that is left says why it has failed")])]
+        unread = [*unread, *([] if findings else [Missing("cause", "no evidence is left of why it failed")])]
     if snapshot.live is None and view.record.get("result") == records.UNKNOWN:
-        unread = [*unread, Missing("end", str(view.record.get("why") or "how it has ended is not known"))]
+        unread = [*unread, Missing("end", str(view.record.get("why") or "its result is unknown"))]
     once = list(dict.fromkeys(unread))
     return Answer(
         snapshot.run, snapshot.namespace, state, since, _headline(view, state, since, findings), findings, once
@@ -50,7 +50,7 @@ def judge(snapshot: Snapshot, now: datetime | None = None) -> Answer:
 
 
 def _findings(view: View) -> tuple[list[Finding], list[Missing]]:
-    """What the rules find, in the order of the table; and what they could not look at and might explain that."""
+    """Return the findings in the order of the table, and the unread parts that may contain a lower cause."""
     found: list[Finding] = []
     unread: list[Missing] = []
     lowest: int | None = None
@@ -58,7 +58,7 @@ def _findings(view: View) -> tuple[list[Finding], list[Missing]]:
         try:
             hits = joined(rule.find(view))
         except CannotTell as error:
-            # What lies above a cause that was found is not decisive any more.
+            # Once a cause is found, unread parts of higher layers are not decisive.
             if rule.fault and lowest is None:
                 unread.append(Missing(error.what, error.unread.reason))
             continue
@@ -82,14 +82,14 @@ def _imports(view: View) -> bool:
 def _absent(snapshot: Snapshot) -> Answer:
     where = f" in the namespace {snapshot.namespace}" if snapshot.namespace else ""
     there = ", ".join(snapshot.names)
-    message = f"there are {there}" if there else "there is none at all"
-    remedy = "trainyard trainings shows them all"
+    message = f"existing runs are {there}" if there else "there are no runs"
+    remedy = "run trainyard trainings to list all runs"
     finding = Finding(ABSENT.code, a.CAUSE, snapshot.run, message, "", (), remedy)
     return Answer(snapshot.run, snapshot.namespace, a.ABSENT, "", f"there is no run {snapshot.run}{where}", [finding])
 
 
 def _state(view: View, findings: list[Finding]) -> tuple[str, str]:
-    """The state, and since when."""
+    """Return the state, and the time since when."""
     live, result = view.live, str(view.record.get("result", ""))
     if live is None and not view.importing:
         since = str(view.record.get("ended_at") or "")
@@ -107,13 +107,13 @@ def _state(view: View, findings: list[Finding]) -> tuple[str, str]:
         return a.RUNNING, _began(view)
     faults = [each for each in findings if each.part == a.CAUSE]
     if not faults and view.pods and not view.waiting and not view.importing:
-        # A program that reports no steps runs all the same.
+        # A program that reports no steps is running nevertheless.
         return (a.STARTING if view.story else a.RUNNING), _began(view)
     return (a.WAITING if faults else a.STARTING), view.submitted
 
 
 def _began(view: View) -> str:
-    """Since when the pod that decides runs."""
+    """Return the start time of the deciding pod, else that of the run."""
     for status in ((view.chief or {}).get("status") or {}).get("containerStatuses") or []:
         if began := ((status.get("state") or {}).get("running") or {}).get("startedAt"):
             return str(began)
@@ -121,7 +121,7 @@ def _began(view: View) -> str:
 
 
 def _recorded(view: View) -> list[Finding]:
-    """What was found when the run failed, where its pods are gone since; else what its record says in words."""
+    """Return the findings that the record kept when the run failed, else one from the reason in the record."""
     kept: Any = view.record.get("cause")
     try:
         found = [
@@ -139,22 +139,20 @@ def _recorded(view: View) -> list[Finding]:
         return []
     said = a.Evidence("record", "", str(view.record.get("ended_at") or ""), why.splitlines()[0])
     return [
-        Finding(
-            "crashed", a.CAUSE, view.snapshot.run, "its record says why", f"{view.snapshot.run} has failed", [said], ""
-        )
+        Finding("crashed", a.CAUSE, view.snapshot.run, "see its record", f"{view.snapshot.run} has failed", [said], "")
     ]
 
 
 _VERBS = {
-    a.WAITING: "waits", a.STARTING: "starts", a.RUNNING: "runs", a.SILENT: "is silent", a.STOPPED: "was stopped",
-    a.FAILED: "has failed", a.FINISHED: "has finished",
+    a.WAITING: "has been waiting", a.STARTING: "has been starting", a.RUNNING: "has been running",
+    a.SILENT: "has been silent", a.STOPPED: "was stopped", a.FAILED: "failed", a.FINISHED: "finished",
 }  # fmt: skip
 
 
 def _headline(view: View, state: str, since: str, findings: list[Finding]) -> str:
     run, then = view.snapshot.run, at(since)
     goes_on = state in (a.WAITING, a.STARTING, a.RUNNING, a.SILENT)
-    passed = f" since {span(view.age(since))}" if then and goes_on else f" {span(view.age(since))} ago" if then else ""
+    passed = f" for {span(view.age(since))}" if then and goes_on else f" {span(view.age(since))} ago" if then else ""
     if state in (a.RUNNING, a.SILENT) and view.step:
         passed += f", step {view.step.get('step')} of {view.step.get('steps_total') or '?'}"
     first = next((each for each in findings if each.part == a.CAUSE), next(iter(findings), None))
@@ -164,9 +162,9 @@ def _headline(view: View, state: str, since: str, findings: list[Finding]) -> st
 
 
 def explain(snapshot: Snapshot) -> Answer:
-    """The answer, or one that says that there is none: whoever reports an error must not fail over its explanation."""
+    """Return the answer, or an undetermined one if judging fails: a report of an error must not fail over it."""
     try:
         return judge(snapshot)
-    except Exception as error:  # What runs say, and so what is wrong with it, has no limits.
-        why = Missing("snapshot", f"it is not what it should be: {type(error).__name__}: {error}")
-        return Answer(snapshot.run, snapshot.namespace, a.RUNNING, "", f"{snapshot.run}: not looked at", (), (why,))
+    except Exception as error:  # Runs may write anything into their logs, so any error is possible.
+        why = Missing("snapshot", f"it is malformed: {type(error).__name__}: {error}")
+        return Answer(snapshot.run, snapshot.namespace, a.RUNNING, "", f"{snapshot.run}: not judged", (), (why,))

@@ -1,4 +1,4 @@
-"""What rules about pods without a node have in common."""
+"""Helpers of the rules about pods without a node."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ EFFECT = "{} cannot be placed"
 
 
 def of(view: View, code: str) -> list[Placement]:
-    """The pods without a node of one code."""
+    """Return the pods without a node that wait for the reason of this code."""
     return [each for each in placements(view) if each.code == code]
 
 
 def said(each: Placement) -> list[Evidence]:
-    """What the scheduler says, without its word on preemption."""
+    """Return the scheduler's message, without its part about preemption."""
     text = each.said.partition(" preemption:")[0].rstrip(" .")
     return [Evidence("scheduler", "", since(each), f'"{text}"')] if text else []
 
 
 def since(each: Placement) -> str:
-    """Since when the scheduler has found no node, as the cluster writes times."""
+    """Return the time since which the scheduler has found no node, in the cluster's format."""
     conditions = (each.pod.get("status") or {}).get("conditions") or []
     return next((str(one.get("lastTransitionTime") or "") for one in conditions if one["type"] == "PodScheduled"), "")
 
 
 def role(each: Placement) -> str:
-    """The role whose settings the pod has, as workloads_trainings names it."""
+    """Return the role of the pod, as named in `workloads_trainings`."""
     return role_of(each.pod) if each.place != IMPORT else IMPORT

@@ -1,4 +1,4 @@
-"""What a rule is, and what it yields."""
+"""Rules and their hits."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .view import View
 
 @dataclass(frozen=True)
 class Hit:
-    """One thing that a rule has found.
+    """A match of a rule.
 
-    :param object: as in `Finding`; hits of one rule with the same message are joined into one finding.
-    :param effect: of the finding, with `{}` for the objects.
+    :param object: as in `Finding`; hits of one rule with the same message become one finding.
+    :param effect: as in `Finding`, with `{}` for the objects.
     """
 
     object: str
@@ -31,10 +31,10 @@ Function = Callable[[View], Iterator[Hit]]
 class Rule:
     """A row of the table.
 
-    :param layer: what is broken in a lower one explains what waits in a higher one.
+    :param layer: a fault in a lower layer explains faults in higher layers.
     :param find: the rule; its docstring is the meaning of its code.
-    :param remedy: for the page of all codes; a hit has its own.
-    :param fault: whether a hit is a fault; else it is worth knowing.
+    :param remedy: for the table of all codes; each hit has its own.
+    :param fault: whether a hit is a fault; otherwise it is a note.
     """
 
     code: str
@@ -45,12 +45,12 @@ class Rule:
 
     @property
     def meaning(self) -> str:
-        """What the code says, a sentence."""
+        """The meaning of the code, in sentences."""
         return str(self.find.__doc__).strip()
 
 
 def joined(hits: Iterable[Hit]) -> list[Hit]:
-    """Hits of one rule, those with the same message as one with all their objects."""
+    """Join hits of one rule that have the same message."""
     found: dict[str, list[Hit]] = {}
     for hit in hits:
         found.setdefault(hit.message, []).append(hit)

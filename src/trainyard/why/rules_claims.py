@@ -1,4 +1,4 @@
-"""What is wrong with the labels, claims and volumes that a pod without a node asks for."""
+"""Rules for pods without a node because of labels, claims or volumes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .view import View, event_time
 
 
 def selector(view: View) -> Iterator[Hit]:
-    """No node has the labels that the pod asks for."""
+    """No node has the labels that the pod requires."""
     for each in of(view, "selector"):
         wanted = sorted({bar.detail for node in each.nodes for bar in bars(each.pod, node) if bar.kind == "selector"})
         yield Hit(
             each.place,
-            f"no node has what it asks for: {'; '.join(wanted)}",
+            f"no node has the labels that it requires: {'; '.join(wanted)}",
             EFFECT,
             said(each),
             f"correct {role(each)}.node_selector in workloads_trainings, or label a node",
@@ -26,7 +26,7 @@ def selector(view: View) -> Iterator[Hit]:
 
 
 def volume_node(view: View) -> Iterator[Hit]:
-    """The run's files lie on a node that cannot take the pod."""
+    """The run's files are on a node that cannot run the pod."""
     for each in of(view, "volume_node"):
         names = [volume["metadata"]["name"] for volume in each.volumes]
         where = sorted({node for volume in each.volumes for node in _homes(volume)})
@@ -34,10 +34,10 @@ def volume_node(view: View) -> Iterator[Hit]:
         place = ", ".join(where) or "a node"
         yield Hit(
             each.place,
-            f"its files lie on {place}, which {'cannot take it' if there else 'is not a node of this cluster'}",
+            f"its files are on {place}, which {'cannot run it' if there else 'is not a node of this cluster'}",
             EFFECT,
             [*(Evidence("volume", name, "", f"can be used on {place} only") for name in names), *said(each)],
-            f"bring {place} back, or let its files go: workloads_state=absent once; shared storage outlives a node",
+            f"repair {place}, or give up its files with workloads_state=absent once; shared storage outlives a node",
         )
 
 
@@ -50,14 +50,14 @@ def _homes(volume: Object) -> Iterator[str]:
 
 
 def claim_unbound(view: View) -> Iterator[Hit]:
-    """A claim is not there, or nothing has made a volume for it."""
+    """A claim does not exist, or no volume has been created for it."""
     for each in of(view, "claim_unbound"):
         claims = {one["metadata"]["name"]: one for one in view.part("claims")}
         for name in each.unbound:
             claim = claims.get(name)
             if claim is None:
-                remedy = "make it, or name one that is there in workloads_trainings"
-                yield Hit(each.place, f"there is no claim {name}", EFFECT, said(each), remedy)
+                remedy = "create it, or name an existing one in workloads_trainings"
+                yield Hit(each.place, f"the claim {name} does not exist", EFFECT, said(each), remedy)
                 continue
             told = [
                 one for one in view.events(claim) if one.get("type") == "Warning" or one["reason"] == "FailedBinding"
@@ -66,10 +66,10 @@ def claim_unbound(view: View) -> Iterator[Hit]:
             known = {one["metadata"]["name"] for one in view.part("classes")}
             wanted = claim["spec"].get("storageClassName")
             if wanted and wanted not in known:
-                why = f"there is no storage class {wanted}"
+                why = f"the storage class {wanted} does not exist"
             elif not wanted:
                 why = "it has no storage class, and there is no volume for it"
             else:
-                why = f"the storage class {wanted} has made no volume for it"
-            remedy = "give the claim a storage class that is there (storage_backend), or make a volume for it"
+                why = f"the storage class {wanted} has created no volume for it"
+            remedy = "give the claim an existing storage class (storage_backend), or create a volume for it"
             yield Hit(each.place, f"its claim {name} is not bound: {why}", EFFECT, [*own, *said(each)], remedy)

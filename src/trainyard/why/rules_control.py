@@ -1,4 +1,4 @@
-"""What is wrong with the parts of the cluster that make pods and find nodes for them, or with what they may make."""
+"""Rules for the control plane parts that create and schedule pods, and for refusals by admission."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .snapshot import JOBSET_SYSTEM, LEASES, SYSTEM
 from .view import View, at, event_time, ready
 
 WAIT_SECONDS = 8.0
-"""What a controller at work needs at most to take up what was asked of it."""
+"""Maximum seconds that a running controller needs to act on a new object."""
 LEASE_SECONDS = 40.0
-"""Leaders of the control plane renew their leases every 2 s, and lose them after 15 (Kubernetes' defaults)."""
-EFFECT = "the pods of {} are not made"
+"""Age of a stale lease. Leaders of the control plane renew every 2 s and lose it after 15 s (Kubernetes defaults)."""
+EFFECT = "the pods of {} are not created"
 
 
 def scheduler_down(view: View) -> Iterator[Hit]:
-    """No scheduler is at work: nobody looks for a node."""
+    """No scheduler is running, so pods get no node."""
     for place, pod in view.waiting.items():
         conditions = (pod.get("status") or {}).get("conditions") or []
         said = any(each["type"] == "PodScheduled" for each in conditions)
@@ -31,15 +31,15 @@ def scheduler_down(view: View) -> Iterator[Hit]:
         if evidence:
             yield Hit(
                 place,
-                "no scheduler is at work",
-                "nobody looks for a node for {}",
+                "no scheduler is running",
+                "{} cannot be scheduled",
                 evidence,
-                "crictl ps -a on the control plane nodes; see /etc/kubernetes/manifests/kube-scheduler.yaml",
+                "check crictl ps -a on the control plane nodes and /etc/kubernetes/manifests/kube-scheduler.yaml",
             )
 
 
 def _absent(view: View, name: str) -> list[Evidence]:
-    """That a leader of the control plane is not at work; empty where it is."""
+    """Return evidence that a leader of the control plane is not running; empty if it is running."""
     pods = view.system(SYSTEM, component=name)
     if not any(map(ready, pods)):
         text = "none of its pods is Ready" if pods else "it has no pod"
@@ -55,7 +55,7 @@ def _absent(view: View, name: str) -> list[Evidence]:
 
 
 def controller_down(view: View) -> Iterator[Hit]:
-    """The JobSet controller or the controller manager is not at work: nobody makes the pods."""
+    """The JobSet controller or the controller manager is not running, so no pods are created."""
     live = view.live
     if live is None or not view.goes_on:
         return
@@ -66,24 +66,24 @@ def controller_down(view: View) -> Iterator[Hit]:
             text = "none of its pods is Ready" if pods else "it has no pod"
             yield Hit(
                 run,
-                "the JobSet controller is not at work",
+                "the JobSet controller is not running",
                 EFFECT,
                 [Evidence("pod", f"{JOBSET_SYSTEM}/jobset-controller-manager", "", text), *_refusals(view, _WEBHOOK)],
-                "kubectl get pods -n jobset-system; site.yml puts it up again",
+                "check kubectl get pods -n jobset-system; run site.yml to deploy it again",
             )
             return
     if _missing(view) and not _refusals(view) and _long(view) and (evidence := _absent(view, LEASES[1])):
         yield Hit(
             run,
-            "the controller manager is not at work",
+            "the controller manager is not running",
             EFFECT,
             evidence,
-            "crictl ps -a on the control plane nodes; see /etc/kubernetes/manifests/kube-controller-manager.yaml",
+            "check crictl ps -a on the control plane nodes and /etc/kubernetes/manifests/kube-controller-manager.yaml",
         )
 
 
 def _jobset_waits(view: View, live: Object) -> bool:
-    """Whether the JobSet controller has something to do: it has made no Jobs, or its webhook does not answer."""
+    """Return whether the run waits for the JobSet controller: Jobs are missing or failed, or its webhook is down."""
     wanted = len(live["spec"].get("replicatedJobs") or ())
     mine = _made(view)
     old = view.age(created(live)) >= WAIT_SECONDS
@@ -97,18 +97,18 @@ def _is_over(job: Object) -> bool:
 
 
 def _made(view: View) -> list[Object]:
-    """The Jobs that the run's JobSet has made."""
+    """Return the Jobs that the run's JobSet has created."""
     return [each for each in view.jobs if each["metadata"].get("ownerReferences")]
 
 
 def _long(view: View) -> bool:
-    """Whether the youngest Job has waited for its pods for longer than a controller at work needs."""
+    """Return whether the youngest Job has waited for its pods longer than a running controller needs."""
     times = [created(each) for each in view.jobs] or [view.submitted]
     return view.age(max(times)) >= WAIT_SECONDS
 
 
 def _missing(view: View) -> list[Object]:
-    """Jobs of the run that go on and have fewer pods than they should."""
+    """Return the active Jobs of the run that have fewer pods than they should."""
     found = []
     for job in view.jobs:
         spec, status = job.get("spec") or {}, job.get("status") or {}
@@ -131,9 +131,9 @@ _KNOWN = (_WEBHOOK, _QUOTA, _SECURITY)
 
 
 def _refusals(view: View, form: re.Pattern[str] | None = None) -> list[Evidence]:
-    """That the API server has refused to make pods or Jobs that are still missing: each object's last event.
+    """Return evidence that the API server refuses pods or Jobs that are still missing: the last event of each owner.
 
-    :param form: of the message; any if none is given.
+    :param form: pattern of the message; any message if None.
     """
     found = []
     for owner in _owners(view):
@@ -145,14 +145,14 @@ def _refusals(view: View, form: re.Pattern[str] | None = None) -> list[Evidence]
 
 
 def _owners(view: View) -> list[Object]:
-    """What should have made pods or Jobs and has not: refusals of others are over."""
+    """Return the objects whose pods or Jobs are missing. Refusals of other objects are in the past."""
     owners = list(_missing(view)) if view.goes_on else []
     live = view.live
     due = len(live["spec"].get("replicatedJobs") or ()) if live and live["kind"] == "JobSet" else 0
     if live and view.goes_on and len(_made(view)) < due:
         owners.append(live)
     if live and view.goes_on and live["kind"] == "Deployment" and not view.pods:
-        # Its ReplicaSet is not in the snapshot; its events are, by its name.
+        # The ReplicaSet is not in the snapshot, but its events are, and its name starts with that of the Deployment.
         name = f"{live['metadata']['name']}-"
         about = [each.get("involvedObject") or {} for each in view.part("events")]
         sets = {
@@ -165,7 +165,7 @@ def _owners(view: View) -> list[Object]:
 
 
 def webhook_down(view: View) -> Iterator[Hit]:
-    """The API server asks a webhook about each pod, and it does not answer."""
+    """The API server calls a webhook for each pod, and the webhook does not answer."""
     for each in _refusals(view, _WEBHOOK):
         match = re.search(r'failed calling webhook "([^"]+)"', each.text)
         yield Hit(
@@ -173,19 +173,19 @@ def webhook_down(view: View) -> Iterator[Hit]:
             f"the webhook {match[1] if match else '?'} does not answer",
             EFFECT,
             [each],
-            "look at the pods behind it (kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations)",
+            "check the pods behind it (kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations)",
         )
 
 
 def quota(view: View) -> Iterator[Hit]:
-    """The namespace's quota admits no more pods of this size."""
+    """The quota of the namespace allows no more pods of this size."""
     for each in _refusals(view, _QUOTA):
         match = _QUOTA.search(each.text)
         assert match is not None
         name, asked, used, limit = match.groups()
         yield Hit(
             _run_of(each),
-            f"the quota {name} admits {limit}, in use are {used}, asked is {asked}",
+            f"the quota {name} allows {limit}; {used} in use, {asked} requested",
             EFFECT,
             [Evidence("quota", name, each.time, each.text)],
             f"raise the quota {name}, or lower requests and replicas in workloads_trainings",
@@ -193,16 +193,16 @@ def quota(view: View) -> Iterator[Hit]:
 
 
 def pod_security(view: View) -> Iterator[Hit]:
-    """The pods are not what the namespace's Pod Security level admits."""
+    """The pods violate the Pod Security level of the namespace."""
     for each in _refusals(view, _SECURITY):
         match = _SECURITY.search(each.text)
         assert match is not None
         yield Hit(
             _run_of(each),
-            f"its pods are not what the level {match[1]} of the namespace admits: {match[2]}",
+            f"its pods violate the Pod Security level {match[1]} of the namespace: {match[2]}",
             EFFECT,
             [each],
-            "change the pod to what the level admits; trainings of this project are at the level restricted",
+            "change the pod to comply with the level; trainings of this project comply with restricted",
         )
 
 
@@ -210,9 +210,9 @@ def pod_refused(view: View) -> Iterator[Hit]:
     """The API server refuses the pods for another reason."""
     for each in _refusals(view):
         if not any(form.search(each.text) for form in _KNOWN):
-            yield Hit(_run_of(each), "the API server refuses them", EFFECT, [each], "what it says names the reason")
+            yield Hit(_run_of(each), "the API server refuses them", EFFECT, [each], "see the evidence for the reason")
 
 
 def _run_of(each: Evidence) -> str:
-    """`mnist-worker-0` of `trainings/mnist-worker-0`."""
+    """Return the name without its namespace: `mnist-worker-0` for `trainings/mnist-worker-0`."""
     return each.object.rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""Why the pods of a run do not find or reach each other."""
+"""Rules for pods of a run that do not find or reach each other."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from .snapshot import SYSTEM
 from .view import View, at, ready, terminated
 
 CONNECT_SECONDS = 8.0
-"""From the chief's start, after which it looks whether something keeps the pods apart."""
+"""Seconds from the chief's start after which the rules check DNS and policies."""
 ALONE_SECONDS = 60.0
-"""From the chief's start, after which nothing else is the reason than that it does not reach them: a process imports
-TensorFlow before it answers, which takes its time on a slow machine."""
+"""Seconds from the chief's start after which its peers count as unreachable. Before a process answers, it imports
+TensorFlow, which is slow on some machines."""
 STALLED = 75
-"""Exit code of a training that the cluster does not answer."""
+"""Exit code of a training whose watchdog has ended it."""
 DNS = "k8s-app"
 
 
 def apart(view: View, seconds: float = CONNECT_SECONDS) -> bool:
-    """Whether the run's pods run and do not come together: the chief waits for them, or has lost them.
+    """Return whether the pods run but do not connect: the chief waits for its peers, or has lost them.
 
-    :param seconds: that it may wait for them at its start.
+    :param seconds: that the chief may wait for its peers at its start.
     """
     chief = view.chief
     if chief is None or view.live is None or ended(view.live) == "Completed":
@@ -46,7 +46,7 @@ def apart(view: View, seconds: float = CONNECT_SECONDS) -> bool:
 
 
 def _lost(view: View, chief: Object) -> list[str]:
-    """The places that the chief has lost and not heard of since, such as `ps 0`, if it has made no step since."""
+    """Return the tasks that the chief has lost since its last step, such as `ps 0`."""
     states: dict[str, str] = {}
     for event in view.said(chief):
         if event["event"] == "step":
@@ -57,7 +57,7 @@ def _lost(view: View, chief: Object) -> list[str]:
 
 
 def dns_down(view: View) -> Iterator[Hit]:
-    """The pods run and cannot look each other up."""
+    """The pods run, and the cluster's DNS is down, so they cannot resolve each other."""
     if not apart(view):
         return
     pods = [pod for pod in view.system(SYSTEM) if (pod["metadata"].get("labels") or {}).get(DNS) == "kube-dns"]
@@ -66,15 +66,15 @@ def dns_down(view: View) -> Iterator[Hit]:
     text = "none of its pods is Ready" if pods else "it has no pod"
     yield Hit(
         view.deciding,
-        "the cluster's DNS is not at work",
-        "{} does not find the others",
+        "the cluster's DNS is not running",
+        "{} cannot resolve its peers",
         [Evidence("pod", f"{SYSTEM}/coredns", "", text)],
-        "kubectl -n kube-system get deployment coredns; scale it to 2, or look at its pods",
+        "kubectl -n kube-system get deployment coredns; scale it to 2, or inspect its pods",
     )
 
 
 def policy_blocks(view: View) -> Iterator[Hit]:
-    """A NetworkPolicy keeps the run's pods apart, or from the DNS."""
+    """A NetworkPolicy blocks traffic between the run's pods, or to the DNS."""
     if not apart(view):
         return
     policies = view.part("policies")
@@ -85,25 +85,25 @@ def policy_blocks(view: View) -> Iterator[Hit]:
             for other, source in ends.items():
                 closed = blocking(policies, source, ends[place], port) if other != place and place in ends else None
                 if closed:
-                    yield _blocked(f"{other} may not call {place} on port {port}", place, *closed)
+                    yield _blocked(f"{other} may not connect to {place} on port {port}", place, *closed)
                     return
     names = {"kubernetes.io/metadata.name": SYSTEM}
     dns = [end(each, names) for each in view.system(SYSTEM, **{DNS: "kube-dns"})][:1]
     for place, source in ends.items():
         for target in dns:
             if closed := blocking(policies, source, target, 53, "UDP"):
-                yield _blocked(f"{place} may not ask the cluster's DNS", place, *closed)
+                yield _blocked(f"{place} may not query the cluster's DNS", place, *closed)
                 return
 
 
 def _blocked(message: str, place: str, direction: str, names: list[str]) -> Hit:
-    text = f"closes {direction.lower()} and does not admit it"
+    text = f"restricts {direction.lower()} and does not allow this connection"
     return Hit(
         place,
         message,
         "the pods of the run do not reach each other",
         [Evidence("policy", name, "", text) for name in names],
-        "site.yml puts the run's own policy back; kubectl get networkpolicy shows who has changed it",
+        "run site.yml to restore the run's own policy; kubectl get networkpolicy shows the others",
     )
 
 
@@ -118,7 +118,7 @@ def _ports(pod: Object) -> list[int]:
 
 
 def peer_unreachable(view: View) -> Iterator[Hit]:
-    """The chief does not reach a ps or worker, or has lost one."""
+    """The chief cannot reach a ps or worker, or has lost one."""
     chief = view.chief
     if chief is None or not apart(view, ALONE_SECONDS):
         return
@@ -132,17 +132,17 @@ def peer_unreachable(view: View) -> Iterator[Hit]:
         said = [each for each in view.said(chief) if each["event"] == "peer" and str(each.get("task")) in lost]
         evidence = [_told(view, each, f"{each.get('task')}: {each.get('why')}") for each in said[-2:]]
     elif pod_state(chief)[0] == "ended":
-        return  # It says of nobody that he is away: `stalled`.
+        return  # It names no unreachable peer: `stalled` covers that.
     else:
         names, start = "ps or workers", last(view.said(chief), "start")
         waited = view.now.timestamp() - (number(start.get("time")) or 0.0)
         evidence = [Evidence("log", view.deciding, "", f"it has waited for its peers for {waited:.0f} s")]
     yield Hit(
         view.deciding,
-        f"it does not reach {names}",
+        f"it cannot reach {names}",
         "{} waits for its peers",
         evidence,
-        "trainyard logs RUN --role of those that it names; then the network between the nodes (calico-node)",
+        "check trainyard logs RUN --role ROLE of these peers, then the network between the nodes (calico-node)",
     )
 
 

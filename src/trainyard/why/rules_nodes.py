@@ -1,4 +1,4 @@
-"""What is wrong with nodes: those that a pod of the run would need, and those that its pods are on."""
+"""Rules for nodes: those that a pod of the run could use, and those that run its pods."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ def _nodes(each: Placement, code: str) -> list[Evidence]:
 
 
 def _barred(view: View, code: str, what: str, remedy: str) -> Iterator[Hit]:
-    """Hits for a code that names what is wrong with nodes.
+    """Yield hits for a problem of nodes.
 
-    :param what: with `{}` for the nodes' names.
+    :param what: message with `{}` for the names of the nodes.
+    :param remedy: with `{}` for the name of the first node.
     """
     for each in of(view, code):
         wrong = [spot.node for spot in each.spots if code in spot.problems]
@@ -33,15 +34,15 @@ def _barred(view: View, code: str, what: str, remedy: str) -> Iterator[Hit]:
 
 
 def node_not_ready(view: View) -> Iterator[Hit]:
-    """A node of the run, or one that it needs, does not answer."""
-    # Among them those that are being deleted: on a node that is gone, a pod stays so.
+    """A node that runs a pod of the run, or that it needs, is not Ready or does not exist."""
+    # Include pods that are being deleted: on a lost node they stay in that state.
     for place, pod in {**newest(view.part("pods")), **view.pods}.items() if view.goes_on else ():
         name = str((pod.get("spec") or {}).get("nodeName") or "")
         if not name or pod_state(pod)[0] == "ended":
             continue
         node = view.node(name)
         if node is None:
-            text, since = "there is no such node any more", ""
+            text, since = "the node no longer exists", ""
         else:
             conditions = {each["type"]: each for each in (node.get("status") or {}).get("conditions") or []}
             ready = conditions.get("Ready") or {}
@@ -53,38 +54,38 @@ def node_not_ready(view: View) -> Iterator[Hit]:
             f"{name} does not answer",
             "{} is on a node that does not answer",
             [Evidence("node", name, since, text)],
-            f"bring {name} back (systemctl status kubelet there); the run goes on elsewhere where its files allow it",
+            f"repair {name} (check systemctl status kubelet there); the run continues elsewhere if its files allow it",
         )
-    remedy = "bring {} back (systemctl status kubelet there), or add a node"
-    yield from _barred(view, "node_not_ready", "{} would do and is not Ready", remedy)
+    remedy = "repair {} (check systemctl status kubelet there), or add a node"
+    yield from _barred(view, "node_not_ready", "{} is suitable but not Ready", remedy)
 
 
 def node_pressure(view: View) -> Iterator[Hit]:
-    """A node is short of memory, disk or processes, and takes no pods."""
-    remedy = "make room on {}: kubectl describe node says of what it has too little"
+    """A node is short of memory, disk or processes, and accepts no pods."""
+    remedy = "free resources on {}; kubectl describe node shows which are short"
     yield from _barred(view, "node_pressure", "{} is short of memory, disk or processes", remedy)
 
 
 def cordoned(view: View) -> Iterator[Hit]:
-    """A node that would do is cordoned."""
-    yield from _barred(view, "cordoned", "{} would do and is cordoned", "kubectl uncordon {}, or add a node")
+    """A suitable node is cordoned."""
+    yield from _barred(view, "cordoned", "{} is suitable but cordoned", "run kubectl uncordon {}, or add a node")
 
 
 def tainted(view: View) -> Iterator[Hit]:
-    """A node that would do has a taint that the pod does not tolerate."""
+    """A suitable node has a taint that the pod does not tolerate."""
     remedy = "remove the taint from {}, or give the role tolerations in workloads_trainings"
-    yield from _barred(view, "tainted", "{} would do and has a taint that it does not tolerate", remedy)
+    yield from _barred(view, "tainted", "{} is suitable but has a taint that it does not tolerate", remedy)
 
 
 def gpu_skew(view: View) -> Iterator[Hit]:
-    """A node's driver was changed under the loaded one, and its GPUs are not offered."""
-    remedy = "restart {}, or playbooks/gpu_driver.yml: its loaded driver is not the installed one"
-    yield from _barred(view, "gpu_skew", "the GPUs of {} are not offered: its driver was changed under it", remedy)
+    """The loaded driver of a node differs from the installed one, so its GPUs are not offered."""
+    remedy = "restart {}, or run playbooks/gpu_driver.yml"
+    yield from _barred(view, "gpu_skew", "{} offers no GPUs: its loaded driver is not the installed one", remedy)
 
 
 def gpu_unhealthy(view: View) -> Iterator[Hit]:
     """GPUs of a node are unhealthy."""
-    remedy = "playbooks/gpu_recover.yml on {}; trainyard gpus shows who holds which"
+    remedy = "run playbooks/gpu_recover.yml on {}; trainyard gpus shows which runs hold them"
     yield from _barred(view, "gpu_unhealthy", "GPUs of {} are unhealthy", remedy)
     for place, pod in view.pods.items():
         for status in (pod.get("status") or {}).get("containerStatuses") or []:
@@ -100,23 +101,23 @@ def gpu_unhealthy(view: View) -> Iterator[Hit]:
                 yield Hit(
                     place,
                     f"its GPU on {node} is unhealthy",
-                    "{} computes on a GPU that is unhealthy",
+                    "{} uses an unhealthy GPU",
                     [Evidence("node", node, "", f"{len(sick)} GPU(s) of {place} unhealthy: {names}")],
-                    f"playbooks/gpu_recover.yml on {node}; the run goes on from its last checkpoint",
+                    f"run playbooks/gpu_recover.yml on {node}; the run continues from its last checkpoint",
                 )
 
 
 def gpu_missing(view: View) -> Iterator[Hit]:
-    """No node has a GPU, or one that should offers none."""
+    """No node has a GPU, or a node that should have GPUs offers none."""
     yield from _barred(
-        view, "gpu_missing", "{} should have GPUs, and offers none", "look at the pods of the device plugin on {}"
+        view, "gpu_missing", "{} should have GPUs but offers none", "check the pods of the device plugin on {}"
     )
     for each in of(view, "never_fits"):
         if each.without_gpus:
             yield Hit(
                 each.place,
-                "it asks for a GPU, and no node has any",
+                "it requests a GPU, and no node has any",
                 EFFECT,
                 said(each),
-                "put a host with GPUs into gpu_nodes, or train without: gpus: 0 in workloads_trainings",
+                "add a host with GPUs to gpu_nodes, or set gpus: 0 in workloads_trainings",
             )

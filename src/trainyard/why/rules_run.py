@@ -1,4 +1,4 @@
-"""What a run says of itself, and how its pods ended."""
+"""Rules for pods of a run that ended with a failure."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ EFFECT = "{} has failed"
 
 
 def failures(view: View) -> Iterator[tuple[str, Object, dict[str, Any]]]:
-    """(place, pod, how its container ended) of the pods whose end matters: those of a run that has failed, and of one
-    that goes on those after which it has made no step, and those of a service that end again and again."""
+    """Yield (place, pod, termination of its container) of each pod whose end matters.
+
+    These are pods of a failed run, pods of a service in a crash loop, and pods of an active run that has made no step
+    since their end.
+    """
     if ended(view.live) == "Completed" or view.live is None:
         return
     for place, pod in view.waiting.items():
@@ -41,7 +44,7 @@ def failures(view: View) -> Iterator[tuple[str, Object, dict[str, Any]]]:
         if how and not _unclean(view, place, int(how.get("exitCode", 0))):
             continue
         then = at(str(how.get("finishedAt") or ""))
-        # The cluster's times are whole seconds, rounded down: a step in the second of an end may be its own last one.
+        # Times of the cluster are rounded down to seconds: a step in that second may be the last one of this pod.
         over = bool(then and view.steps_since >= then.timestamp() + 1.0)
         if not over and (pod["metadata"]["name"] in newest or view.goes_on):
             yield place, pod, how
@@ -60,7 +63,7 @@ def _ended_with(view: View, code: int) -> Iterator[tuple[str, Object, dict[str, 
 
 
 def _words(view: View, place: str, pod: Object, how: dict[str, Any]) -> list[Evidence]:
-    """The last thing that a pod has said of itself: its error in JSON, else its last line."""
+    """Return the exit code of a pod and its error: the last JSON error event, else the last line of its log."""
     text = view.log(pod)
     error = last(events(text), "error")
     line = str(error.get("message") or "") or "".join(last_lines(text, 1))
@@ -70,13 +73,16 @@ def _words(view: View, place: str, pod: Object, how: dict[str, Any]) -> list[Evi
 
 
 def _for_memory(how: Mapping[str, Any]) -> bool:
-    """Whether the kernel has killed a container for memory; one that it kills before its program runs has failed to
-    start, and runc says why in words (libcontainer/process_linux.go)."""
+    """Return whether the kernel has killed a container for memory.
+
+    If that happens before the program runs, the reason is StartError, and only the message of runc names the OOM killer
+    (libcontainer/process_linux.go).
+    """
     return how.get("reason") == "OOMKilled" or "OOM-killed" in str(how.get("message", ""))
 
 
 def oom_killed(view: View) -> Iterator[Hit]:
-    """A container needed more memory than its limit, and was killed."""
+    """A container exceeded its memory limit and was killed."""
     for place, pod, how in failures(view):
         if _for_memory(how):
             limits = [(each.get("resources") or {}).get("limits") or {} for each in pod["spec"].get("containers") or []]
@@ -84,7 +90,7 @@ def oom_killed(view: View) -> Iterator[Hit]:
             role = place.rpartition("-")[0]
             yield Hit(
                 place,
-                f"it was killed for memory, its limit is {limit}",
+                f"it ran out of memory and was killed; its limit is {limit}",
                 EFFECT,
                 _words(view, place, pod, how)[:1],
                 f"raise {role}.limits.memory in workloads_trainings",
@@ -92,25 +98,25 @@ def oom_killed(view: View) -> Iterator[Hit]:
 
 
 def evicted(view: View) -> Iterator[Hit]:
-    """The node has put the pod out, because it was short of something."""
+    """The node has evicted the pod because it was short of a resource."""
     for place, pod, how in failures(view):
         status = pod.get("status") or {}
         if status.get("reason") == "Evicted":
             node = str(pod["spec"].get("nodeName") or "its node")
             said = Evidence("kubelet", place, str(how.get("finishedAt") or ""), str(status.get("message") or ""))
             yield Hit(
-                place, f"{node} has put it out", EFFECT, [said], f"make room on {node}, of what the message names"
+                place, f"{node} has evicted it", EFFECT, [said], f"free the resource that the message names on {node}"
             )
 
 
 def node_refused(view: View) -> Iterator[Hit]:
-    """The node has refused the pod that it was given, or has put it out for its own end."""
+    """The node has refused the pod, or has ended it because the node was shutting down."""
     for place, pod, how in failures(view):
         status = pod.get("status") or {}
         if not how and status.get("reason") != "Evicted":
             node = str(pod["spec"].get("nodeName") or "its node")
             said = Evidence("kubelet", place, "", str(status.get("message") or status["reason"]))
-            remedy = f"journalctl -u kubelet on {node}; of a pod with a GPU, the device plugin's pod there, too"
+            remedy = f"check journalctl -u kubelet on {node}; for a pod with a GPU also the device plugin's pod there"
             yield Hit(place, f"{node} does not run it: {status['reason']}", EFFECT, [said], remedy)
 
 
@@ -120,14 +126,14 @@ def _by_code(view: View, code: int, message: str, remedy: str) -> Iterator[Hit]:
 
 
 def disk_full(view: View) -> Iterator[Hit]:
-    """The volume of the run's files is full, forbidden or damaged (exit code 5)."""
-    message = "the volume of its files is full, forbidden or damaged"
-    remedy = "make room, or mend what its last line names; the same call goes on from the last checkpoint"
+    """The volume of the run's files is full, not writable or damaged (exit code 5)."""
+    message = "the volume of its files is full, not writable or damaged"
+    remedy = "free space, or fix what its last line names; submitting it again continues from the last checkpoint"
     yield from _by_code(view, EXIT_VOLUME, message, remedy)
 
 
 def refused_input(view: View) -> Iterator[Hit]:
-    """The training refuses its input; its last line says what (exit code 2)."""
+    """The training refuses its input; its last line gives the reason (exit code 2)."""
     yield from _by_code(view, EXIT_REFUSED, "it refuses its input", "change what it names in workloads_trainings")
 
 
@@ -137,14 +143,14 @@ def below_bound(view: View) -> Iterator[Hit]:
         end = last(view.said(pod), "end")
         accuracy, bound = end.get("accuracy"), end.get("accuracy_bound")
         known = isinstance(accuracy, int | float) and isinstance(bound, int | float)
-        message = f"its accuracy is {accuracy:.4f}, the bound {bound:g}" if known else "its accuracy is below the bound"
+        message = f"its accuracy is {accuracy:.4f}, below {bound:g}" if known else "its accuracy is below the bound"
         remedy = "raise train_steps, or lower accuracy_bound, in workloads_trainings"
         yield Hit(place, message, EFFECT, _words(view, place, pod, how)[:1], remedy)
 
 
 def diverged(view: View) -> Iterator[Hit]:
     """A loss or a parameter is not a finite number (exit code 4)."""
-    message = "its loss is not a finite number any more"
+    message = "its loss or a parameter is no longer a finite number"
     yield from _by_code(view, EXIT_DIVERGED, message, "lower learning_rate in workloads_trainings")
 
 
@@ -155,9 +161,7 @@ def stalled(view: View) -> Iterator[Hit]:
         if not error.get("unreachable"):
             seconds = error.get("stalled_seconds")
             after = f" for {span(seconds)}" if isinstance(seconds, int | float) else ""
-            remedy = (
-                "trainyard logs of the other roles, and the state of their nodes; on a slow machine raise stall_timeout"
-            )
+            remedy = "check trainyard logs of the other roles and their nodes; on a slow machine raise stall_timeout"
             yield Hit(place, f"it made no step{after}, and ended itself", EFFECT, _words(view, place, pod, how), remedy)
 
 
@@ -165,8 +169,8 @@ _NAMED = (EXIT_VOLUME, EXIT_REFUSED, EXIT_BOUND, EXIT_DIVERGED, STALLED)
 
 
 def crashed(view: View) -> Iterator[Hit]:
-    """A process ended in another way than it should."""
+    """A process ended with an unexpected exit code."""
     for place, pod, how in failures(view):
         if how and not _for_memory(how) and how.get("exitCode") not in _NAMED:
-            remedy = f"trainyard logs {view.snapshot.run} --role {place} has what it said before"
-            yield Hit(place, f"it ended with {how.get('exitCode')}", EFFECT, _words(view, place, pod, how), remedy)
+            remedy = f"run trainyard logs {view.snapshot.run} --role {place} to see its last lines"
+            yield Hit(place, f"its exit code is {how.get('exitCode')}", EFFECT, _words(view, place, pod, how), remedy)

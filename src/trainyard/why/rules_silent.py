@@ -1,4 +1,4 @@
-"""A run that goes on and makes no steps."""
+"""Rule for a run that is active and makes no steps."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from .text import span
 from .view import View
 
 LATE_SECONDS = 8.0
-"""A line of steps that is late by less may be late for want of a CPU."""
+"""A shorter delay of a step line may just be a shortage of CPU."""
 LATE_INTERVALS = 3.0
-"""Usual times between two of them, after which the next one is late."""
+"""Number of usual intervals between step lines after which the next one is late."""
 _NO_STEPS = ("evaluating", "export", "end", "error")
-"""Events after which no step is late."""
+"""Events after which no step line is expected."""
 
 
 def silent(view: View) -> Iterator[Hit]:
-    """It goes on and makes no steps; the watchdog's rest is named."""
+    """The run is active and makes no steps. The evidence names the time until its watchdog ends it."""
     late = lateness(view)
     if late is None:
         return
     step, quiet = view.step, view.now.timestamp() - view.steps_since
     rest = max(0.0, view.stall_timeout - quiet)
     when = datetime.fromtimestamp(view.steps_since, UTC).isoformat(timespec="seconds")
-    told = f"step {step.get('step')} of {step.get('steps_total') or '?'} was its last, {span(quiet)} ago"
+    told = f"last step: {step.get('step')} of {step.get('steps_total') or '?'}, {span(quiet)} ago"
     yield Hit(
         view.deciding,
-        f"it has made no step for {span(quiet)}, usual are {span(max(1.0, late))}",
+        f"it has made no step for {span(quiet)}; the usual interval is {span(max(1.0, late))}",
         "{} makes no steps",
         [
             Evidence("log", view.deciding, when, told),
             Evidence(
-                "log", view.deciding, "", f"its watchdog ends it in {span(rest)}, and it goes on from its checkpoint"
+                "log", view.deciding, "", f"its watchdog ends it in {span(rest)}; it continues from its checkpoint"
             ),
         ],
-        f"trainyard logs {view.snapshot.run} --role of the others; a ps or worker hangs, or its node is slow",
+        f"run trainyard logs {view.snapshot.run} for the other roles: a ps or worker hangs, or its node is slow",
     )
 
 
 def lateness(view: View) -> float | None:
-    """The usual seconds between two lines of steps, where the next one is late; None where nothing is wrong."""
+    """Return the usual seconds between two step lines if the next one is late, else None."""
     chief = view.chief
     if chief is None or not view.goes_on or pod_state(chief)[0] != "running":
         return None
@@ -56,18 +56,21 @@ def lateness(view: View) -> float | None:
         return None
     now = view.now.timestamp()
     newest = said[-1]
-    # The watchdog sees each batch of an evaluation, which may take any time; it gives a checkpoint its own limit.
+    # An evaluation may take any time, but the watchdog sees each of its batches. A checkpoint has a limit of its own.
     if newest["event"] in _NO_STEPS or (newest["event"] == "saving" and now - newest["time"] <= view.stall_timeout):
         return None
     usual = _usual(view, said)
-    # What came after the last step, such as an evaluation that is done, is a sign of life, too.
+    # An event after the last step, such as a completed evaluation, is also a sign of life.
     quiet = now - (number(newest["time"]) or 0.0)
     return usual if quiet > max(LATE_SECONDS, LATE_INTERVALS * usual) else None
 
 
 def _usual(view: View, said: list[Event]) -> float:
-    """Seconds between two lines of steps, as the last of them say by their steps and speed: an evaluation that lies
-    between two counts. Of a run that has said one line, or no speed, what it was told, or what its watchdog allows."""
+    """Return the usual seconds between two step lines.
+
+    Steps and speed of the last lines give it, including an evaluation between two lines. A run with one line or without
+    a speed uses its `report_every`, else a third of its watchdog's limit.
+    """
     steps = [each for each in said if each["event"] == "step" and "step" in each]
     pairs = itertools.pairwise(steps[-6:])
     gaps = [(after["step"] - before["step"]) / speed for before, after in pairs if (speed := _speed(after)) > 0]

@@ -1,4 +1,4 @@
-"""Why a pod that has a node does not run: its images, its sandbox, its volumes."""
+"""Rules for pods that have a node but do not start: images, sandbox, volumes."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ _DOWN = re.compile(
 )
 _REFUSED = re.compile(r"401 Unauthorized|403 Forbidden|authorization failed|insufficient_scope|no basic auth")
 _QUIET_SECONDS = 180.0
-"""A node that has an image starts a pod within seconds; a busy one may take a minute to pull its first bytes."""
+"""Silence after which a pod counts as not started. A pod with its image present starts within seconds; a busy node may
+take a minute to pull the first bytes."""
 _SETTLE_SECONDS = 20.0
-"""Mounts and sandboxes fail once now and then while a node starts, and are tried again."""
+"""Minimum age of a pod. While a node starts, mounts and sandboxes occasionally fail once and are retried."""
 
 
 def _pulls(view: View) -> Iterator[tuple[str, str, Evidence]]:
-    """(place, image, what the kubelet says) of the pods whose image does not come."""
+    """Yield (place, image, evidence from the kubelet) of the pods whose image cannot be pulled."""
     for place, pod in view.waiting.items():
         text = ""
         for each in containers(pod):
@@ -39,7 +40,7 @@ def _pulls(view: View) -> Iterator[tuple[str, str, Evidence]]:
                 if state["reason"] in ("ErrImageNeverPull", "InvalidImageName"):
                     text = text or str(state["reason"])
         when = ""
-        # The message of a back-off may not name the reason, and that of an image volume stands in the events alone.
+        # The message of a back-off may lack the reason, and failures of image volumes appear only in events.
         for event in view.events(pod, *_FAILED_PULL):
             said = str(event.get("message", ""))
             if re.match(r"Failed to pull image|Failed to inspect image|Container image .* is not present", said):
@@ -72,7 +73,7 @@ def registry_down(view: View) -> Iterator[Hit]:
                 f"the registry {host} does not answer",
                 EFFECT,
                 [said],
-                f"bring {host} back; in a site with a mirror: systemctl status nginx docker-registry there",
+                f"restart {host}; on a site's mirror check systemctl status nginx docker-registry",
             )
 
 
@@ -85,28 +86,28 @@ def registry_tls(view: View) -> Iterator[Hit]:
                 f"the certificate of the registry {_host(image)} is refused",
                 EFFECT,
                 [said],
-                "containerd_registry_ca names the authority that nodes trust; site.yml lays it down",
+                "set containerd_registry_ca to the CA that nodes must trust, and run site.yml",
             )
 
 
 def registry_refused(view: View) -> Iterator[Hit]:
-    """The registry asks for another login."""
+    """The registry rejects the login."""
     for place, image, said in _pulls(view):
         if _of_kind(said.text) == "refused":
-            remedy = "workloads_pull_username and workloads_pull_password are the login for images"
-            yield Hit(place, f"the registry {_host(image)} asks for another login", EFFECT, [said], remedy)
+            remedy = "set workloads_pull_username and workloads_pull_password to a valid login"
+            yield Hit(place, f"the registry {_host(image)} rejects the login", EFFECT, [said], remedy)
 
 
 def image_missing(view: View) -> Iterator[Hit]:
     """The registry has no such image or tag."""
     for place, image, said in _pulls(view):
         if _of_kind(said.text) == "missing":
-            remedy = "correct the image in workloads_trainings, or push it: site.yml does for those that it lists"
-            yield Hit(place, f"there is no image {image}", EFFECT, [said], remedy)
+            remedy = "correct the image in workloads_trainings, or push it; site.yml pushes the images that it lists"
+            yield Hit(place, f"the image {image} does not exist", EFFECT, [said], remedy)
 
 
 def pulling(view: View) -> Iterator[Hit]:
-    """An image is on its way to the node."""
+    """An image is being pulled to the node."""
     failing = {place for place, _, _ in _pulls(view)}
     for place, pod in view.waiting.items():
         begun, done = view.events(pod, "Pulling"), view.events(pod, "Pulled", "Failed")
@@ -115,11 +116,11 @@ def pulling(view: View) -> Iterator[Hit]:
         text = str(begun[-1].get("message", ""))
         match = _IMAGE.search(text)
         told = Evidence("kubelet", place, event_time(begun[-1]), text)
-        yield Hit(place, f"the image {match[1] if match else '?'} is pulled", "{} pulls its image", [told])
+        yield Hit(place, f"the image {match[1] if match else '?'} is being pulled", "{} waits for its image", [told])
 
 
 def _last_failure(view: View, pod: Object, *reasons: str) -> Evidence | None:
-    """The last event of such a kind, of a pod that has had the time to get over it."""
+    """Return the last event with one of these reasons, if the pod has had time to recover."""
     told = view.events(pod, *reasons)
     if not told or view.age(created(pod)) < _SETTLE_SECONDS:
         return None
@@ -127,7 +128,7 @@ def _last_failure(view: View, pod: Object, *reasons: str) -> Evidence | None:
 
 
 def sandbox(view: View) -> Iterator[Hit]:
-    """The node cannot make the pod's sandbox: its container runtime or network."""
+    """The node cannot create the pod's sandbox, because of its container runtime or network."""
     for place, pod in view.waiting.items():
         conditions = (pod.get("status") or {}).get("conditions") or []
         made = any(each["type"] == "PodReadyToStartContainers" and each["status"] == "True" for each in conditions)
@@ -136,10 +137,10 @@ def sandbox(view: View) -> Iterator[Hit]:
             where = pod["spec"].get("nodeName", "?")
             yield Hit(
                 place,
-                f"{where} cannot make its sandbox",
+                f"{where} cannot create its sandbox",
                 EFFECT,
                 [said],
-                f"look at containerd and calico-node on {where}",
+                f"check containerd and calico-node on {where}",
             )
 
 
@@ -150,12 +151,12 @@ def mount_failed(view: View) -> Iterator[Hit]:
         made = any(each["type"] == "PodReadyToStartContainers" and each["status"] == "True" for each in conditions)
         said = _last_failure(view, pod, "FailedMount", "FailedAttachVolume", "FailedMapVolume")
         if said and not made:
-            remedy = "see the server or the folder behind the volume; the kubelet tries it again by itself"
-            yield Hit(place, "a volume of it cannot be mounted", EFFECT, [said], remedy)
+            remedy = "check the server or folder behind the volume; the kubelet retries by itself"
+            yield Hit(place, "one of its volumes cannot be mounted", EFFECT, [said], remedy)
 
 
 def not_started(view: View) -> Iterator[Hit]:
-    """The node has taken the pod, and says nothing of why it does not start."""
+    """The node has accepted the pod, but the pod does not start and no event gives a reason."""
     known = {place for place, _, _ in _pulls(view)} | {hit.object for hit in pulling(view)}
     for place, pod in view.waiting.items():
         reasons = {((each.get("state") or {}).get("waiting") or {}).get("reason") for each in containers(pod)}
@@ -164,17 +165,17 @@ def not_started(view: View) -> Iterator[Hit]:
         quiet = bool(node) and place not in known and not told and reasons <= {"ContainerCreating", "PodInitializing"}
         last = max([created(pod), *(event_time(each) for each in view.events(pod))])
         if quiet and view.age(last) > _QUIET_SECONDS:
-            remedy = f"journalctl -u kubelet -u containerd on {node}"
-            yield Hit(place, f"{node} has said nothing of it for {span(view.age(last))}", EFFECT, [], remedy)
+            remedy = f"check journalctl -u kubelet -u containerd on {node}"
+            yield Hit(place, f"{node} has reported no event for {span(view.age(last))}", EFFECT, [], remedy)
 
 
 def container_refused(view: View) -> Iterator[Hit]:
-    """The container cannot be started as it is described."""
+    """The container cannot be started with its configuration."""
     reasons = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
     for place, pod in view.waiting.items():
         for each in containers(pod):
             state = (each.get("state") or {}).get("waiting") or {}
             if state.get("reason") in reasons:
                 text = str(state.get("message") or state["reason"])
-                remedy = "correct what it names in workloads_trainings: a Secret, a command, a user"
+                remedy = "correct the named setting in workloads_trainings: a Secret, a command, a user"
                 yield Hit(place, f"its container cannot be started: {text}", EFFECT, [], remedy)

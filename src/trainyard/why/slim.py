@@ -1,4 +1,4 @@
-"""What a snapshot keeps of the objects that were read: enough for every rule, and no environment of a container."""
+"""Reduce the objects of a snapshot to the fields that rules need, without environments of containers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..trainings.runs import seconds_left
 _META = ("name", "namespace", "uid", "labels", "creationTimestamp", "deletionTimestamp", "ownerReferences")
 _POD = ("nodeName", "nodeSelector", "affinity", "tolerations", "overhead", "resources", "schedulingGates")
 SYSTEMS = ("kube-system", "jobset-system", "calico-system", "trainyard-system")
-"""Namespaces whose pods are looked at for themselves, and not only for what they hold."""
+"""Namespaces whose pods rules check for health; of other pods only the resources they hold matter."""
 
 
 def plain(obj: Object | None) -> Object | None:
-    """An object without what only the server uses."""
+    """Return an object without managed fields, last-applied annotations and environments of containers."""
     if obj is None:
         return None
     meta = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
@@ -32,7 +32,7 @@ def plain(obj: Object | None) -> Object | None:
 
 
 def parts(read: Mapping[str, list[Object] | Unread], run: str) -> dict[str, list[Object] | Unread]:
-    """The parts of a snapshot as they are kept."""
+    """Return the parts of a snapshot in their reduced form."""
     found: dict[str, list[Object] | Unread] = {}
     for name, value in read.items():
         if isinstance(value, Unread):
@@ -47,7 +47,7 @@ def parts(read: Mapping[str, list[Object] | Unread], run: str) -> dict[str, list
 
 
 def progress(said: Sequence[Event]) -> Sequence[float | None]:
-    """How far a run is: step, steps, and seconds left."""
+    """Return the progress of a run: step, total steps, and seconds left."""
     step = last(said, "step")
     return [step.get("step"), step.get("steps_total"), seconds_left(step)]
 
@@ -58,7 +58,7 @@ def _matters(pod: Object) -> bool:
 
 
 def _other(pod: Object) -> Object:
-    """A pod of somebody else: what it holds; of the system's also how it is."""
+    """Return the resources that another pod holds; for a system pod also its status."""
     meta = {key: value for key, value in pod["metadata"].items() if key in _META}
     spec = {key: value for key, value in pod["spec"].items() if key in _POD}
     spec |= {
@@ -84,7 +84,7 @@ def _node(node: Object) -> Object:
 
 
 def _without_environment(value: Any) -> Any:
-    """The same without environments of containers, whose values may be secret."""
+    """Return the value without environments of containers, which may contain secrets."""
     if isinstance(value, Mapping):
         return {
             key: _without_environment(each)

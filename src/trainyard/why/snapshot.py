@@ -1,6 +1,6 @@
-"""One look at a cluster with everything that may tell why a run waits, is silent or failed.
+"""A snapshot of everything in a cluster that may explain why a run waits, makes no steps or failed.
 
-A snapshot is plain data: it can be kept as a file and judged again, which is how the tables of the tests are made.
+A snapshot is plain data: it can be saved to a file and judged again, which the tests do.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from . import slim
 
 SCHEMA = 1
 CHIEF_LINES = 300
-"""Lines of the log of the pod that decides; its steps' pace is in the last of them."""
+"""Lines to read from the log of the deciding pod; the last ones show the pace of its steps."""
 OTHER_LINES = 40
-"""Lines of the logs of the run's other pods."""
+"""Lines to read from the logs of the run's other pods."""
 LOGS = 24
-"""Logs of other pods that are read at most, those that have ended first: a run may have a thousand."""
+"""Maximum number of other pods whose logs are read, ended ones first: a run may have a thousand pods."""
 
 SYSTEM = "kube-system"
 JOBSET_SYSTEM = "jobset-system"
 LEASES = ("kube-scheduler", "kube-controller-manager")
-"""By which the parts of the control plane say every few seconds that they are at work."""
+"""Leases that the leaders of the control plane renew every few seconds."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What was read. A part that could not be read is an `Unread`; rules never take it for empty.
+    """The objects and logs of one run. A part that could not be read is an `Unread`; rules never treat it as empty.
 
-    :param time: of the look, ISO 8601 with its zone.
-    :param names: of all runs, for the answer about one that is not there.
-    :param live: the object that runs it; None where there is none.
-    :param record: its record as an object; None where there is none.
-    :param parts: `jobs`, `pods` (of the run), `events` (of its namespace), `nodes`, `everyone` (pods of the cluster, as
-        far as they hold something or are the system's), `claims`, `volumes`, `classes`, `quotas`, `policies`,
-        `space` (the namespace, a list of one), `leases` of the control plane. `elsewhere` is an `Unread` where pods of
-        other namespaces are not among `everyone`, for want of the right to see them, and else empty.
-    :param logs: pod -> last lines.
-    :param others: `namespace/name` of runs that hold what this one waits for -> `[step, steps, seconds left]`.
+    :param time: when it was read, ISO 8601 with its zone.
+    :param names: of all runs, listed in the answer about an unknown run.
+    :param live: the JobSet, Job or Deployment of the run; None if there is none.
+    :param record: its record as an object; None if there is none.
+    :param parts: `jobs`, `pods` (of the run), `events` (of its namespace), `nodes`, `everyone` (all pods that hold
+        resources or belong to the system), `claims`, `volumes`, `classes`, `quotas`, `policies`, `space` (the
+        namespace, a list of one), `leases` of the control plane. `elsewhere` is an `Unread` if the right to list pods
+        of other namespaces is missing, so that `everyone` lacks them, and otherwise empty.
+    :param logs: pod name -> last lines.
+    :param others: `namespace/name` of runs that hold the resources this run waits for -> `[step, steps, seconds left]`.
     """
 
     run: str
@@ -62,7 +62,7 @@ class Snapshot:
     others: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """The snapshot as it is kept in a file."""
+        """Return the snapshot in the form of its file."""
 
         def kept(value: Any) -> Any:
             return {"unread": [value.path, value.status, value.reason]} if isinstance(value, Unread) else value
@@ -77,9 +77,9 @@ class Snapshot:
 
 
 def load(text: str) -> Snapshot:
-    """A snapshot from a file's text.
+    """Parse the text of a snapshot's file.
 
-    :raises TrainyardError: it is none.
+    :raises TrainyardError: the text is no snapshot.
     """
 
     def read(value: Any) -> Any:
@@ -97,14 +97,16 @@ def load(text: str) -> Snapshot:
             }
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise TrainyardError(f"This is no snapshot of a run: {error}.", remedy="trainyard why writes one.") from error
+        raise TrainyardError(
+            f"The file is no snapshot of a run: {error}.", remedy="Create one with trainyard why RUN --snapshot FILE."
+        ) from error
 
 
 def snapshot(run: str, namespace: str, now: datetime) -> Reader[Snapshot]:
-    """A reader of everything about a run.
+    """Read everything about a run.
 
-    :param namespace: of the run; empty to find it, which takes whoever may read runs of all namespaces.
-    :raises TrainyardError: runs of this name are in several namespaces.
+    :param namespace: of the run; empty to search, which needs the right to read runs of all namespaces.
+    :raises TrainyardError: several namespaces have a run of this name.
     :raises KubeError: runs cannot be read.
     """
     there = yield from found.reading([namespace] if namespace else [])
@@ -112,7 +114,7 @@ def snapshot(run: str, namespace: str, now: datetime) -> Reader[Snapshot]:
     if run in names:
         one = found.choose(there, run, namespace)
     else:
-        # Before a run is submitted, its data is brought.
+        # The data of a run is imported before the run is submitted.
         jobs = objects((yield listing("batch/v1", "jobs", namespace, labels=found.LABELS)))
         known = [] if isinstance(jobs, Unread) else jobs
         spaces = [each["metadata"]["namespace"] for each in known if each["metadata"]["name"] == f"{run}-import"]
@@ -127,7 +129,7 @@ def snapshot(run: str, namespace: str, now: datetime) -> Reader[Snapshot]:
     parts: dict[str, list[Object] | Unread] = {
         name: objects(answer) for name, answer in zip(lists, answers, strict=False)
     }
-    # One object each, and no list.
+    # These answers are single objects, not lists.
     parts["space"] = _whole(answers[len(lists)])
     parts["leases"] = _leases(answers[len(lists) + 1 :])
     parts["elsewhere"] = []
@@ -169,7 +171,7 @@ def _wanted(run: str, space: str) -> dict[str, Get]:
 
 
 def _visible(space: str) -> Reader[list[Object] | Unread]:
-    """The pods that whoever may read runs of one namespace may read besides: of that, and of the system."""
+    """Return the pods of the run's namespace and the system, for a user who may not list all pods."""
     answers = yield tuple(listing("v1", "pods", each) for each in (SYSTEM, JOBSET_SYSTEM, space))
     found_: list[Object] = []
     for answer in map(objects, answers):
@@ -180,7 +182,7 @@ def _visible(space: str) -> Reader[list[Object] | Unread]:
 
 
 def _whole(answer: Any) -> list[Object] | Unread:
-    """An object as a list of one; none where there is no such object."""
+    """Return an object as a list of one; an empty list if it does not exist."""
     if isinstance(answer, Unread):
         return [] if answer.absent else answer
     return [answer]
@@ -196,7 +198,7 @@ def _leases(answers: Sequence[Any]) -> list[Object] | Unread:
 
 
 def _logs(one: found.Found, pods: Sequence[Object]) -> Reader[dict[str, str | Unread]]:
-    """Ends of the logs of the newest pods of each place."""
+    """Read the last lines of the logs of the newest pod of each place."""
     there = {place: pod for place, pod in newest(pods).items() if started(pod)}
     first = decider(one.live)
     others = sorted((place for place in there if place != first), key=lambda place: pod_state(there[place])[0])
@@ -213,7 +215,7 @@ def _logs(one: found.Found, pods: Sequence[Object]) -> Reader[dict[str, str | Un
 
 
 def _others(parts: Mapping[str, list[Object] | Unread], mine: Key) -> Reader[dict[str, Sequence[float | None]]]:
-    """How far the runs are that hold what a pod of this one waits for."""
+    """Read the progress of the runs that hold the resources a pod of this run waits for."""
     pods, nodes, everyone = (parts[name] for name in ("pods", "nodes", "everyone"))
     if isinstance(pods, Unread) or isinstance(nodes, Unread) or isinstance(everyone, Unread):
         return {}
@@ -230,6 +232,6 @@ def _others(parts: Mapping[str, list[Object] | Unread], mine: Key) -> Reader[dic
     try:
         there = yield from found.reading(sorted({space for space, _ in keys}))
         said = yield from saying({key: each for key, each in there.items() if key in keys}, theirs)
-    except KubeError:  # Runs of other namespaces, which whoever asks may not see: their time left is not known.
+    except KubeError:  # The user may not read runs of these namespaces, so their time left stays unknown.
         return {}
     return {f"{key[0]}/{key[1]}": slim.progress(events) for key, events in said.items()}

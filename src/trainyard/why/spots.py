@@ -1,4 +1,4 @@
-"""What keeps a pod from each node, and which of that is nearest to being mended."""
+"""Find the obstacles that keep a pod from each node, and the one that is easiest to remove."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .slim import SYSTEMS
 from .view import View
 
 CONTROL_PLANE = "node-role.kubernetes.io/"
-"""Beginning of the taints that keep trainings off control plane nodes, as they should."""
+"""Prefix of the taints that intentionally keep trainings off control plane nodes."""
 _LOST = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.kubernetes.io/network-unavailable")
 _PRESSED = ("node.kubernetes.io/memory-pressure", "node.kubernetes.io/disk-pressure", "node.kubernetes.io/pid-pressure")
 
@@ -30,18 +30,17 @@ ORDER = (
     "tainted",
     "held_by",
 )
-"""Of several nodes of which each would do if one thing was mended, the one whose fault comes first here is named."""
-
+"""If several nodes have equally few problems, the problem that comes first here is reported."""
 
 _OF_CLAIMS = ("persistentvolumeclaim", "persistent volumes to bind", "pvc(s)")
-"""Words of the scheduler about claims. One that is bound with the first pod that uses it is Pending by right."""
+"""Fragments of the scheduler's messages about claims. A claim that is bound on first use may be Pending until then."""
 
 
 @dataclass(frozen=True)
 class Spot:
-    """A node, as one pod sees it.
+    """A node as a candidate for one pod.
 
-    :param problems: code -> in a few words; none where the pod fits.
+    :param problems: code -> description in a few words; empty if the pod fits.
     """
 
     node: str
@@ -52,10 +51,11 @@ class Spot:
 class Placement:
     """A pod for which the scheduler finds no node.
 
-    :param said: by the scheduler.
+    :param said: message of the scheduler.
     :param volumes: of its claims.
-    :param unbound: names of its claims that are not there or not bound.
-    :param nodes: of the cluster, control plane nodes apart where there are others.
+    :param unbound: names of its claims that do not exist or are not bound.
+    :param nodes: candidates in the cluster; without control plane nodes if there are others.
+    :param everyone: pods that hold resources of the cluster.
     """
 
     pod: Object
@@ -68,23 +68,23 @@ class Placement:
 
     @cached_property
     def asked(self) -> dict[str, float]:
-        """What it asks for."""
+        """The resources that it requests."""
         return requests(self.pod)
 
     @cached_property
     def eligible(self) -> list[Object]:
-        """The nodes that are right by their labels and the pod's volumes."""
+        """The nodes that match the pod's selectors and volumes."""
         wrong = ("selector", "volume")
         return [n for n in self.nodes if not any(each.kind in wrong for each in bars(self.pod, n, self.volumes))]
 
     @cached_property
     def spots(self) -> list[Spot]:
-        """The eligible nodes with what keeps the pod from each."""
+        """The eligible nodes with the problems of each."""
         return [Spot(node["metadata"]["name"], self._problems(node)) for node in self.eligible]
 
     @cached_property
     def code(self) -> str:
-        """The code of what keeps the pod waiting; `unplaced` where that is nothing that is looked at here."""
+        """The code of the reason why the pod waits; `unplaced` if no other code covers it."""
         if self.unbound:
             return "claim_unbound"
         if not self.eligible:
@@ -92,19 +92,19 @@ class Placement:
             return "volume_node" if labels else "selector"
         if any(not spot.problems for spot in self.spots):
             return "unplaced"
-        # A node that is too small is no hope.
+        # A node that is too small never becomes a candidate.
         able = [spot for spot in self.spots if "never_fits" not in spot.problems]
         if not able:
             return "never_fits"
         fewest = min(len(spot.problems) for spot in able)
         near = {code for spot in able if len(spot.problems) == fewest for code in spot.problems}
         code = next(code for code in ORDER if code in near)
-        # What only the run itself holds it would wait for for ever.
+        # Resources that only the run itself holds are never released to it.
         return "never_fits" if code == "held_by" and self.own else code
 
     @property
     def own(self) -> bool:
-        """Whether nobody but the run itself, and what runs beside every run, holds what it waits for."""
+        """Whether only the run itself and system pods hold the resources that it waits for."""
         meta = self.pod["metadata"]
         mine = (meta["namespace"], (meta.get("labels") or {}).get(NAME_LABEL, ""))
         who = set(holders(self.short))
@@ -112,13 +112,13 @@ class Placement:
 
     @cached_property
     def short(self) -> list[Shortage]:
-        """What it waits for on the nodes where nothing else is in its way."""
+        """The missing resources on the nodes that have no other problem."""
         names = {spot.node for spot in self.spots if set(spot.problems) <= {"held_by", "never_fits"}}
         return shortages(self.pod, [n for n in self.eligible if n["metadata"]["name"] in names], self.everyone)
 
     @property
     def without_gpus(self) -> bool:
-        """Whether it asks for a GPU, and no node that is right by its labels has any."""
+        """Whether it requests a GPU, and no eligible node has any."""
         return bool(self.asked.get(GPU)) and not any(allocatable(node).get(GPU) for node in self.eligible)
 
     def _problems(self, node: Object) -> dict[str, str]:
@@ -147,7 +147,7 @@ class Placement:
         state, wanted = gpu_state(node), self.asked.get(GPU, 0.0)
         if never == [GPU] or (short == [GPU] and not never):
             if state == "skew":
-                return {"gpu_skew": "its driver's module is not that of its library"}
+                return {"gpu_skew": "its loaded driver module differs from its driver library"}
             if state == "no plugin" and has_mark(node):
                 return {"gpu_missing": "its device plugin offers none"}
             free = left(node, self.everyone).get(GPU, 0.0)
@@ -159,12 +159,12 @@ class Placement:
 
 
 def has_mark(node: Object) -> bool:
-    """Whether a node should have GPUs."""
+    """Return whether a node should have GPUs."""
     return "trainyard.dev/gpu" in (node["metadata"].get("labels") or {})
 
 
 def placements(view: View) -> list[Placement]:
-    """The run's pods for which the scheduler finds no node.
+    """Return the run's pods for which the scheduler finds no node.
 
     :raises CannotTell: nodes, other pods, claims or volumes could not be read.
     """

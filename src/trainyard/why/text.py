@@ -1,4 +1,4 @@
-"""An answer as people read it: a sentence, the cause, what bears it out, and what to do."""
+"""An answer as text: a headline, the cause, its evidence, and the remedy."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .answer import Answer, Evidence, Finding
 LABEL = 10
 """Columns of the first word of a line."""
 WIDTH = 13
-"""Columns of the second, where it is not longer."""
+"""Minimum columns of the second word."""
 _BY_OBJECT = ("node", "pod", "claim", "volume", "quota", "policy", "job")
-"""Sources whose evidence is shown under the name of what it is about."""
+"""Sources whose evidence is shown under the name of its object."""
 _UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
-"""Control characters: what a log or an event says may move a terminal's cursor."""
+"""Control characters: text from a log or an event could move a terminal's cursor."""
 
 
 def lines(answer: Answer) -> Iterator[str]:
-    """The lines of the text."""
+    """Return the lines of the text."""
     yield answer.headline
     width = max([WIDTH, *(len(each.code) + 2 for each in answer.findings)])
     width = max([width, *(len(_who(each)) + 2 for found in answer.findings for each in found.evidence)])
@@ -35,12 +35,12 @@ def lines(answer: Answer) -> Iterator[str]:
 
 
 def text(answer: Answer) -> str:
-    """The text, without a line's end after its last line."""
+    """Return the text, without a final line break."""
     return "\n".join(_UNFIT.sub(" ", each) for each in lines(answer))
 
 
 def sentence(found: Mapping[str, Any]) -> str:
-    """A finding of an answer's JSON in one line: its code, what is wrong, what to do; empty if it is none."""
+    """Return a finding in JSON form as one line: code, message, remedy; empty if it is no valid finding."""
     parts = [found.get(name) for name in ("code", "message", "remedy")]
     if not all(isinstance(part, str) for part in parts):
         return ""
@@ -49,7 +49,7 @@ def sentence(found: Mapping[str, Any]) -> str:
 
 
 def _about(found: Finding) -> str:
-    """The message; of what the headline does not name, also what it is about."""
+    """Return the message, with the object unless it is a cause, whose object is in the headline."""
     return found.message if found.part == "cause" else ": ".join(filter(None, (found.object, found.message)))
 
 
@@ -62,7 +62,7 @@ def _line(label: str, second: str, rest: str, width: int) -> str:
 
 
 def span(seconds: float) -> str:
-    """A duration by its two largest units: `45 s`, `2 min 10 s`, `3 h 5 min`, `2 d 4 h`."""
+    """Format a duration in seconds by its two largest units: `45 s`, `2 min 10 s`, `3 h 5 min`, `2 d 4 h`."""
     left = max(0, math.floor(seconds))
     units = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
     for index, (size, name) in enumerate(units):
@@ -75,7 +75,7 @@ def span(seconds: float) -> str:
 
 
 def about(seconds: float) -> str:
-    """A duration that is an estimate: `about 7 min`."""
+    """Format an estimated duration in seconds: `about 7 min`."""
     if seconds < 90:
         return f"about {max(1, round(seconds))} s"
     return f"about {round(seconds / 60)} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"

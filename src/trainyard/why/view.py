@@ -1,4 +1,4 @@
-"""A snapshot as the rules look at it: pods by their places, events of an object, what the run has said."""
+"""A snapshot prepared for the rules: pods by place, events by object, events of the run's logs."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from ..trainings.told import knobs
 from .snapshot import Snapshot
 
 IMPORT = "import"
-"""The place of the pod that brings a run's data."""
+"""Place of the pod that imports a run's data."""
 STALL_SECONDS = 120.0
-"""A run's `stall_timeout` where it was not told another."""
+"""Default of a run's `stall_timeout`."""
 
 
 class CannotTell(Exception):
-    """A rule needs what could not be read.
+    """Raised if a rule needs a part that could not be read.
 
-    :param what: the part of the snapshot.
+    :param what: name of the part of the snapshot.
     """
 
     def __init__(self, what: str, unread: Unread) -> None:
@@ -36,7 +36,7 @@ class CannotTell(Exception):
 
 
 class View:
-    """One snapshot. Every part that could not be read raises `CannotTell` when a rule asks for it."""
+    """One snapshot. Access to a part that could not be read raises `CannotTell`."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -44,7 +44,7 @@ class View:
         self.live = snapshot.live
 
     def part(self, name: str) -> list[Object]:
-        """Objects of one part of the snapshot.
+        """Return the objects of one part of the snapshot.
 
         :raises CannotTell: they could not be read.
         """
@@ -55,7 +55,7 @@ class View:
 
     @cached_property
     def record(self) -> Mapping[str, Any]:
-        """What is on record of the attempt that is there, or of the last one; empty if nothing is."""
+        """The record of the existing attempt, or else of the last one; empty if there is none."""
         known = records.read(self.snapshot.record)
         if self.live and known.get("attempt", attempt_of(self.live)) != attempt_of(self.live):
             return {}
@@ -63,19 +63,18 @@ class View:
 
     @cached_property
     def goes_on(self) -> bool:
-        """Whether something runs it, or brings its data."""
+        """Whether the run is active, or its data is being imported."""
         return (self.live is not None and ended(self.live) is None) or (self.live is None and self.importing)
 
     @cached_property
     def importing(self) -> bool:
-        """Whether its data is brought at this moment."""
+        """Whether its data is being imported."""
         jobs = [each for each in self.part("jobs") if each["metadata"]["name"] == f"{self.snapshot.run}-import"]
         return any(ended({**each, "kind": "Job"}) is None for each in jobs)
 
     @cached_property
     def jobs(self) -> list[Object]:
-        """The Jobs of the run: those that its JobSet has made, itself where it is one, and that which brings its data.
-        Others of its namespace are other runs'."""
+        """The Jobs of the run: those of its JobSet, the run itself if it is a Job, and the import of its data."""
         uid = ((self.live or {}).get("metadata") or {}).get("uid", "")
         mine = (self.snapshot.run, f"{self.snapshot.run}-import")
         named = [(each, each["metadata"]) for each in self.part("jobs")]
@@ -84,42 +83,42 @@ class View:
 
     @cached_property
     def pods(self) -> dict[str, Object]:
-        """The newest pod of each place, `import` among them while it is needed."""
+        """The newest pod of each place, including `import` during the import."""
         found = newest(pod for pod in self.all_pods if not _imports(pod, self.snapshot.run))
         imports = [pod for pod in self.all_pods if _imports(pod, self.snapshot.run)]
         return {**found, **({IMPORT: max(imports, key=age_order)} if imports and self.importing else {})}
 
     @cached_property
     def all_pods(self) -> list[Object]:
-        """All pods of the run, also those whose places others have taken; none that is being deleted."""
+        """All pods of the run, including replaced ones; pods being deleted only if they have ended."""
         return [pod for pod in self.part("pods") if pod_state(pod)[0] == "ended" or not _leaves(pod)]
 
     def place(self, pod: Object) -> str:
-        """`worker-1`, or `import`."""
+        """Return the place of a pod: `worker-1`, or `import`."""
         return IMPORT if _imports(pod, self.snapshot.run) else place_of(pod)
 
     @property
     def deciding(self) -> str:
-        """The place whose end is the run's."""
+        """The place whose end ends the run."""
         return decider(self.live) or ("chief-0" if self.live is None else "")
 
     @property
     def topology(self) -> str:
-        """Which roles the run has."""
+        """The topology of the run."""
         meta = (self.live or {}).get("metadata") or {}
         return str((meta.get("annotations") or {}).get(TOPOLOGY_ANNOTATION) or self.record.get("topology") or "")
 
     @cached_property
     def waiting(self) -> dict[str, Object]:
-        """The pods that do not run yet."""
+        """The pods that are not running yet."""
         return (
             {place: pod for place, pod in self.pods.items() if pod_state(pod)[0] == "waiting"} if self.goes_on else {}
         )
 
     def events(self, obj: Object, *reasons: str) -> list[Object]:
-        """The events of this very object, the newest last; of one that had its name before there are none.
+        """Return the events of an object, the newest last, matched by uid: an earlier object may have had its name.
 
-        :param reasons: those that count; all if none is given.
+        :param reasons: reasons to include; all if none is given.
         :raises CannotTell: they could not be read.
         """
         uid = obj["metadata"].get("uid")
@@ -131,7 +130,7 @@ class View:
         return sorted(mine, key=event_time)
 
     def log(self, pod: Object) -> str:
-        """The end of a pod's log.
+        """Return the last lines of a pod's log.
 
         :raises CannotTell: it could not be read.
         """
@@ -142,17 +141,17 @@ class View:
         return found
 
     def said(self, pod: Object | None) -> list[Event]:
-        """What a pod has said in JSON lines."""
+        """Return the events in the log of a pod, which are its JSON lines."""
         return events(self.log(pod)) if pod else []
 
     @property
     def chief(self) -> Object | None:
-        """The pod that decides."""
+        """The deciding pod."""
         return self.pods.get(self.deciding)
 
     @property
     def story(self) -> list[Event]:
-        """What the pod that decides has said; empty where its log cannot be read."""
+        """The events in the log of the deciding pod; empty if it cannot be read."""
         try:
             return self.said(self.chief)
         except CannotTell:
@@ -160,12 +159,12 @@ class View:
 
     @property
     def step(self) -> Event:
-        """The last step that was reported; empty before the first."""
+        """The last reported step; empty before the first."""
         return last(self.story, "step")
 
     @property
     def steps_since(self) -> float:
-        """When the last step was reported, seconds since the epoch; 0 before the first."""
+        """Time of the last reported step, seconds since the epoch; 0 before the first."""
         return number(self.step.get("time")) or 0.0
 
     @cached_property
@@ -175,14 +174,14 @@ class View:
         return STALL_SECONDS if found is None else found
 
     def node(self, name: str) -> Object | None:
-        """A node of the cluster.
+        """Return a node of the cluster; None if there is none of this name.
 
         :raises CannotTell: nodes could not be read.
         """
         return next((each for each in self.part("nodes") if each["metadata"]["name"] == name), None)
 
     def system(self, namespace: str, **labels: str) -> list[Object]:
-        """Pods of the system with these labels.
+        """Return the system pods with these labels.
 
         :raises CannotTell: pods of other namespaces could not be read.
         """
@@ -194,18 +193,18 @@ class View:
         ]
 
     def age(self, when: str) -> float:
-        """Seconds since a time as the cluster writes it; 0 where it has none."""
+        """Return the seconds since a time in the cluster's format; 0 if it is no time."""
         then = at(when)
         return max(0.0, (self.now - then).total_seconds()) if then else 0.0
 
     @property
     def submitted(self) -> str:
-        """When the run was submitted."""
+        """Time at which the run was submitted."""
         return created(self.live) or str(self.record.get("submitted_at", ""))
 
 
 def event_time(event: Mapping[str, Any]) -> str:
-    """When an event was last seen, as the cluster writes times."""
+    """Return the time at which an event was last seen, in the cluster's format."""
     series = event.get("series") or {}
     meta = event.get("metadata") or {}
     found = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
@@ -213,7 +212,7 @@ def event_time(event: Mapping[str, Any]) -> str:
 
 
 def at(when: str) -> datetime | None:
-    """A time as the cluster writes it; None for none."""
+    """Parse a time in the cluster's format; None if it is no time."""
     try:
         then = datetime.fromisoformat(when)
     except ValueError:
@@ -222,19 +221,19 @@ def at(when: str) -> datetime | None:
 
 
 def ready(pod: Object) -> bool:
-    """Whether a pod is at work."""
+    """Return whether a pod is Ready and not being deleted."""
     conditions = (pod.get("status") or {}).get("conditions") or []
     return not _leaves(pod) and any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 def containers(pod: Object) -> Iterator[Object]:
-    """The states of a pod's containers, init containers first."""
+    """Yield the states of a pod's containers, init containers first."""
     status = pod.get("status") or {}
     yield from [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
 
 
 def terminated(pod: Object) -> Object:
-    """How the first container of a pod ended that did; empty if none has."""
+    """Return the termination of the first container of a pod that has ended; empty if none has."""
     ends = [(each.get("state") or {}).get("terminated") for each in containers(pod)]
     return next((each for each in ends if each), {})
 

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Runs a program in the file system of an image that containerd has, as a process like any other: no pod, no limits.
-# bare.sh IMAGE FOLDER NAME=VALUE... < PROGRAM, on a node as root. A folder whose name begins with FOLDER is made and removed.
+# Run a program in the file system of an image in containerd, as a plain process: no pod, no limits.
+# bare.sh IMAGE FOLDER NAME=VALUE... < PROGRAM, on a node as root. A folder with the prefix FOLDER is created and removed.
 set -eu
 image=$1
-# containerd knows the place of a mount for a while after it is gone: a new one each time.
+# Use a new folder each time: containerd remembers the path of a mount for a while after its removal.
 root=$(mktemp -d "$2.XXXXXX")
 shift 2
 
@@ -21,6 +21,6 @@ mount --bind /dev "$root/dev"
 mount --bind /sys "$root/sys"
 mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
 cat > "$root/opt/trainyard/code/main.py"
-# The user of the image, and nothing of this shell's environment. The path is the image's.
+# Use the user and the path of the image, and nothing from this shell's environment.
 env -i PATH=/opt/venv/bin:/usr/bin:/bin HOME=/tmp PYTHONUNBUFFERED=1 "$@" \
     "$(command -v chroot)" --userspec=65532:65532 "$root" python /opt/trainyard/code/main.py

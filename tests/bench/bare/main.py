@@ -1,6 +1,6 @@
-"""A training in one process, on data that it makes: says what it has of the machine, and how fast it was.
+"""A training in one process, on generated data, which reports its resources and its speed.
 
-bare.py runs it in the cluster and without.
+bare.py runs it in the cluster and as a plain process.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Runs inside the image with CUDA, without a GPU: what it holds, as one line of JSON."""
+"""Print the content of the image with CUDA as one line of JSON; runs inside it, without a GPU."""
 
 import ctypes
 import json
@@ -20,16 +20,16 @@ LOADED = (
     "libcusparse.so.12",
     "libnccl.so.2",
 )
-"""What TensorFlow of CUDA 12 loads when it finds a GPU. The driver's own, libcuda, comes with the GPU."""
+"""Libraries that TensorFlow with CUDA 12 loads if it finds a GPU. The driver's libcuda is mounted with the GPU."""
 NEEDED = ("libnvJitLink.so.12", "libnvrtc.so.12")
-"""What these load."""
+"""Libraries that these load."""
 PROGRAMS = ("ptxas",)
-"""What XLA calls."""
+"""Programs that XLA calls."""
 PARTS = ("libtensorflow_framework.so.2", "libtensorflow_cc.so.2")
 
 
 def loaded(library: str, folder: Path) -> str:
-    """Where a library is, if it can be loaded with all that it needs; else why not."""
+    """Return the path of a library if it can be loaded with its dependencies; else the reason."""
     found = next(folder.glob(f"*/lib/{library}"), None)
     if found is None:
         return "missing"
@@ -41,7 +41,7 @@ def loaded(library: str, folder: Path) -> str:
 
 
 def searched(part: Path, folders: set[str]) -> set[str]:
-    """The folders of these in which a part of TensorFlow looks for libraries: they are in its run path."""
+    """Return those of the folders in which a part of TensorFlow searches for libraries: they are in its run path."""
     with part.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
         return {name for name in folders if content.find(f"/nvidia/{name}/lib".encode()) >= 0}
 

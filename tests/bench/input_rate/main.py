@@ -1,10 +1,10 @@
-"""How fast a folder's files are written and read: in a pod of a training, or on a host, which it does not tell apart.
+"""Measure how fast files in a folder are written and read, in a pod of a training or on a host.
 
     python main.py FOLDER [TIMES]
 
-Writes a file until it is on the disk (of a server, where it has one), has the kernel forget it, and reads it as an
-input pipeline does, in large blocks from its begin to its end. Each time says so in a line of JSON, in MB a second
-(10^6 bytes), and removes the file in the end.
+It writes a file to the disk (of the server, if there is one), and drops it from the kernel's cache. Then it reads the
+file like an input pipeline, in large blocks from beginning to end. Each time it prints a line of JSON, in MB a second
+(10^6 bytes). Finally it removes the file.
 """
 
 import json
@@ -17,7 +17,7 @@ BLOCK, BLOCKS = 1 << 20, 256
 
 
 def written(path: Path) -> float:
-    """Seconds for writing the file, until its server or disk has all of it."""
+    """Return the seconds for writing the file completely to the server or disk."""
     block = os.urandom(BLOCK)
     begin = time.monotonic()
     with path.open("wb", buffering=0) as stream:
@@ -28,7 +28,7 @@ def written(path: Path) -> float:
 
 
 def read(path: Path) -> float:
-    """Seconds for reading it, with nothing of it in this machine's memory.
+    """Return the seconds for reading it without cached data in this machine's memory.
 
     :raises OSError: it is shorter than what was written.
     """

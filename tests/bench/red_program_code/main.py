@@ -1,4 +1,4 @@
-"""Prints what harms a reader of logs, and lays links where its files are looked for.
+"""Print output that harms a reader of logs, and create links in place of expected files.
 
 python main.py noise | forged | flood
 """
@@ -13,9 +13,9 @@ LINES, STEPS, ACCURACY = 10_000, 1_000, 0.97
 BEGAN = 1_700_000_000.0
 EXIT_FORGED = 3
 FLOOD_BYTES, FLOOD_RATE = 2**30, 20 * 2**20
-"""Bytes that are printed, and bytes a second: a node cuts a log every ten seconds."""
+"""Printed bytes, and bytes a second: a node rotates a log every ten seconds."""
 QUIET_SECONDS = 15
-"""Work at a usual pace behind the flood: what a program prints at such a rate is only read until a node cuts it."""
+"""Output at a usual pace after the flood: output at that rate is only readable until the node rotates the log."""
 TARGETS = ("/etc/passwd", "/etc/shadow", "/logs", "/logs/mnist-ps", "/proc/self/environ", "/dev/zero", "../../..")
 NAMES = ("metrics.jsonl", "evaluations.json", "heartbeat", "export", "best", "attempts", "checkpoints")
 ODD = (
@@ -43,13 +43,13 @@ FORGED = (
 
 
 def step(number: int) -> bytes:
-    """An event whose bytes are known: its time is made up."""
+    """Return an event with known bytes; its time is invented."""
     said = {"event": "step", "time": BEGAN + number, "step": number, "steps_total": STEPS, "loss": 0.5}
     return json.dumps(said).encode()
 
 
 def noise() -> Iterator[bytes]:
-    """Lines with bars, bytes and separators, each tenth one an event behind a bar."""
+    """Yield lines with bars, bytes and separators; every tenth is an event behind a bar."""
     for number in range(LINES):
         event = number % 10 == 5
         yield (
@@ -60,13 +60,13 @@ def noise() -> Iterator[bytes]:
 
 
 def forged() -> Iterator[bytes]:
-    """Events that say that all went well, with numbers that no reader may take, before a failure."""
+    """Yield events that report success, with numbers that no reader may accept, before a failure."""
     for said in FORGED:
         yield json.dumps(said).encode() + b"\n"
 
 
 def flood() -> Iterator[bytes]:
-    """A gibibyte, and then what counts."""
+    """Yield a gibibyte, and then the relevant events."""
     block = (b"x" * 1023 + b"\n") * 1024
     began = time.monotonic()
     for sent in range(0, FLOOD_BYTES, len(block)):
@@ -79,7 +79,7 @@ def flood() -> Iterator[bytes]:
 
 
 def lay_links(folder: str) -> None:
-    """Links in the places of the run's files, to what is none of the run's."""
+    """Create links in place of the run's files to other files."""
     os.makedirs(folder, exist_ok=True)
     for number, name in enumerate(NAMES):
         path = os.path.join(folder, name)
@@ -94,6 +94,6 @@ if __name__ == "__main__":
         if sys.argv[1] == "flood":
             sys.stdout.buffer.flush()
     sys.stdout.buffer.flush()
-    # So that the follower has a look at the end of what a node keeps.
+    # Give the follower time to read the end of the log that the node keeps.
     time.sleep(5)
     sys.exit(EXIT_FORGED if sys.argv[1] == "forged" else 0)

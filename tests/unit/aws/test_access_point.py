@@ -114,7 +114,7 @@ def test_what_aws_cannot_change_is_refused_with_all_of_it(site: Site, its_id: st
         ({"path": "/../a"}, "a part is empty or begins with a dot"),
         ({"path": "/a/b/c/d/e"}, "more than 4 folders or 100 characters"),
         ({"path": "/" + "a" * 100}, "more than 4 folders or 100 characters"),
-        ({"path": "/a;b"}, "a character that EFS does not take"),
+        ({"path": "/a;b"}, "a character that EFS does not accept"),
         ({"name": "datasets"}, "Two access points have the name datasets"),
     ],
 )

@@ -114,7 +114,7 @@ def test_the_storage_is_made_where_the_nodes_are_and_deleted_after_them(account:
     account.ec2.terminate_instances(InstanceIds=[each["InstanceId"] for one in found for each in one["Instances"]])
     confirmed = ("-e", f"efs_confirm={system['FileSystemId']}", *STORAGE)
     status, said = call("ansible-playbook", "-i", SHIPPED, "playbooks/efs_down.yml", *confirmed)
-    assert status != 0 and "does not say whether claims are bound to it" in said and account.file_systems(), said
+    assert status != 0 and "does not report whether claims are bound to it" in said and account.file_systems(), said
     gone = ("-e", "efs_cluster_gone=true")
     status, said = call("ansible-playbook", "-i", SHIPPED, "playbooks/efs_down.yml", *confirmed, *gone)
     assert status == 0 and account.file_systems() == [], said

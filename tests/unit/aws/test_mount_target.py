@@ -84,7 +84,7 @@ def test_states_on_the_way_are_waited_for(site: Site, its_id: str) -> None:
 def test_a_file_system_of_one_zone_has_no_targets_in_others(site: Site, its_id: str) -> None:
     targets = [{"subnet_id": each} for each in site.subnets[:2]]
     refused = site.run(MODULE, file_system_id=its_id, targets=targets, availability_zone=f"{REGION}a")
-    assert f"{site.subnets[1]} is in {REGION}b, and the file system in {REGION}a alone" in refused["msg"]
+    assert f"{site.subnets[1]} is in {REGION}b, but the file system is only in {REGION}a" in refused["msg"]
     assert there(site, its_id) == [] and refused["changed"] is False
     site.settles(MODULE, file_system_id=its_id, targets=targets[:1], availability_zone=f"{REGION}a")
 

@@ -29,8 +29,8 @@ def test_what_cannot_be_is_refused_and_nothing_made(site: Site, its_id: str) -> 
     site.run(MODULE, file_system_id=its_id, targets=[{"subnet_id": b}])
     in_b = site.subnet(site.vpc, "b", 10)
     for subnets, said in (
-        ([a, in_a], f"{in_a} is in {REGION}a, in which {a} is named, too"),
-        ([a, a], f"{a} is named twice"),
+        ([a, in_a], f"{in_a} is in {REGION}a, in which {a} is listed, too"),
+        ([a, a], f"{a} is listed twice"),
         ([in_b], f"{in_b} is in {REGION}b, in which {b} has a mount target already"),
         ([a, far], f"{far} is in vpc-"),
         (["subnet-00000000000000000"], "ec2:DescribeSubnets"),

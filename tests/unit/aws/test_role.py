@@ -55,17 +55,17 @@ def test_from_nothing_to_three_zones_and_back(user: User, tmp_path: Path) -> Non
     user.values |= {"storage_backend": "", "efs_mount_mode": "none"}
     proxy.calls.clear()
     for volumes, arguments, expected in (
-        ([], (), f"efs_confirm={its_id}; efs_confirm is empty"),
+        ([], (), f"efs_confirm is empty. To delete the file system {its_id}"),
         (None, ("-e", f"efs_confirm={its_id}"), "Failed to find API for resource"),
         (
             [],
             ("-e", f"efs_confirm={its_id}", "-e", "efs_kubeconfig=/nonexistent"),
-            "does not say whether claims are bound to it",
+            "does not report whether claims are bound to it",
         ),
         (
             bound,
             ("-e", f"efs_confirm={its_id}"),
-            "are the claims trainings/datasets, trainings/mine, trainings/served.",
+            "that may be on it: trainings/datasets, trainings/mine, trainings/served.",
         ),
         ([], ("--limit", "w1", "-e", f"efs_confirm={its_id}"), "leaves out localhost"),
     ):

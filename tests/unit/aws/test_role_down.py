@@ -43,7 +43,7 @@ def test_nothing_is_deleted_before_all_of_it_is_planned(user: User) -> None:
 def test_a_file_system_of_another_name_is_not_called_gone(user: User) -> None:
     its_id = user.site.efs.create_file_system(CreationToken="theirs")["FileSystemId"]
     done, _, said = user.play("efs_down.yml", "-e", f"efs_confirm={its_id}", "-e", "efs_cluster_gone=true")
-    assert not done and f"The file system {its_id} has the token theirs, and efs_name is mine" in said, said
+    assert not done and f"The file system {its_id} has the token theirs, but efs_name is mine" in said, said
 
 
 def test_no_way_leads_round_the_question_for_claims(user: User) -> None:
@@ -55,7 +55,7 @@ def test_no_way_leads_round_the_question_for_claims(user: User) -> None:
         ("--limit", "w1", "--skip-tags", "always"),
         ("--tags", "none"),
         ("--start-at-task", "absent | Plan"),
-        ("--start-at-task", "absent | Carry out what is planned"),
+        ("--start-at-task", "absent | Carry out the deletion"),
     ):
         user.play("efs_down.yml", "-e", f"efs_confirm={its_id}", *arguments)
         assert user.site.proxy.names(write=True) == [], arguments

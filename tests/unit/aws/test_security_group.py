@@ -49,7 +49,7 @@ def test_whole_life(site: Site) -> None:
     assert len(rules(site, its_id)) == 4, "nothing is removed unasked"
     purged = site.settles(MODULE, **wanted(site, sources=["10.1.0.0/16"], purge_rules=True, tags={}, purge_tags=True))
     assert [step.split(":")[0] for step in purged["steps"]] == [
-        f"Allow no more tcp 2049 from {site.nodes}, tcp 2049 from 2001", "Remove tags of it"
+        f"No longer allow tcp 2049 from {site.nodes}, tcp 2049 from 2001", "Remove tags of it"
     ]  # fmt: skip
     assert rules(site, its_id) == ["tcp 2049 10.1.0.0/16"]
 

@@ -148,7 +148,7 @@ def test_a_key_of_the_project_is_taken(vendor, signers, tmp_path) -> None:
     [
         ("deb", f"expected was {sha256(DEB)}"),
         ("Packages.gz", r"Packages.gz\s+Hash Sum mismatch"),
-        ("InRelease", "(?s)has to sign: .*not signed"),
+        ("InRelease", "(?s)must sign: .*not signed"),
     ],
 )
 def test_a_flipped_bit_is_refused(vendor, signers, tmp_path, shape: str, path: str, message: str) -> None:
@@ -171,7 +171,7 @@ def test_only_the_given_key_counts(vendor, signers, tmp_path, signed_by: str, de
     wanted = signers["vendor" if signed_by == "other" else "expired"].fingerprint
     if signed_by == "other":
         vendor.files["/deb/key"] += signers["vendor"]("--armor", "--export")
-    with pytest.raises(TrainyardError, match=f"(?s)the key {wanted} has to sign: .*not signed"):
+    with pytest.raises(TrainyardError, match=f"(?s)the key {wanted} must sign: .*not signed"):
         Archive(tmp_path).fetch(Apt(**{**origin.__dict__, "signed_by": wanted}), tmp_path, tmp_path / "partial")
 
 
@@ -187,8 +187,8 @@ def test_text_around_the_signed_part_is_refused(vendor, signers, tmp_path) -> No
 @pytest.mark.parametrize(
     ("change", "extra", "message"),
     [
-        ({"version": "1.3-1"}, "", "has no tool 1.3-1 for amd64. It has: 1.2-1, 1.1-1."),
-        ({"package": "tools"}, "", "has no tools 1.2-1 for amd64. It has: no version of it."),
+        ({"version": "1.3-1"}, "", "has no tool 1.3-1 for amd64. Available versions: 1.2-1, 1.1-1."),
+        ({"package": "tools"}, "", "has no tools 1.2-1 for amd64. Available versions: none."),
         ({"sha256": "1" * 64}, "", f"has the SHA-256 {sha256(DEB)}, expected was {'1' * 64}"),
         ({}, "Valid-Until: Sat, 01 Feb 2020 00:00:00 UTC\n", "is expired .invalid since"),
         ({"base": "https://127.0.0.1:9/"}, "", "apt refuses the index of https://127.0.0.1:9/.*refused"),

@@ -140,13 +140,13 @@ def test_a_manifest_cannot_name_a_place_elsewhere(tmp_path: Path) -> None:
     (store.path("image", KEY).parent / "evil").write_text("x")
     (tmp_path / "archives").mkdir()
     delivery.pack(store, "image", KEY, tmp_path / "archives")
-    with pytest.raises(TrainyardError, match=r"\.\./evil is no file"):
+    with pytest.raises(TrainyardError, match=r"\.\./evil is not a file"):
         take(tmp_path / "archives")
     assert not list((tmp_path / "controller").rglob("evil"))
 
 
 def test_another_artefact_is_refused_with_what_to_do(archives: Path) -> None:
-    with pytest.raises(TrainyardError, match=r"made image a{16}, wanted is image b{16}.*bundle_artifact_source"):
+    with pytest.raises(TrainyardError, match=r"made image a{16}, but image b{16} is needed.*bundle_artifact_source"):
         take(archives, OTHER)
     assert nothing_is_there(archives)
 
@@ -169,6 +169,6 @@ def test_no_room_on_the_builder(archives: Path, monkeypatch: pytest.MonkeyPatch)
     opened = os.open
     monkeypatch.setattr(delivery.os, "open", lambda path, *_: opened("/dev/full", os.O_WRONLY))
     monkeypatch.setattr(delivery.os, "fchown", lambda *_: None)
-    with pytest.raises(TrainyardError, match=r"cannot be written: No space left on device.*Make room in"):
+    with pytest.raises(TrainyardError, match=r"cannot be written: No space left on device.*Free space in"):
         delivery.pack(Store(archives.parent / "builder"), "image", KEY, archives)
     assert list(archives.iterdir()) == []

@@ -72,13 +72,13 @@ def test_results_and_closure(tmp_path) -> None:
         ({"a": {**C, "version": None}}, "entry a has no version"),
         ({"a": {"kind": "c_program", "version": "1", "source": "project:a.c"}}, "entry a has no program"),
         ({"a": {**C, "version": 1.30}}, "version of the lock's entry a is read as the number 1.3. Put it in quotes"),
-        ({"a": {**C, "kind": "curl"}}, "entry a is of the unknown kind curl"),
+        ({"a": {**C, "kind": "curl"}}, "entry a has the unknown kind curl"),
         ({"a": {"kind": "npm_files", "version": "1", "package": "p", "files": {"a": "b"}}}, "has no integrity"),
         ({"a": {**C, "upstream": {"downloads": [{"url": "https://x/1", "file": "a"}]}}}, "entry a is refused"),
         ({"a": {**C, "source": "artefact:b/c"}}, "entry a needs b, which the lock does not have"),
         (
             {name: {**C, "source": f"artefact:{other}/x"} for name, other in [("a", "b"), ("b", "c"), ("c", "a")]},
-            "in a circle: a -> b -> c -> a",
+            "in a cycle: a -> b -> c -> a",
         ),
     ],
 )

@@ -106,7 +106,7 @@ def test_a_pin_that_the_vendor_no_longer_serves_is_named(site) -> None:
     differs = site.run(pin=True, check=True)
     served = sha256(site.vendor.files["/1.0/pause.gz"])
     assert f"pause.gz#sha256= is {served} now, the lock has {sha256(b'what was pinned')}" in differs["msg"]
-    assert "find out why before a new hash" in differs["msg"]
+    assert "find out why before you put a new hash" in differs["msg"]
     assert site.run(pin=True)["changed"] is False, "a pin that is there is not replaced"
     site.vendor.files.clear()
     assert "pause: " in (gone := site.run(pin=True, check=True)["msg"]) and "answered 404" in gone

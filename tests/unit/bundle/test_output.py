@@ -65,7 +65,7 @@ def test_what_the_program_writes_is_kept(root, context, tmp_path) -> None:
 def test_a_program_that_writes_nothing_is_refused(root, context, tmp_path) -> None:
     (root / "etc/hostname").write_text("sid", encoding="ascii")
     pack(root, tmp_path / "made")
-    with pytest.raises(TrainyardError, match="The program of tool has written nothing"):
+    with pytest.raises(TrainyardError, match="The program of tool wrote no files"):
         output.output(artefact("program_output", RECIPE), tmp_path / "out", context)
 
 

@@ -132,7 +132,7 @@ def test_what_is_no_image_is_refused(vendor, tmp_path, change: dict) -> None:
     digest = put(vendor, json.dumps(kept).encode(), "manifests")
     for blob in ("sha256:../../etc", "md5:0", f"sha512:{'0' * 128}"):
         vendor.files[f"/v2/team/tool/blobs/{blob}"] = b"x"
-    with pytest.raises(TrainyardError, match=r"v1 .*(cannot be fetched|only sha256 is taken)"):
+    with pytest.raises(TrainyardError, match=r"v1 .*(cannot be fetched|only sha256 is accepted)"):
         images.fetch(origin(vendor, digest), tmp_path / "out", tmp_path / "partial")
     assert not (tmp_path / "out" / "oci" / "index.json").exists()
 
@@ -140,7 +140,7 @@ def test_what_is_no_image_is_refused(vendor, tmp_path, change: dict) -> None:
 def test_an_image_that_is_not_there(vendor, tmp_path) -> None:
     with pytest.raises(TrainyardError, match=r"team/tool@sha256:1+\) cannot be fetched: .*404") as failure:
         images.fetch(origin(vendor, f"sha256:{'1' * 64}"), tmp_path / "out", tmp_path / "partial")
-    assert "bundle_artifact_source=source" in failure.value.remedy
+    assert "set bundle_artifact_source to source" in failure.value.remedy
 
 
 def test_a_pull_that_was_killed_is_begun_again(vendor, tmp_path) -> None:

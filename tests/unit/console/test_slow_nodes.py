@@ -112,7 +112,7 @@ def test_a_run_that_was_deleted_is_said_to_be(tmp_path: Path, monkeypatch: pytes
             stand.clock.ahead += 2
             for path, each in there.items():
                 stand.api.change("DELETED", path, each)
-            assert (await mine.next("notice"))[2]["text"].startswith("There is no such run any more")
+            assert (await mine.next("notice"))[2]["text"].startswith("The run no longer exists")
             # Somebody submits it anew.
             stand.clock.ahead += 2
             for path, each in there.items():

@@ -57,7 +57,7 @@ def test_objects_of_who_may_see_his_own_namespace_alone() -> None:
     every = view(WORLD, cluster.OBJECTS, **params)
     made = view(WORLD, cluster.OBJECTS, {"/api/v1/pods": 403}, **params)
     assert made["rows"] and {each["namespace"] for each in made["rows"]} == {SPACE}
-    assert every["only"] == [] and made["only"] == [f"These are of the namespaces that you may see: {SPACE}."]
+    assert every["only"] == [] and made["only"] == [f"Only the namespaces that you may see are shown: {SPACE}."]
     assert made["only"][0] in html(cluster.OBJECTS, made)
     for kind, status in (("pods", 403), ("nodes", 404)):
         refused = {f"/api/v1/{kind}": 403, f"/api/v1/namespaces/{SPACE}/{kind}": status}
@@ -119,14 +119,14 @@ def test_nodes_without_what_cannot_be_read(status: int) -> None:
     made = view(WORLD, nodes.PAGE, dict.fromkeys(refused, status))
     assert len(made["unread"]) == 2 and made["nodes"][0]["cpu"]["used"] is None
     assert {each["text"] for each in made["nodes"][2]["gpus"]["slots"]} == {"unknown", "unhealthy"}
-    assert made["nodes"][2]["gpus"]["free"] is None and made["summary"][1] == "4 GPUs, 3 not known to be held"
+    assert made["nodes"][2]["gpus"]["free"] is None and made["summary"][1] == "4 GPUs, 3 unknown"
 
 
 def test_nodes_of_who_may_see_some_namespaces() -> None:
     """What seems to be free may be held by a pod that is not seen."""
     hidden = {"/api/v1/pods": 403, f"/api/v1/namespaces/{CONSOLE}/pods": 403}
     made = view(WORLD, nodes.PAGE, hidden)
-    assert made["unread"] == [f"What the pods of these namespaces hold is not known to you: {CONSOLE}."]
+    assert made["unread"] == [f"You may not see the resources held by pods in: {CONSOLE}."]
     assert [each["text"] for each in made["nodes"][1]["gpus"]["slots"]] == ["cnn worker-0", "cnn worker-1"]
 
 

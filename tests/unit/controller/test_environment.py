@@ -49,8 +49,8 @@ def wanted(tmp_path: Path) -> Environment:
 def test_made_used_left_alone_and_made_anew(wanted: Environment) -> None:
     plan = make_plan(wanted, version(wanted))
     assert [step.what for step in plan.steps] == [
-        f"Make a Python {PYTHON} environment of 1 locked files",
-        f"Use it as {wanted.path}, and remove others",
+        f"Create a Python {PYTHON} environment of 1 locked files",
+        f"Use the environment as {wanted.path}, and remove others",
     ]
     assert not wanted.path.parent.exists()
     plan.execute()
@@ -70,7 +70,7 @@ def test_made_used_left_alone_and_made_anew(wanted: Environment) -> None:
     make_plan(other, PYTHON).execute()
     assert make_plan(other, PYTHON).steps == ()
     assert [path.name for path in wanted.folder.iterdir()] == [wanted.path.resolve().name]
-    assert second.what.startswith("Use it")
+    assert second.what.startswith("Use the environment")
 
 
 @pytest.mark.parametrize(
@@ -93,5 +93,5 @@ def test_a_python_for_which_nothing_is_locked_is_refused(wanted: Environment, tm
     old = tmp_path / "python"
     old.write_text("#!/bin/sh\necho 3.10\n", encoding="utf-8")
     old.chmod(0o755)
-    with pytest.raises(TrainyardError, match=r"is Python 3.10, and packages are locked for 3.11"):
+    with pytest.raises(TrainyardError, match=r"is Python 3.10, but packages are locked for 3.11"):
         version(replace(wanted, python=str(old)))

@@ -49,7 +49,7 @@ def pushed(checkout: Path, tmp_path: Path) -> Pushed:
 def test_first_push_again_and_the_next(checkout: Path, pushed: Pushed) -> None:
     first = pushed.commit[:12]
     assert [step.what for step in make_plan(pushed).steps] == [
-        f"Make the repository {pushed.path}",
+        f"Create the repository {pushed.path}",
         f"Push {first} to refs/heads/main",
         f"Check {first} out to {pushed.checkout}",
         f"Make {first} the last good revision",
@@ -103,7 +103,7 @@ def test_a_tag_stays_a_tag(checkout: Path, pushed: Pushed) -> None:
 def test_commits_that_were_not_sent(pushed: Pushed) -> None:
     with pytest.raises(TrainyardError, match="were not sent"):
         make_plan(replace(pushed, bundle=None)).execute()
-    with pytest.raises(TrainyardError, match="after the push, and not to 0000"):
+    with pytest.raises(TrainyardError, match="after the push, not at 0000"):
         make_plan(replace(pushed, commit="0" * 40)).execute()
 
 

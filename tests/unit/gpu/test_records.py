@@ -44,12 +44,12 @@ def test_the_compute_capability_comes_from_its_own_question() -> None:
 @pytest.mark.parametrize(
     ("name", "old", "new", "problem"),
     [
-        ("t4", "<dram_uncorrectable>0<", "<dram_uncorrectable>3<", "3 errors of its memory"),
+        ("t4", "<dram_uncorrectable>0<", "<dram_uncorrectable>3<", "3 uncorrectable memory errors"),
         ("a100_mig", "<reset_required>No<", "<reset_required>Yes<", "asks for: reset"),
         ("a100_mig", "recommended>No<", "recommended>Yes<", "asks for: drain_and_reset"),
         ("a5000", "<gpu_recovery_action>None<", "<gpu_recovery_action>Reboot<", "asks for: reboot"),
         ("a5000", "<gpu_recovery_action>None<", "<gpu_recovery_action>Exchange<", "asks for: other"),
-        ("a5000", "<remapped_row_failure>No<", "<remapped_row_failure>Yes<", "could not be replaced"),
+        ("a5000", "<remapped_row_failure>No<", "<remapped_row_failure>Yes<", "could not be remapped"),
         ("a5000", "<remapped_row_pending>No<", "<remapped_row_pending>Yes<", "at its next reset"),
         ("t4", "<gpu_temp>40 C<", "<gpu_temp>GPU is lost<", "fallen off the bus"),
     ],
@@ -62,7 +62,7 @@ def test_a_record_of_a_sick_gpu(name: str, old: str, new: str, problem: str) -> 
     assert [problem in said for said in facts["gpus"][0]["problems"]] == [True]
 
 
-@pytest.mark.parametrize(("text", "words"), [("no devices", "prints no XML"), ("<html/>", "an element html")])
+@pytest.mark.parametrize(("text", "words"), [("no devices", "is not XML"), ("<html/>", "an element html")])
 def test_what_is_no_record_is_refused(text: str, words: str) -> None:
     with pytest.raises(TrainyardError, match=words):
         smi.read(text)

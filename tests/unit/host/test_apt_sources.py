@@ -166,7 +166,7 @@ def test_the_other_lines_of_a_file_stay(tmp_path: Path, keys: dict[str, Path]) -
     host = Host(tmp_path, sources_list=text)
     path = host.path("sources_list")
     path.chmod(0o640)
-    assert host.run(ours(keys["vendor"]))[0] == [f"Copy {path} to {path}.disabled, and take our repositories out"]
+    assert host.run(ours(keys["vendor"]))[0] == [f"Copy {path} to {path}.disabled, and remove our repositories"]
     assert path.read_text() == text.replace(line(keys["other"]), "")
     assert Path(f"{path}.disabled").read_text() == text
     assert path.stat().st_mode & 0o777 == 0o640

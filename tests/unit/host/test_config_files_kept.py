@@ -83,4 +83,4 @@ def test_a_command_does_not_read_what_its_pattern_does_not_find(tmp_path: Path) 
 def test_a_command_that_its_package_runs_waits_for_the_package(tmp_path: Path) -> None:
     command = Command("list", ["no-such-program"], [f"{tmp_path}/*.crt"], by_package=True)
     wanted = HostFiles([File(f"{tmp_path}/a.crt", "x\n")], commands=[command], state_dir=str(tmp_path / "state"))
-    assert settle(wanted)[-1] == "Leave `no-such-program` to the installation of its package"
+    assert settle(wanted)[-1] == "Skip `no-such-program`: the installation of its package runs it"

@@ -50,7 +50,7 @@ def test_what_containerd_prints() -> None:
                 f"{REPOSITORY}@{OLD}": Found(OLD, complete=True, pinned=True),
                 f"localhost/somebody/else@{OLD}": Found(OLD, complete=True, pinned=True),
             },
-            [f"Leave {REPOSITORY}@{OLD} to the kubelet's garbage collection"],
+            [f"Unpin {REPOSITORY}@{OLD} for the kubelet's garbage collection"],
         ),
     ],
 )

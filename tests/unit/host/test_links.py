@@ -131,7 +131,7 @@ def test_links_in_a_circle_and_what_is_no_file(tmp_path: Path, theirs: Path) -> 
     with pytest.raises(OSError, match="symbolic links"), places.at(str(tmp_path / "a")):
         pass
     os.mkfifo(theirs / "pipe")
-    with pytest.raises(TrainyardError, match="no regular file"):
+    with pytest.raises(TrainyardError, match="not a regular file"):
         _file(theirs / "pipe").plan()
-    with pytest.raises(TrainyardError, match="is no folder"):
+    with pytest.raises(TrainyardError, match="is not a folder"):
         _folder(theirs / "pipe").plan()

@@ -113,7 +113,7 @@ def test_a_node_of_another_cluster_is_refused_with_both_named(files: dict[str, s
 def test_a_worker_of_the_cluster_before_is_told_that_a_reset_is_enough(tmp_path: Path) -> None:
     files = {"kubelet": kubeconfig(THEIRS, HERE), "drop_in": f"# {MARKER}\n"}
     (problem,) = problems(look(str(host(tmp_path, **files))), SITE)
-    assert "was made again, reset this host (reset.yml): nothing else is needed." in problem
+    assert "was created again, reset this host (reset.yml): nothing else is needed." in problem
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,10 @@ MOUNTED = Seen(ENTRY, UNIT, RETRY, KEPT, read_ahead_kb=15360)
 WRITE = ["Write /etc/systemd/system/srv-files.mount", "Reload the units of systemd"]
 AGAIN = "Write /etc/systemd/system/srv-files-retry.service"
 STOP = [
-    "Mount /srv/files no more by srv-files-retry.service",
+    "Stop the retries to mount /srv/files (srv-files-retry.service)",
     "Remove /etc/systemd/system/srv-files-retry.service",
 ]
-REMOVE = ["Mount /srv/files at no boot", "Remove /etc/systemd/system/srv-files.mount", WRITE[1]]
+REMOVE = ["Disable the mount of /srv/files at boot", "Remove /etc/systemd/system/srv-files.mount", WRITE[1]]
 
 
 @pytest.mark.parametrize(
@@ -37,28 +37,28 @@ REMOVE = ["Mount /srv/files at no boot", "Remove /etc/systemd/system/srv-files.m
         (
             Seen(folder=False),
             [
-                "Make the folder /srv/files",
+                "Create the folder /srv/files",
                 WRITE[0],
                 AGAIN,
                 WRITE[1],
-                "Mount /srv/files at every boot",
+                "Enable the mount of /srv/files at boot",
                 "Mount 10.1.0.5:/export at /srv/files",
             ],
         ),
         # Cut off after the unit was written, after it was read, and after it was enabled.
         (
             Seen(None, UNIT, None, {"NeedDaemonReload": "no"}),
-            [AGAIN, WRITE[1], "Mount /srv/files at every boot", "Mount 10.1.0.5:/export at /srv/files"],
+            [AGAIN, WRITE[1], "Enable the mount of /srv/files at boot", "Mount 10.1.0.5:/export at /srv/files"],
         ),
         (
             Seen(None, UNIT, RETRY, {"NeedDaemonReload": "yes"}),
-            [WRITE[1], "Mount /srv/files at every boot", "Mount 10.1.0.5:/export at /srv/files"],
+            [WRITE[1], "Enable the mount of /srv/files at boot", "Mount 10.1.0.5:/export at /srv/files"],
         ),
         (Seen(None, UNIT, RETRY, KEPT), ["Mount 10.1.0.5:/export at /srv/files"]),
-        (dataclasses.replace(MOUNTED, unit=UNIT.replace("hard", "soft")), [*WRITE, "Mount /srv/files anew"]),
+        (dataclasses.replace(MOUNTED, unit=UNIT.replace("hard", "soft")), [*WRITE, "Remount /srv/files"]),
         # Cut off between a new unit and the new mount.
-        (dataclasses.replace(MOUNTED, older=True), ["Mount /srv/files anew"]),
-        (dataclasses.replace(MOUNTED, read_ahead_kb=128), ["Read 15360 KiB ahead"]),
+        (dataclasses.replace(MOUNTED, older=True), ["Remount /srv/files"]),
+        (dataclasses.replace(MOUNTED, read_ahead_kb=128), ["Set the read-ahead to 15360 KiB"]),
         (dataclasses.replace(MOUNTED, read_ahead_kb=None), []),
         (dataclasses.replace(MOUNTED, users=["python (pid 3)"]), []),
         # Another service to mount it again is no other mount.
@@ -76,7 +76,7 @@ def test_plan(seen: Seen, expected: list[str]) -> None:
         (MOUNTED, [*STOP, "Unmount /srv/files", *REMOVE]),
         (
             dataclasses.replace(MOUNTED, answers=False),
-            [*STOP, "Unmount /srv/files by force: its server does not answer", *REMOVE],
+            [*STOP, "Force the unmount of /srv/files: no answer from its server", *REMOVE],
         ),
         # Cut off after it was unmounted.
         (Seen(None, UNIT, None, KEPT), REMOVE),
@@ -90,7 +90,7 @@ def test_removal(seen: Seen, expected: list[str]) -> None:
 
 
 def test_what_pods_use_is_not_unmounted() -> None:
-    with pytest.raises(TrainyardError, match="has to be unmounted and is in use by python"):
+    with pytest.raises(TrainyardError, match="must be unmounted, but is in use by python"):
         make_removal(MOUNT, dataclasses.replace(MOUNTED, users=["python (pid 3)"]))
 
 
@@ -112,7 +112,7 @@ def test_what_pods_use_is_not_unmounted() -> None:
         ),
         (
             dataclasses.replace(MOUNTED, older=True, users=["python (pid 3)"]),
-            r"has to be mounted anew and is in use by python \(pid 3\)",
+            r"must be remounted, but is in use by python \(pid 3\)",
         ),
     ],
 )

@@ -136,7 +136,7 @@ def test_hosts_that_can_be(seen: NvidiaHost, branch: str, open_modules: bool) ->
     [
         (host(), "580", True, "it has no NVIDIA GPU"),
         (host(V100), "580", True, "(Volta) needs the proprietary kernel modules"),
-        (host(V100), "590", False, "is not known to the driver branch 590 any more. Set nvidia_driver_branch to 580"),
+        (host(V100), "590", False, "is no longer supported by the driver branch 590. Set nvidia_driver_branch to 580"),
         (host(B200), "550", True, "is newer than the driver branch 550. Set nvidia_driver_branch to 570 or newer"),
         (host(B200), "580", False, "needs the open kernel modules"),
         (host(K80), "580", False, "Set nvidia_driver_branch to 470"),

@@ -43,7 +43,7 @@ def test_plan(wanted: dict[str, str], hold: bool, seen: dict[str, Seen], expecte
 def test_frozen_versions_stay(wanted: dict[str, str]) -> None:
     with pytest.raises(TrainyardError, match=r"upgrade: containerd\.io is 2\.3\.4-1, wanted is 2\.") as refusal:
         Packages(wanted, frozen_by="/in/use").plan(INSTALLED)
-    assert "For a node of this inventory put the versions back in bundle.lock.yml" in str(refusal.value)
+    assert "For a node of this inventory, restore the versions in bundle.lock.yml" in str(refusal.value)
 
 
 @pytest.mark.parametrize("wanted", [{"containerd.io": "2.3.4-*"}, {"curl": ""}, {"socat": "1.8"}, {"runc": "1.3"}])
@@ -56,7 +56,7 @@ def test_a_check_run_shows_a_frozen_version_and_the_rest() -> None:
     wanted = {"containerd.io": "2.3.5-*", "socat": ""}
     plan = Packages(wanted, hold=True, frozen_by="/in/use", planning=True).plan(INSTALLED)
     assert [step.what for step in plan.steps] == [
-        "For a person, and not done here: install containerd.io", "Install socat", "Hold socat",
+        "For an operator: install containerd.io", "Install socat", "Hold socat",
     ]  # fmt: skip
     assert plan.before["containerd.io"]["version"] == "2.3.4-1" and plan.after["containerd.io"]["version"] == "2.3.5-*"
 

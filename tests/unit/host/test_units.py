@@ -52,8 +52,8 @@ def test_plan(seen: dict[str, str], newer: list[str], restart: bool, check_mode:
         ({}, ["Stop x.service", "Disable x.service"]),
         ({"ActiveState": "inactive"}, ["Disable x.service"]),
         ({"ActiveState": "activating", "UnitFileState": "static"}, ["Stop x.service"]),
-        ({"ActiveState": "failed", "UnitFileState": "disabled"}, ["Forget that x.service has failed"]),
-        (ABSENT | {"ActiveState": "failed"}, ["Forget that x.service has failed"]),
+        ({"ActiveState": "failed", "UnitFileState": "disabled"}, ["Reset the failed state of x.service"]),
+        (ABSENT | {"ActiveState": "failed"}, ["Reset the failed state of x.service"]),
         ({"LoadState": "masked", "ActiveState": "inactive", "UnitFileState": "masked"}, []),
         (ABSENT, []),
     ],
@@ -91,7 +91,9 @@ def test_units_that_cannot_run_are_refused(state: str, message: str) -> None:
 def test_a_check_run_shows_a_masked_unit_and_nothing_else_of_it() -> None:
     masked = RUNNING | {"LoadState": "masked", "ActiveState": "inactive", "NeedDaemonReload": "yes"}
     plan = make_plan(Service("x.service"), masked, check_mode=True)
-    assert [step.what for step in plan.steps] == ["For a person: x.service masked: masked; it should be: not masked."]
+    assert [step.what for step in plan.steps] == [
+        "For an operator: x.service masked: masked; it should be: not masked."
+    ]
 
 
 def test_the_units_own_files_are_looked_at() -> None:

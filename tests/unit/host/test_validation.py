@@ -73,7 +73,7 @@ def test_the_drop_in_at_fault_is_named(folder: Path) -> None:
         site(folder, 4, **{"50-more": "[more]\n"}).plan()
     said = str(refusal.value)
     assert f"refuses {folder}/conf.d/99-nvidia.toml: " in said and "higher than root config version 3" in said
-    assert "this project has not made it" in said and "variables" not in said
+    assert "this project does not manage it" in said and "variables" not in said
     assert sorted(path.name for path in (folder / "conf.d").iterdir()) == before
 
 

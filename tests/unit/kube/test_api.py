@@ -60,7 +60,7 @@ def test_secrets_do_not_show_in_the_diff() -> None:
     "broken", [{}, {"kind": "ConfigMap"}, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}}]
 )
 def test_no_manifest(broken: dict) -> None:
-    with pytest.raises(TrainyardError, match="is no manifest"):
+    with pytest.raises(TrainyardError, match="is not a manifest"):
         plan_objects(Api(ApiServer()), [broken])
 
 

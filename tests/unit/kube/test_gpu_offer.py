@@ -88,10 +88,10 @@ def test_a_plugin_that_has_just_started_has_to_tell_the_node_first() -> None:
 @pytest.mark.parametrize(
     ("pods", "said"),
     [
-        ((), "has no pod there"),
-        ((pod(version="1"),), "is of an older version"),
+        ((), "has no pod on this node"),
+        ((pod(version="1"),), "has an older version"),
         ((pod(ready=False),), "is not ready (CrashLoopBackOff)"),
-        ((pod(deletionTimestamp=NEW),), "has no pod there"),
+        ((pod(deletionTimestamp=NEW),), "has no pod on this node"),
     ],
 )
 def test_the_capacity_of_a_plugin_that_is_gone_is_not_taken(pods: tuple[State, ...], said: str) -> None:
@@ -117,7 +117,7 @@ def test_a_plugin_that_is_replaced_is_no_unhealthy_gpu() -> None:
 
 def test_a_change_that_kubernetes_has_not_seen_yet_is_waited_for() -> None:
     api = server(node(2, 2), pod(), generation=3)
-    assert "was changed just now" in observe(Api(api), "w1", "whole").fault
+    assert "has not processed the last change" in observe(Api(api), "w1", "whole").fault
     assert wait(api, happens={4: server(node(2, 2), pod())})[1] == 4
 
 

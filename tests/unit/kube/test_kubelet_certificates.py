@@ -78,7 +78,7 @@ def test_a_foreign_address_stays_pending_and_is_told() -> None:
 @pytest.mark.parametrize(
     ("requests", "told"),
     [
-        ([], "worker1: it has not asked for a certificate"),
+        ([], "worker1: it has not requested a certificate"),
         ([request(body=pem(addresses=("10.9.9.9",)))], "worker1: it asks for 10.9.9.9, which the inventory"),
     ],
 )

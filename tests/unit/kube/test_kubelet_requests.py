@@ -38,9 +38,9 @@ def test_what_the_inventory_vouches_for(asked: dict[str, Any]) -> None:
     ("asked", "why"),
     [
         (request(signerName="kubernetes.io/kube-apiserver-client"), "it is for the signer kubernetes.io/kube-apis"),
-        (request(username="system:node:stranger"), "its user system:node:stranger is no host of the inventory"),
-        (request(username="alice"), "its user alice is no host of the inventory"),
-        (request(username=""), "its user (none) is no host"),
+        (request(username="system:node:stranger"), "its user system:node:stranger is not a host of the inventory"),
+        (request(username="alice"), "its user alice is not a host of the inventory"),
+        (request(username=""), "its user (none) is not a host"),
         (request(groups=["system:nodes", "system:authenticated", "system:masters"]), "system:masters"),
         (request(groups=["system:authenticated"]), "its user is in the groups system:authenticated"),
         (request(usages=["digital signature", "server auth", "client auth"]), "it is for the usages client auth"),
@@ -74,10 +74,10 @@ def test_what_the_inventory_vouches_for(asked: dict[str, Any]) -> None:
             request(body=pem(others=[x509.UniformResourceIdentifier("https://example.org")])),
             "it asks for names of the kinds UniformResourceIdentifier",
         ),
-        (request(body=two_lists("worker1", "cp1.example.org")), "no kubelet asks for: 1.3.6.1.4.1.311.2.1.14"),
+        (request(body=two_lists("worker1", "cp1.example.org")), "no kubelet requests: 1.3.6.1.4.1.311.2.1.14"),
         (
             request(body=pem(extension=x509.BasicConstraints(ca=True, path_length=None))),
-            "no kubelet asks for: 2.5.29.19",
+            "no kubelet requests: 2.5.29.19",
         ),
     ],
 )

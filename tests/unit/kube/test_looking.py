@@ -80,7 +80,7 @@ def test_files_and_a_token(tmp_path: Path) -> None:
         with pytest.raises(KubeError, match="you may not") as caught:
             api.call("GET", "/refused")
         assert caught.value.status == 403
-        with pytest.raises(ValueError, match="only looks"):
+        with pytest.raises(ValueError, match="is read-only"):
             api.call("DELETE", "/version")
 
 

@@ -20,7 +20,7 @@ def test_amounts(text: object, number: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "much", "1 Gi", "1X", None])
 def test_what_is_no_quantity(text: object) -> None:
-    with pytest.raises(ValueError, match="no quantity"):
+    with pytest.raises(ValueError, match="not a quantity"):
         amount(text)
 
 

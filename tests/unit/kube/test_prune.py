@@ -79,7 +79,7 @@ def test_one_that_is_going_is_not_told_again(server: ApiServer) -> None:
 
 
 def test_everything_is_never_meant(server: ApiServer) -> None:
-    with pytest.raises(ValueError, match="everything would be deleted"):
+    with pytest.raises(ValueError, match="would delete everything"):
         plan_prune(Api(server), [ACCOUNTS, {**BINDINGS, "selector": " "}], [])
 
 

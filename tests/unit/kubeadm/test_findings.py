@@ -69,7 +69,7 @@ def test_links_and_strangers(tmp_path: Path) -> None:
             "    - --name", "    - --initial-cluster-state=existing\n    - --name"), None),
         (POD.replace("3.6.14", "3.6.8"), tuple(f"image: registry.k8s.io/etcd:{tag}-0" for tag in ("3.6.8", "3.6.14"))),
         (POD.replace("    - --name=cp1\n", ""), ("lines are missing", "- --name=cp1")),
-        (POD.replace("    - --name", "    - --debug\n    - --name"), ("- --debug", "no such lines")),
+        (POD.replace("    - --name", "    - --debug\n    - --name"), ("- --debug", "without these lines")),
     ],
 )  # fmt: skip
 def test_a_static_pod(there: str, expected: tuple[str, str] | None) -> None:
@@ -121,8 +121,8 @@ def test_a_configuration_that_kubeadm_refuses_is_a_finding(tmp_path: Path, monke
 @pytest.mark.parametrize(
     ("life", "left", "told"),
     [
-        (365, 200, None), (365, 30.5, None), (365, 29, "ends in 29 days"), (365, 0.2, "ends in 0 days"),
-        (365, -1, "has ended"), (3650, 29, "ends in 29 days"), (10, 5, None), (10, 0.5, "ends in 0 days"),
+        (365, 200, None), (365, 30.5, None), (365, 29, "expires in 29 days"), (365, 0.2, "expires in 0 days"),
+        (365, -1, "has expired"), (3650, 29, "expires in 29 days"), (10, 5, None), (10, 0.5, "expires in 0 days"),
     ],
 )  # fmt: skip
 def test_certificates(life: float, left: float, told: str | None, tmp_path: Path) -> None:

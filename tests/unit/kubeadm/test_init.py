@@ -43,7 +43,7 @@ REFUSALS = {
     "a database without a configuration": (InitState(etcd_data=True), "holds a database"),
     "the same after a complete init": (InitState(marker=COMPLETE, etcd_data=True), "holds a database"),
     "a worker of some cluster": (InitState(files=("pki/ca.crt", "kubelet.conf")), "did not make"),
-    "another tool's cluster": (InitState(files=("admin.conf",), api="ready"), "not made by kubeadm"),
+    "another tool's cluster": (InitState(files=("admin.conf",), api="ready"), "not created by kubeadm"),
 }
 
 
@@ -125,7 +125,7 @@ def test_a_resumed_init_leaves_the_addons_alone() -> None:
 def test_a_kubelet_configuration_that_all_may_read_is_mended_on_a_finished_cluster() -> None:
     state = InitState(**HAND_MADE, api="ready", configured=True, kubelet_config_open=True)
     plan = make_plan(state, InitSettings([]))
-    assert [step.what for step in plan.steps] == ["Leave the kubelet's configuration to its owner"]
+    assert [step.what for step in plan.steps] == ["Restrict the kubelet's configuration to its owner"]
     assert not plan.diff()["after"]["kubelet_config_open"]
 
 
@@ -164,7 +164,7 @@ def test_what_a_finished_cluster_lacks_is_kept_once_beside_its_record(tmp_path) 
     host.store("init.yaml", as_text([CLUSTER]))
     settings = InitSettings([CLUSTER | {"x": 1}], host=host)
     plan = make_plan(state, settings)
-    assert [step.what for step in plan.steps] == [f"Keep the configuration that is asked for in {tmp_path}/{WANTED}"]
+    assert [step.what for step in plan.steps] == [f"Save the configuration of the inventory as {tmp_path}/{WANTED}"]
     plan.execute()
     assert host.stored(WANTED) == as_text(settings.config)
     assert not make_plan(state, settings).changed

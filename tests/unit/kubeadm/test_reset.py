@@ -119,7 +119,7 @@ def test_pods_that_kubeadm_has_left_are_removed(settings, tmp_path) -> None:
 def test_pods_that_stay_are_named(settings, tmp_path) -> None:
     leave_pods(settings, tmp_path, "one")
     (tmp_path / "stuck").touch()
-    with pytest.raises(TrainyardError, match="pods one of the node are still there") as failure:
+    with pytest.raises(TrainyardError, match="the node still has the pods one") as failure:
         reset.make_plan(reset.observe(settings), replace(settings, timeout=0.5)).execute()
     assert "crictl" in failure.value.remedy
 

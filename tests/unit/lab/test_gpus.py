@@ -58,7 +58,7 @@ def do(this: model.Lab, states: dict[str, str]) -> list[str]:
 
 def test_a_host_is_given_its_gpus_once(tmp_path: Path, made: Path, asked: list[tuple[str, ...]]) -> None:
     this = lab(tmp_path, made)
-    given = ["Give one 2 GPUs of the lab (A100, driver 580.95.05)"]
+    given = ["Install 2 GPUs of the lab on one (A100, driver 580.95.05)"]
     assert do(this, RUNNING) == given
     assert asked[0] == ("cp", "-", "lab-one:/")
     assert asked[1][:5] == ("exec", "lab-one", "/usr/local/sbin/lab-gpus", "install", "2")
@@ -73,13 +73,13 @@ def test_other_gpus_are_given_anew(
 ) -> None:
     do(lab(tmp_path, made), RUNNING)
     (what,) = do(lab(tmp_path, made, **changed), RUNNING)
-    assert what.startswith("Give one ")
+    assert what.startswith("Install ")
 
 
 def test_gpus_are_taken_again(tmp_path: Path, made: Path, asked: list[tuple[str, ...]]) -> None:
     do(lab(tmp_path, made), RUNNING)
     without = lab(tmp_path, Path("/nonexistent"), counts={})
-    assert do(without, RUNNING) == ["Take the GPUs from one"]
+    assert do(without, RUNNING) == ["Remove the GPUs from one"]
     assert asked[-1][3:5] == ("install", "0")
     assert do(without, RUNNING) == []
 
@@ -93,12 +93,12 @@ def test_a_node_that_is_made_anew_forgets(tmp_path: Path, made: Path, asked: lis
 
 def test_without_the_library_it_is_refused_when_it_is_needed(tmp_path: Path) -> None:
     steps = gpus.plan(lab(tmp_path, tmp_path / "nothing"), RUNNING)
-    with pytest.raises(TrainyardError, match="has not made the GPUs"):
+    with pytest.raises(TrainyardError, match="does not contain the GPUs"):
         steps[0].act()
 
 
 def test_a_machine_is_refused(tmp_path: Path, made: Path) -> None:
-    with pytest.raises(TrainyardError, match="one is an emulated machine and shall have 2 GPUs"):
+    with pytest.raises(TrainyardError, match="one is an emulated machine, which cannot have 2 GPUs"):
         gpus.plan(lab(tmp_path, made, kinds={"one": "machine"}), RUNNING)
 
 

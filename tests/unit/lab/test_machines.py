@@ -63,19 +63,19 @@ def test_a_machine_is_made_started_and_left_alone(lab: model.Lab, monkeypatch: p
     process(lab, 100, "one", program="/usr/bin/less")
     assert planned(lab) == ([start], {"one": "stopped"})
     process(lab, 101, "one")
-    assert planned(lab) == (["Put one back on the lab's bridge"], {"one": "running"})
+    assert planned(lab) == (["Reattach one to the lab's bridge"], {"one": "running"})
     monkeypatch.setattr(taps, "links", lambda: {taps.name(lab, "one"): {"master": "br0", "flags": ["UP"]}})
     assert planned(lab) == ([], {"one": "running"})
     path.unlink()
-    with pytest.raises(TrainyardError, match="disk that is no longer there"):
+    with pytest.raises(TrainyardError, match="disk that no longer exists"):
         planned(lab)
 
 
 def test_a_host_cannot_become_the_other_kind(lab: model.Lab) -> None:
-    with pytest.raises(TrainyardError, match="one is a container of this lab, and its lab_kind says machine"):
+    with pytest.raises(TrainyardError, match="one is a container of this lab, but its lab_kind is machine"):
         planned(lab, ("lab-one",))
     disk(lab, "two")
-    with pytest.raises(TrainyardError, match="two is a machine of this lab, and its lab_kind says container"):
+    with pytest.raises(TrainyardError, match="two is a machine of this lab, but its lab_kind is container"):
         planned(lab)
 
 

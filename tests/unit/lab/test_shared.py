@@ -22,7 +22,7 @@ STOPPED = {"StartedAt": "2026-01-01T00:00:00Z", "Running": False, "Status": "exi
 
 
 def test_a_node_without_it_is_named() -> None:
-    with pytest.raises(TrainyardError, match="node one was made without the folder /srv/shared"):
+    with pytest.raises(TrainyardError, match="node one was created without the shared folder /srv/shared"):
         nodes.plan_nodes(LAB, {"lab-one": {"Id": "c0ffee", "State": STOPPED, "Mounts": []}})
 
 

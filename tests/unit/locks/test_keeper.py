@@ -179,4 +179,4 @@ def test_a_keeper_that_does_not_start_says_why(
     monkeypatch.setattr(keeper, "PROGRAM", ("-c", program))
     with pytest.raises(TrainyardError) as caught:
         keeper.start(Wanted(str(tmp_path), "site", "run-1", os.getpid()), seconds=1 if "sleep" in program else 60)
-    assert caught.value.message == f"The process that keeps the locks has not started: {said}."
+    assert caught.value.message == f"The process that keeps the locks did not start: {said}."

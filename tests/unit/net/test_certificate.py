@@ -35,7 +35,7 @@ def test_the_end_of_a_certificate(pair: Path) -> None:
     ("changes", "told"),
     [
         ({"name": "worker2"}, "certificate refused: Hostname mismatch"),
-        ({"ca_path": "/nonexistent"}, "there is no /nonexistent to verify its certificate with"),
+        ({"ca_path": "/nonexistent"}, "the CA file /nonexistent does not exist"),
     ],
 )
 def test_what_is_refused(pair: Path, changes: dict[str, Any], told: str) -> None:

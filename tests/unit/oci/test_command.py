@@ -52,7 +52,7 @@ def test_these_may_start(code, command: str) -> None:
     ("command", "message"),
     [
         ("python wroker.py", r"starts wroker\.py, which is not in .*mine\. Did you mean worker\.py\?"),
-        ("python -u -O zebra.txt", r"starts zebra\.txt, which is not in .*Put it there"),
+        ("python -u -O zebra.txt", r"starts zebra\.txt, which is not in .*Add the file"),
         ("python mine", r"starts mine, which is not in"),
         ("python ../worker.py", r"starts \.\./worker\.py, which is not in"),
         ("python /opt/trainyard/code/wroker.py", r"starts wroker\.py, which is not in .*Did you mean worker\.py\?"),
@@ -63,8 +63,8 @@ def test_these_may_start(code, command: str) -> None:
         ("python -mmine", r"the module mine, but .* neither mine\.py nor mine/__main__\.py"),
         ("bash -euo pipefail rnu.sh", r"starts rnu\.sh, which is not in .*Did you mean run\.sh"),
         ("./absent.sh", r"starts absent\.sh, which is not in"),
-        ("./worker.py", r"starts worker\.py, which may not be executed\. chmod \+x"),
-        ("python left.py", r"starts left\.py, which is left out of"),
+        ("./worker.py", r"starts worker\.py, which is not executable\. Run chmod \+x"),
+        ("python left.py", r"starts left\.py, which is excluded from"),
     ],
 )
 def test_these_could_not(code, command: str, message: str) -> None:

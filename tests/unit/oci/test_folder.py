@@ -98,7 +98,7 @@ def test_names_that_an_image_cannot_hold_are_refused(code) -> None:
     (code / os.fsdecode(b"\xff.py")).write_text("")
     with pytest.raises(TrainyardError) as refused:
         folder.read(code)
-    assert "begins with .wh., which deletes a file" in refused.value.message
+    assert "with the prefix .wh., which deletes a file" in refused.value.message
     assert "a name that is not UTF-8" in refused.value.message
 
 
@@ -149,7 +149,7 @@ def test_exactly_the_limit_is_packed(tmp_path) -> None:
 
 
 def test_no_folder_no_files_and_many_faults(code) -> None:
-    with pytest.raises(TrainyardError, match=r"code folder .*/absent does not exist\. Name the folder"):
+    with pytest.raises(TrainyardError, match=r"code folder .*/absent does not exist\. Set the folder"):
         folder.read(code / "absent")
     with pytest.raises(TrainyardError, match=r"worker\.py is not a folder"):
         folder.read(code / "worker.py")

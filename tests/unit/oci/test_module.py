@@ -53,7 +53,7 @@ def test_a_change_shows_both_digests_and_going_back_finds_the_first(run, code) -
     assert second["diff"]["after"] == {"digest": second["digest"], "files": 6}
     (code / "more.py").unlink()
     third = run()
-    assert third["steps"] == [f"Take {first['digest']} again"]
+    assert third["steps"] == [f"Use {first['digest']} again"]
     assert third["diff"]["before"] == {"digest": second["digest"], "files": 6}
     assert run()["changed"] is False
 
@@ -107,7 +107,7 @@ def test_two_at_once(code, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"folder": "/nonexistent"}, "The code folder /nonexistent does not exist. Name the folder"),
+        ({"folder": "/nonexistent"}, "The code folder /nonexistent does not exist. Set the folder"),
         ({"command": "python wroker.py"}, "Did you mean worker.py?"),
         ({"command": ["python", "wroker.py"]}, "Did you mean worker.py?"),
         ({"command": "python 'worker.py"}, "cannot be read: No closing quotation"),

@@ -48,7 +48,7 @@ def test_a_name_of_secrets_is_refused_left_out_or_allowed(code: Path, name: str)
         folder.read(code)
     said = refused.value.message.partition(": ")[2].split(" ")[0]
     assert name == said or name.startswith(f"{said}/")
-    assert f"such as !{said}," in refused.value.remedy
+    assert f"such as !{said}." in refused.value.remedy
     (code / ".trainignore").write_text(f"/{said}\n")
     assert names(code) == before
     (code / ".trainignore").write_text(f"!{said}\n")

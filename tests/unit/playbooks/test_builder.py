@@ -130,7 +130,7 @@ def test_without_a_builder_the_controller_uses_sudo(site: Site) -> None:
 def test_a_builder_that_does_not_answer_is_named(site: Site) -> None:
     status, output = site.run(ansible_connection="ssh", ansible_host="127.0.0.1", ansible_port=1)
     assert status == 2, output
-    assert "b1 (bundle_builder) does not answer" in output and "Bring it back, or name another host" in output
+    assert "b1 (bundle_builder) is unreachable" in output and "Repair it, or set another bundle_builder" in output
 
 
 def test_a_controller_without_skopeo_is_refused_before_anything_is_made(site: Site, tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_runs_that_take_no_port_from_anybody(
 def test_a_run_that_may_mend_the_api_server_goes_on(checkout: Path, tmp_path: Path) -> None:
     status, output = look(checkout, tmp_path, "http://127.0.0.1:1")
     assert status == 0, output
-    assert "Not looked whether the ports of dashboard_node_port, dashboard_tensorboard_node_port are free" in output
+    assert "Not checked whether the ports of dashboard_node_port, dashboard_tensorboard_node_port are free" in output
 
 
 def test_nothing_of_a_site_is_changed_before(tmp_path: Path) -> None:

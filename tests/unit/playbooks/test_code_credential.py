@@ -40,7 +40,7 @@ def test_it_is_made_given_to_nodes_and_then_required_and_never_shown(checkout: P
 def test_it_is_not_required_before_every_node_has_it(checkout: Path, tmp_path: Path) -> None:
     status, made, output = run(checkout, tmp_path, nodes="w1")
     assert (status, made.keys()) == (0, {"mirror", "node"}), output
-    assert "does not require the credential of code images yet: cp1, w2 did not get it" in output
+    assert "does not require the credential for code images yet: cp1, w2 did not get it" in output
 
 
 def test_a_lost_one_is_made_again_beside_the_one_before(checkout: Path, tmp_path: Path) -> None:

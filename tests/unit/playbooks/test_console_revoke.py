@@ -20,12 +20,12 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        pytest.param("", "Give console_token, one login (now ''), or console_user", id="nothing named"),
-        pytest.param("-e console_user=alice", "the same name as console_confirm (now '')", id="unconfirmed"),
-        pytest.param("-e console_user=alice -e console_confirm=bob", "(now 'bob')", id="another confirmed"),
+        pytest.param("", "console_token is '', console_user '', console_confirm ''", id="nothing named"),
+        pytest.param("-e console_user=alice", "console_confirm ''. Set console_token", id="unconfirmed"),
+        pytest.param("-e console_user=alice -e console_confirm=bob", "console_confirm 'bob'", id="another confirmed"),
         pytest.param(
             "-e console_user=alice -e console_token=token-bob-x -e console_confirm=alice",
-            "Give console_token",
+            "Set console_token",
             id="both named",
         ),
         pytest.param("-e console_user=alice -e console_confirm=alice --limit w1", "leaves out localhost", id="limit"),
@@ -35,11 +35,11 @@ def test_refusals(checkout: Path, tmp_path: Path, arguments: str, said: str) -> 
     status, _, output = play(checkout, tmp_path, "playbooks/console_revoke.yml", *arguments.split())
     assert status != 0
     assert said in output
-    assert "TASK [Find them]" not in output
+    assert "TASK [Find the logins]" not in output
 
 
 def test_what_is_confirmed_is_looked_for(checkout: Path, tmp_path: Path) -> None:
     arguments = "-e console_user=alice -e console_confirm=alice"
     status, _, output = play(checkout, tmp_path, "playbooks/console_revoke.yml", *arguments.split())
     # The kubeconfig of these tests is none.
-    assert status != 0 and "TASK [Find them]" in output
+    assert status != 0 and "TASK [Find the logins]" in output

@@ -49,7 +49,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.param(
             "-e reset_hosts=m1 -e reset_confirm=m1 --limit m1", "m1 is not reset", id="no host of the cluster"
         ),
-        pytest.param("", "Give reset_hosts", id="nothing named"),
+        pytest.param("", "reset_hosts is ''", id="nothing named"),
         pytest.param("--limit w1", "", id="limit, nothing named"),
         pytest.param(
             "-e reset_hosts=w1 --limit w1 --start-at-task=*Undo?init*",

@@ -55,7 +55,7 @@ def test_a_gpu_that_is_to_be_divided_and_is_not_is_refused(
 def test_a_gpu_is_not_shared_by_one(checkout: Path, tmp_path: Path) -> None:
     status, objects, output = run(checkout, tmp_path, "device_plugin", "-e", '{"device_plugin_replicas": 1}')
     assert status != 0
-    assert "device_plugin_replicas is 1 for w1: sharing is between 2 pods or more" in output
+    assert "device_plugin_replicas is 1 for w1: at least 2 pods share a GPU" in output
     assert not [each for each in objects if each.get("metadata", {}).get("name") == "w1"]
 
 
@@ -99,5 +99,5 @@ def test_a_node_whose_library_fits_again_gets_its_plugin_before_anybody_waits_fo
 ) -> None:
     _, given, output = run(checkout, tmp_path, "device_plugin", hosts="w1", entry="recover")
     # The plugin's pods are what it asks for next, of which the fakes know nothing.
-    assert "Look for the plugin's pod" in output
+    assert "Find the plugin's pod" in output
     assert [each["metadata"]["labels"]["trainyard.dev/gpu"] for each in given] == ["ready"]

@@ -63,8 +63,8 @@ def call(checkout: Path, folder: Path, playbook: str, arguments: str) -> tuple[i
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        pytest.param("", "Give gpu_node", id="nothing named"),
-        pytest.param("-e gpu_node=w2 -e gpu_confirm=w2", "Give gpu_node", id="no GPUs"),
+        pytest.param("", "gpu_node is ''", id="nothing named"),
+        pytest.param("-e gpu_node=w2 -e gpu_confirm=w2", "gpu_node is 'w2'", id="no GPUs"),
         pytest.param("-e gpu_node=w2 -e gpu_confirm=w2 --limit w2", "w2 is not", id="no GPUs, limit"),
         pytest.param("-e gpu_node=w1", "w1 is not", id="unconfirmed"),
         pytest.param("-e gpu_node=w1 -e gpu_confirm=w2", "w1 is not", id="another confirmed"),

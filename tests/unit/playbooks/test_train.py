@@ -99,7 +99,7 @@ def test_a_limit_without_the_controller_is_no_success(checkout: Path, tmp_path: 
 def test_a_run_that_was_left_alone_is_no_success(
     checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("LEFT_ALONE", "mnist-ps goes on with another description")
+    monkeypatch.setenv("LEFT_ALONE", "mnist-ps is running with another description")
     status, _, output = call(checkout, tmp_path, "train", workload="mnist_ps", steps=5)
     assert status == 2, output
     assert "-e replace=mnist-ps" in output
@@ -161,7 +161,7 @@ def test_the_mirror_gets_an_image_that_the_site_does_not_list(
         ({"workload": "mnist_ps", "state": "restarted"}, "Did you mean workloads_state "),
         ({"workload": "mnist"}, "Did you mean mnist_ps?"),
         ({"workload": "own", "command": "python worker.py", "code": "/nonexistent"}, "/nonexistent does not exist"),
-        ({"workload": "own", "command": "python worker.py supply=vendors"}, "a word of the command, and Ansible sets"),
+        ({"workload": "own", "command": "python worker.py supply=vendors"}, "a word of the command, but Ansible sets"),
         ({"workload": "own command=python workers=4"}, 'followed by "workers=4", which may belong to it'),
         ({"workload": "mnist_ps", "workers": 0}, "worker.replicas (with this call) is 0"),
     ],

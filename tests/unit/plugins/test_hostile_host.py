@@ -80,7 +80,7 @@ def test_a_hostile_host_speaks_for_itself_alone(tmp_path: Path) -> None:
     assert not [each for each in seen if (each.get("event_data") or {}).get("task") == hostile.TASK]
     assert {item.host for item in found.items} >= {"forged", "warned", "slow"}
     said = gzip.decompress(done.kept["output.txt.gz"]).decode()
-    assert "\x1b" not in said and "The difference is not shown" in said and "8 MiB is the most" in said
+    assert "\x1b" not in said and "The difference is not shown" in said and "the limit is 8 MiB" in said
     assert not Path("/tmp/red-node-was-here").exists()
 
 
@@ -108,7 +108,7 @@ def test_text_is_shown_without_commands_and_bounded() -> None:
 def test_a_command_that_says_too_much_is_an_error_of_its_host() -> None:
     answer = bounded(lambda _connection, size: (0, b"x" * size, b"y"))
     assert answer(None, 10) == (0, b"x" * 10, b"y")
-    with pytest.raises(Exception, match="8 MiB is the most"):
+    with pytest.raises(Exception, match="the limit is 8 MiB"):
         answer(None, 2**23)
 
 

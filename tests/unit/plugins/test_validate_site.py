@@ -99,9 +99,9 @@ def bad_variables(root: Path, tmp_path_factory: pytest.TempPathFactory) -> subpr
         "group control_plane is 2 hosts (cp1, cp2): an even number",
         "host cp2 is in the groups control_plane and workers",
         "group mirror is 2 hosts (m2, w1): a site has one mirror or none",
-        'address of the hosts cp1, w1 is "10.1.0.10": hosts need addresses of their own',
+        'address of the hosts cp1, w1 is "10.1.0.10": each host needs its own address',
         'host w2 is "10.244.3.4": inside kubernetes_pod_cidr "10.244.0.0/16"',
-        "{'training': '1Gi'}: the controller, which makes the file system and the claims, does not have it",
+        "{'training': '1Gi'}: the controller, which creates the file system and the claims, does not have it",
         'host m2 is "10.1.0.2": not an address of lab_subnet "10.84.0.0/24"',
     ],
 )
@@ -113,15 +113,15 @@ def test_hosts_refused(bad_hosts: subprocess.CompletedProcess[str], expected: st
     "expected",
     [
         'is "10.1.0.0/16": the role kubernetes has no such variable. Did you mean kubernetes_pod_cidr?',
-        "looks like a slip of the pen. Did you mean kubernetes_version?",
-        'is "1.2.3": the lock has kubernetes',
+        "looks misspelt. Did you mean kubernetes_version?",
+        'is "1.2.3": the lock has only kubernetes',
         "site.yml:6, cp1, w1, w2)",
         'overlaps kubernetes_pod_cidr "10.244.0.0/16"',
         'is "10.96.0.10": outside kubernetes_service_cidr "10.244.128.0/20"',
         'is "https://mirror.example.org": not a dictionary',
         "all would hide the errors that matter",
         'is "10.1.0.10": not host:port',
-        'is "jobset-system": a namespace of the cluster itself',
+        'is "jobset-system": the policies of a training would cut off',
         "Write it as an element of the list workloads_trainings",
         "workloads_trainings[0].batch_size",
         "workloads_trainings[0].learning_rate",
@@ -168,7 +168,7 @@ def test_good_inventory_passes_and_nothing_is_run(root: Path, tmp_path: Path) ->
 def test_versions_are_those_of_the_lock_that_the_site_names(root: Path, tmp_path: Path) -> None:
     (tmp_path / "own.yml").write_text("artefacts: {kubernetes: {version: v1.99.0}}\n")
     site = inventory(tmp_path, HOSTS, f"kubernetes_version: 1.36.3\nbundle_lock: \"{{{{ '{tmp_path}' }}}}/own.yml\"\n")
-    assert 'is "1.36.3": the lock has kubernetes 1.99.0 only' in validate(root, site).stdout
+    assert 'is "1.36.3": the lock has only kubernetes 1.99.0' in validate(root, site).stdout
     assert "gone.yml cannot be read" in validate(root, site, "-e", "bundle_lock=/gone.yml").stdout
 
 
@@ -179,7 +179,7 @@ def test_a_template_is_resolved_for_each_host(root: Path, tmp_path: Path) -> Non
     )
     found = validate(root, inventory(tmp_path, HOSTS, variables))
     assert found.returncode != 0
-    assert 'w2) is "W_2": not a DNS name' in found.stdout + found.stderr
+    assert 'w2) is "W_2": the name of a node must be a DNS name' in found.stdout + found.stderr
 
 
 def test_time_for_500_hosts(root: Path, tmp_path: Path, record_property: pytest.RecordProperty) -> None:

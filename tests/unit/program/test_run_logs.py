@@ -47,7 +47,7 @@ def test_a_run_of_which_only_logs_are_left_without_a_chief(tmp_path: Path) -> No
     there = server()
     del there.objects[JOBSET]
     there.objects["/api/v1/namespaces/trainings/configmaps/wide-result"] = kept({"result": "stopped"})
-    with pytest.raises(TrainyardError, match="Nothing is left of what the run wide has said"):
+    with pytest.raises(TrainyardError, match="The run wide has no logs"):
         find(Api(there), "wide", "", str(tmp_path))
     keep(tmp_path, "20261122T000000Z", "wide-worker-0-0-bbbbb", "one\n")
     assert find(Api(there), "wide", "", str(tmp_path)).place == "worker-0"

@@ -78,7 +78,7 @@ def test_a_person_need_not_know_where_the_schedule_lies(place: Path) -> None:
 @pytest.mark.parametrize("words", [[], ["run"], ["--mode", "converge"]])
 def test_a_run_is_the_units(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert scheduled.by_hand("/nonexistent", words) == scheduled.CANNOT_TELL
-    assert "By hand this takes approve REPORT, show [REPORT] or status. A run is" in capsys.readouterr().err
+    assert "This command accepts approve REPORT, show [REPORT] or status. Start a run" in capsys.readouterr().err
 
 
 def test_what_it_becomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,7 +150,7 @@ def test_a_row_of_another_form_is_refused(tmp_path: Path, row: str) -> None:
     path = tmp_path / "toys/meta/provides.yml"
     path.parent.mkdir(parents=True)
     path.write_text(f"drift:\n  - {row}\n")
-    with pytest.raises(TrainyardError, match="declares a row of drift that is none"):
+    with pytest.raises(TrainyardError, match="declares an invalid row of drift"):
         table(tmp_path)
 
 

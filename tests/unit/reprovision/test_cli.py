@@ -120,7 +120,7 @@ def test_status(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_status_says_who_holds_the_site(store: Store) -> None:
     with machine.acquire(site(store.folder).site_dir, "site", "run1"):
         told = call("status").stdout
-    assert "at work    site by" in told and "run run1" in told
+    assert "running    site by" in told and "run run1" in told
 
 
 def test_a_site_that_another_verb_holds_ends_with_4(store: Store) -> None:
@@ -146,4 +146,4 @@ def test_approve(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_help_says_what_changes_a_site() -> None:
     told = " ".join(CliRunner().invoke(main, ["--help"]).stdout.split())
-    assert "`reprovision run --mode converge` changes a site, through the very playbooks" in told
+    assert "`reprovision run --mode converge` changes a site, with the same playbooks" in told

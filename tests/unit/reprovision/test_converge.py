@@ -45,19 +45,19 @@ def test_the_order(items: list[Item], named: dict[str, Any], canary: str, batche
 @pytest.mark.parametrize(
     ("items", "named", "held"),
     [
-        ([item("w1"), item("w1", "person", "unit")], {}, {"w1": "held back: unit is for a person"}),
-        ([item("w1", "foreign")], {}, {"w1": "held back: sysctl is for a person"}),
-        ([item("w1", "restart")], {"training": ["w1"]}, {"w1": "waits: a training runs on it"}),
+        ([item("w1"), item("w1", "person", "unit")], {}, {"w1": "held back: unit needs an operator"}),
+        ([item("w1", "foreign")], {}, {"w1": "held back: sysctl needs an operator"}),
+        ([item("w1", "restart")], {"training": ["w1"]}, {"w1": "waits: a training runs on the host"}),
         ([item("w1")], {"training": ["w1"]}, {}),
-        ([item("w1")], {"converges": [[item("w1").key]] * 3}, {"w1": "held back: sysctl is for a person, because rep"}),
+        ([item("w1")], {"converges": [[item("w1").key]] * 3}, {"w1": "held back: sysctl needs an operator, because"}),
         ([item("w1")], {"converges": [[item("w1").key]] * 2}, {}),
-        ([item("cluster")], {"some": True}, {"cluster": "left: the run was asked for some hosts alone"}),
-        ([replace(item("cluster", "person"), via="w1")], {}, {"w1": "held back: sysctl is for a person"}),
+        ([item("cluster")], {"some": True}, {"cluster": "left: the run is limited to some hosts"}),
+        ([replace(item("cluster", "person"), via="w1")], {}, {"w1": "held back: sysctl needs an operator"}),
         # Every run of site.yml goes through the roles of the artefacts, and would change that as well.
         (
             [item("w1"), replace(item("controller", "person", "image"), role="bundle")],
             {},
-            dict.fromkeys(["w1", "controller"], "held back: every run begins with image, which is for a person"),
+            dict.fromkeys(["w1", "controller"], "held back: every run begins with image, which needs an operator"),
         ),
     ],
 )
@@ -97,7 +97,7 @@ ALL = ["w1", "look w1", "w2", "w3", "own", "look all"]
         pytest.param(THREE, {"verdict": "pass"}, ALL, 0, ["repaired, proven"] * 4, id="all is well"),
         pytest.param(THREE, {"verdict": "fail"}, ALL, 5, ["repaired, proven"] * 4, id="the verdict is fail"),
         pytest.param(THREE, {"verdict": "unknown"}, ALL, 2, ["repaired, proven"] * 4, id="no verdict"),
-        pytest.param(THREE, {"doubts": ["w9 not reached"]}, ALL, 2, ["repaired"] * 4, id="not all was looked at"),
+        pytest.param(THREE, {"doubts": ["w9 not reached"]}, ALL, 2, ["repaired"] * 4, id="not all was checked"),
         pytest.param(THREE, {"fails": {"repair": "w1"}}, ["w1", "look all"], 5, ["failed: the role failed", "", "", ""],
                      id="the canary fails"),
         pytest.param(THREE, {"fails": {"ready": "w1"}}, ["w1", "look all"], 5, ["failed: it is not Ready", "", "", ""],
@@ -128,7 +128,7 @@ ALL = ["w1", "look w1", "w2", "w3", "own", "look all"]
                      ["repaired, proven"] * 2, id="on hosts that are not restarted"),
         pytest.param(drifted("w1", kind="restart"), {"begins": "nobody knows"}, [], 2, [""], id="nobody can tell"),
         pytest.param([*drifted("w1"), item("w2", "person")], {"verdict": "pass"}, ["w1", "look all"], 1,
-                     ["repaired, proven", ""], id="a person is needed besides"),
+                     ["repaired, proven", ""], id="an operator is needed, too"),
         pytest.param(drifted("w1"), {"verdict": "pass"}, ["w1", "look all"], 0, ["repaired, proven"],
                      id="one host, which nobody waits for"),
         pytest.param(drifted("w1"), {"fails": {"stays": "w1"}, "verdict": "pass"}, ["w1", "look all"], 5,
@@ -137,7 +137,7 @@ ALL = ["w1", "look w1", "w2", "w3", "own", "look all"]
                      ["repaired, proven"] * 2, id="one host, for which the cluster waits"),
         pytest.param([item("cluster"), NODE_PORT], {"verdict": "pass"}, ["own", "look all"], 1,
                      ["repaired, proven", ""], id="what is nobody's beside what is ours"),
-        pytest.param(drifted("w1", kind="person"), {}, [], 1, [""], id="only a person"),
+        pytest.param(drifted("w1", kind="person"), {}, [], 1, [""], id="only for an operator"),
     ],
 )  # fmt: skip
 def test_a_converge(items: list[Item], world: dict[str, Any], calls: list[str], status: int, done: list[str]) -> None:
@@ -157,7 +157,7 @@ def test_a_converge_over_a_limit_changes_nothing() -> None:
 
 
 def test_a_repair_that_does_not_last_counts_as_one() -> None:
-    """So that what somebody else writes back at once is left to a person after three converges."""
+    """So that an item that comes back at once is left to an operator after three converges."""
     items = drifted("w1", "w2")
     outcome = carry_out(made(*items), World(items, {"stays": "w2"}).hands())
     assert (outcome.status, outcome.repaired) == (5, tuple(each.key for each in items))

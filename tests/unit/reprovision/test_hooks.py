@@ -91,7 +91,7 @@ def test_nothing_is_sent_without_tls(address: str) -> None:
     post, bodies = called([])
     (failure,) = hooks.tell([{"name": "chat", "webhook": address}], MESSAGE, post=post)
     assert bodies == []
-    assert failure.reason == "its address is not one of https"
+    assert failure.reason == "its address is not an https URL"
 
 
 def test_a_command_gets_the_message_on_its_standard_input(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def refusals(**given: Any) -> list[str]:
     """What the role says of the folders of a schedule."""
     folders = given.pop("folders", [{}, {"isdir": True}])
     given["__reprovision_folders"] = {"results": [{"stat": each} for each in folders]}
-    (task,) = (each for each in tasks("preflight") if each["name"].endswith("could not write"))
+    (task,) = (each for each in tasks("preflight") if each["name"].endswith("cannot write to"))
     return [rendered(each["message"], **given) for each in task["loop"] if not rendered(each["that"], **given)]
 
 
@@ -81,17 +81,26 @@ def test_folders_that_can_be(given: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"reprovision_state_dir": "/home/alice/sites/x"}, "reprovision_state_dir there /home/alice/sites/x: give"),
-        ({"reprovision_state_dir": "/srv"}, "reprovision_state_dir there /srv: give"),
-        ({"reprovision_state_dir": "reports"}, "reprovision_state_dir there reports: give"),
-        ({"reprovision_state_dir": "/srv/my reports"}, "reprovision_state_dir there /srv/my reports: give"),
+        (
+            {"reprovision_state_dir": "/home/alice/sites/x"},
+            "reprovision_state_dir is /home/alice/sites/x on that host. Set",
+        ),
+        ({"reprovision_state_dir": "/srv"}, "reprovision_state_dir is /srv on that host. Set"),
+        ({"reprovision_state_dir": "reports"}, "reprovision_state_dir is reports on that host. Set"),
+        ({"reprovision_state_dir": "/srv/my reports"}, "reprovision_state_dir is /srv/my reports on that host. Set"),
         ({"reprovision_dir": "/root/x"}, "reprovision_dir is /root/x"),
         (
             {"reprovision_state_dir": "/var/lib", "folders": [{"exists": True, "pw_name": "root"}, {}]},
             "belongs to root",
         ),
-        ({"reprovision_metrics_file": "/srv/x/y.prom", "folders": [{}, {"exists": False}]}, "its folder is not there"),
-        ({"reprovision_metrics_file": "/tmp/metrics/y.prom"}, "the service does not see: give the folder of the node"),
+        (
+            {"reprovision_metrics_file": "/srv/x/y.prom", "folders": [{}, {"exists": False}]},
+            "its folder does not exist",
+        ),
+        (
+            {"reprovision_metrics_file": "/tmp/metrics/y.prom"},
+            "hidden from the service. Set a file in the folder of the node",
+        ),
     ],
 )
 def test_folders_that_only_break_on_the_host(given: dict[str, Any], said: str) -> None:

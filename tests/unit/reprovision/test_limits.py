@@ -34,7 +34,7 @@ def test_a_share_that_cannot_be(value: str | int) -> None:
     [
         (0, 0, ""),
         (2, 50, ""),
-        (3, 3, "3 of 10 hosts have drifted, and reprovision_max_hosts (20%) lets a run change 2"),
+        (3, 3, "3 of 10 hosts have drifted, and reprovision_max_hosts (20%) allows 2"),
         (6, 6, "6 of 10 hosts"),
         (1, 51, "51 items to repair"),
         # The cluster's own objects are on no host.
@@ -78,8 +78,8 @@ def test_an_item_that_comes_back(converges: list[set[str]], back: bool) -> None:
         (["b", "a"], "3f2a91c", 1000.0 + 86400, ""),
         (["a", "b"], "3f2a91c", 1001.0 + 86400, "valid for 24 h"),
         (["a", "b"], "3f2a91c", 999.0, "valid for 24 h"),
-        (["a", "b", "c"], "3f2a91c", 1000.0, "1 items more, 0 gone"),
-        (["a"], "3f2a91c", 1000.0, "0 items more, 1 gone"),
+        (["a", "b", "c"], "3f2a91c", 1000.0, "1 added, 0 gone"),
+        (["a"], "3f2a91c", 1000.0, "0 added, 1 gone"),
         (["a", "b"], "ffffff", 1000.0, "for the revision 3f2a91c"),
     ],
 )
@@ -109,7 +109,7 @@ def test_an_approval_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     path.unlink()
     (tmp_path / "approvals" / "loop.json").symlink_to("loop.json")
     found, reason = approval.find(approval.load(tmp_path), ["a"], "3f2a91c", 2000.0, 24)
-    assert (found, reason) == (None, "the approval of broken cannot be read: it is none")
+    assert (found, reason) == (None, "the approval of broken cannot be read: it is not an approval")
     (tmp_path / "approvals" / "broken.json").unlink()
     _, reason = approval.find(approval.load(tmp_path), ["a"], "3f2a91c", 2000.0, 24)
     assert reason.startswith("the approval of loop cannot be read: Too many")
@@ -120,7 +120,7 @@ def test_an_approval_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     [
         ({"state": "interrupted"}, "was interrupted"),
         ({"state": "running"}, "was running"),
-        ({"revision": {"commit": ""}}, "says no revision"),
+        ({"revision": {"commit": ""}}, "has no revision"),
         ({"items": [{"key": "a", "class": "person"}]}, "nothing that a converge would repair"),
         ({"items": []}, "nothing that a converge would repair"),
     ],
@@ -131,5 +131,5 @@ def test_a_report_that_cannot_be_approved(change: dict[str, Any], said: str) -> 
 
 
 def test_a_name_that_leads_elsewhere_is_no_report(tmp_path: Path) -> None:
-    with pytest.raises(TrainyardError, match="is no report"):
+    with pytest.raises(TrainyardError, match="is not a report"):
         approval.save(tmp_path, approval.approve(REPORT | {"id": "../../etc/x"}, 0.0, "alice"))

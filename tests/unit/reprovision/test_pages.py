@@ -51,7 +51,7 @@ def test_a_page_has_no_script_and_nothing_from_outside(page: str) -> None:
 def test_a_page_says_all_of_a_report() -> None:
     text = Elements(html(report())).text
     for told in (
-        "2027-01-15 08:00 UTC converge", "exit 1: 2 items of drift, 1 for a person", "3f2a91c (signed)", "41 s",
+        "2027-01-15 08:00 UTC converge", "exit 1: 2 items of drift, 1 for an operator", "3f2a91c (signed)", "41 s",
         "base: sysctl net.ipv4.ip_forward", "repaired, proven", "verdict pass", "worker1",
     ):  # fmt: skip
         assert told in text

@@ -49,7 +49,7 @@ def run(store: Store, world: World, mode: str = "report", revision: Revision = G
         ({"windows": [SHUT]}, DRIFT, "report", 3, "held back: outside the windows; the next opens at "),
         ({"windows": [SHUT]}, {}, "report", 0, "clean"),
         ({"revision": replace(GOOD, may_converge=False, refused="It is not signed.")}, DRIFT, "report", 1, "2 items"),
-        ({"revision": replace(GOOD, may_converge=False, note="No answer.")}, DRIFT, "report", 2, "cannot tell: No ans"),
+        ({"revision": replace(GOOD, may_converge=False, note="No answer.")}, DRIFT, "report", 2, "unknown: No ans"),
     ],
 )
 def test_what_becomes_of_a_converge(
@@ -133,7 +133,7 @@ def test_a_change_of_state_is_told_once(store: Store, monkeypatch: pytest.Monkey
         clock.now += 86400
     assert ears.heard == [("change", "drift"), ("change", "clean"), ("change", "person"), ("reminder", "person")]
     assert (ears.last["site"], ears.last["items"], ears.last["hosts"]) == ("mine", {"person": 1}, ["worker1"])
-    assert json.dumps(ears.last) and ears.last["text"].startswith("mine: still: a person is needed. 1 item of drift")
+    assert json.dumps(ears.last) and ears.last["text"].startswith("mine: still: an operator is needed. 1 item of drift")
 
 
 def test_a_run_of_some_hosts_is_told_to_nobody(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

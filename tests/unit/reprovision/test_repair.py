@@ -62,15 +62,15 @@ REPAIR = [LOOK, *one("worker1"), "run worker3 hosts alone", ALL, LOOK]
         pytest.param(DRIFT, {"stays": ["worker3"]}, REPAIR, 5, "a repair failed: 1 items still differ",
                      id="a repair that does not last"),
         pytest.param(DRIFT, {"away": ["worker2"]}, [*REPAIR[:-2], f"{ALL}, worker2 left as it is", LOOK], 2,
-                     "cannot tell: not reached: worker2; 3 of 4 items",
+                     "unknown: not reached: worker2; 3 of 4 items",
                      id="one host does not answer"),
-        pytest.param({"worker1": ["x"]}, {"kinds": {"x": "else"}}, [LOOK], 1, "1 item of drift, 1 for a person",
-                     id="only a person"),
+        pytest.param({"worker1": ["x"]}, {"kinds": {"x": "else"}}, [LOOK], 1, "1 item of drift, 1 for an operator",
+                     id="only for an operator"),
         pytest.param({"worker1": ["x"], "localhost": ["c"]}, {"kinds": {"x": "else"}},
                      [LOOK, f"{ALL}, worker1 left as it is", LOOK], 1, "1 of 2 items repaired",
                      id="a host held back, and the cluster"),
         pytest.param({"worker1": ["a", "x"], "worker2": ["b"]}, {"kinds": {"x": "else"}},
-                     [LOOK, "run worker2 hosts alone", LOOK], 1, "1 of 3 items repaired; 2 left for a person",
+                     [LOOK, "run worker2 hosts alone", LOOK], 1, "1 of 3 items repaired; 2 left for an operator",
                      id="a host as a whole or not at all"),
     ],
 )  # fmt: skip
@@ -100,8 +100,8 @@ def test_what_the_verdict_missed_before_a_repair_is_not_said_after_it(store: Sto
 @pytest.mark.parametrize(
     ("named", "why"),
     [
-        ({"leased": False}, "there is no lease of the cluster. There is no lease: no answer"),
-        ({"cluster": {"answers": False}}, "where trainings run cannot be told"),
+        ({"leased": False}, "the cluster's lease is not held. There is no lease: no answer"),
+        ({"cluster": {"answers": False}}, "the hosts of the running trainings are unknown"),
     ],
 )
 def test_without_the_cluster_nothing_is_changed(store: Store, named: Any, why: str) -> None:
@@ -115,7 +115,7 @@ def test_a_lost_lease_and_a_window_that_ends(store: Store) -> None:
     world = World(DRIFT)
     found = run(store, world, lost="The lease was deleted.")
     assert (world.calls, found["exit_status"]) == ([LOOK], 2)
-    assert found["headline"] == "cannot tell: The lease was deleted"
+    assert found["headline"] == "unknown: The lease was deleted"
     ended = datetime.fromtimestamp(NOW, UTC)
     night = {"from": f"{ended.hour - 1:02}:00", "to": f"{ended.hour:02}:00"}
     assert run(store, world, settings={"windows": [night]})["headline"] == "held back: the window has ended"
@@ -167,7 +167,7 @@ def test_the_limits_and_their_approval(store: Store) -> None:
     world, clock, narrow = World(DRIFT), Stopped(), {"settings": {"max_hosts": "20%"}}
     first = run(store, world, clock=clock, **narrow)
     assert (first["exit_status"], world.calls, first["repaired"]) == (3, [LOOK], None)
-    assert first["limits"] == ["2 of 3 hosts have drifted, and reprovision_max_hosts (20%) lets a run change 1"]
+    assert first["limits"] == ["2 of 3 hosts have drifted, and reprovision_max_hosts (20%) allows 1"]
     assert "no report is approved" in first["notes"]
     approval.save(store.folder, approval.approve(first, clock.now, "alice"))
     clock.now += 3600
@@ -192,7 +192,7 @@ def test_a_run_whose_time_is_up_begins_nothing_more(store: Store) -> None:
 
 
 def test_a_revision_that_needs_a_person_is_an_item(store: Store) -> None:
-    late = replace(GOOD, may_converge=False, refused="It asks for another patch version of Kubernetes.")
+    late = replace(GOOD, may_converge=False, refused="It requires another patch version of Kubernetes.")
     for revision, status in ((late, 1), (replace(late, refused="", note="No answer."), 2)):
         session = Session(site(store.folder), store, revision=revision, clock=Stopped(), play=World({}))
         assert report(session) == status

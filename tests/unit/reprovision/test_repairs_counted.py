@@ -51,7 +51,7 @@ def test_what_a_repair_changes_besides_is_said(store: Store) -> None:
             return played
 
     found = run(store, Later({"worker1": ["a"]}))
-    told = "changed by the repair, and not found before it: worker1: came later"
+    told = "changed by the repair, but not found by the check before it: worker1: came later"
     assert (found["exit_status"], found["notes"]) == (0, [told])
 
 

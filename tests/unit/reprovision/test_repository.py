@@ -90,7 +90,7 @@ def test_a_tag_of_another_name_is_refused(origin: Origin, repository: Repository
     origin.git("update-ref", "refs/tags/v2", "refs/tags/v1")
     taken = repository.take(origin.wanted("v2"))
     assert (taken.commit, taken.may_converge) == (good, False)
-    assert taken.note.startswith("The tag v2 leads to what was signed as another one.")
+    assert taken.note.startswith("The tag v2 points to an object that was signed as another tag.")
     assert repository.take(origin.wanted("v1")).may_converge
 
 
@@ -101,7 +101,7 @@ def test_a_commit_in_full_needs_no_signature(origin: Origin, repository: Reposit
 
 
 def test_without_a_good_revision_a_failure_is_an_error(origin: Origin, repository: Repository) -> None:
-    with pytest.raises(TrainyardError, match="no branch and no tag other, and other is no commit in full"):
+    with pytest.raises(TrainyardError, match="no branch and no tag other, and other is not a full commit"):
         repository.take(origin.wanted("other"))
 
 
@@ -116,8 +116,8 @@ def test_a_server_that_does_not_answer(origin: Origin, repository: Repository) -
 @pytest.mark.parametrize(
     ("version", "packages", "expected"),
     [
-        ("v1.36.4", "one==1", "asks for another patch version of Kubernetes (v1.36.3 -> v1.36.4); the upgrade verb"),
-        ("v1.37.0", "one==1", "asks for another minor version of Kubernetes (v1.36.3 -> v1.37.0); the upgrade verb"),
+        ("v1.36.4", "one==1", "requires another patch version of Kubernetes (v1.36.3 -> v1.36.4); the upgrade verb"),
+        ("v1.37.0", "one==1", "requires another minor version of Kubernetes (v1.36.3 -> v1.37.0); the upgrade verb"),
         ("v1.36.3", "one==2", "needs other Python packages; playbooks/reprovision.yml installs them."),
     ],
 )
@@ -174,4 +174,4 @@ def test_a_checkout_says_its_own_revision(origin: Origin) -> None:
     assert of_checkout(origin.path, {}).note == "1 files of the checkout are changed."
     chosen = Revision("0" * 40, "v1", True, "a note", False)
     assert of_checkout(origin.path, {"TRAINYARD_REVISION": chosen.to_json()}) == chosen
-    assert of_checkout(origin.keys, {}).note.startswith(f"The checkout {origin.keys} says no revision: ")
+    assert of_checkout(origin.keys, {}).note.startswith(f"The revision of the checkout {origin.keys} is unknown: ")

@@ -96,9 +96,9 @@ def test_a_site_without_hosts_is_refused(store: Store) -> None:
 @pytest.mark.parametrize(
     ("turn", "stopped", "told"),
     [
-        (TrainyardError("site.yml cannot be run: no program."), "", "cannot tell: site.yml cannot be run: no program."),
-        (ended(*WORKERS)[:0], "it was stopped after 3600 s", "cannot tell: it was stopped after 3600 s"),
-        ([], "", "cannot tell: the run did not come to its end"),
+        (TrainyardError("site.yml cannot be run: no program."), "", "unknown: site.yml cannot be run: no program."),
+        (ended(*WORKERS)[:0], "it was stopped after 3600 s", "unknown: it was stopped after 3600 s"),
+        ([], "", "unknown: the run did not finish"),
     ],
 )
 def test_a_run_that_cannot_be_carried_out_is_closed_and_says_why(

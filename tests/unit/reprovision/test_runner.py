@@ -106,4 +106,4 @@ def test_it_is_told_to_stop_by_a_signal(tmp_path: Path) -> None:
         teller = Timer(4, os.kill, (os.getpid(), signal.SIGTERM))
         teller.start()
         done = played(tmp_path, text)
-    assert done.stopped == "it was told to stop" and done.rc == 254
+    assert done.stopped == "it received a stop signal" and done.rc == 254

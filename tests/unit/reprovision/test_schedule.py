@@ -28,7 +28,7 @@ def test_spans(span: str, expected: float) -> None:
 
 @pytest.mark.parametrize("span", [*NONE, "infinity"])
 def test_what_is_no_span(span: str) -> None:
-    with pytest.raises(TrainyardError, match="is no span of time"):
+    with pytest.raises(TrainyardError, match="is not a time span"):
         seconds(span)
 
 

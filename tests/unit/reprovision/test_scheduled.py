@@ -105,7 +105,7 @@ def test_a_second_start_is_refused_before_it_does_anything(tmp_path: Path, capsy
     os.waitpid(first, os.WUNTRACED)
     # There is no repository here: whoever went on would fail, and not with this status.
     assert scheduled.main([str(path)]) == scheduled.BUSY
-    assert f"Another run of the schedule is at work: process {first}." in capsys.readouterr().err
+    assert f"Another run of the schedule is running: process {first}." in capsys.readouterr().err
     os.kill(first, 9)
     os.waitpid(first, 0)
     assert scheduled.main([str(path)]) == scheduled.CANNOT_TELL

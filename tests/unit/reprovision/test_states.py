@@ -73,7 +73,7 @@ def test_a_month_of_nights_with_a_person_needed_gives_one_notice_a_day() -> None
         for now in (begin, begin + 2 * HOUR):
             told, notice = states.step(told, "person", now)
             said += [notice.words] if notice else []
-    assert said == ["a person is needed"] + ["still: a person is needed"] * 29
+    assert said == ["an operator is needed"] + ["still: an operator is needed"] * 29
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"state": "glad", "since": 1, "told": 1}', '{"state": "clean"}'])

@@ -37,7 +37,8 @@ def test_the_first_signal_is_noted_and_a_second_does_what_it_did(monkeypatch: py
     ("during", "calls", "status", "done"),
     [
         (LOOK, [LOOK], 2, ["", "", ""]),
-        ("run worker1 hosts alone", [LOOK, "run worker1 hosts alone"], 5, ["", "failed: it was told to stop", ""]),
+        ("run worker1 hosts alone", [LOOK, "run worker1 hosts alone"], 5,
+         ["", "failed: it received a stop signal", ""]),
         ("check worker1 hosts alone", [LOOK, "run worker1 hosts alone", "check worker1 hosts alone"], 2,
          ["", "repaired", ""]),
     ],
@@ -58,7 +59,7 @@ def test_a_converge_that_is_told_to_stop(
         found = run(Store(tmp_path / "state"), world, clock=Stopped())
     assert world.calls == calls
     assert (found["exit_status"], [each["done"] for each in found["items"]]) == (status, done), found["headline"]
-    assert "it was told to stop" in found["headline"]
+    assert "it received a stop signal" in found["headline"]
 
 
 def test_a_wait_for_a_node_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,4 +68,4 @@ def test_a_wait_for_a_node_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     with stopping.listening():
         signal.raise_signal(signal.SIGINT)
         said = nodes.wait_for_node(lambda: None, "w1", ["kube-system"], clock)  # type: ignore[arg-type, return-value]
-    assert said == "it was told to stop: the node w1 is not Ready" and clock.now == Stopped.now
+    assert said == "it received a stop signal: the node w1 is not Ready" and clock.now == Stopped.now

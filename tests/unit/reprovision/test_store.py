@@ -84,7 +84,7 @@ def test_a_report_that_is_none_is_passed_over(store: Store, text: str) -> None:
 @pytest.mark.parametrize("name", ["..", "../../etc", "", "20270115T080000Z-abcd/.."])
 def test_a_name_leads_nowhere_else(store: Store, name: str) -> None:
     assert store.report(name) is None
-    with pytest.raises(ValueError, match="no run"):
+    with pytest.raises(ValueError, match="is not a run"):
         store.remove(name)
 
 

@@ -82,16 +82,16 @@ def test_what_can_be(values: dict[str, Any]) -> None:
     [
         (
             {"storage_claims": {"training": "1Ti"}, "storage_volumes": {"training": "900Gi"}},
-            'storage_volumes.training (a) is "900Gi": its claim asks for more, 1Ti.',
+            'storage_volumes.training (a) is "900Gi": its claim requests more, 1Ti.',
         ),
         ({"storage_volumes": {"other": "1Gi"}}, "there is no claim of this name. The claims are datasets, training."),
         ({"storage_claims": {"training": "much"}}, 'storage_claims.training (a) is "much": not a quantity'),
         (
             {"storage_backend": "efs_mount", "efs_mount_mode": "efs_utils"},
-            'storage_backend (a) is "efs_mount": efs_name is not set. Set efs_name, efs_subnet_ids and efs_clients, by '
-            "which the site makes the file system, or name one that is there by efs_mount_server.",
+            'storage_backend (a) is "efs_mount": efs_name is not set. Set efs_name, efs_subnet_ids and efs_clients to '
+            "create a file system, or set efs_mount_server to an existing one.",
         ),
-        ({"storage_backend": "efs_csi"}, "efs_name is not set. Set efs_name, efs_subnet_ids and efs_clients, by which"),
+        ({"storage_backend": "efs_csi"}, "efs_name is not set. Set efs_name, efs_subnet_ids and efs_clients to create"),
         (
             {"storage_backend": "efs_csi", "efs_name": "mine", "efs_clients": ["sg-a"]},
             'efs_name (a) is "mine": efs_subnet_ids is not set',
@@ -99,7 +99,7 @@ def test_what_can_be(values: dict[str, Any]) -> None:
         ({**NFS, "storage_nfs_server": ""}, "storage_nfs_server is not set"),
         ({**NFS, "storage_nfs_path": ""}, "storage_nfs_path is not set"),
         ({**NFS, "storage_nfs_path": "export"}, 'storage_nfs_path (a) is "export": not absolute'),
-        ({"storage_backend": "shared_path", "storage_reclaim_policy": "Delete"}, "has nothing that deletes a volume"),
+        ({"storage_backend": "shared_path", "storage_reclaim_policy": "Delete"}, "cannot delete a volume"),
         (
             {**EFS, "storage_backend": "efs_mount", "efs_mount_mode": "absent"},
             'is "absent": storage_backend is efs_mount',
@@ -119,15 +119,15 @@ def test_what_can_be(values: dict[str, Any]) -> None:
         ({"efs_mount_mode": "efs_utils"}, "there is nothing to mount"),
         (
             {**EFS, "storage_backend": "efs_mount", "efs_mount_mode": "efs_utils", "efs_mount_server": "fs-0123"},
-            'efs_mount_server (a) is "fs-0123": efs_name is set, too, by which the site would make a file system that',
+            'efs_mount_server (a) is "fs-0123": efs_name is set, too, and would create an',
         ),
         (
             {**EFS, "storage_backend": "efs_csi", "storage_efs_handles": {"training": "fs-0123::fsap-0123"}},
-            "nobody uses. Take out efs_name, or storage_efs_handles.",
+            "unused file system. Remove efs_name, or storage_efs_handles.",
         ),
         (
             {**EFS, "storage_backend": "efs_csi", "efs_mount_mode": "efs_utils"},
-            "storage_backend is efs_csi, which mounts for each pod by itself",
+            "storage_backend is efs_csi, which mounts by itself for each pod",
         ),
         (
             {**EFS, "storage_backend": "efs_mount", "efs_mount_mode": "nfs4"},

@@ -59,7 +59,7 @@ def test_a_command_that_ansible_has_read_whole_stays(options: list[str]) -> None
 def test_a_word_of_a_command_that_sets_a_variable_of_the_site(name: str) -> None:
     _, words = of_call([f"command=python train.py {name}=/tmp/x lr=0.1 workers=4"], read)
     (problem,) = words_taken(words, SITE)
-    assert str(problem).startswith(f'variable {name} is "/tmp/x": a word of the command, and Ansible sets')
+    assert str(problem).startswith(f'variable {name} is "/tmp/x": a word of the command, but Ansible sets')
     assert '-e \'{"command"' in str(problem)
 
 

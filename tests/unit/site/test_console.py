@@ -64,10 +64,10 @@ def test_sites_that_can_be() -> None:
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ([users({**ALICE, "name": "system:admin"})], "names with system: are Kubernetes' own"),
-        ([users({**ALICE, "name": "Alice"})], '[0].name (cp1) is "Alice": no name for a user'),
-        ([users({**ALICE, "name": "a" * 41})], "no name for a user"),
-        ([users({**ALICE, "name": "a b"})], "no name for a user"),
+        ([users({**ALICE, "name": "system:admin"})], "names with system: are reserved by Kubernetes"),
+        ([users({**ALICE, "name": "Alice"})], '[0].name (cp1) is "Alice": not a valid user name'),
+        ([users({**ALICE, "name": "a" * 41})], "not a valid user name"),
+        ([users({**ALICE, "name": "a b"})], "not a valid user name"),
         ([users(ALICE, {**ALICE, "level": "viewer"})], 'is "alice": listed twice'),
         (
             [users({**ALICE, "namespaces": ["kube-system"]})],
@@ -77,17 +77,17 @@ def test_sites_that_can_be() -> None:
         ([one("dashboard_token_hours", 0)], "a login is valid for 1 to 24 hours"),
         (
             [one("dashboard_exposure", "node_port"), one("dashboard_node_port", 443)],
-            "is 443: a port of nodes is from 30000 to 32767",
+            "is 443: a node port is from 30000 to 32767",
         ),
         (
             [one("dashboard_exposure", "node_port"), one("dashboard_tensorboard_node_port", 30443)],
-            "is 30443: taken by dashboard_node_port",
+            "is 30443: used by dashboard_node_port",
         ),
         ([one("dashboard_allowed_cidrs", ["10.1.0.5/16"])], '[0] (cp1) is "10.1.0.5/16": not a network'),
         ([one("dashboard_image_registries", ["a", "b' || true"])], '[1] (cp1) is "b\' || true": not a registry'),
         ([one("dashboard_image_registries", ["https://a"])], "not a registry"),
         ([one("dashboard_image_registries", ["a/"])], "not a registry"),
-        ([one("dashboard_tls", "provided")], "no such file, which dashboard_tls: provided needs"),
+        ([one("dashboard_tls", "provided")], "no such file, but dashboard_tls: provided needs it"),
     ],
 )
 def test_sites_that_cannot_be(settings: list[Setting], told: str) -> None:
@@ -100,7 +100,7 @@ def test_sites_that_cannot_be(settings: list[Setting], told: str) -> None:
         ((-1, 20), "console.example.org", ["console.example.org"], ""),
         ((-1, 20), "*.example.org", ["console.example.org"], ""),
         ((-1, 20), "console.example.org", ["other.example.org"], "it is not for other.example.org"),
-        ((-9, -1), "console.example.org", ["console.example.org"], "its certificate ended on"),
+        ((-9, -1), "console.example.org", ["console.example.org"], "its certificate expired on"),
         # Without names of its own: those of the control plane.
         ((-1, 20), "console.example.org", None, "it is not for 10.1.0.10"),
     ],
@@ -125,7 +125,7 @@ def test_a_file_that_is_no_certificate(tmp_path: Path) -> None:
     (tmp_path / "crt").write_text("nothing")
     settings = [one("dashboard_tls", "provided"), one("dashboard_key_file", str(tmp_path / "crt"))]
     found = refusals(*settings, one("dashboard_certificate_file", str(tmp_path / "crt")))
-    assert any("no certificate in PEM" in each for each in found)
+    assert any("not a certificate in PEM" in each for each in found)
 
 
 @pytest.mark.parametrize(

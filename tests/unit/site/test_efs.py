@@ -43,9 +43,9 @@ def test_what_can_be(values: dict[str, Any]) -> None:
         ({"efs_access_points": [{"name": "b", "path": "/a/b/c/d/e"}]}, "more than 4 folders or 100 characters"),
         (
             {"efs_access_points": [POINT, POINT]},
-            'efs_access_points[1].name (a) is "datasets": another one has this name',
+            'efs_access_points[1].name (a) is "datasets": another access point has this name',
         ),
-        ({"efs_subnet_ids": ["subnet-a", "subnet-a"]}, 'is "subnet-a": named twice'),
+        ({"efs_subnet_ids": ["subnet-a", "subnet-a"]}, 'is "subnet-a": listed twice'),
     ],
 )
 def test_what_cannot_be(values: dict[str, Any], expected: str) -> None:

@@ -115,7 +115,7 @@ def test_sites_that_can_be(settings: list[Setting], groups: dict[str, list[str]]
 @pytest.mark.parametrize(
     ("settings", "groups", "said"),
     [
-        ([], {"gpu_nodes": ["w1", "x1"]}, "host x1 is in gpu_nodes, and in no other group"),
+        ([], {"gpu_nodes": ["w1", "x1"]}, "host x1 is in gpu_nodes, but in no other group"),
         (
             [training(worker={"gpus": 1})],
             {"gpu_nodes": ["b1"]},
@@ -125,7 +125,7 @@ def test_sites_that_can_be(settings: list[Setting], groups: dict[str, list[str]]
         (
             [training(worker={"gpus": 4}), gpus("w1", 1), gpus("w2", 2)],
             {},
-            ".gpus is 4: no node has as many; the largest, w2, has 2. Ask for 2 or fewer.",
+            ".gpus is 4: no node has as many; the largest, w2, has 2. Request 2 or fewer.",
         ),
         (
             [training(worker={"gpus": 2}), Setting("device_plugin_sharing", "time_slicing", ("w1", "w2"))],
@@ -135,12 +135,12 @@ def test_sites_that_can_be(settings: list[Setting], groups: dict[str, list[str]]
         (
             [training(worker={"gpus": 4}), gpus("w1", 2), SHARED_W2],
             {},
-            ".gpus is 4: no node has as many; the largest, w1, has 2. Ask for 2 or fewer.",
+            ".gpus is 4: no node has as many; the largest, w1, has 2. Request 2 or fewer.",
         ),
         (
             [cnn(image=NO_CUDA)],
             {},
-            '.chief.image is "localhost/trainyard/tensorflow": it has no CUDA, and chief has to compute on its GPUs',
+            '.chief.image is "localhost/trainyard/tensorflow": it has no CUDA, but chief has to compute on its GPUs',
         ),
         ([cnn(image=NO_CUDA, require_gpu="auto")], {}, "it has no CUDA"),
         (
@@ -149,13 +149,13 @@ def test_sites_that_can_be(settings: list[Setting], groups: dict[str, list[str]]
             '.cuda is "13.0": driver 570 is too old for CUDA 13, which needs 580.65.06 or newer (nvidia_driver_branch '
             "of w1). Set nvidia_driver_branch to 580 or newer",
         ),
-        ([Setting("device_plugin_replicas", 1, ("w1",))], {}, "device_plugin_replicas (w1) is 1: sharing is between"),
+        ([Setting("device_plugin_replicas", 1, ("w1",))], {}, "device_plugin_replicas (w1) is 1: at least 2 pods"),
         ([Setting("nvidia_runtime_version", "1.17.8-1", ("w1",))], {}, "toolkits before 1.20.0"),
         ([Setting("nvidia_runtime_version", "1.19.1", ("w1",))], {}, "toolkits before 1.20.0"),
         (
             [Setting("nvidia_driver_branch", "570"), Setting("nvidia_driver_version", "580.105.08", ("w1",))],
             {},
-            'nvidia_driver_version (w1) is "580.105.08": it is none of the branch 570 (nvidia_driver_branch)',
+            'nvidia_driver_version (w1) is "580.105.08": not a version of the branch 570 (nvidia_driver_branch)',
         ),
         (
             [Setting("supply", "mirror"), Setting("nvidia_driver_source", "nvidia", ("w1",))],

@@ -23,7 +23,7 @@ def refusals(site: Site) -> list[str]:
         ),
         (
             Site(groups={**GOOD, "control_plane": ["a", "c"]}),
-            "group control_plane is 2 hosts (a, c): an even number survives no more failures than one less. "
+            "group control_plane is 2 hosts (a, c): an even number tolerates no more failures than one host less. "
             "Use 1 or 3 hosts.",
         ),
         (
@@ -38,7 +38,7 @@ def refusals(site: Site) -> list[str]:
         (
             Site(groups={**GOOD, "controllers": ["m", "n"]}),
             "group controllers is 2 hosts (m, n): a site has one schedule or none. Keep one of them. "
-            "Until then no schedule is set up, and one that is there goes on as it was.",
+            "The existing schedule stays unchanged until then.",
         ),
         (
             Site(groups={**GOOD, "controllers": ["b"]}),
@@ -47,13 +47,13 @@ def refusals(site: Site) -> list[str]:
         ),
         (
             Site(groups=GOOD, addresses={"a": "10.0.0.1", "b": "10.0.0.2", "m": "10.0.0.1"}),
-            'address of the hosts a, m is "10.0.0.1": hosts need addresses of their own. '
+            'address of the hosts a, m is "10.0.0.1": each host needs its own address. '
             "Correct ansible_host, or keep one name and put it into all the groups.",
         ),
         (
             Site(groups={**GOOD, "instance_i_01": ["b"], "instance_i_02": ["a"], "instance_i_03": ["b"]}),
-            "host b is 2 instances (i-01, i-03): their tag Name makes them one host, and the others would never be set "
-            "up. Give each instance a Name of its own.",
+            "host b is 2 instances (i-01, i-03): their tag Name makes them one host, so only one would be configured. "
+            "Give each instance a different tag Name.",
         ),
         (
             Site(groups={**GOOD, "lab_hosts": ["a", "b"]}, is_root=False),
@@ -102,7 +102,7 @@ def test_addresses_and_names_are_accepted(address: str) -> None:
 @pytest.mark.parametrize("name", ["CP_1", "cp_1", "CP1", "-cp", "cp1.", "x" * 64])
 def test_a_node_whose_name_is_no_dns_name_is_refused(name: str) -> None:
     groups = {"control_plane": [name], "cluster": [name]}
-    assert any("its name is no DNS name" in text for text in refusals(Site(groups=groups)))
+    assert any("the name of a node must be a DNS name" in text for text in refusals(Site(groups=groups)))
     assert refusals(Site(groups=groups, settings=[Setting("kubernetes_node_name", "cp1", (name,))])) == []
     wrong = Site(
         groups={"control_plane": ["a"], "cluster": ["a"]}, settings=[Setting("kubernetes_node_name", name, ("a",))]

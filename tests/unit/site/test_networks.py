@@ -54,8 +54,8 @@ def test_refused(values: dict[str, Any], expected: str) -> None:
     [
         ("10.85.0.10", 'host n1 is "10.85.0.10": not an address of lab_subnet "10.84.0.0/24".'),
         ("n1.example.org", "not an address of lab_subnet"),
-        ("10.84.0.1", "taken by the network itself or its gateway"),
-        ("10.84.0.255", "taken by the network itself or its gateway"),
+        ("10.84.0.1", "used by the network itself or its gateway"),
+        ("10.84.0.255", "used by the network itself or its gateway"),
     ],
 )
 def test_lab_address_refused(address: str, expected: str) -> None:

@@ -106,7 +106,7 @@ def test_how_a_run_is_done() -> None:
         ({"workload": "script", "run": "endless"}, "workloads_trainings has it with the workload mnist_ps"),
         ({"workload": "script", "steps": 5}, "variable steps is 5: this workload's program has no such flag"),
         ({"workload": "alone", "ps": 1}, "variable ps is 1: this workload has no ps"),
-        ({"run": "endless", "wait": "yes"}, "variable wait is True: a training without an end"),
+        ({"run": "endless", "wait": "yes"}, "variable wait is True: a training with steps 0 never ends"),
         ({"workload": "script", "replace": "other"}, 'variable replace is "other": not the name of the run, "script"'),
     ],
 )
@@ -181,5 +181,5 @@ def test_a_folder_of_code_names_a_run_of_own(listed: list[dict], given: dict, wa
 
 def test_a_folder_without_a_name_is_refused_and_another_workload_keeps_its_own() -> None:
     said = refused(workload="own", code="/")
-    assert said.endswith("neither a letter of a to z nor a digit to name the run by. Give the run a name: -e run=NAME.")
+    assert said.endswith("so the run cannot be named after it. Set the name of the run with -e run=NAME.")
     assert called(workload="script", code="./mine").wanted["run"] == "script"

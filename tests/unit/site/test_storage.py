@@ -50,7 +50,7 @@ def test_sites_that_can_be(settings: list[Setting]) -> None:
         ),
         (
             [Setting("storage_claims", {"training": "1Gi"}, ("a", "b"), controller=False)],
-            "the controller, which makes the file system and the claims, does not have it. Set it for all hosts",
+            "the controller, which creates the file system and the claims, does not have it. Set it for all hosts",
         ),
         (
             [BACKEND, training(namespace="team-a")],

@@ -23,7 +23,7 @@ def endpoint(value: str) -> Site:
 @pytest.mark.parametrize(
     ("site", "expected"),
     [
-        (Site(), "variable supply is missing: it says where packages and images come from. Set it in"),
+        (Site(), "variable supply is missing: it selects the source of packages and images. Set it in"),
         (
             Site(settings=[Setting("supply", "vendor", ("a",))]),
             'variable supply (a) is "vendor": not one of the allowed values. Use one of: vendors, mirror.',
@@ -38,7 +38,7 @@ def endpoint(value: str) -> Site:
         ),
         (
             Site(groups={"mirror": ["m"]}, settings=[VENDORS]),
-            'variable supply (a, b) is "vendors": the group mirror has the host m, which nobody would ask.',
+            'variable supply (a, b) is "vendors": the group mirror has the host m, which no host would use.',
         ),
         (
             Site(groups={"builders": ["b", "c"]}, settings=[VENDORS, Setting("bundle_builder", "a", ("a",))]),
@@ -52,7 +52,7 @@ def endpoint(value: str) -> Site:
             Site(
                 groups={"mirror": ["m"], "builders": ["a"]}, settings=[MIRROR, Setting("bundle_builder", "a", ("a",))]
             ),
-            'is "a": what a mirror serves is made and signed on the controller. Remove bundle_builder, and run',
+            'is "a": the controller builds and signs the files of a mirror. Remove bundle_builder, and run',
         ),
         (
             Site(settings=[VENDORS], addresses={"a": "192.0.2.10", "b": "10.0.0.1"}),
@@ -67,7 +67,7 @@ def endpoint(value: str) -> Site:
         ),
         (
             Site(settings=[VENDORS, Setting("containerd_registry_mirrors", {"docker.io": "http://m:5000"}, ("a",))]),
-            'variable containerd_registry_mirrors.docker.io (a) is "http://m:5000": not an address with https.',
+            'variable containerd_registry_mirrors.docker.io (a) is "http://m:5000": not an https URL.',
         ),
     ],
 )

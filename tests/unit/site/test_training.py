@@ -49,7 +49,7 @@ def refusals(*wanted: dict[str, Any], **others: str) -> list[str]:
         ({"chief": {"replicas": 2}}, ".chief.replicas is 2", "it must be 1", ""),
         ({"ps": {"replicas": 0}}, ".ps.replicas is 0", "a whole number from 1 to 999", ""),
         ({"worker": {"replicas": 0}}, ".worker.replicas is 0", "a whole number from 1", ""),
-        ({"evaluator": 1}, ".evaluator.replicas is 1", "storage that all nodes share", ""),
+        ({"evaluator": 1}, ".evaluator.replicas is 1", "needs shared storage", ""),
         ({"train_steps": -1}, ".train_steps is -1", "0 = until stopped", ""),
         ({"batch_size": 0}, ".batch_size is 0", "a whole number from 1", ""),
         ({"learning_rate": -0.1}, ".learning_rate is -0.1", "a number above 0", ""),
@@ -149,7 +149,7 @@ def test_code_without_the_file_of_its_command(
 def test_code_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (problem,) = refusals({"code": {"folder": "./mine"}})
-    assert f'.code is "./mine": The code folder {tmp_path}/mine does not exist. Name the folder' in problem
+    assert f'.code is "./mine": The code folder {tmp_path}/mine does not exist. Set the folder' in problem
 
 
 def test_a_folder_of_code_whose_name_gives_the_run_none(tmp_path: Path) -> None:
@@ -157,5 +157,5 @@ def test_a_folder_of_code_whose_name_gives_the_run_none(tmp_path: Path) -> None:
     (tmp_path / "\u8bad/main.py").write_text("pass", encoding="utf-8")
     mine = {"workload": "own", "image": "r/mine:1", "command": "python", "code": {"folder": str(tmp_path / "\u8bad")}}
     said = "; ".join(refusals(mine))
-    assert "its name has neither a letter of a to z nor a digit to name the run by. Give the run a name: run." in said
+    assert "so the run cannot be named after it. Set the name of the run with the key run." in said
     assert refusals({**mine, "run": "mine"}) == []

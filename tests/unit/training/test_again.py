@@ -75,7 +75,7 @@ FORGED: dict[str, Change] = {
 def test_a_forged_record_is_refused(how: str) -> None:
     obj = kept()
     FORGED[how](obj)
-    with pytest.raises(TrainyardError, match="is not what a training of ours is"):
+    with pytest.raises(TrainyardError, match="is invalid"):
         another(obj, "trainings", "mnist", "second", resume="auto")
 
 

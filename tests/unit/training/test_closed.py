@@ -65,7 +65,7 @@ def test_who_may_not_read_it_imports_all_the_same_and_no_answer_is_an_error() ->
 )
 def test_an_address_in_one_of_them_is_refused_before_anything_is_made(host: str) -> None:
     server = ApiServer(kubeadm(CONFIGURED))
-    with pytest.raises(TrainyardError, match="which no import reaches"):
+    with pytest.raises(TrainyardError, match="which imports must not reach"):
         DataImport(Api(server), *described(url=f"http://{host}/latest/meta-data"), print).bring()
     assert not {JOB, POLICY} & server.objects.keys()
 

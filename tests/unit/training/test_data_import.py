@@ -130,9 +130,9 @@ def test_one_of_two_imports_at_once_wins_and_the_other_says_so(theirs: dict[str,
             return super().__call__(method, path, query, body, kind)
 
     server = Raced()
-    with pytest.raises(TrainyardError, match="imported by somebody else now, and theirs goes on") as lost:
+    with pytest.raises(TrainyardError, match=r"Another user is importing .*, and that import continues") as lost:
         bring(server)
-    assert "Call this again" in lost.value.remedy
+    assert "Run this again" in lost.value.remedy
     assert POLICY in server.objects, "the other one needs it"
     assert (JOB in server.objects) == bool(theirs)
 
@@ -146,7 +146,7 @@ def test_an_import_of_something_else_that_came_first_is_left_to_itself() -> None
             return super().__call__(method, path, query, body, kind)
 
     server = First()
-    with pytest.raises(TrainyardError, match="imported by somebody else"):
+    with pytest.raises(TrainyardError, match="Another user is importing"):
         bring(server)
     assert JOB in server.objects and POLICY in server.objects
 
@@ -182,7 +182,7 @@ def test_it_comes_before_the_submission_and_needs_its_claim() -> None:
         return [step.what for step in run.plan(wait=False).steps]
 
     steps = plan(ApiServer({CLAIM: {"metadata": {"name": "datasets"}}, FILES: {"metadata": {"name": "training"}}}))
-    assert steps[-2] == "Have https://10.0.0.1:8443/files/mnist.tar on the claim datasets as mnist"
+    assert steps[-2] == "Import https://10.0.0.1:8443/files/mnist.tar onto the claim datasets as mnist"
     assert steps[-1].startswith("Submit training mnist")
     with pytest.raises(TrainyardError, match="there is no claim trainings/datasets"):
         plan(ApiServer({FILES: {"metadata": {"name": "training"}}}))

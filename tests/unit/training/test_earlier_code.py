@@ -43,8 +43,8 @@ def test_a_finished_run_is_not_repeated_by_a_release() -> None:
 def test_a_run_that_goes_on_is_followed_by_the_next_release() -> None:
     cluster = Site("worker1")
     cluster.objects[JOBSET] = live(run(OLD))
-    assert steps(cluster, run()) == ["Wait for training mnist, which was submitted before"]
-    assert steps(cluster, run(), wait=False) == ["Record that the training mnist goes on"]
+    assert steps(cluster, run()) == ["Wait for training mnist, which is already submitted"]
+    assert steps(cluster, run(), wait=False) == ["Record that the training mnist is running"]
 
 
 def test_a_record_without_its_object_names_the_code() -> None:

@@ -105,7 +105,7 @@ def test_a_chief_that_is_replaced_without_counting(tmp_path: Path) -> None:
         (2, "refused its input"),
         (3, "Raise train_steps, or lower accuracy_bound"),
         (4, "lower learning_rate"),
-        (5, "same call goes on"),
+        (5, "Run this again to continue"),
         (75, "made no progress"),
         (137, "raise limits.memory"),
         (42, ""),
@@ -155,7 +155,7 @@ def test_a_run_whose_pods_go_late(tmp_path: Path, after: int, passes: bool) -> N
         assert (result["result"], result["released"]) == ("passed", True)
         assert cluster.clock.now >= after
     else:
-        assert "these pods did not go when it ended: mnist-ps-0" in result.message
+        assert "these pods did not end with the run: mnist-ps-0" in result.message
         assert cluster.record["result"] == "failed"
 
 

@@ -63,19 +63,19 @@ def test_pods_that_have_a_place(worker: dict[str, Any], nodes: list[dict]) -> No
 @pytest.mark.parametrize(
     ("worker", "nodes", "said"),
     [
-        ({"gpus": 8}, [node("a", 2), node("b", 4)], "a pod of worker asks for 8 GPUs, and b has the most, 4"),
-        ({"gpus": 1}, [node("a", 0)], "asks for 1 GPUs, and no node has any"),
+        ({"gpus": 8}, [node("a", 2), node("b", 4)], "a pod of worker requests 8 GPUs, but b has the most, 4"),
+        ({"gpus": 1}, [node("a", 0)], "requests 1 GPUs, but no node has any"),
         ({"gpus": 2}, [node("a", 2, healthy=1)], "a has the most, 1"),
         (
             {"gpus": 2},
             [shared("a", 8), node("b", 0)],
-            "asks for 2 GPUs, and a has the most, 8, of which each is shared and a pod has one",
+            "requests 2 GPUs, but a has the most, 8, each of them shared, and a pod gets only one",
         ),
-        ({"gpus": 1, "node_selector": NEW}, [node("a", 1)], "asks for 1 GPUs, and no node with kind=new has any"),
+        ({"gpus": 1, "node_selector": NEW}, [node("a", 1)], "requests 1 GPUs, but no node with kind=new has any"),
         (
             {"gpus": 1, "cuda": "13.0"},
             [driver("a", "12.2"), driver("b", "13.0")],
-            "the image of worker has CUDA 13.0, and the driver of a runs 12.2 at most (playbooks/gpu_driver.yml",
+            "the image of worker has CUDA 13.0, but the driver of a supports 12.2 at most (playbooks/gpu_driver.yml",
         ),
     ],
 )

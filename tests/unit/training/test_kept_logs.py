@@ -51,7 +51,7 @@ def test_a_link_is_not_followed(tmp_path: Path, what: str) -> None:
     link = {"run": file_of(logs).parents[1], "attempt": file_of(logs).parent, "file": file_of(logs)}[what]
     link.parent.mkdir(parents=True)
     link.symlink_to(outside / "victim.log" if what == "file" else outside)
-    with pytest.raises(TrainyardError, match="cannot be kept"):
+    with pytest.raises(TrainyardError, match="cannot be written"):
         kept(logs).keep(POD, "ps", "text\n")
     assert [path.name for path in outside.iterdir()] == ["victim.log"]
     assert (outside / "victim.log").read_text() == "mine\n"

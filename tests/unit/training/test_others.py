@@ -17,8 +17,8 @@ from trainyard.trainings.follow import Follower, Settings
 @pytest.mark.parametrize("what", ["vanish", "replace"])
 def test_a_run_that_somebody_else_stops(tmp_path: Path, what: str) -> None:
     error, cluster, _ = follow(tmp_path, [*STARTS, (10, what)])
-    assert "mnist (attempt 20261121T120000Z-0001) was stopped or deleted by somebody else" in error.message
-    assert "go on from its last checkpoint" in error.remedy
+    assert "mnist (attempt 20261121T120000Z-0001) was stopped or deleted by another user" in error.message
+    assert "continue from its last checkpoint" in error.remedy
     assert cluster.writes == [], "what has become of it is for the other to say"
 
 

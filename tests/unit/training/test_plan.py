@@ -58,7 +58,7 @@ def test_a_run_goes_on_where_its_files_are() -> None:
 
 
 def test_files_on_a_node_that_is_gone_are_named() -> None:
-    with pytest.raises(TrainyardError, match="lie on worker1") as refused:
+    with pytest.raises(TrainyardError, match="are on worker1") as refused:
         Site("worker2").run(training("worker2")).plan()
     assert "worker2" in refused.value.remedy
 
@@ -72,7 +72,7 @@ def test_another_description_of_a_run_that_goes_on_is_left_alone_whole() -> None
     site = Site("worker1", live="another")
     run = site.run(training("worker1", port=3333))
     assert run.plan().steps == []
-    assert "left alone" in run.left_alone
+    assert "left unchanged" in run.left_alone
     assert site.writes == []
     # Only what lets it survive the loss of a node is brought up to date.
     del site.objects["/apis/rbac.authorization.k8s.io/v1/namespaces/trainings/rolebindings/lost-pod-collector"]

@@ -39,9 +39,9 @@ def submitted(result: str = "stopped", **changes: Any) -> ApiServer:
 @pytest.mark.parametrize("before", [{"program": "2" * 64, "named": False}, {"program": "2" * 64}, {}])
 def test_another_program_under_the_name_of_a_folder_is_refused(before: dict[str, Any]) -> None:
     server = submitted(**before)
-    with pytest.raises(TrainyardError, match="The run mine is on record for another program") as refused:
+    with pytest.raises(TrainyardError, match="The run mine is recorded for another program") as refused:
         run(server, **BY_FOLDER).plan()
-    assert "run=mine goes on with the files that are there" in refused.value.remedy
+    assert "run=mine continues with the existing files" in refused.value.remedy
     assert "resume=fresh" in refused.value.remedy
 
 

@@ -59,7 +59,7 @@ def resubmit(server: ApiServer) -> None:
 def test_a_run_whose_next_attempt_is_refused_is_left_as_it_is(again: Any) -> None:
     server = Admission()
     before = json.dumps(server.objects[LIVE])
-    with pytest.raises(KubeError, match=r"new attempt at the run mnist cannot be made.*named by digest") as refused:
+    with pytest.raises(KubeError, match=r"new attempt at the run mnist cannot be created.*named by digest") as refused:
         again(server)
     assert refused.value.status == 403 and "Nothing was changed" in refused.value.remedy
     assert json.dumps(server.objects[LIVE]) == before and server.writes == []

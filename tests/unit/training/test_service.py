@@ -106,7 +106,7 @@ def test_one_that_runs_by_another_description_is_left_alone_until_it_may_be_ende
     other = {"limits": {"cpu": "1", "memory": "4Gi"}}
     one = service(server, tmp_path, **other)
     one.plan().execute()
-    assert "was left alone" in one.left_alone
+    assert "was left unchanged" in one.left_alone
     assert server.objects[DEPLOYMENT]["metadata"]["annotations"] == _annotations(server)
     one = service(server, tmp_path, **other)
     one.plan(may_end=True).execute()
@@ -160,7 +160,7 @@ def test_what_is_removed_with_all_of_it(tmp_path: Path) -> None:
     ("changes", "said"),
     [
         ({"topology": "service", "token": ""}, "token is missing"),
-        ({"topology": "service", "token": "A-B"}, "token is no name"),
+        ({"topology": "service", "token": "A-B"}, "token is not a valid name"),
         ({"token": "TOKEN"}, "only a service has a token"),
     ],
 )

@@ -31,7 +31,7 @@ def test_a_restart_makes_a_new_pod_and_keeps_what_the_old_one_has_said(tmp_path:
     plan.execute()
     assert server.objects[DEPLOYMENT]["spec"]["template"] != first
     assert server.objects[DEPLOYMENT]["metadata"]["annotations"]["trainyard.dev/attempt"] != attempt
-    assert plan.done[0] == "Keep what mnist has said"
+    assert plan.done[0] == "Keep the logs of mnist"
     assert (tmp_path / "trainings-mnist" / attempt / "mnist-6b7f5c4d8b-x7k2p.log").read_text() == "hello\n"
     assert service(server, tmp_path).plan().steps == []
 

@@ -119,7 +119,7 @@ def test_without_waiting_the_plan_ends_with_the_submission() -> None:
         ({f"{SETS}/mnist": live(state="Completed")}, {"resume": "fresh"}, "Run training mnist"),
         ({RECORD: recorded("running"), f"{SETS}/mnist": live()}, {"resume": "fresh"}, "Wait for training mnist"),
         # Who submitted it did not live to remember it.
-        ({f"{SETS}/mnist": live()}, {"wait": False}, "Record that the training mnist goes on"),
+        ({f"{SETS}/mnist": live()}, {"wait": False}, "Record that the training mnist is running"),
         ({RECORD: recorded("running"), f"{SETS}/mnist": live()}, {"wait": False}, ""),
         # A record of what did not succeed keeps nobody from trying again.
         ({RECORD: recorded("failed")}, {}, "Run training mnist"),
@@ -158,7 +158,7 @@ def test_a_success_is_on_record_under_the_description_that_the_site_has_now() ->
 )
 def test_a_name_of_another_workloads_run_is_refused(there: dict[str, Any]) -> None:
     server = ApiServer(there)
-    with pytest.raises(TrainyardError, match="is of the workload cnn_ps, and not of mnist_ps") as refused:
+    with pytest.raises(TrainyardError, match="belongs to the workload cnn_ps, and not to mnist_ps") as refused:
         run(server).plan()
     assert "-e run=mnist -e confirm=mnist -e delete=true" in refused.value.remedy
     assert server.writes == []
@@ -170,7 +170,7 @@ def node(name: str, gpus: int) -> dict[str, Any]:
 
 def test_more_gpus_than_any_node_has_are_refused_with_the_largest() -> None:
     server = ApiServer({**node("a", 2), **node("b", 4)})
-    with pytest.raises(TrainyardError, match="a pod of worker asks for 8 GPUs, and b has the most, 4"):
+    with pytest.raises(TrainyardError, match="a pod of worker requests 8 GPUs, but b has the most, 4"):
         run(server, topology="multi_worker", worker={"gpus": 8}).plan()
     assert run(server, topology="multi_worker", worker={"gpus": 4}).plan().changed
     with pytest.raises(TrainyardError, match="no node has any"):

@@ -71,7 +71,7 @@ def test_the_console_alone_comes_in_and_nothing_goes_out() -> None:
 def test_its_policy_is_not_taken_for_that_of_a_run() -> None:
     deny, *_ = [each for each in surroundings(board()) if each["kind"] == "NetworkPolicy"]
     check = network_policies("mnist", [deny, kinds(board())["NetworkPolicy"]])
-    assert check.detail == "no policy is there for the pods of mnist"
+    assert check.detail == "no policy selects the pods of mnist"
 
 
 @pytest.mark.parametrize("login", [None, Login("registry.example.com", "reader", "s3cret")])

@@ -84,7 +84,7 @@ def test_a_run_of_another_description_is_ended_only_when_that_is_said(tmp_path: 
     cluster = Cluster(OTHER, [*STARTS, (500, "vanish")], grace=20.0)
     one = run(cluster, tmp_path)
     one.plan().execute()
-    assert "goes on with another description" in one.left_alone
+    assert "is running with another description" in one.left_alone
     assert f"DELETE {SETS}/mnist" not in cluster.calls
     one = run(cluster, tmp_path)
     one.plan(may_end=True, wait=False).execute()

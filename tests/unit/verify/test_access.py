@@ -41,7 +41,7 @@ def test_a_sound_site() -> None:
 @pytest.mark.parametrize(
     ("changes", "check", "result", "detail"),
     [
-        ({"usage": ["cp1"]}, "usage", FAIL, "nothing is known of the use of w1"),
+        ({"usage": ["cp1"]}, "usage", FAIL, "the resource usage of w1 is unknown"),
         ({"usage": Unread("forbidden")}, "usage", UNKNOWN, "forbidden"),
         ({"console": ConsoleSeen(trouble="its pod is not ready")}, "console", FAIL, "its pod is not ready"),
         ({"console": Unread("forbidden")}, "console", UNKNOWN, "forbidden"),
@@ -80,8 +80,8 @@ def test_what_is_not_asked_for() -> None:
 
 
 def test_a_check_run_may_have_no_console_yet() -> None:
-    missing = seen(console=ConsoleSeen(trouble="there is none in this cluster"))
-    assert results(missing, planning=True)["console"] == (UNKNOWN, "there is none in this cluster")
+    missing = seen(console=ConsoleSeen(trouble="this cluster has no console"))
+    assert results(missing, planning=True)["console"] == (UNKNOWN, "this cluster has no console")
 
 
 def test_certificates_that_end_soon_and_requests_that_wait() -> None:
@@ -95,8 +95,8 @@ def test_certificates_that_end_soon_and_requests_that_wait() -> None:
         "the request csr-x of the kubelet of worker1 is pending: it asks for 10.9.9.9, which the inventory does not "
         "give worker1",
         "the request csr-y of the kubelet of worker1 is pending: the next run of site.yml approves it",
-        "the certificate of console ends on 2026-12-20: run site.yml, which renews it",
-        "the certificate of kubelet w1 ends on 2026-12-01: run site.yml, which renews it",
+        "the certificate of console expires on 2026-12-20: run site.yml, which renews it",
+        "the certificate of kubelet w1 expires on 2026-12-01: run site.yml, which renews it",
     ]
 
 
@@ -104,7 +104,7 @@ def test_a_certificate_that_the_site_provides_is_renewed_by_nobody_but_its_peopl
     soon = {"kubelet_certificate": {"ok": True, "ends": "2026-12-01T00:00:00+00:00"}}
     found = seen(console=ConsoleSeen("https://a:1", datetime(2026, 12, 20, tzinfo=UTC)))
     assert access.access_warnings(found, {"w1": soon}, {}, NOW, provided="/etc/ssl/console.crt") == [
-        "the certificate of console ends on 2026-12-20: the site provides it, and nothing renews it; put a new one "
+        "the certificate of console expires on 2026-12-20: the site provides it, so it is not renewed; put a new one "
         "into /etc/ssl/console.crt (dashboard_certificate_file), its key into dashboard_key_file, and run site.yml",
-        "the certificate of kubelet w1 ends on 2026-12-01: run site.yml, which renews it",
+        "the certificate of kubelet w1 expires on 2026-12-01: run site.yml, which renews it",
     ]

@@ -84,7 +84,7 @@ def test_at_a_nodes_port(pair: Path) -> None:
     [
         (Troubled, {}, "answers /healthz with status 503"),
         (Healthy, {"name": "console.example.org"}, "certificate refused"),
-        (Healthy, {"ca_file": "/nonexistent"}, "there is no /nonexistent"),
+        (Healthy, {"ca_file": "/nonexistent"}, "the CA file /nonexistent does not exist"),
     ],
 )
 def test_at_a_nodes_port_in_trouble(pair: Path, handler: Any, wanted: dict[str, str], told: str) -> None:
@@ -99,7 +99,7 @@ def test_behind_a_port_forward_alone(pair: Path) -> None:
 
 
 def test_no_console() -> None:
-    assert console(ApiServer({})).trouble == "there is none in this cluster"
+    assert console(ApiServer({})).trouble == "this cluster has no console"
     assert console(cluster(replicas=0)).trouble == "its pod is not ready"
 
 
@@ -123,10 +123,10 @@ def test_metrics_server_that_does_not_answer_knows_no_node() -> None:
     [
         ((-1, 20), "localhost", "own", ""),
         ((-1, 20), "127.0.0.1", "", ""),
-        ((-3, -1), "localhost", "own", "its certificate ended on"),
+        ((-3, -1), "localhost", "own", "its certificate expired on"),
         ((1, 20), "localhost", "own", "its certificate is not valid before"),
         ((-1, 20), "console.example.org", "own", "its certificate is not for console.example.org"),
-        ((-1, 20), "localhost", "other", "its certificate does not come from its authority"),
+        ((-1, 20), "localhost", "other", "its certificate is not issued by its CA"),
     ],
 )
 def test_trouble(days: tuple[int, int], name: str, authority: str, told: str) -> None:

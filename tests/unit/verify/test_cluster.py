@@ -86,11 +86,11 @@ def test_nodes_ready(nodes: list[Any], planning: bool, result: str, detail: str)
 @pytest.mark.parametrize(
     ("changed", "result", "detail"),
     [
-        ({}, PASS, "kubelet 1.36.3, containerd 2.3.4 everywhere"),
-        ({"kubelet": "v1.36.1"}, FAIL, "w1 runs kubelet 1.36.1, locked is 1.36.3"),
-        ({"runtime": "containerd://v2.3.3"}, FAIL, "w1 runs containerd 2.3.3, locked is 2.3.4"),
-        ({"runtime": "cri-o://2.3.4"}, FAIL, "w1 runs containerd cri-o://2.3.4, locked is 2.3.4"),
-        ({"kubelet": ""}, FAIL, "w1 runs kubelet (unknown), locked is 1.36.3"),
+        ({}, PASS, "kubelet 1.36.3, containerd 2.3.4 on all nodes"),
+        ({"kubelet": "v1.36.1"}, FAIL, "w1 runs kubelet 1.36.1 instead of 1.36.3"),
+        ({"runtime": "containerd://v2.3.3"}, FAIL, "w1 runs containerd 2.3.3 instead of 2.3.4"),
+        ({"runtime": "cri-o://2.3.4"}, FAIL, "w1 runs containerd cri-o://2.3.4 instead of 2.3.4"),
+        ({"kubelet": ""}, FAIL, "w1 runs kubelet (unknown) instead of 1.36.3"),
     ],
 )
 def test_node_versions(changed: dict[str, str], result: str, detail: str) -> None:

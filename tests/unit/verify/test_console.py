@@ -44,7 +44,7 @@ def test_the_last_two_lines(monkeypatch: pytest.MonkeyPatch, seen: ConsoleSeen, 
     assert list(found["console"].values()) == lines
 
 
-@pytest.mark.parametrize("seen", [ConsoleSeen(trouble="there is none in this cluster"), Unread("forbidden")])
+@pytest.mark.parametrize("seen", [ConsoleSeen(trouble="this cluster has no console"), Unread("forbidden")])
 def test_no_word_of_what_is_not_there(monkeypatch: pytest.MonkeyPatch, seen: ConsoleSeen | Unread) -> None:
     found, last = receipt(monkeypatch, seen)
     assert "console" not in found and last[-1].startswith("receipt")

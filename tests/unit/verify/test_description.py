@@ -32,7 +32,7 @@ def test_what_was_run_by_another_description_is_no_proof(
     assert check.result == (FAIL if said else PASS)
     assert said in check.detail
     if said:
-        assert check.detail.startswith("what is on record of m was run by another description")
+        assert check.detail.startswith("the record of m belongs to another description")
         assert check.detail.endswith("run site.yml, or train.yml with this run")
 
 

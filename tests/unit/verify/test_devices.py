@@ -14,7 +14,7 @@ from trainyard.verify.verdict import PASS
 @pytest.mark.parametrize(
     ("device", "more"),
     [
-        ({"compute": "cpu", "gpu_allocated": 1}, "; it computed on the CPU: 1 GPU allocated and not used"),
+        ({"compute": "cpu", "gpu_allocated": 1}, "; it used the CPU: 1 GPU allocated and not used"),
         ({"compute": "cpu", "gpu_allocated": 0}, ""),
         ({"compute": "gpu", "gpu_allocated": 1}, ""),
         ({}, ""),

@@ -83,7 +83,7 @@ def test_without_a_record_nothing_can_be_said(tmp_path: Path) -> None:
     found = receipt(server(EVE), str(tmp_path / "none"))
     assert found["verdict"] == "unknown"
     assert found["problems"][0] == (
-        "rights: unknown: this controller has no record of what the site renders of network: "
+        "rights: unknown: this controller has no record of the rendered objects of network: "
         "run site.yml, which writes it"
     )
 

@@ -59,17 +59,22 @@ def test_a_site_that_offers_what_it_has(changes: dict[str, Any], offers: tuple[i
 def test_the_driver_that_the_inventory_names() -> None:
     assert results(wanted(version="580.95.05"), node(2, 2))["gpu_drivers"] == (PASS, "driver 580.95.05 on 1 nodes")
     result, detail = results(wanted(version="580.105.08"), node(2, 2))["gpu_drivers"]
-    assert (result, "w1 has the driver 580.95.05, and the inventory says 580.105.08" in detail) == (FAIL, True)
+    assert (result, "w1 has the driver 580.95.05, but the inventory has 580.105.08" in detail) == (FAIL, True)
 
 
 @pytest.mark.parametrize(
     ("changes", "offers", "name", "said"),
     [
-        ({}, (1, 1), "gpus_offered", "w1 offers 1 GPUs, and should offer 2"),
-        ({}, (0, 0), "gpus_offered", "w1 offers 0 GPUs, and should offer 2"),
-        ({"gpus": 3}, (2, 2), "gpus_offered", "the driver of w1 shows 2 GPUs, the inventory says 3"),
-        ({"info": {**INFO, "on_bus": 3}}, (2, 2), "gpus_offered", "the driver of w1 shows 2 GPUs, the PCI bus says 3"),
-        ({"info": DIVIDED, "mig_strategy": "single"}, (7, 7), "gpus_offered", "w1 offers 7 GPUs, and should offer 10"),
+        ({}, (1, 1), "gpus_offered", "w1 offers 1 GPUs but should offer 2"),
+        ({}, (0, 0), "gpus_offered", "w1 offers 0 GPUs but should offer 2"),
+        ({"gpus": 3}, (2, 2), "gpus_offered", "the driver of w1 shows 2 GPUs, but the inventory has 3"),
+        (
+            {"info": {**INFO, "on_bus": 3}},
+            (2, 2),
+            "gpus_offered",
+            "the driver of w1 shows 2 GPUs, but the PCI bus has 3",
+        ),
+        ({"info": DIVIDED, "mig_strategy": "single"}, (7, 7), "gpus_offered", "w1 offers 7 GPUs but should offer 10"),
         (
             {"info": {**INFO, "gpus": [{"mig": "enabled", "mig_devices": 0}] * 2}, "mig_strategy": "single"},
             (0, 0),
@@ -80,7 +85,7 @@ def test_the_driver_that_the_inventory_names() -> None:
             {"info": {**INFO, "gpus": [DIVIDED["gpus"][0], {"mig": "disabled"}]}, "mig_strategy": "single"},
             (0, 0),
             "gpus_offered",
-            "w1 has GPUs in MIG mode and others",
+            "w1 has GPUs with and without MIG mode",
         ),
         (
             {"info": {**INFO, "pending": "the module 570.1 for its next boot, and the library 580.95.05"}},
@@ -105,7 +110,7 @@ def test_a_skew_is_named_once_with_its_remedy() -> None:
     skew["gpus"] = []
     found = results(wanted(info=skew, gpus=2), node(2, 0))
     assert found["gpu_drivers"][0] == FAIL
-    assert "w1 has the module 580.95.05 loaded, and the library 580.105.08" in found["gpu_drivers"][1]
+    assert "w1 has the module 580.95.05 loaded but the library 580.105.08" in found["gpu_drivers"][1]
     assert "playbooks/gpu_driver.yml" in found["gpu_drivers"][1]
     assert found["gpus_offered"][0] == found["gpus_healthy"][0] == PASS
 

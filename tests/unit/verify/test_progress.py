@@ -39,19 +39,19 @@ LIVE = {"kind": "JobSet", "metadata": {"creationTimestamp": LONG_AGO}}
 @pytest.mark.parametrize(
     ("pods", "said", "result", "detail"),
     [
-        ([pod()], [step(3)], PASS, "m goes on: its last step is younger than stall_timeout, 120 s"),
+        ([pod()], [step(3)], PASS, "m is running: its last step is younger than stall_timeout, 120 s"),
         ([pod()], [step(500), step(119)], PASS, "its last step is younger"),
         ([pod()], [step(121)], FAIL, "it has made no step for more than stall_timeout, 120 s"),
         ([pod(), pod("worker-1", WAITS)], [step(121)], FAIL, "worker-1 Unschedulable: 0/3 nodes have 8 cpu"),
         # A worker that finds no place does not end a run that goes on without it.
         ([pod(), pod("worker-1", WAITS)], [step(3)], PASS, "its last step is younger"),
-        ([pod(created=JUST_NOW)], [{"event": "start"}], PASS, "it starts"),
-        ([pod(status=WAITS, created=JUST_NOW)], [], PASS, "it starts"),
+        ([pod(created=JUST_NOW)], [{"event": "start"}], PASS, "it is starting"),
+        ([pod(status=WAITS, created=JUST_NOW)], [], PASS, "it is starting"),
         ([pod(status=WAITS)], [], FAIL, "not all its pods ran within start_timeout, 300 s: chief-0 Unschedulable"),
         ([], [], FAIL, "it has no pods"),
         ([pod()], [{"event": "start"}], FAIL, "it has made no step within 420 s of its start"),
         # A restart begins anew.
-        ([pod(), pod("ps-0", created=JUST_NOW)], [{"event": "start"}], PASS, "it starts"),
+        ([pod(), pod("ps-0", created=JUST_NOW)], [{"event": "start"}], PASS, "it is starting"),
         # A program of somebody else.
         ([pod()], [], PASS, "all its pods run, and it reports no steps"),
         ([pod()], [{"event": "step", "step": 1}], FAIL, "it has made no step within 420 s"),
@@ -65,7 +65,9 @@ def test_progress(pods: list[Any], said: list[Any], result: str, detail: str) ->
 
 def test_a_run_that_was_left_alone_is_shown_as_such() -> None:
     check = progress(WANT, RunSeen({}, LIVE, [pod()], [step(1)], []), NOW, left_alone=True)
-    assert check.detail.startswith("m goes on (it has another description than the site's, and was left alone): its")
+    assert check.detail.startswith(
+        "m is running (its description differs from the site's, and it was left unchanged): its"
+    )
 
 
 @pytest.mark.parametrize("part", ["pods", "said"])

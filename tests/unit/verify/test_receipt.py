@@ -71,7 +71,7 @@ def test_a_verdict_by_itself_sees_that_a_run_goes_on_by_another_description(aske
     training = {"name": "m", "namespace": "trainings", "topology": "parameter_server", "description_hash": asked}
     site, _ = judge(server, trainings=[training])
     assert site.receipt["trainings"][0]["left_alone"] is other
-    assert any("another description" in warning for warning in site.receipt["warnings"]) is other
+    assert any("its description differs" in warning for warning in site.receipt["warnings"]) is other
 
 
 def test_document_is_written_every_time(tmp_path: Path) -> None:

@@ -48,18 +48,18 @@ def jobset(state: str = "", attempt: str = FIRST) -> dict[str, Any]:
     [
         ({}, 0.0, PASS, "m ended after 2000 steps, accuracy 0.9366, bound 0.9"),
         ({}, 0.93, PASS, "m ended after 2000 steps, accuracy 0.9366, bound 0.93"),
-        ({}, 0.95, FAIL, "the accuracy is 0.9366, the bound 0.95"),
+        ({}, 0.95, FAIL, "the accuracy is 0.9366, but the bound is 0.95"),
         ({"accuracy": 0.9}, 0.0, PASS, "m ended after 2000 steps, accuracy 0.9000, bound 0.9"),
-        ({"accuracy": 0.8999}, 0.0, FAIL, "the accuracy is 0.8999, the bound 0.9"),
-        ({"accuracy": None}, 0.0, FAIL, "the accuracy is None, the bound 0.9"),
-        ({"accuracy": float("nan")}, 0.0, FAIL, "the accuracy is nan, the bound 0.9"),
+        ({"accuracy": 0.8999}, 0.0, FAIL, "the accuracy is 0.8999, but the bound is 0.9"),
+        ({"accuracy": None}, 0.0, FAIL, "the accuracy is None, but the bound is 0.9"),
+        ({"accuracy": float("nan")}, 0.0, FAIL, "the accuracy is nan, but the bound is 0.9"),
         (
             {"result": "no_bound", "accuracy_bound": 0},
             0.0,
             PASS,
-            "m ended after 2000 steps, no accuracy bound was asked for",
+            "m ended after 2000 steps, no accuracy bound was set",
         ),
-        ({"result": "failed"}, 0.0, FAIL, "m failed at step 2000 of 2000: for a reason that is not on record"),
+        ({"result": "failed"}, 0.0, FAIL, "m failed at step 2000 of 2000: the reason is not recorded"),
         ({"result": "failed", "steps": 7, "why": "stalled\nmore"}, 0.0, FAIL, "m failed at step 7 of 2000: stalled"),
         ({"result": "stopped", "steps": 60}, 0.0, FAIL, "m was stopped at step 60 of 2000"),
         ({"result": "stopped", "steps": 60, "train_steps": 0}, 0.0, FAIL, "m was stopped at step 60"),
@@ -67,9 +67,9 @@ def jobset(state: str = "", attempt: str = FIRST) -> dict[str, Any]:
             {"result": "unknown", "why": "the log of its pod m-chief on the node w is not read"},
             0.0,
             UNKNOWN,
-            "m has ended, and how is not known: the log of its pod m-chief on the node w is not read",
+            "m has ended, but its result is unknown: the log of its pod m-chief on the node w is not read",
         ),
-        ({"result": "strange"}, 0.0, FAIL, "the run says strange"),
+        ({"result": "strange"}, 0.0, FAIL, "the result of the run is strange"),
         ({"steps": 1999}, 0.0, FAIL, "1999 of 2000 steps were done"),
         ({"steps": 600, "stopped_early": True}, 0.0, PASS, "m ended after 600 steps, accuracy 0.9366, bound 0.9"),
         ({"steps": None, "stopped_early": True}, 0.0, FAIL, "None of 2000 steps were done"),
@@ -78,7 +78,7 @@ def jobset(state: str = "", attempt: str = FIRST) -> dict[str, Any]:
         ({"roles": {"chief-0": "stopped"}}, 0.0, FAIL, "chief-0 ended with stopped"),
         ({"roles": {"chief-0": 42}}, 0.0, FAIL, "chief-0 ended with 42"),
         ({"roles": {"chief-0": 0, "worker-1": 137}}, 0.0, FAIL, "worker-1 ended with 137"),
-        ({"roles": {}}, 0.0, FAIL, "the exit that decides is not recorded"),
+        ({"roles": {}}, 0.0, FAIL, "the exit of the deciding pod is not recorded"),
     ],
 )
 def test_training(changes: dict[str, Any], bound: float, result: str, detail: str) -> None:
@@ -100,12 +100,12 @@ RUNNING = {"result": "running", "attempt": FIRST, "train_steps": 2000}
     ("result", "live", "expected", "detail"),
     [
         ({}, None, UNKNOWN, "no result of the training m is recorded"),
-        (RUNNING, None, UNKNOWN, "nothing runs m any more"),
-        (RUNNING, jobset("Completed"), UNKNOWN, "m has ended, and nobody has recorded it"),
-        (RUNNING, jobset("Failed"), FAIL, "m failed while nobody followed it: FailedJobs: job m-chief-0 failed"),
-        ({}, jobset("Failed"), FAIL, "m failed while nobody followed it"),
+        (RUNNING, None, UNKNOWN, "m is no longer running"),
+        (RUNNING, jobset("Completed"), UNKNOWN, "m has ended, but its result is not recorded"),
+        (RUNNING, jobset("Failed"), FAIL, "m failed while no playbook followed it: FailedJobs: job m-chief-0 failed"),
+        ({}, jobset("Failed"), FAIL, "m failed while no playbook followed it"),
         # What is on record is about the attempt before.
-        ({**RESULT, "attempt": EARLIER}, jobset("Completed"), UNKNOWN, "nobody has recorded it"),
+        ({**RESULT, "attempt": EARLIER}, jobset("Completed"), UNKNOWN, "its result is not recorded"),
         ({**RESULT, "attempt": FIRST}, jobset("Completed"), PASS, "m ended after 2000 steps"),
         (Unread("no answer", settles=True), None, UNKNOWN, "no answer"),
         (RESULT, Unread("no answer"), UNKNOWN, "no answer"),
@@ -130,7 +130,7 @@ def test_a_run_whose_end_nobody_has_recorded(result: Any, live: Any, expected: s
 )
 def test_isolation(evidence: Any, result: str) -> None:
     check = verify_training.isolation("m", {"isolation": evidence})
-    assert (check.result, check.detail) == (result, "x" if evidence else "no attempt of a foreign pod on m is recorded")
+    assert (check.result, check.detail) == (result, "x" if evidence else "no isolation probe of m is recorded")
 
 
 @pytest.mark.parametrize(
@@ -160,9 +160,9 @@ def test_which_checks_a_training_has() -> None:
     [
         (None, 2000, False, ""),
         (jobset("Completed"), 2000, False, ""),
-        (jobset(), 2000, False, "the run m goes on; its progress was judged"),
+        (jobset(), 2000, False, "the run m is running; its progress was judged"),
         (jobset(), 0, False, "the run m has no end; its progress was judged"),
-        (jobset(), 2000, True, "another description than the site's, and was left alone; its progress was judged"),
+        (jobset(), 2000, True, "and it was left unchanged; its progress was judged"),
     ],
 )
 def test_a_run_that_goes_on_is_a_warning(live: Any, steps: int, left_alone: bool, told: str) -> None:

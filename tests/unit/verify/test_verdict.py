@@ -147,7 +147,7 @@ def test_table_has_a_block_for_each_training() -> None:
     lines = verdict.table(receipt(trainings=[PASSED, going], checks=checks), "")
     assert "training a-longer-name pass     it goes on" in lines
     assert "training           m passed" in lines
-    assert "training           a-longer-name running, left alone: it has another description" in lines
+    assert "training           a-longer-name running, left unchanged: its description differs" in lines
 
 
 def test_a_receipt_of_schema_1_is_read(tmp_path: Path) -> None:

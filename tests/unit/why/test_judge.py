@@ -39,8 +39,8 @@ def held() -> Snapshot:
 
 
 TEXT = f"""\
-mnist waits since 2 min 10 s: worker-1 cannot be placed
-cause     held_by      it asks nvidia.com/gpu 1, free are 0 of 4
+mnist has been waiting for 2 min 10 s: worker-1 cannot be placed
+cause     held_by      it requests nvidia.com/gpu 1; 0 of 4 are free
 evidence  worker1      2 of 2 held by cnn/worker-0, cnn/worker-1 (step 1200 of 2000, about 7 min left)
 evidence  worker2      2 of 2 held by speech/train-0 (time left unknown)
 evidence  scheduler    "{SAYS}"
@@ -65,7 +65,7 @@ def test_the_json_of_a_run_that_waits() -> None:
 
 def test_a_run_that_goes_on_well_is_one_line() -> None:
     answer = judge(look())
-    assert text(answer) == "mnist runs since 9 min 45 s, step 1500 of 2000"
+    assert text(answer) == "mnist has been running for 9 min 45 s, step 1500 of 2000"
     assert (answer.status, answer.as_json()["findings"]) == (WELL, [])
 
 
@@ -122,7 +122,7 @@ def test_a_log_that_cannot_be_read_is_named() -> None:
 def test_an_unknown_run_names_those_that_there_are() -> None:
     answer = judge(Snapshot("mnst", "", NOW.isoformat(), ["cnn", "mnist"]))
     assert (answer.state, answer.status) == ("absent", FOUND)
-    assert text(answer).startswith("there is no run mnst\ncause     absent       there are cnn, mnist\n")
+    assert text(answer).startswith("there is no run mnst\ncause     absent       existing runs are cnn, mnist\n")
 
 
 def gone(**more: Any) -> Snapshot:

@@ -127,8 +127,8 @@ def test_a_run_that_is_on_record_alone() -> None:
     kept["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "trainyard", "trainyard.dev/run": "mnist"}
     cluster = server(**{f"{SPACE}/configmaps/mnist-result": kept, f"{SPACE}/pods": {"items": []}})
     del cluster.objects[f"{SETS}/mnist"]
-    assert judge(look(cluster)).headline == "mnist has finished 1 h 10 min ago"
+    assert judge(look(cluster)).headline == "mnist finished 1 h 10 min ago"
 
 
 def test_an_unknown_run_names_those_that_there_are() -> None:
-    assert judge(look(server(), "mnst")).findings[0].message == "there are mnist"
+    assert judge(look(server(), "mnst")).findings[0].message == "existing runs are mnist"

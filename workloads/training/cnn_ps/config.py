@@ -1,4 +1,4 @@
-"""The workload's own flags and defaults; flags that every workload has are in `engine.config`."""
+"""The workload's own flags and defaults; the common flags are in `engine.config`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.config import COSINE, flag, other_default
 
 @dataclass(frozen=True)
 class Config(engine.config.Config):
-    """MNIST on parameter servers: a convolutional network whose large variables lie on all of them."""
+    """MNIST on parameter servers: a convolutional network whose large variables are split over all of them."""
 
     train_steps: int = other_default("train_steps", 600)
     batch_size: int = other_default("batch_size", 64)

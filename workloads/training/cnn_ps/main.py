@@ -13,7 +13,7 @@ from training.cnn_ps.config import Config
 
 
 def workload(config: Config) -> Workload:
-    """What the engine trains; imports TensorFlow."""
+    """Return the workload for the engine; imports TensorFlow."""
     from training.cnn_ps.data import mnist
     from training.cnn_ps.model import ConvNet
 

@@ -10,14 +10,14 @@ from training.cnn_ps.data import CLASSES, SIDE
 _KERNEL = 3
 _CHANNELS = (32, 64)
 _FLAT = 5 * 5 * _CHANNELS[1]
-"""28 x 28 -> 26 -> 13 -> 11 -> 5: each convolution takes off the border, each pooling halves."""
+"""28 x 28 -> 26 -> 13 -> 11 -> 5: each convolution removes the border, each pooling halves the size."""
 
 
 class ConvNet(tf.Module):
     """Twice convolution (ReLU) and pooling, then a dense layer (ReLU) and 10 logits.
 
-    With 500 units 824,326 parameters, of which the dense layer has 800,500: its kernel is what the parameter servers
-    share.
+    With 500 units it has 824,326 parameters, 800,500 of them in the dense layer, whose kernel is split over the
+    parameter servers.
 
     :param dense_units: width of the dense layer.
     :param seed: makes the initial values the same in every run.
@@ -42,7 +42,7 @@ class ConvNet(tf.Module):
         ]
 
     def logits(self, images: tf.Tensor) -> tf.Tensor:
-        """Unnormalised class scores, float32 [n, 10].
+        """Return unnormalised class scores, float32 [n, 10].
 
         :param images: uint8 [n, 784], 0 to 255.
         """
@@ -55,26 +55,26 @@ class ConvNet(tf.Module):
 
     @tf.function(input_signature=[tf.TensorSpec([None, SIDE * SIDE], tf.uint8, name="images")])
     def serve(self, images: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Probability of each class, float32 [n, 10]."""
+        """Return the probability of each class, float32 [n, 10]."""
         return {"probabilities": tf.nn.softmax(self.logits(images))}
 
     def loss(self, images: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-        """Mean cross entropy in nats, float32 scalar.
+        """Return the mean cross entropy in nats, float32 scalar.
 
         :param labels: uint8 [n], 0 to 9.
         """
         return tf.reduce_mean(_cross_entropy(self.logits(images), labels))
 
     def judge(self, images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Which images are recognised, bool [n], and the cross entropy of each in nats, float32 [n]."""
+        """Return which images are recognised, bool [n], and the cross entropy of each in nats, float32 [n]."""
         logits = self.logits(images)
         return tf.argmax(logits, axis=1) == tf.cast(labels, tf.int64), _cross_entropy(logits, labels)
 
 
 def _convolve(images: tf.Tensor, kernel: tf.Variable, bias: tf.Variable) -> tf.Tensor:
-    """Convolution without padding, ReLU, and the maximum of every 2 x 2 pixels.
+    """Apply a convolution without padding, ReLU, and the maximum of every 2 x 2 pixels.
 
-    The maximum is taken first: bias and ReLU do not change which pixel it is, and have a quarter of the work then.
+    The maximum is taken first: bias and ReLU do not change which pixel it is, and then need a quarter of the work.
     """
     largest = tf.nn.max_pool2d(tf.nn.conv2d(images, kernel, strides=1, padding="VALID"), 2, 2, "VALID")
     return tf.nn.relu(largest + bias)

@@ -1,4 +1,4 @@
-"""Some steps on small data, in this process."""
+"""Tests of some steps on small data, in this process."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The workload's own flags; those that every workload in a single process has are in `engine.config`."""
+"""The workload's own flags; the common flags of a single process are in `engine.config`."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from training.mnist_gpu.config import Config
 
 
 def workload(config: Config) -> Workload:
-    """What is trained, by the model and the data of `mnist_ps`; imports TensorFlow."""
+    """Return the workload, with the model and the data of `mnist_ps`; imports TensorFlow."""
     from training.mnist_ps.data import mnist
     from training.mnist_ps.model import Classifier
 

@@ -1,4 +1,4 @@
-"""A whole run as a process, on small data: no GPU, a GPU that is required, and a second call that goes on."""
+"""Tests of a whole run as a process, on small data: without a GPU, with a required GPU, and continued."""
 
 import json
 import os
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(tmp_path, *flags):
-    """Exit code and events of one process."""
+    """Return exit code and events of one process."""
     folders = [f"--data_dir={tmp_path / 'data'}", f"--log_dir={tmp_path / 'logs'}", "--batch_size=20"]
     argv = [sys.executable, "-m", "training.mnist_gpu.main", *folders, *flags]
     found = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -1,4 +1,4 @@
-"""The workload's own flags; those that every workload has are in `engine.config`."""
+"""The workload's own flags; the common flags are in `engine.config`."""
 
 from __future__ import annotations
 

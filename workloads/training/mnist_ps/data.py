@@ -12,7 +12,7 @@ CLASSES = 10
 
 
 def mnist(data_dir: Path) -> InMemory:
-    """Images, uint8 [n, 784], and labels, uint8 [n]; the files lie in `data_dir` or its subdirectory `data`.
+    """Return images, uint8 [n, 784], and labels, uint8 [n]; the files are in `data_dir` or its subdirectory `data`.
 
     :raises InputError: a file is missing or damaged.
     """

@@ -13,7 +13,7 @@ from training.mnist_ps.config import Config
 
 
 def workload(config: Config) -> Workload:
-    """What the engine trains; imports TensorFlow."""
+    """Return the workload for the engine; imports TensorFlow."""
     from training.mnist_ps.data import mnist
     from training.mnist_ps.model import Classifier
 

@@ -26,7 +26,7 @@ class Classifier(tf.Module):
         return [self.hidden_kernel, self.hidden_bias, self.output_kernel, self.output_bias]
 
     def logits(self, images: tf.Tensor) -> tf.Tensor:
-        """Unnormalised class scores, float32 [n, 10].
+        """Return unnormalised class scores, float32 [n, 10].
 
         :param images: uint8 [n, 784], 0 to 255.
         """
@@ -36,18 +36,18 @@ class Classifier(tf.Module):
 
     @tf.function(input_signature=[tf.TensorSpec([None, PIXELS], tf.uint8, name="images")])
     def serve(self, images: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Probability of each class, float32 [n, 10]."""
+        """Return the probability of each class, float32 [n, 10]."""
         return {"probabilities": tf.nn.softmax(self.logits(images))}
 
     def loss(self, images: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-        """Mean cross entropy in nats, float32 scalar.
+        """Return the mean cross entropy in nats, float32 scalar.
 
         :param labels: uint8 [n], 0 to 9.
         """
         return tf.reduce_mean(_cross_entropy(self.logits(images), labels))
 
     def judge(self, images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Which images are recognised, bool [n], and the cross entropy of each in nats, float32 [n]."""
+        """Return which images are recognised, bool [n], and the cross entropy of each in nats, float32 [n]."""
         logits = self.logits(images)
         return tf.argmax(logits, axis=1) == tf.cast(labels, tf.int64), _cross_entropy(logits, labels)
 

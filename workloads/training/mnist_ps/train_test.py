@@ -1,4 +1,4 @@
-"""Some steps on small data, in this process."""
+"""Tests of some steps on small data, in this process."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from engine.optimizer import Adam  # noqa: E402
 from engine.step import Counters, make_train_call  # noqa: E402
 
 LOSSES = [2.174169, 2.05688, 1.926609, 1.755593, 1.741218, 1.525284, 1.41418, 1.383934]
-"""Of the first steps with the default flags; changed results have to be meant."""
+"""Losses of the first steps with the default flags; they may only change intentionally."""
 
 
 def test_the_defaults_train_as_ever(tmp_path):

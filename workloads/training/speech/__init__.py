@@ -1,1 +1,1 @@
-"""What `speech_ps` and `speech_gpu` have in common: flags, model and data."""
+"""Flags, model and data shared by `speech_ps` and `speech_gpu`."""

@@ -1,4 +1,4 @@
-"""The flags and defaults of trainings of speech; flags that every workload has are in `engine.config`."""
+"""The flags and defaults of speech trainings; the common flags are in `engine.config`."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ def _positive(number: int) -> bool:
     return number >= 1
 
 
-_FILES = "names of CSV files with commas between them"
+_FILES = "comma-separated names of CSV files"
 
 
 @dataclass(frozen=True)
 class Config(engine.config.Config):
-    """Speech on parameter servers: letters from recordings, by the flags that DeepSpeech has."""
+    """Speech on parameter servers: letters from recordings, with DeepSpeech's flags."""
 
     train_files: str = flag("train.csv", "manifests of the training set, in data_dir", _some, _FILES)
-    dev_files: str = flag("dev.csv", "those of a second held-out set, whose errors are said, too", _some, _FILES)
-    test_files: str = flag("test.csv", "those of the held-out set that is judged", _some, _FILES)
+    dev_files: str = flag("dev.csv", "manifests of a second held-out set; its errors are reported", _some, _FILES)
+    test_files: str = flag("test.csv", "manifests of the held-out set that is judged", _some, _FILES)
     train_steps: int = other_default("train_steps", 1500)
     batch_size: int = other_default("batch_size", 32, also="train_batch_size")
-    dev_batch_size: int = flag(32, "recordings of dev_files that are judged at once", _positive, "1 or more")
-    test_batch_size: int = flag(32, "those of test_files", _positive, "1 or more")
+    dev_batch_size: int = flag(32, "recordings of dev_files judged at once", _positive, "1 or more")
+    test_batch_size: int = flag(32, "recordings of test_files judged at once", _positive, "1 or more")
     learning_rate: float = other_default("learning_rate", 0.002)
     learning_rate_decay: str = other_default("learning_rate_decay", COSINE)
     report_every: int = other_default("report_every", 50)

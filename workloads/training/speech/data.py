@@ -1,4 +1,4 @@
-"""Recordings by manifests, in memory as features; 16 kHz, one channel, 16 bits."""
+"""Recordings from manifests, in memory as features; 16 kHz, one channel, 16 bits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from training.speech.model import steps_of
 
 @dataclass(frozen=True)
 class Speech(InMemory):
-    """What is held out are two sets, one after the other: that which is judged, and a second one."""
+    """A data set with two held-out sets, one after the other: the judged one, and a second one."""
 
     test: Recordings
     dev: Recordings
@@ -44,7 +44,7 @@ class Speech(InMemory):
             yield from in_batches(recordings.arrays, min(size, most))
 
     def score(self, heard: np.ndarray, losses: np.ndarray) -> Score:
-        """Accuracy is the share of letters that are right: 1 less the rate of errors, and not less than 0."""
+        """Return the score. The accuracy is the share of correct letters: 1 minus the error rate, at least 0."""
         count = len(self.test.each)
         rates = self.test.error_rates(heard[:count])
         more = {f"dev_{name}": rate for name, rate in self.dev.error_rates(heard[count:]).items()}
@@ -53,9 +53,9 @@ class Speech(InMemory):
 
 
 def speech(config: Config) -> Speech:
-    """The three sets.
+    """Return the three sets.
 
-    :raises InputError: names all manifests and files that are missing or are none.
+    :raises InputError: names all missing or invalid manifests and files.
     """
     lists = [
         [config.data_dir / name.strip() for name in files.split(",")]

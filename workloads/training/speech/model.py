@@ -1,4 +1,4 @@
-"""Convolutions over time, on plain variables, whose every step has a score for each letter."""
+"""Convolutions over time, on plain variables, with a score for each letter at every step."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from lib import ctc, log_mel
 from lib.initial import he_normal
 
 _STACKED = 3
-"""Frames of 10 ms that make one step."""
+"""Frames of 10 ms per step."""
 _FIRST_WIDTH, _WIDTH, _BLOCKS = 5, 9, 4
 
 
 def steps_of(frames: Any) -> Any:
-    """How many steps so many frames are."""
+    """Return the number of steps of this many frames."""
     return (frames + _STACKED - 1) // _STACKED
 
 
 class Letters(tf.Module):
-    """Log-mel frames -> scores of letters, a step for every 30 ms.
+    """Log-mel frames -> scores of letters, one step per 30 ms.
 
     One convolution, then blocks that add to their input: convolution, normalisation, ReLU. A score sees 1.1 s.
 
@@ -43,10 +43,10 @@ class Letters(tf.Module):
         return [self.first_kernel, self.first_bias, *blocks, self.output_kernel, self.output_bias]
 
     def logits(self, features: tf.Tensor, frames: tf.Tensor) -> tf.Tensor:
-        """Unnormalised scores, float32 [n, steps, CLASSES], which what is behind a recording's end does not change.
+        """Return unnormalised scores, float32 [n, steps, CLASSES]; values after a recording's end do not affect them.
 
         :param features: float32 [n, all frames, BANDS].
-        :param frames: those of each recording, int32 [n].
+        :param frames: number of frames of each recording, int32 [n].
         """
         features = features[:, : tf.reduce_max(frames)]
         count, there = tf.unstack(tf.shape(features)[:2])
@@ -61,19 +61,19 @@ class Letters(tf.Module):
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.int16, name="samples")])
     def serve(self, samples: tf.Tensor) -> dict[str, tf.Tensor]:
-        """What is said in one recording of 16 kHz, string scalar."""
+        """Return the text of one recording of 16 kHz, string scalar."""
         features = log_mel.log_mel(samples)[tf.newaxis]
         frames = tf.shape(features)[1:2]
         return {"text": ctc.texts(self.logits(features, frames), steps_of(frames))[0]}
 
     def loss(self, features: tf.Tensor, letters: tf.Tensor, frames: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-        """Mean loss of a recording in nats, float32 scalar; arguments as `Recordings.tensors` gives them."""
+        """Return the mean loss of a recording in nats, float32 scalar; for the arguments see `Recordings.tensors`."""
         return tf.reduce_mean(ctc.losses(self.logits(features, frames), steps_of(frames), letters, lengths))
 
     def judge(
         self, features: tf.Tensor, letters: tf.Tensor, frames: tf.Tensor, lengths: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """What is heard in each recording, string [n], and its loss in nats, float32 [n]."""
+        """Return the recognised text of each recording, string [n], and its loss in nats, float32 [n]."""
         logits = self.logits(features, frames)
         return ctc.texts(logits, steps_of(frames)), ctc.losses(logits, steps_of(frames), letters, lengths)
 
@@ -83,6 +83,6 @@ def _convolve(values: tf.Tensor, kernel: tf.Variable) -> tf.Tensor:
 
 
 def _normalise(values: tf.Tensor) -> tf.Tensor:
-    """Each step by itself (Ba, Kiros, Hinton 2016, https://arxiv.org/abs/1607.06450)."""
+    """Normalise each step by itself (Ba, Kiros, Hinton 2016, https://arxiv.org/abs/1607.06450)."""
     mean, variance = tf.nn.moments(values, axes=[-1], keepdims=True)
     return (values - mean) * tf.math.rsqrt(variance + 1e-5)

@@ -1,4 +1,4 @@
-"""Some steps in this process, on tones in the place of letters."""
+"""Tests of some steps in this process, on tones instead of letters."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The flags: those of every training of speech, with a GPU required as everywhere in a single process."""
+"""The flags of every speech training, with a GPU required by default, as in every single process."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from lib.devices import ALWAYS
 
 @dataclass(frozen=True)
 class Config(training.speech.config.Config, engine.config.Alone):
-    """Speech on one GPU: letters from recordings, by the flags that DeepSpeech has."""
+    """Speech on one GPU: letters from recordings, with DeepSpeech's flags."""
 
     train_steps: int = other_default("train_steps", 600)
-    # The defaults of speech come before those of a single process, this one among them.
+    # The defaults of speech take precedence over those of a single process, including this one.
     require_gpu: str = other_default("require_gpu", ALWAYS)

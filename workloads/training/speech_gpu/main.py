@@ -1,4 +1,4 @@
-"""Entry point: what `speech_ps` trains, in a single process.
+"""Entry point: trains the same as `speech_ps`, in a single process.
 
 python -m training.speech_gpu.main --train_files train.csv --dev_files dev.csv --test_files test.csv
 """

@@ -1,4 +1,4 @@
-"""Whole runs as processes, on tones in the place of letters."""
+"""Tests of whole runs as processes, on tones instead of letters."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def test_the_flags_are_those_of_deepspeech():
 
 
 def run(tmp_path, *flags):
-    """Exit code and events of one process."""
+    """Return exit code and events of one process."""
     folders = [f"--data_dir={tmp_path / 'data'}", f"--log_dir={tmp_path / 'logs'}", "--require_gpu=false"]
     small = ["--train_batch_size=4", "--units=32", "--learning_rate_decay=none"]
     argv = [sys.executable, "-m", "training.speech_gpu.main", *folders, *small, *flags]
@@ -67,4 +67,4 @@ def test_data_with_faults_is_refused(tmp_path):
     assert (code, events["error"]["code"]) == (2, 2)
     for fault in ("train-0.wav is not a WAV file", "more.csv cannot be read", "test.csv cannot be read"):
         assert fault in events["error"]["message"]
-    assert "Mend these files" in events["error"]["remedy"]
+    assert "Repair these files" in events["error"]["remedy"]

@@ -13,7 +13,7 @@ from training.speech.config import Config
 
 
 def workload(config: Config) -> Workload:
-    """What the engine trains; imports TensorFlow."""
+    """Return the workload for the engine; imports TensorFlow."""
     from training.speech.data import speech
     from training.speech.model import Letters
 

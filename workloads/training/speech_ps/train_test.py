@@ -1,4 +1,4 @@
-"""What is refused, and a whole run as processes, on tones in the place of letters."""
+"""Tests of invalid data, and of a whole run as processes, on tones instead of letters."""
 
 import pytest
 

@@ -1,1 +1,1 @@
-"""One builder for each kind of artefact."""
+"""Builders, one for each kind of artefact."""

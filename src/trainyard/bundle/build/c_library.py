@@ -1,4 +1,4 @@
-"""A shared library in C that stands in for a vendor's: it has every function that the vendor's header declares."""
+"""Build a shared C library that replaces a vendor's: it has all functions that the vendor's header declares."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ TIMEOUT = 120
 def library(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     """Compile a library, and programs that use it (kind `c_library`).
 
-    Functions that the header declares and the source does not define are added; they return `missing_result`. Programs
-    that bind lazily would otherwise end when they first call one.
+    Functions that the header declares and the source does not define are added; they return `missing_result`.
+    Otherwise programs with lazy binding would exit at the first call of one.
 
     Recipe: `header` (reference), `declares` (pattern whose first group is a declared function's name),
     `missing_result` (int), `source` (reference), `library` (file), `soname`, `programs` (name -> reference), `files`
@@ -50,11 +50,11 @@ def library(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
 
 
 def declared(header: str, pattern: str) -> list[str]:
-    """Names of the functions that a header declares."""
+    """Return the names of the functions that a header declares."""
     return sorted(set(re.findall(pattern, header)))
 
 
 def missing(names: list[str], result: int) -> str:
-    """C code with a function of every name; weak, so that one that is defined elsewhere takes its place."""
+    """Return C code with a weak function for each name, which a definition elsewhere overrides."""
     lines = [f"__attribute__((weak)) int {name}(void) {{ return {result}; }}" for name in names]
     return "\n".join([*lines, ""])

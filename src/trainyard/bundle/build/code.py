@@ -1,5 +1,8 @@
-"""What is packed without podman: the project's own code as an image, whose edit makes no runtime anew, and data as an
-archive that sites serve."""
+"""Pack artefacts without podman: code images and data archives.
+
+The project's own code is an image of its own, so that a change does not rebuild the runtime image. Sites serve the
+data archives.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ from .image import LAYOUT
 
 
 def code(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
-    """Pack a folder (kind `code`), as the module `code_image` packs a user's.
+    """Pack a folder (kind `code`), like the module `code_image` does for a user's folder.
 
-    Recipe: `reference` (as of `image`), `folder` (reference to a folder, of which its `.trainignore`, tests and
-    documentation are left out).
-    Output and facts as of `image`.
+    Recipe: `reference` (as in `image`), `folder` (reference to a folder, packed without tests, documentation and the
+    files that its `.trainignore` excludes).
+    Output and facts: as in `image`.
     """
     work = context.cache / "work" / f"code-{artefact.name}"
     shutil.rmtree(work, ignore_errors=True)
@@ -32,9 +35,9 @@ def code(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
 
 
 def archive(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
-    """Pack files into a plain tar (kind `archive`), the same bytes on every machine.
+    """Pack files into a plain tar (kind `archive`), with the same bytes on all machines.
 
-    Recipe: `file`, its name, `files` (path in the archive -> reference).
+    Recipe: `file` (its name), `files` (path in the archive -> reference).
     Facts: `file`, and its `sha256`.
     """
     work = context.cache / "work" / f"archive-{artefact.name}"

@@ -1,4 +1,4 @@
-"""Debian packages: the ones built here, the closure taken from Debian's archive, and the repository of both."""
+"""Debian packages: packages built here, packages with dependencies from Debian's archive, and a repository of both."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEYRINGS = "/usr/share/keyrings/debian-archive-*.gpg"
 def package(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     """Build one package (kind `deb`) with the vendor's name and layout.
 
-    Recipe: `package`, `files` (path on the host -> reference; programs get mode 0755), `control` (fields beside
+    Recipe: `package`, `files` (path on the host -> reference; programs get mode 0755), `control` (fields except
     Package, Version, Architecture, Maintainer), `maintainer_scripts` (reference to a folder of DEBIAN files).
     """
     recipe = artefact.recipe
@@ -47,7 +47,7 @@ def package(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
             shutil.copyfile(script, debian / script.name)
             (debian / script.name).chmod(0o644 if script.name == "conffiles" else 0o755)
     name = f"{recipe['package']}_{artefact.version}_{ARCHITECTURE}.deb"
-    # zstd at a low level: the repository lies one hop away, unpacking speed matters more than size.
+    # zstd at a low level: the repository is one hop away, so unpacking speed matters more than size.
     argv = ["dpkg-deb", "--root-owner-group", "-Zzstd", "-z3", "--build", str(root), str(out / name)]
     run(argv, timeout=300, env={"SOURCE_DATE_EPOCH": str(EPOCH)})
     shutil.rmtree(root)
@@ -55,21 +55,21 @@ def package(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
 
 
 def sources(suites: Sequence[str], components: Sequence[str], mirror: str, options: str = "") -> list[str]:
-    """Lines of an apt sources.list, one a suite. Security updates lie in an archive of their own beside the main one.
+    """Return lines for an apt sources.list, one per suite. Security updates are in a separate archive.
 
     :param mirror: base URL of a Debian archive.
-    :param options: of each line, "[signed-by=PATH] ".
+    :param options: options of each line, such as "[signed-by=PATH] ".
     """
     archives = {suite: mirror.rstrip("/") + ("-security" if suite.endswith("-security") else "") for suite in suites}
     return [f"deb {options}{url} {suite} {' '.join(components)}" for suite, url in archives.items()]
 
 
 def closure(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
-    """Take packages with all that they depend on from Debian's archive (kind `debian_packages`).
+    """Download packages with their dependencies from Debian's archive (kind `debian_packages`).
 
-    apt itself resolves them, as on a host with nothing installed. The archive's signed index vouches for every file.
-    The archive keeps the newest version of a package only, so the same recipe may give newer packages on another day:
-    what it gave is recorded as the fact `resolved`, and what is newer than in the artefact before it as `drift`.
+    apt resolves them as on a host without packages. The archive's signed index authenticates all files. The archive
+    has only the newest version of a package, so the same recipe may later give newer packages. The fact `resolved`
+    records the versions, and `drift` the changes since the previous artefact.
     Recipe: `suites`, `components`, `packages`.
     """
     recipe = artefact.recipe
@@ -77,13 +77,13 @@ def closure(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     shutil.rmtree(root, ignore_errors=True)
     trust = f"[signed-by={','.join(sorted(glob.glob(KEYRINGS)))} target=Packages] "
     lines = sources(recipe["suites"], recipe["components"], context.debian_mirror, trust)
-    # The archive is the one that this machine's own apt uses, by the same settings.
+    # Not strict: the archive is the one that this machine's own apt uses, with the same settings.
     apt = PrivateApt(root, lines, is_strict=False)
     apt("apt-get", "--yes", "--download-only", "install", *recipe["packages"], timeout=900)
     resolved: dict[str, dict[str, str]] = {}
     for file in sorted(apt.archives.glob("*.deb")):
         package_name, version, architecture = unquote(file.stem).split("_")
-        # An epoch's colon is not for file names.
+        # File names must not contain the colon of an epoch.
         place = out / f"{package_name}_{version.rpartition(':')[2]}_{architecture}.deb"
         shutil.move(file, place)
         resolved[package_name] = {"version": version, "sha256": sha256(place)}
@@ -92,7 +92,7 @@ def closure(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
 
 
 def drift(context: Context, artefact: Artefact, resolved: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Packages of which the archive has another version, or other bytes, than in the artefact made before."""
+    """Return the packages whose version or bytes differ from those in the previous artefact."""
     before: Mapping[str, Mapping[str, str]] = context.previous(artefact.name).get("resolved", {})
     return [
         f"{name} {before[name]['version']} -> {found['version']}"
@@ -102,10 +102,10 @@ def drift(context: Context, artefact: Artefact, resolved: Mapping[str, Mapping[s
 
 
 def repository(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
-    """Publish packages as one apt repository (kind `apt_repository`), unsigned: each site signs with its own key.
+    """Publish packages as an unsigned apt repository (kind `apt_repository`); each site signs it with its own key.
 
-    Recipe: `suite`, `component`, `packages` (references to artefacts that hold .deb files).
-    Output: `repository.tar` (one file travels to a host much faster than hundreds) and `Release`, to be signed.
+    Recipe: `suite`, `component`, `packages` (references to artefacts with .deb files).
+    Output: `repository.tar` (one file is copied to a host much faster than hundreds) and `Release`, to be signed.
     """
     recipe = artefact.recipe
     aptly = _Aptly(context.cache / "work" / f"aptly-{artefact.name}")
@@ -123,14 +123,14 @@ def repository(artefact: Artefact, out: Path, context: Context) -> dict[str, Any
 
 
 class _Aptly:
-    """aptly with a state of its own, thrown away after use."""
+    """aptly with its own state, which is removed after use."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.remove()
         root.mkdir(parents=True)
         self.config = root / "aptly.conf"
-        # aptly's own OpenPGP code cannot read Debian's newest keys, gpg can.
+        # aptly's own OpenPGP code cannot read Debian's newest keys, but gpg can.
         options = {"rootDir": str(root), "gpgProvider": "gpg", "downloadConcurrency": 8, "databaseOpenAttempts": 1}
         self.config.write_text(json.dumps(options), encoding="utf-8")
 

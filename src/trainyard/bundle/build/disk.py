@@ -1,4 +1,4 @@
-"""The disk of a machine: a root file system with a kernel of its own as an ext4 image, without a mount."""
+"""Build the disk of a machine: a root file system with its own kernel, as an ext4 image made without mounting."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ..program import run
 
 MIB = 1 << 20
 SPARE = 1.15
-"""What ext4 keeps for itself, as a factor; the machine's own disk is larger, and the file system grows into it."""
+"""Factor for the overhead of ext4. The machine's own disk is larger, and the file system grows to fill it."""
 UUID = "8f6a2f0e-5c0b-4c55-9e6f-1d6f6f1b6a01"
-"""Of every image: equal inputs shall give equal bytes."""
+"""UUID of all images, so that equal inputs give equal bytes."""
 
 OWN_TO_ONE = ("etc/ssh/ssh_host_*", "etc/machine-id", "var/lib/dbus/machine-id")
-"""What installing made, and what belongs to one machine: the lab gives the keys, systemd makes the id at first boot."""
+"""Files that must be unique per machine. The lab supplies the SSH keys, and systemd creates the ID at first boot."""
 
 
 def disk(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
-    """Make a machine's disk (kind `disk`): `disk.raw`, and beside it its `vmlinuz` and `initrd.img`.
+    """Build a machine's disk (kind `disk`): `disk.raw`, with its `vmlinuz` and `initrd.img`.
 
     Recipe: `rootfs` (reference to a tar archive with a kernel), `files` (path on the machine -> reference), `enable`
     and `disable` (systemd units).
@@ -57,6 +57,6 @@ def _newest(root: Path, pattern: str, archive: Path) -> Path:
     found = sorted(root.glob(pattern), key=lambda path: path.stat().st_mtime)
     if not found:
         raise TrainyardError(
-            f"The root file system {archive} has no {pattern}.", remedy="Add a kernel to the packages of its entry."
+            f"The root file system {archive} has no {pattern}.", remedy="Add a kernel package to its entry."
         )
     return found[-1]

@@ -1,4 +1,4 @@
-"""Artefacts that are plain files: Python wheels, a data set from npm, a program in C, a root file system."""
+"""Builders for plain files: Python wheels, a data set from npm, a C program, a root file system."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..vendor import http as fetch
 from .deb import ARCHITECTURE, KEYRINGS, drift, sources
 
 NPM_LIMIT = 1 << 30
-"""Bytes of a package."""
+"""Largest package in bytes."""
 
 
 def wheels(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def wheels(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
 
 
 def npm_files(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
-    """Take files out of an npm package (kind `npm_files`).
+    """Extract files from an npm package (kind `npm_files`).
 
     Recipe: `package`, `integrity` (npm's sha512 of the archive), `files` (destination -> path in the package).
     """
@@ -50,7 +50,7 @@ def npm_files(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]
     if integrity != recipe["integrity"]:
         raise TrainyardError(
             f"The npm package {recipe['package']} {artefact.version} has the integrity {integrity}, "
-            f"the lock says {recipe['integrity']}.",
+            f"but the lock has {recipe['integrity']}.",
             remedy="Do not use this download: either the lock or the registry has been altered.",
         )
     with tarfile.open(archive) as stream:
@@ -64,7 +64,7 @@ def npm_files(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]
 
 
 def _npm_archive(package: str, version: str, out: Path) -> Path:
-    """Download a package with npm, whose configuration knows the registry; without npm from `NPM_CONFIG_REGISTRY`."""
+    """Download a package with npm and its configured registry; without npm, from `NPM_CONFIG_REGISTRY`."""
     if shutil.which("npm"):
         argv = ["npm", "pack", "--json", "--silent", f"--pack-destination={out}", f"{package}@{version}"]
         return out / str(json.loads(run(argv, timeout=600, cwd=str(out)).stdout)[0]["filename"])
@@ -79,7 +79,7 @@ def _npm_archive(package: str, version: str, out: Path) -> Path:
 
 
 def c_program(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
-    """Compile one static program from one C file (kind `c_program`) that knows its `VERSION`.
+    """Compile a static program from one C file (kind `c_program`), with `VERSION` defined.
 
     Recipe: `source` (reference), `program`.
     """
@@ -90,9 +90,9 @@ def c_program(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]
 
 
 def rootfs(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
-    """Make a minimal Debian root file system (kind `rootfs`) as `rootfs.tar`; facts as of `deb.closure`.
+    """Build a minimal Debian root file system (kind `rootfs`) as `rootfs.tar`; facts as in `deb.closure`.
 
-    Recipe: `suites`, the first of which is the release, `packages`.
+    Recipe: `suites` (the first one is the release), `packages`.
     """
     recipe = artefact.recipe
     keyrings = [f"--keyring={path}" for path in sorted(glob.glob(KEYRINGS))]

@@ -1,7 +1,7 @@
-"""Programs and files from Go modules.
+"""Builders for programs and files from Go modules.
 
-Each component has a wrapper module of its own in the repository: a `go.mod` that names the main packages as tools and
-a `go.sum` that pins the hash of every module. One shared wrapper would mix the components' dependency versions.
+Each component has its own wrapper module in the repository: a `go.mod` with the main packages as tools, and a `go.sum`
+that pins the hashes of all modules. A shared wrapper would mix the components' dependency versions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..lock import Artefact
 from ..program import run
 
 BUILD_TIMEOUT = 2400
-"""Seconds; all of Kubernetes takes 310 s on two cores, this allows for one core and a slow network."""
+"""Seconds for one build. All of Kubernetes takes 310 s on two cores; this allows for one core and a slow network."""
 
 
 def programs(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def programs(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     environment = _environment(context, cgo=bool(recipe.get("cgo")))
     _verify_modules(wrapper, environment)
     if all(base == name for base, name in by_base.items()):
-        # One call compiles the packages that the programs share once and links in parallel.
+        # A single call compiles shared packages only once, and links in parallel.
         argv = ["go", "build", *shared, "-o", f"{out}/", *recipe["programs"].values()]
         run(argv, cwd=str(wrapper), env=environment, timeout=BUILD_TIMEOUT)
     else:
@@ -50,11 +50,11 @@ def programs(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
 
 
 def module_files(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
-    """Take files out of a module (kind `go_module_files`).
+    """Extract files from a module (kind `go_module_files`).
 
     Recipe: `wrapper`, `module` (its path), `files` (destination -> path in the module), `kustomize` (destination ->
-    {path, program, images}: render a kustomization folder of the module with the `kubectl` that `program` names;
-    `images` maps an image name in it to the name and tag that the site uses).
+    {path, program, images}: render a kustomization folder of the module with the `kubectl` at `program`; `images` maps
+    image names in it to the names and tags that the site uses).
     """
     wrapper = _wrapper(artefact, context)
     module_path = artefact.recipe["module"]
@@ -87,7 +87,7 @@ def module_files(artefact: Artefact, out: Path, context: Context) -> dict[str, A
 
 
 def _environment(context: Context, *, cgo: bool) -> dict[str, str]:
-    """Caches in the bundle's own folder, shared by all components; module files writable, so that they can go."""
+    """Return Go's environment: caches in the bundle's folder, shared by all components, with removable module files."""
     caches = context.cache / "go"
     return {
         "PATH": os.pathsep.join(filter(None, (context.go, os.environ.get("PATH", "")))),
@@ -96,7 +96,7 @@ def _environment(context: Context, *, cgo: bool) -> dict[str, str]:
         "GOFLAGS": "-modcacherw",
         "GOTOOLCHAIN": "local",
         "GOWORK": "off",
-        # No module goes unchecked, or over plain HTTP, because of how this machine is set up.
+        # This machine's settings must not disable checksums or allow plain HTTP.
         **dict.fromkeys(("GOPRIVATE", "GONOSUMDB", "GOINSECURE"), "none"),
         "CGO_ENABLED": "1" if cgo else "0",
         "HOME": os.environ.get("HOME", "/root"),
@@ -105,33 +105,33 @@ def _environment(context: Context, *, cgo: bool) -> dict[str, str]:
 
 
 def _verify_modules(wrapper: Path, environment: dict[str, str]) -> None:
-    """The cache's files are writable, and go.sum is compared with downloads only: compare what is there with it, too.
+    """Compare the module cache with go.sum, because its files are writable and Go itself checks only downloads.
 
-    :raises CommandError: a module was altered since its download; the message names its folder.
+    :raises CommandError: a module was altered since its download; the message contains its folder.
     """
     run(["go", "mod", "verify"], cwd=str(wrapper), env=environment, timeout=600)
 
 
 def _wrapper(artefact: Artefact, context: Context) -> Path:
-    """A copy of the wrapper module to work in: Go writes into it, the checkout stays as it is.
+    """Copy the wrapper module to a work folder, because Go writes into it.
 
-    :raises TrainyardError: it requires another version than the lock names.
+    :raises TrainyardError: its version differs from the lock's.
     """
     wrapper = context.cache / "work" / f"wrapper-{artefact.name}"
     shutil.rmtree(wrapper, ignore_errors=True)
     shutil.copytree(context.resolve(artefact.recipe["wrapper"]), wrapper)
     if not re.search(rf"\s{re.escape(artefact.version)}(\s|$)", (wrapper / "go.mod").read_text(encoding="utf-8")):
         raise TrainyardError(
-            f"The lock says {artefact.version} for {artefact.name}, its wrapper module requires another version.",
+            f"The lock has {artefact.version} for {artefact.name}, its wrapper module requires another version.",
             remedy=f"Run `go get -tool PACKAGE@{artefact.version}` in the wrapper and commit both.",
         )
     return wrapper
 
 
 def _stamps(packages: list[str], version: str) -> list[str]:
-    """Linker flags for the version variables that kubeadm and kubelet compare with each other.
+    """Return linker flags for the version variables that kubeadm and kubelet compare with each other.
 
-    The names are those of k8s.io/component-base/version/base.go. The module proxy does not tell the commit.
+    The names are those of k8s.io/component-base/version/base.go. The module proxy does not provide the commit.
     """
     major, minor, _ = version.lstrip("v").split(".", 2)
     values = {

@@ -1,6 +1,6 @@
-"""OCI images by `podman build`, kept as OCI layouts with recorded digests.
+"""Build OCI images with `podman build`, stored as OCI layouts with recorded digests.
 
-The build's layers live in the bundle's own storage: the images of whoever uses this machine are never touched.
+The layers are in the bundle's own storage, so that the images of other users of this machine are never touched.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def image(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     """Build an image (kind `image`).
 
     Recipe: `reference` (the vendor's name and tag; "{version}" is the artefact's version), `containerfile` (reference
-    to a folder with a Containerfile), `context` (path in the build's context -> reference), `arguments`, `base`
-    (reference to another image's layout, which the Containerfile names as localhost/base).
+    to a folder with a Containerfile), `context` (path in the build context -> reference), `arguments`, `base`
+    (reference to another image's layout, passed to the Containerfile as the build argument BASE).
     Output: the layout `oci/`, and the facts `reference` and `digest` (of the manifest).
     """
     recipe = artefact.recipe
@@ -35,14 +35,14 @@ def image(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     tag = f"localhost/trainyard/{artefact.name}:build"
     argv = [*program, "build", "--quiet", "--format=oci", "--layers", f"--timestamp={EPOCH}", "--pull=never"]
     argv += ["--network=none", f"--tag={tag}", f"--file={containerfile}"]
-    # A RUN step needs these on hosts that cannot raise limits; both are within every ordinary host's own.
+    # RUN steps need these on hosts that cannot raise limits; ordinary hosts have higher ones.
     argv += ["--ulimit=nofile=20000:20000", "--ulimit=nproc=32768:32768"]
     argv += [f"--build-arg={name}={value}" for name, value in recipe.get("arguments", {}).items()]
     if "base" in recipe:
         argv.append(f"--build-arg=BASE={load(program, context.resolve(recipe['base']))}")
     run([*argv, str(work)], timeout=1200)
     layout = out / LAYOUT
-    # Layers are compressed once, here, with zstd: nodes unpack it several times faster than gzip.
+    # Layers are compressed here with zstd, which nodes unpack several times faster than gzip.
     run([*program, "push", "--quiet", "--compression-format=zstd", tag, f"oci:{layout}:image"], timeout=900)
     shutil.rmtree(work)
     digest = json.loads((layout / "index.json").read_text(encoding="utf-8"))["manifests"][0]["digest"]
@@ -50,13 +50,13 @@ def image(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
 
 
 def prune(context: Context) -> None:
-    """Remove what builds have left in their storage: the layouts have it all, and 13 GB are an image with CUDA."""
+    """Remove the builds' images from their storage. The layouts contain them, and an image with CUDA takes 13 GB."""
     if (context.cache / "podman").is_dir():
         run([*podman(context), "image", "prune", "--all", "--force"], timeout=300)
 
 
 def podman(context: Context) -> list[str]:
-    """The program with the bundle's own storage."""
+    """Return the podman command with the bundle's own storage."""
     storage = context.cache / "podman"
     return [
         "podman",
@@ -68,5 +68,5 @@ def podman(context: Context) -> list[str]:
 
 
 def load(program: list[str], layout: Path) -> str:
-    """Bring an image's layout into the build's storage and return its image ID."""
+    """Import an image's layout into the build's storage and return its image ID."""
     return run([*program, "pull", "--quiet", f"oci:{layout}:image"], timeout=300).stdout.strip().splitlines()[-1]

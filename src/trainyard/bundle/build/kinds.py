@@ -1,4 +1,4 @@
-"""The builders by kind, each with a revision that is raised when it makes other bytes from the same recipe."""
+"""The builders by kind, each with a revision that increases if it produces other bytes from the same recipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that a program of the project writes in a root file system, with the programs that are installed there."""
+"""Build files with a program of the project that runs in a root file system, using the programs installed there."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ TIMEOUT = 900
 
 
 def output(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
-    """Run a program and keep what it writes (kind `program_output`). It is given an empty folder, and no devices.
+    """Run a program and keep its output files (kind `program_output`). It gets an empty folder, and no devices.
 
     Recipe: `rootfs` (reference to a tar archive), `program` (reference to a file that can be executed there).
 
-    :raises TrainyardError: it writes nothing.
+    :raises TrainyardError: the program writes nothing.
     """
     root = context.cache / "work" / f"root-{artefact.name}"
     shutil.rmtree(root, ignore_errors=True)
@@ -32,7 +32,7 @@ def output(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     (root / "program").chmod(0o755)
     run(["chroot", str(root), "/program", "/output"], timeout=TIMEOUT, env={"LC_ALL": "C.UTF-8", "HOME": "/"})
     if not any((root / "output").glob("*")):
-        raise TrainyardError(f"The program of {artefact.name} has written nothing.")
+        raise TrainyardError(f"The program of {artefact.name} wrote no files.")
     shutil.copytree(root / "output", out, dirs_exist_ok=True)
     shutil.rmtree(root)
     return {"count": sum(path.is_file() for path in out.rglob("*"))}

@@ -1,1 +1,1 @@
-"""The vendors' own artefacts, fetched and checked."""
+"""Fetch and verify vendors' artefacts."""

@@ -1,6 +1,6 @@
-"""Packages from vendors' signed apt repositories, whose indexes apt itself fetches and checks.
+"""Fetch packages from vendors' signed apt repositories, whose indexes apt itself fetches and verifies.
 
-The key signs `Release`, which has the hash of `Packages`, which has the hash of the package.
+The key signs `Release`, which contains the hash of `Packages`, which contains the hash of the package.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from . import keys
 
 @dataclass
 class Archive:
-    """Reads indexes once, however many packages of the same repository are asked for.
+    """A reader of vendors' indexes, which reads each index only once.
 
-    :param project: the repository's root, for keys that lie there.
+    :param project: the repository's root, for keys in the repository.
     """
 
     project: Path
@@ -47,9 +47,9 @@ class Archive:
         return {"deb": name, "url": url, "sha256": vouched}
 
     def stanza(self, origin: Apt) -> dict[str, str]:
-        """`Filename`, `SHA256` and `Size` of a package in the signed index.
+        """Return `Filename`, `SHA256` and `Size` of a package from the signed index.
 
-        :raises TrainyardError: the index has no good signature, or not that package.
+        :raises TrainyardError: the index has no valid signature, or lacks the package.
         """
         with self._lock:
             index = (origin.release, origin.component, origin.key, origin.signed_by)
@@ -62,12 +62,12 @@ class Archive:
                 rows = apt("apt-cache", "madison", origin.package).splitlines()
                 raise TrainyardError(
                     f"{origin.base} has no {origin.package} {origin.version} for {ARCHITECTURE}.",
-                    remedy=f"It has: {', '.join(row.split()[2] for row in rows[:8]) or 'no version of it'}.",
+                    remedy=f"Available versions: {', '.join(row.split()[2] for row in rows[:8]) or 'none'}.",
                 )
         return found
 
     def _read(self, origin: Apt) -> PrivateApt:
-        """An apt that has read the origin's index, and believed it."""
+        """Return an apt instance that has read and verified the origin's index."""
         root = Path(tempfile.mkdtemp(dir=self._folder.name))
         (root / "key.asc").write_text(keys.only(self._key(origin), origin.signed_by), encoding="ascii")
         source = f"deb [signed-by={root}/key.asc] {origin.base} {origin.suite} {origin.component}"
@@ -75,10 +75,10 @@ class Archive:
             return PrivateApt(root / "apt", [source], is_strict=True)
         except CommandError as error:
             raise TrainyardError(
-                f"apt refuses the index of {origin.release}, which the key {origin.signed_by} has to sign: "
+                f"apt refuses the index of {origin.release}, which the key {origin.signed_by} must sign: "
                 f"{error.message.partition(': ')[2]}",
-                remedy="Do not use it before the cause is found: the server, something on the way to it, or this "
-                "machine's clock. If the vendor has announced another key, put its fingerprint into the lock.",
+                remedy="Do not use it before you know the cause: the server, the network path, or this machine's "
+                "clock. If the vendor has announced another key, put its fingerprint into the lock.",
             ) from error
 
     def _key(self, origin: Apt) -> bytes:

@@ -1,4 +1,4 @@
-"""Downloads: over TLS, bounded in time and size, resumed after an interruption, believed only by their hash.
+"""Downloads over TLS: bounded in time and size, resumed after an interruption, and verified by hash.
 
 Proxies and certificate authorities are those of the environment (`HTTPS_PROXY`, `SSL_CERT_FILE`).
 """
@@ -29,43 +29,43 @@ SILENCE_TIMEOUT = 30
 DOWNLOAD_TIMEOUT = 1800
 """Seconds for one file."""
 PROBE_TIMEOUT = 3
-"""Seconds in which an origin has to answer to be taken."""
+"""Seconds within which an origin must answer to count as reachable."""
 ATTEMPTS = 3
-"""Connections for one file; each goes on where the one before it broke off."""
+"""Connections for one file; each resumes where the previous one broke off."""
 REPEATS = 4
-"""Requests repeated because a server is overloaded or out of order, after 0, 2, 4 and 8 s or what it asks for."""
+"""Retries if a server is overloaded or failing, after 0, 2, 4 and 8 s, or after the delay that it requests."""
 PAUSE_LIMIT = 60
-"""Seconds that a server may ask for (`Retry-After`)."""
+"""Longest delay in seconds that a server may request (`Retry-After`)."""
 REPEATED = (429, 500, 502, 503, 504)
 INDEX_LIMIT = 64 << 20
-"""Bytes of an index or manifest; Docker's largest index of packages has a few MiB."""
+"""Largest index or manifest in bytes; Docker's largest package index has a few MiB."""
 FILE_LIMIT = 4 << 30
-"""Bytes of a file whose size no signed index says: no server fills a disk without end."""
+"""Largest file in bytes without a size in a signed index, so that no server can fill the disk."""
 ABSENT = (404, 410)
 PIN_ANEW = (
     "write a version that it serves, and its hash, into bundle.lock.yml (docs/adr/0002-upstream-pins.md), "
-    "or set bundle_artifact_source to source where the artefact has a recipe."
+    "or set bundle_artifact_source to source if the artefact has a recipe."
 )
-"""What to do about a pin whose file is gone."""
-ALTERED = "Do not use it: the origin, the way to it or the pin has been altered. Find out which, then pin again."
-"""What to do about bytes that are not those that were pinned."""
+"""Remedy for a pin whose file is gone."""
+ALTERED = "Do not use it: the origin, the transfer or the pin has been altered. Find out which, then pin again."
+"""Remedy for bytes that do not match the pin."""
 
 
 class HttpError(TrainyardError):
-    """No answer, or one other than 2xx.
+    """No answer, or a status other than 2xx.
 
-    :param status: of the answer, or 0 when there was none.
+    :param status: HTTP status, or 0 if there was no answer.
     """
 
     def __init__(self, url: str, why: str, status: int = 0) -> None:
         absent = f"The vendor no longer serves it: {PIN_ANEW}"
-        unreached = "See whether this machine reaches that address, or set bundle_artifact_source to source."
+        unreached = "Check that this machine reaches that address, or set bundle_artifact_source to source."
         super().__init__(f"{url} cannot be fetched: {why}.", remedy=absent if status in ABSENT else unreached)
         self.status = status
 
 
 class TooLargeError(HttpError):
-    """A file with more bytes than its index says, or than any of its kind has."""
+    """A file that exceeds the size in its index, or the limit for its kind."""
 
     def __init__(self, url: str, limit: int) -> None:
         super().__init__(url, f"it has more than {limit} bytes")
@@ -73,7 +73,7 @@ class TooLargeError(HttpError):
 
 
 def read(url: str, limit: int = INDEX_LIMIT) -> bytes:
-    """The whole of a small file.
+    """Return the content of a small file.
 
     :param limit: bytes.
     :raises HttpError: no answer, another status, or more bytes than the limit (TooLargeError).
@@ -86,7 +86,7 @@ def read(url: str, limit: int = INDEX_LIMIT) -> bytes:
 
 
 def answers(url: str) -> bool:
-    """Whether an origin answers within `PROBE_TIMEOUT`; asking for a login (401) is an answer."""
+    """Return whether an origin answers within `PROBE_TIMEOUT`; status 401 counts as an answer."""
     try:
         with _request(url, method="HEAD", timeout=PROBE_TIMEOUT, repeats=0):
             return True
@@ -95,13 +95,12 @@ def answers(url: str) -> bool:
 
 
 def download(url: str, target: Path, expected: str, *, partial: Path, limit: int = FILE_LIMIT) -> None:
-    """Download a file whose hash is known; it appears whole or not at all.
+    """Download a file with a known hash; it appears atomically.
 
     :param expected: SHA-256 as hexadecimal digits.
-    :param partial: where the unfinished file lies, on the target's file system; a later call goes on from it.
-    :param limit: bytes of the whole file, at most.
-    :raises TrainyardError: another hash than expected, more bytes than the limit, or no whole file within `ATTEMPTS`
-        connections.
+    :param partial: path of the unfinished file, on the target's file system; a later call resumes it.
+    :param limit: maximum size in bytes.
+    :raises TrainyardError: the hash differs, the file exceeds the limit, or is incomplete after `ATTEMPTS` connections.
     """
     partial.parent.mkdir(parents=True, exist_ok=True)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -135,7 +134,7 @@ def download(url: str, target: Path, expected: str, *, partial: Path, limit: int
 
 
 def sha256_of(url: str) -> str:
-    """SHA-256 of what a URL serves at this moment; nothing of it is kept."""
+    """Return the SHA-256 of a URL's current content, without storing it."""
     digest = hashlib.sha256()
     with _request(url) as answer:
         for chunk in _chunks(url, answer, _deadline(), FILE_LIMIT, FILE_LIMIT):
@@ -144,7 +143,7 @@ def sha256_of(url: str) -> str:
 
 
 def mismatch(what: str, expected: str, found: str, algorithm: str = "SHA-256") -> TrainyardError:
-    """The refusal of bytes that are not those that were pinned."""
+    """Return the error for bytes that do not match their pin."""
     return TrainyardError(
         f"{what} has the {algorithm} {found}, expected was {expected}.",
         remedy=ALTERED,
@@ -158,13 +157,13 @@ def mismatch(what: str, expected: str, found: str, algorithm: str = "SHA-256") -
 def _request(
     url: str, *, method: str = "GET", start: int = 0, timeout: float = SILENCE_TIMEOUT, repeats: int = REPEATS
 ) -> Iterator[urllib3.BaseHTTPResponse]:
-    """The answer to one request, whose body is read in the block.
+    """Send one request and provide the response, whose body is read in the block.
 
-    :param start: the first byte that is wanted.
+    :param start: offset of the first requested byte.
     :param timeout: seconds of silence.
-    :raises HttpError: no answer, one other than 2xx, or a connection that broke in the block.
+    :raises HttpError: no answer, a status other than 2xx, or a connection that broke in the block.
     """
-    # Not above: a run that fetches nothing need not load it.
+    # Imported here, because a run that fetches nothing does not need it.
     import urllib3
 
     retries = urllib3.Retry(
@@ -204,7 +203,7 @@ def _deadline() -> float:
 
 
 def _chunks(url: str, answer: urllib3.BaseHTTPResponse, deadline: float, left: int, limit: int) -> Iterator[bytes]:
-    """What arrives of an answer, `left` of a file's `limit` at most; one that says that it has more is not read."""
+    """Yield the received bytes, at most `left` of a file's `limit`. A larger stated size is refused without reading."""
     if left < (whole(answer.headers.get("Content-Length"), 0) or 0):
         raise TooLargeError(url, limit)
     # Not `stream`: it waits for a whole chunk, which a slow server may never fill in time.
@@ -218,10 +217,10 @@ def _chunks(url: str, answer: urllib3.BaseHTTPResponse, deadline: float, left: i
 
 
 def _receive(url: str, partial: Path, deadline: float, limit: int) -> None:
-    """Append what is still missing of a file.
+    """Download the missing rest of a file.
 
-    :raises HttpError: the connection broke or the time is over; what arrived stays.
-    :raises TooLargeError: there is more than the limit.
+    :raises HttpError: the connection broke or timed out; the received bytes are kept.
+    :raises TooLargeError: the file exceeds the limit.
     """
     have = partial.stat().st_size if partial.exists() else 0
     with _request(url, start=have) as answer:

@@ -1,7 +1,7 @@
-"""Images from vendors' registries into OCI layouts, by skopeo.
+"""Pull images from vendors' registries into OCI layouts with skopeo.
 
-It checks every digest from the pinned index or manifest down to the last layer. Its `dir:` format keeps each byte; its
-`oci:` would rewrite manifests of Docker's type, which then have another digest than the pinned one.
+skopeo verifies all digests, from the pinned index or manifest to the last layer. Its `dir:` format keeps all bytes. Its
+`oci:` format would rewrite manifests of Docker's type, which would change their digest.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 def fetch(origin: Image, out: Path, partial: Path) -> dict[str, str]:
-    """Pull one image of `PLATFORM` into `out/oci`; facts `reference`, `digest` (of its manifest) and `layout`.
+    """Pull one image of `PLATFORM` into `out/oci`; return `reference`, `digest` (of its manifest) and `layout`.
 
-    :param partial: folder for what is under way, on the file system of `out`.
+    :param partial: folder for temporary files, on the file system of `out`.
     """
     pulled, layout = partial / "image", out / LAYOUT
     shutil.rmtree(pulled, ignore_errors=True)
@@ -45,10 +45,10 @@ def fetch(origin: Image, out: Path, partial: Path) -> dict[str, str]:
             timeout=PULL_TIMEOUT,
         )
     except TrainyardError as error:
-        absent = "See whether its vendor still publishes it (`pin` in check mode asks); bundle_artifact_source=source "
+        absent = "Run `pin` in check mode to see whether its vendor still publishes it, or set bundle_artifact_source "
         raise TrainyardError(
             f"{origin.name} ({pinned}) cannot be fetched: {error.message}",
-            remedy=ALTERED if "not match" in error.message else error.remedy or f"{absent}makes it here.",
+            remedy=ALTERED if "not match" in error.message else error.remedy or f"{absent}to source.",
         ) from error
     content = (pulled / "manifest.json").read_bytes()
     _lay_out(origin, content, pulled, layout)
@@ -57,7 +57,7 @@ def fetch(origin: Image, out: Path, partial: Path) -> dict[str, str]:
 
 
 def resolve(origin: Image) -> str:
-    """The digest that the origin's tag has at this moment."""
+    """Return the current digest of the origin's tag."""
     found = digest_of_tag(origin.endpoint, origin.name)
     if found is None:
         raise TrainyardError(f"The registry {origin.endpoint} has no {origin.name}.")
@@ -65,7 +65,7 @@ def resolve(origin: Image) -> str:
 
 
 def _lay_out(origin: Image, content: bytes, pulled: Path, layout: Path) -> None:
-    """Give a folder of the `dir:` format the names of an OCI layout; manifest and blobs stay as they are."""
+    """Convert a folder of the `dir:` format to an OCI layout by renaming; manifest and blobs stay unchanged."""
     manifest = json.loads(content)
     if "config" not in manifest:
         raise TrainyardError(f"{origin.name} is a {manifest.get('mediaType')}, which is not an image.")
@@ -73,7 +73,7 @@ def _lay_out(origin: Image, content: bytes, pulled: Path, layout: Path) -> None:
     blobs.mkdir(parents=True)
     for digest in {blob["digest"] for blob in (manifest["config"], *manifest["layers"])}:
         if not _DIGEST.fullmatch(digest):
-            raise TrainyardError(f"{origin.name} names the digest {digest}, only sha256 is taken.")
+            raise TrainyardError(f"{origin.name} contains the digest {digest}, but only sha256 is accepted.")
         name = digest.removeprefix("sha256:")
         (pulled / name).rename(blobs / name)
     (pulled / "manifest.json").rename(blobs / _digest(content).removeprefix("sha256:"))

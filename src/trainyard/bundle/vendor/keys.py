@@ -1,4 +1,4 @@
-"""Signing keys of package repositories, fetched by address and believed by fingerprint only."""
+"""Fetch signing keys of package repositories by address, and verify them by fingerprint."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from ..program import run
 from . import http
 
 KEY_LIMIT = 1 << 20
-"""Bytes of a key file; the vendors' have a few KiB."""
+"""Largest key file in bytes; the vendors' have a few KiB."""
 
 _ARMOR = b"-----BEGIN PGP PUBLIC KEY BLOCK-----"
 
 
 def fetch(url: str, fingerprint: str) -> str:
-    """The armored key file of an address, which holds that primary key and no other.
+    """Fetch a key file, which must contain exactly one primary key, and return it armored.
 
-    :param fingerprint: forty hexadecimal digits.
-    :raises TrainyardError: the file cannot be fetched, is no key file, or holds another key.
+    :param fingerprint: fingerprint of that key, forty hexadecimal digits.
+    :raises TrainyardError: the file cannot be fetched, is not a key file, or contains another key.
     """
     content = http.read(url, limit=KEY_LIMIT)
     found = fingerprints(content)
     if found != [fingerprint.upper()]:
         raise TrainyardError(
             f"{url} has the key {', '.join(found) or 'none'} instead of {fingerprint}.",
-            remedy="Do not use it, unless the vendor has announced another key: then name its fingerprint.",
+            remedy="Do not use it. If the vendor has announced another key, set its fingerprint.",
         )
     if _ARMOR in content:
         return content.decode("ascii", "replace").strip() + "\n"
@@ -33,7 +33,7 @@ def fetch(url: str, fingerprint: str) -> str:
 
 
 def only(content: bytes, fingerprint: str) -> str:
-    """That one key of a key file, armored; empty when the file does not have it."""
+    """Return only the given key of a key file, armored; empty if the file does not contain it."""
     with tempfile.TemporaryDirectory(prefix="trainyard-gpg-") as home:
         gpg = ["gpg", f"--homedir={home}", "--batch", "--no-autostart", "--no-tty"]
         run([*gpg, "--import"], stdin=content, timeout=30, ok=(0, 2))
@@ -41,7 +41,7 @@ def only(content: bytes, fingerprint: str) -> str:
 
 
 def fingerprints(content: bytes) -> list[str]:
-    """Fingerprints of the primary keys in a key file; none where it is no such file."""
+    """Return the fingerprints of the primary keys in a key file; empty if it is not a key file."""
     with tempfile.TemporaryDirectory(prefix="trainyard-gpg-") as home:
         argv = ["gpg", f"--homedir={home}", "--batch", "--no-autostart", "--no-tty", "--with-colons", "--show-keys"]
         lines = run(argv, stdin=content, timeout=30, ok=(0, 2)).stdout.splitlines()

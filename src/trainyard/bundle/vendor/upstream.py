@@ -1,4 +1,4 @@
-"""Fetching artefacts from their vendors, into the same files and facts as the builders make."""
+"""Fetch artefacts from their vendors, with the same files and facts that the builders produce."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .apt import Archive
 
 
 class Upstream:
-    """All vendors, with what is worth remembering between two artefacts of one vendor.
+    """A client of all vendors, which caches the index between artefacts of the same vendor.
 
     :param project: the repository's root.
-    :param cache: the bundle's folder; unfinished downloads stay there to be resumed.
+    :param cache: the bundle's folder; unfinished downloads stay there and are resumed.
     """
 
     def __init__(self, project: Path, cache: Path) -> None:
@@ -27,11 +27,11 @@ class Upstream:
         self._archive = Archive(project)
 
     def fetch(self, artefact: Artefact, out: Path) -> dict[str, Any]:
-        """Fetch what a builder of the artefact's kind would make and return its facts.
+        """Fetch the files that a builder of the artefact's kind would produce, and return its facts.
 
-        :raises TrainyardError: no answer, or any byte that is not what was pinned.
+        :raises TrainyardError: no answer, or the bytes do not match the pin.
         """
-        # A folder per artefact: two that are fetched side by side may share a layer.
+        # One folder per artefact, because two artefacts that are fetched concurrently may share a layer.
         partial = self._downloads / artefact.name
         origin = artefact.origin
         facts: dict[str, Any] = {}
@@ -51,7 +51,7 @@ class Upstream:
 
 
 def download(item: Download, out: Path, partial: Path) -> None:
-    """Fetch a file, or the wanted members of a tar archive."""
+    """Fetch a file, or the listed members of a tar archive."""
     if len(item.files) == 1 and not item.files[0][1]:
         fetch.download(item.url, out / item.files[0][0], item.sha256, partial=partial / item.sha256)
         return
@@ -69,7 +69,7 @@ def download(item: Download, out: Path, partial: Path) -> None:
 
 
 def _member(stream: tarfile.TarFile, path: str) -> Any:
-    """A file of an archive; vendors write paths with and without a leading "./"."""
+    """Return a file of an archive; vendors write paths with and without a leading "./"."""
     for name in (path, f"./{path}"):
         try:
             return stream.extractfile(name)

@@ -1,1 +1,1 @@
-"""The console's pages as pure functions: what a page has to read, and what it shows of the answers."""
+"""The pages of the console: a reader for the data of each page, and a pure function that builds its view."""

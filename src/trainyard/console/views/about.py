@@ -1,4 +1,4 @@
-"""Page about the console itself: what runs here, who is logged in, and what that user may do."""
+"""Page about the console itself: versions, the logged-in user, and that user's rights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def read(params: Params) -> Reader[object]:
 
 
 def build(version: object, params: Params, now: datetime) -> dict[str, Any]:
-    """The view: the API server's version. Who asks, and the versions of the lock, the server knows itself."""
+    """Build the view: the version of the API server. The console adds the user and the locked versions."""
     known = version if isinstance(version, dict) else {}
     why = version.reason if isinstance(version, Unread) else ""
     return {"api_server": str(known.get("gitVersion", "")), "platform": str(known.get("platform", "")), "unread": why}

@@ -1,4 +1,4 @@
-"""Pages of the cluster: its kinds, the objects of one as the API server's own table, and one object."""
+"""Pages of the cluster: its kinds, the objects of a kind as the table of the API server, and one object."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .words import link
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 CORE = "core"
-"""Stands for the group that has no name."""
+"""Name in paths for the group without a name."""
 LIMIT = 500
-"""Objects of one page."""
+"""Objects per page."""
 USUAL = (
     ("Workloads", ("pods", "jobs", "jobsets", "deployments", "daemonsets", "statefulsets")),
     ("Storage", ("persistentvolumeclaims", "persistentvolumes", "storageclasses")),
@@ -31,13 +31,13 @@ USUAL = (
 )
 _NOISE = ("managedFields",)
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
-"""What a part of a path may be: a name of an object or of a kind, and never `..`."""
+"""Part of a path: a name of an object or of a kind, never `..`."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 @dataclass(frozen=True)
 class One:
-    """What was read of one object.
+    """The data of one object.
 
     :param said: its events, or why they could not be read.
     """
@@ -52,7 +52,7 @@ def read_kinds(params: Params) -> Reader[tuple[Object, Object]]:
 
 
 def build_kinds(answers: tuple[Object, Object], params: Params, now: datetime) -> dict[str, Any]:
-    """The view: `usual`, the kinds that are looked for most, and `groups`, all that can be listed."""
+    """Build the view: `usual`, the most common kinds, and `groups`, all kinds that can be listed."""
     found = [each for answer in answers for each in _kinds(answer)]
     places = {each["resource"]: each for each in reversed(found)}
     usual = [{"title": title, "kinds": [places[name] for name in names if name in places]} for title, names in USUAL]
@@ -62,7 +62,7 @@ def build_kinds(answers: tuple[Object, Object], params: Params, now: datetime) -
 
 
 def _kinds(answer: Object) -> Iterator[dict[str, Any]]:
-    """Of each group the version that it prefers, which comes first."""
+    """Yield the kinds of each group in its preferred version, which comes first."""
     for group in answer.get("items") or []:
         name = (group.get("metadata") or {}).get("name") or CORE
         for version in (group.get("versions") or [])[:1]:
@@ -75,8 +75,11 @@ def _kinds(answer: Object) -> Iterator[dict[str, Any]]:
 
 
 def read_table(params: Params) -> Reader[Object]:
-    """The table of a kind; of who may not list it in the whole cluster, the objects of those with runs in which he may,
-    with sentences on that under `only`."""
+    """Read the table of a kind.
+
+    Without the right to list it in the whole cluster, read each permitted namespace with runs, and explain that in
+    `only`.
+    """
     query = {"limit": str(LIMIT)} | {name: params[name] for name in ("continue",) if params.get(name)}
     answer = yield Get(_path(params), query, accept=TABLE)
     if params.get("namespace") or not (isinstance(answer, Unread) and answer.status == 403):
@@ -92,13 +95,13 @@ def read_table(params: Params) -> Reader[Object]:
     first = next(iter(good.values()))
     rows = [row for each in good.values() for row in each.get("rows") or []]
     cut = [name for name, each in good.items() if (each.get("metadata") or {}).get("continue")]
-    said = [f"These are of the namespaces that you may see: {', '.join(good)}."]
-    said += [f"There are more in {name}: name it above." for name in cut]
+    said = [f"Only the namespaces that you may see are shown: {', '.join(good)}."]
+    said += [f"{name} has more objects: enter it as the namespace above." for name in cut]
     return {**first, "metadata": {}, "rows": rows, "only": said}
 
 
 def build_table(table: Object, params: Params, now: datetime) -> dict[str, Any]:
-    """The view: `columns` and `rows` as kubectl shows them, each row with its namespace."""
+    """Build the view: `columns` and `rows` as in kubectl, each row with its namespace."""
     columns = [each for each in table.get("columnDefinitions") or [] if not each.get("priority")]
     shown = [n for n, each in enumerate(table.get("columnDefinitions") or []) if not each.get("priority")]
     rows = []
@@ -132,7 +135,7 @@ def read_one(params: Params) -> Reader[One]:
 
 
 def build_one(one: One, params: Params, now: datetime) -> dict[str, Any]:
-    """The view: the object as YAML, without a Secret's values, and what the cluster says of it."""
+    """Build the view: the object as YAML, without the values of a Secret, and its events."""
     meta = one.found.get("metadata") or {}
     mine = [] if isinstance(one.said, Unread) else [each for each in one.said if _about(each, one.found)]
     return {
@@ -148,10 +151,10 @@ def build_one(one: One, params: Params, now: datetime) -> dict[str, Any]:
 
 
 def bare(found: Object) -> Object:
-    """An object without what only machines read, and of a Secret nothing but which keys it has."""
+    """Return an object without managed fields and the last-applied annotation; of a Secret, show only the keys."""
     meta = {key: value for key, value in (found.get("metadata") or {}).items() if key not in _NOISE}
     secret = found.get("kind") == "Secret"
-    # kubectl keeps the whole object in there, values and all.
+    # kubectl stores the whole object in this annotation, including the values of a Secret.
     kept = {k: v for k, v in (meta.get("annotations") or {}).items() if k != LAST_APPLIED and not secret}
     meta = {**meta, "annotations": kept} if kept else {k: v for k, v in meta.items() if k != "annotations"}
     rest = {key: value for key, value in found.items() if key != "metadata"}
@@ -163,24 +166,24 @@ def bare(found: Object) -> Object:
 
 
 def _about(event: Object, found: Object) -> bool:
-    """Names are given again; an event that names another object of this name is none of this one."""
+    """Return whether an event belongs to this object, and not to an earlier one of the same name."""
     about = event.get("involvedObject") or {}
     uid = (found.get("metadata") or {}).get("uid")
-    # A kubelet gives a node's name for its uid.
+    # In events about a node, a kubelet sets the uid to the node's name.
     same = about.get("uid") in (None, "", uid, (found.get("metadata") or {}).get("name"))
     return about.get("kind") == found.get("kind") and same
 
 
 def _path(params: Params, name: str = "") -> str:
-    """Path of what is shown.
+    """Return the API path of the shown objects.
 
-    :raises KubeError: status 404; a part is no name.
+    :raises KubeError: status 404, a part is no valid name.
     """
     group, version = params["group"], params["version"]
     space = params.get("namespace", "")
     for part in filter(None, (group, version, params["resource"], space, name)):
         if not _PART.fullmatch(part):
-            raise KubeError(f"There is no {part!r} in a cluster.", status=404)
+            raise KubeError(f"{part!r} is no valid name in a cluster.", status=404)
     full = version if group == CORE else f"{group}/{version}"
     return path(full, params["resource"], space, name)
 
@@ -191,4 +194,4 @@ OBJECTS = Page(
 )
 OBJECT = Page("object", f"{OBJECTS.path}/{{namespace}}/{{name}}", read_one, build_one)
 OF_CLUSTER = Page("object", f"{OBJECTS.path}/{{name}}", read_one, build_one)
-"""An object that is in no namespace."""
+"""Page of a cluster-scoped object."""

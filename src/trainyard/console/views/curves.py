@@ -1,4 +1,4 @@
-"""The curves of a run: points from the lines of its chief, and their drawing where no script draws them."""
+"""The curves of a run: points from the chief's log, and a drawing for browsers without scripts."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ from typing import Any
 from ...core.untrusted import number
 
 Points = list[list[float]]
-"""Pairs of step and value, steps rising."""
+"""Pairs of step and value, with increasing steps."""
 TITLES = {"loss": "Loss", "accuracy": "Accuracy", "steps_per_second": "Steps per second"}
-"""What is drawn."""
+"""Tag of a curve -> title."""
 TAGS = {"loss": "train", "accuracy": "eval", "steps_per_second": "train"}
-"""What is drawn -> the part of a run's events that TensorBoard has it in."""
+"""Tag of a curve -> part of a run's events in TensorBoard that contains it."""
 OF_EVENT = {"loss": "step", "accuracy": "evaluate", "steps_per_second": "step"}
-"""What is drawn -> the event of the chief that says it."""
+"""Tag of a curve -> event of the chief that contains it."""
 SIZE = (600, 200)
-"""Of the drawing, in its own units."""
+"""Width and height of the drawing, in its own units."""
 _RUN = re.compile(r"(?:(?P<run>[^/]+)/)?attempts/(?P<attempt>[^/]+)/(?P<part>train|eval)")
 
 
 def points(said: Iterable[Mapping[str, Any]], tag: str) -> Points:
-    """What a chief has said, in the order of its lines. Steps that it did again, from a checkpoint, count once: the
-    later line is right, and what was behind it is of a life that is gone."""
+    """Return the points of a chief's events, in the order of its lines.
+
+    If steps are repeated from a checkpoint, the later line replaces the earlier points from its step on.
+    """
     found: Points = []
     for event in said:
         step, value = event.get("step"), event.get(tag)
@@ -36,7 +38,7 @@ def points(said: Iterable[Mapping[str, Any]], tag: str) -> Points:
 
 
 def drawing(found: Points, bound: float | None = None) -> dict[str, Any] | None:
-    """Path of a curve in `SIZE`, the least and the greatest value with their steps, and the height of the bound."""
+    """Return the path of a curve in `SIZE`, lowest and highest value, first and last step, and the bound's height."""
     if not found:
         return None
     width, height = SIZE
@@ -53,15 +55,15 @@ def drawing(found: Points, bound: float | None = None) -> dict[str, Any] | None:
 
 
 def _down(value: float, low: float, high: float, height: float) -> float:
-    """From above; a little is left free at both ends."""
+    """Return the distance from the top, with a margin of 5 % at both ends."""
     return height * (0.95 - 0.9 * (value - low) / ((high - low) or 1))
 
 
 def attempts(boards: Sequence[str], run: str) -> dict[str, list[tuple[str, str]]]:
-    """Attempts at a run that TensorBoard has -> the pairs of TensorBoard's run and tag in which their curves are.
+    """Return attempt -> pairs of TensorBoard's run and tag that contain its curves.
 
-    :param boards: its answer to `/data/runs`.
-    :param run: on a claim that several share, each has a folder of its name; on its own claim it has none.
+    :param boards: answer of TensorBoard to `/data/runs`.
+    :param run: name of the run, which is its folder on a shared claim; on its own claim a run has no such folder.
     """
     found: dict[str, list[tuple[str, str]]] = {}
     for board in boards:
@@ -73,8 +75,10 @@ def attempts(boards: Sequence[str], run: str) -> dict[str, list[tuple[str, str]]
 
 
 def of_board(scalars: object) -> Points:
-    """The points in TensorBoard's answer to `/data/plugin/scalars/scalars`, triples of time, step and value; none where
-    it has another shape."""
+    """Return the points of TensorBoard's answer to `/data/plugin/scalars/scalars`, triples of time, step and value.
+
+    An answer of another shape gives none.
+    """
     if not isinstance(scalars, list):
         return []
     rows = [row for row in scalars if isinstance(row, list) and len(row) == 3]

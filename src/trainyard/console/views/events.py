@@ -1,4 +1,4 @@
-"""What the cluster says of its objects: events, newest first."""
+"""Events of the cluster, newest first."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .words import ago, clock, duration
 
 
 def events(found: Iterable[Mapping[str, Any]], now: datetime, limit: int = 50) -> list[dict[str, Any]]:
-    """Events as rows.
+    """Return events as rows.
 
-    :param found: of the API core/v1.
+    :param found: events of the API core/v1.
     """
     rows = [
         {
@@ -31,7 +31,7 @@ def events(found: Iterable[Mapping[str, Any]], now: datetime, limit: int = 50) -
 
 
 def time(event: Mapping[str, Any]) -> str:
-    """When it was seen last; in which field stands differs by who has written it."""
+    """Return when an event was last seen; the field depends on the component that wrote it."""
     series = at(event, "series", "lastObservedTime")
     stamps = (series, event.get("lastTimestamp"), event.get("eventTime"), event["metadata"].get("creationTimestamp"))
     return str(next((each for each in stamps if each), ""))

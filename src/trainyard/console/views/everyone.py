@@ -1,4 +1,4 @@
-"""The pods of the whole cluster, as far as whoever asks may see them: rights end at namespaces."""
+"""The pods of the whole cluster that the user may see, because rights may be limited to namespaces."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ...kube.reads import Reader, Unread, listing, objects
 
 @dataclass(frozen=True)
 class Everyone:
-    """What was read.
+    """The readable pods.
 
-    :param hidden: namespaces whose pods may not be seen; what they hold is not known.
-    :param reason: why no pod at all could be read; else empty.
+    :param hidden: namespaces whose pods the user may not see, so that their resources are unknown.
+    :param reason: why no pod could be read; else empty.
     """
 
     pods: Sequence[Object] = ()
@@ -23,14 +23,14 @@ class Everyone:
 
     @property
     def unread(self) -> list[str]:
-        """Sentences on what is not known."""
+        """Sentences on the missing data."""
         hidden = ", ".join(self.hidden)
-        both = (self.reason, f"What the pods of these namespaces hold is not known to you: {hidden}." if hidden else "")
+        both = (self.reason, f"You may not see the resources held by pods in: {hidden}." if hidden else "")
         return [each for each in both if each]
 
 
 def everyone() -> Reader[Everyone]:
-    """Of all namespaces at once; of who may not see that, of each namespace that he may see."""
+    """Read the pods of all namespaces; without that right, read each namespace that the user may see."""
     found = objects((yield listing("v1", "pods")))
     if not isinstance(found, Unread):
         return Everyone(found)

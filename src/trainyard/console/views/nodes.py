@@ -1,4 +1,4 @@
-"""Page of the nodes: whether they can be used, what they run, how busy they are, and their GPUs."""
+"""Page of the nodes: their state, versions, resource usage and GPUs."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailab
 
 @dataclass(frozen=True)
 class Answers:
-    """What was read.
+    """The data of all nodes.
 
-    :param everyone: pods, as far as they may be seen.
-    :param usage: node -> its measured use; an `Unread` says why there is none.
+    :param everyone: pods that the user may see.
+    :param usage: node -> its measured usage; an `Unread` has the reason if there is none.
     """
 
     nodes: Sequence[Object]
@@ -46,7 +46,7 @@ def read(params: Params) -> Reader[Answers]:
 
 
 def build(answers: Answers, params: Params, now: datetime) -> dict[str, Any]:
-    """The view: `nodes`, and `unread`, sentences on what is not known and why."""
+    """Build the view: `nodes`, `summary`, and `unread`, sentences on missing data."""
     unread = [answers.usage.reason] if isinstance(answers.usage, Unread) else []
     unread += answers.everyone.unread
     there, holding = _by_node(answers.everyone.pods), holders(answers.everyone.pods)
@@ -60,7 +60,7 @@ def build(answers: Answers, params: Params, now: datetime) -> dict[str, Any]:
     summary = [f"{ready} of {len(rows)} ready"]
     if offered:
         unknown = slots.count("unknown")
-        said = f"{unknown} not known to be held" if unknown else f"{slots.count('free')} free"
+        said = f"{unknown} unknown" if unknown else f"{slots.count('free')} free"
         summary.append(f"{plural(offered, 'GPU')}, {said}")
     return {"nodes": rows, "unread": unread, "summary": summary}
 
@@ -68,7 +68,7 @@ def build(answers: Answers, params: Params, now: datetime) -> dict[str, Any]:
 def node(
     found: Object, answers: Answers, mine: Sequence[Object], holding: Mapping[str, Sequence[Holder]], now: datetime
 ) -> dict[str, Any]:
-    """One node.
+    """Return the entry of a node.
 
     :param mine: its pods that have not ended.
     :param holding: node -> pods with GPUs.
@@ -108,10 +108,10 @@ def state(ready: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
 
 
 def gpus(found: Object, everyone: Everyone, holding: Mapping[str, Sequence[Holder]]) -> dict[str, Any] | None:
-    """The GPUs of a node, each of them as a slot: held by a pod, free, or unhealthy; None where it has none.
+    """Return the GPUs of a node as slots: held by a pod, free, unknown, or unhealthy; None if it has none.
 
-    The cluster knows how many a pod holds, and not which, so that the order of the slots says nothing. What seems to be
-    free is unknown where a pod that may not be seen could hold it, and then nobody knows how many are `free`.
+    The cluster knows how many GPUs a pod holds but not which, so the order of the slots has no meaning. If a pod that
+    the user may not see could hold a GPU, that GPU is unknown, and so is the number of `free` ones.
     """
     if not has_gpus(found):
         return None
@@ -135,7 +135,7 @@ def _amount(quantity: object) -> float | None:
 
 
 def _resource(name: str, status: Mapping[str, Any], pods: Sequence[Object], usage: Mapping[str, str]) -> dict[str, Any]:
-    """Use, requests and what pods can have, in cores or bytes."""
+    """Return usage, requests and allocatable amount of a resource, in cores or bytes."""
     total = _amount((status.get("allocatable") or {}).get(name))
     used = _amount(usage.get(name))
     asked = sum(_amount(each) or 0.0 for pod in pods for each in _requests(pod, name))
@@ -152,7 +152,7 @@ def _requests(pod: Object, name: str) -> list[object]:
 
 
 def _by_node(pods: Sequence[Object]) -> dict[str, list[Object]]:
-    """Node -> its pods that have not ended."""
+    """Return node -> its pods that have not ended."""
     found: dict[str, list[Object]] = {}
     for pod in pods:
         if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):

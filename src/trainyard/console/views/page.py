@@ -1,4 +1,4 @@
-"""What a page is."""
+"""The definition of a page."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 from ...kube.reads import Reader
 
 Params = Mapping[str, str]
-"""Parts of the path and parameters of the query, of each name the first, all without their quoting."""
+"""Decoded parts of the path and parameters of the query, the first of each name."""
 View = dict[str, Any]
-"""What `/api/v1` answers and the template gets as `view`: plain JSON."""
+"""Plain JSON: the answer of `/api/v1`, and `view` in the template."""
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,11 @@ class Page:
     """One page.
 
     :param name: of its template, `NAME.html.j2`.
-    :param path: as aiohttp writes it; its JSON is at `/api/v1` and this path, that of `/` at `/api/v1/runs`.
-    :param read: the reader of what it shows. It raises KubeError where that without which there is no page is not to
-        be had, so that nobody takes an error for an empty list.
-    :param query: names of parameters that it knows; others are not looked at.
-    :param build: what the reader returned, the parameters and the time -> the view. Pure.
+    :param path: pattern of aiohttp; the JSON is at `/api/v1` followed by this path, for `/` at `/api/v1/runs`.
+    :param read: reader of its data. It raises KubeError if essential data cannot be read, so that an error is not
+        shown as an empty list.
+    :param build: function from the reader's result, the parameters and the time to the view. Pure.
+    :param query: names of known parameters; others are ignored.
     """
 
     name: str

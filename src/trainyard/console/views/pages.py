@@ -1,4 +1,4 @@
-"""All pages of the console, in the order in which their paths are tried."""
+"""All pages of the console, in the order in which their paths are matched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of the receipts: the last ten, and one check by check."""
+"""Pages of the receipts: a list of the last ten, and one receipt with all checks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read(params: Params) -> Reader[Sequence[Object]]:
 
 
 def build(found: Sequence[Object], params: Params, now: datetime) -> dict[str, Any]:
-    """The view: `receipts`, the newest first."""
+    """Build the view: `receipts`, the newest first."""
     newest = sorted(found, key=lambda each: str(each["metadata"]["name"]), reverse=True)
     return {"receipts": [_entry(each, now) for each in newest]}
 
@@ -37,7 +37,7 @@ def read_one(params: Params) -> Reader[Object]:
 
 
 def build_one(found: Object, params: Params, now: datetime) -> dict[str, Any]:
-    """The view: the entry of the list, what failed before what passed, and all else that the receipt says."""
+    """Build the view: the entry of the list, failed checks before passed ones, and the rest of the receipt."""
     receipt = parsed(found)
     checks = [
         {**_texts(each, "name", "run", "result", "detail"), "tone": TONES.get(str(each.get("result")), "wait")}
@@ -58,7 +58,7 @@ def build_one(found: Object, params: Params, now: datetime) -> dict[str, Any]:
 
 
 def parsed(found: Object) -> dict[str, Any]:
-    """The receipt of a ConfigMap; empty where it is none."""
+    """Parse the receipt of a ConfigMap; empty if it is none."""
     try:
         receipt = json.loads((found.get("data") or {}).get(KEY, ""))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Page of one run: how far it is, its curves, its pods, and what they say."""
+"""Page of one run: its progress, curves, pods and logs."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from .why import judged
 from .words import ago, clock, duration, link, number, percent, tone
 
 TAIL, TAILS = 200, (50, 200, 1000)
-"""Lines of a pod's log that are shown, and what a reader may choose."""
+"""Default number of shown lines of a pod's log, and the choices of the user."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What was read of a run.
+    """The data of a run.
 
-    :param why: the answer of `trainyard why`, as its JSON.
+    :param why: answer of `trainyard why`, as JSON.
     :param happened: events of its namespace.
     :param board: whether its claim has a TensorBoard.
-    :param text: of the log that was asked for.
-    :param unread: sentences on what could not be read, without which the page is there all the same.
+    :param text: of the requested log.
+    :param unread: sentences on optional data that could not be read.
     """
 
     detail: Detail
@@ -46,7 +46,7 @@ class Answers:
 
 def read(params: Params) -> Reader[Answers]:
     """
-    :raises KubeError: the run cannot be read; status 404 where there is none of this name.
+    :raises KubeError: the run cannot be read; status 404 if there is none of this name.
     """
     space, name, now = params["namespace"], params["run"], datetime.now(UTC)
     try:
@@ -78,18 +78,18 @@ def read(params: Params) -> Reader[Answers]:
 
 
 def tail(params: Params) -> int:
-    """Lines of a log that were asked for, bounded."""
+    """Return the requested number of log lines, within limits."""
     text = params.get("tail", "")
     return min(int(text), TAILS[-1]) if text.isdecimal() and len(text) < 6 and int(text) else TAIL
 
 
 def build(answers: Answers, params: Params, now: datetime) -> dict[str, Any]:
-    """The view: the entry of the list of runs, `curves`, `pods_now`, `attempts`, `knobs`, `events`, `why`, and where
-    else to look."""
+    """Build the view: the entry of the list of runs, `curves`, `pods_now`, `attempts`, `knobs`, `events`, `why`, and
+    links."""
     detail, row = answers.detail, answers.detail.row
     bound = _bound(detail)
     said = [each["time"] for each in detail.said if "time" in each]
-    # Read from a log and no list of pods, so that a page without scripts can have it.
+    # The log is part of the view, so that a page without scripts can show it.
     asked = params.get("log", "")
     over = row.state in ENDED
     return {
@@ -120,7 +120,7 @@ def build(answers: Answers, params: Params, now: datetime) -> dict[str, Any]:
 
 
 def pod(row: PodRow, namespace: str, now: datetime) -> dict[str, Any]:
-    """One pod of the run."""
+    """Return the row of a pod of the run."""
     failed = row.exit_code not in (None, 0)
     tones = {"running": "busy", "waiting": "wait"}
     return {
@@ -129,7 +129,7 @@ def pod(row: PodRow, namespace: str, now: datetime) -> dict[str, Any]:
         "age": duration(ago(row.started or row.created, now)),
         "exit": "" if row.exit_code is None else str(row.exit_code),
         "gpus": str(row.gpus or ""),
-        "note": "" if row.newest else "replaced since",
+        "note": "" if row.newest else "replaced",
         "href": link("cluster", "core", "v1", "pods", namespace, row.name),
     }
 
@@ -139,7 +139,7 @@ def attempt(found: Attempt) -> dict[str, Any]:
 
 
 def curves(said: Sequence[Event], bound: float | None) -> list[dict[str, Any]]:
-    """What is drawn: each with its points, and the drawing for readers without scripts."""
+    """Return the curves, each with its points and a drawing for browsers without scripts."""
     found = []
     for tag, title in TITLES.items():
         mine, line = points(said, tag), bound if tag == "accuracy" else None
@@ -158,7 +158,7 @@ def curves(said: Sequence[Event], bound: float | None) -> list[dict[str, Any]]:
 
 
 def _bound(detail: Detail) -> float | None:
-    """Accuracy that the run has to reach; None for none."""
+    """Return the accuracy that the run must reach; None if it has no bound."""
     try:
         return float(detail.knobs.get("accuracy_bound", detail.record.get("accuracy_bound") or 0)) or None
     except (TypeError, ValueError):
@@ -166,8 +166,10 @@ def _bound(detail: Detail) -> float | None:
 
 
 def _about(event: Mapping[str, Any], detail: Detail) -> bool:
-    """Whether an event is of the run: of its object, of the Job of a role, or of a pod; and not of another run whose
-    name begins with the same."""
+    """Return whether an event belongs to the run: to its object, the Job of a role, or a pod.
+
+    Names are compared in full, because the name of another run may have the same prefix.
+    """
     name, run = (event.get("involvedObject") or {}).get("name"), detail.row.run
     roles = {each.role for each in detail.pods}
     return name in {run, *(f"{run}-{role}-0" for role in roles), *(each.name for each in detail.pods)}

@@ -1,4 +1,4 @@
-"""Page of all runs: those that go on, the queue, and those that have ended."""
+"""Page of all runs: active runs, the queue, and ended runs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .page import Page, Params
 from .words import about, duration, link, number, percent, plural, tone, whole
 
 SPACES = "trainyard.dev/trainings=true"
-"""Label of the namespaces that have runs."""
+"""Label of namespaces with runs."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What was read.
+    """The readable runs.
 
-    :param hidden: namespaces with runs that whoever asks may not see.
+    :param hidden: namespaces whose runs the user may not see.
     """
 
     rows: Sequence[Row]
@@ -32,9 +32,9 @@ class Answers:
 
 
 def read(params: Params) -> Reader[Answers]:
-    """Runs of the whole cluster; of who may not see that, the runs of each namespace that he may see.
+    """Read the runs of the whole cluster; without that right, read each namespace that the user may see.
 
-    :raises KubeError: not even one may be seen.
+    :raises KubeError: the user may not see any namespace.
     """
     now = datetime.now(UTC)
     if params.get("namespace"):
@@ -61,7 +61,7 @@ def read(params: Params) -> Reader[Answers]:
 
 
 def _with_holders(rows: Sequence[Row]) -> Reader[list[Row]]:
-    """The rows, those that wait with who holds what they wait for, as far as those pods may be seen."""
+    """Add to each waiting row the visible holders of the resources that it waits for."""
     if not any(row.state == "waiting" for row in rows):
         return list(rows)
     nodes = objects((yield listing("v1", "nodes")))
@@ -77,8 +77,8 @@ def _with_holders(rows: Sequence[Row]) -> Reader[list[Row]]:
 
 
 def build(answers: Answers, params: Params, now: datetime) -> dict[str, Any]:
-    """The view: `active`, `queue` and `over`, each a list of entries, `summary`, what stands above them, and `unread`,
-    sentences on what is not shown."""
+    """Build the view: `active`, `queue` and `over`, each a list of entries; `summary`, a list of texts; `unread`,
+    sentences on missing data."""
     entries = [entry(row) for row in answers.rows]
     queue = [each for each in entries if each["state"] == "waiting"]
     over = [each for each in entries if each["state"] in ENDED]
@@ -86,17 +86,17 @@ def build(answers: Answers, params: Params, now: datetime) -> dict[str, Any]:
     gpus = sum(each["gpus"] for each in entries)
     summary = [f"{len(active)} active", f"{len(queue)} waiting", f"{plural(gpus, 'GPU')} in use"]
     hidden = ", ".join(answers.hidden)
-    unread = [f"Runs of these namespaces may not be seen with your token: {hidden}."] if hidden else []
+    unread = [f"Your token may not see the runs in: {hidden}."] if hidden else []
     return {"active": active, "queue": queue, "over": over, "summary": summary, "unread": unread}
 
 
 def entry(row: Row) -> dict[str, Any]:
-    """One run: the fields of its row, and what pages show of them."""
+    """Return the entry of a run: the fields of its row, and their text for pages."""
     return {
         **asdict(row),
         "tone": tone(row.state),
         "href": link("runs", row.namespace, row.run),
-        # What it holds itself it does not wait for.
+        # A run does not wait for resources that it holds itself.
         "held_by": [holder(each) for each in row.held_by if (each.namespace, each.run) != (row.namespace, row.run)],
         "shown": {
             "step": steps(row.step, row.steps),
@@ -112,8 +112,7 @@ def entry(row: Row) -> dict[str, Any]:
 
 
 def holder(held: HeldBy) -> dict[str, Any]:
-    """A run that holds what another one waits for, or a namespace with pods of no run: who it is, what it holds, and
-    how long it will go on."""
+    """Return the entry of a holder, which is a run or a namespace with other pods: name, resources, and time left."""
     name = held.run or f"pods in {held.namespace}"
     left = "time left unknown" if held.seconds_left is None else f"about {about(held.seconds_left)} left"
     what = f"{held.resource.removeprefix('nvidia.com/')} {shown(held.resource, held.amount)}"
@@ -126,7 +125,7 @@ def holder(held: HeldBy) -> dict[str, Any]:
 
 
 def steps(step: int | None, total: int | None) -> str:
-    """`400 of 2,000`."""
+    """Return text such as `400 of 2,000`."""
     return whole(step) + (f" of {whole(total)}" if total else "")
 
 

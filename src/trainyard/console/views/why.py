@@ -1,4 +1,4 @@
-"""Why a run waits, is silent or has failed: the same answer as that of `trainyard why`."""
+"""The answer of `trainyard why` for the page of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TONES = {"cause": "bad", "follows": "wait"}
 
 
 def judged(name: str, namespace: str, now: datetime) -> Reader[dict[str, Any]]:
-    """A reader of the answer as JSON, each finding with its colour.
+    """Read the answer as JSON, and add a colour to each finding.
 
     :raises TrainyardError, KubeError: as `snapshot`.
     """

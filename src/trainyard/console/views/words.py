@@ -1,4 +1,4 @@
-"""Numbers, times and states as people read them. None is what is not known."""
+"""Format numbers, times and states for pages. None means unknown."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 from urllib.parse import quote
 
 NOTHING = "\u2013"
-"""Stands for what is not known."""
+"""Text for an unknown value."""
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 TONES: Mapping[str, str] = {
     "running": "busy", "starting": "busy", "restarting": "wait", "waiting": "wait", "silent": "wait",
     "stopping": "wait", "passed": "good", "no_bound": "good", "finished": "good", "failed": "bad",
     "stopped": "idle", "ended": "idle",
 }  # fmt: skip
-"""State of a run -> how it is coloured."""
+"""State of a run -> name of its colour."""
 
 
 def tone(state: str) -> str:
@@ -23,7 +23,7 @@ def tone(state: str) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """`45 s`, `2 min 10 s`, `3 h 5 min`: two units at most, the second left out where it is 0."""
+    """Format seconds as `45 s`, `2 min 10 s`, `3 h 5 min`: at most two units, the second omitted if it is 0."""
     if seconds is None or not math.isfinite(seconds):
         return NOTHING
     rest = max(0, round(seconds))
@@ -36,7 +36,7 @@ def duration(seconds: float | None) -> str:
 
 
 def about(seconds: float | None) -> str:
-    """A duration that is an estimate: one unit, from two on."""
+    """Format an estimated duration in the largest unit that it contains at least twice."""
     if seconds is None or not math.isfinite(seconds):
         return NOTHING
     for size, name in _UNITS:
@@ -46,22 +46,22 @@ def about(seconds: float | None) -> str:
 
 
 def whole(value: float | None) -> str:
-    """`12,000`."""
+    """Format a whole number: `12,000`."""
     return NOTHING if value is None else f"{value:,.0f}"
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A measured value, with so many significant digits."""
+    """Format a measured value with a number of significant digits."""
     return NOTHING if value is None else f"{value:,.{digits}g}" if abs(value) < 10**digits else f"{value:,.0f}"
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """A share of 1 in percent."""
+    """Format a share of 1 in percent."""
     return NOTHING if share is None else f"{100 * share:.{digits}f} %"
 
 
 def size(count: float | None) -> str:
-    """Bytes: `3.2 GiB`."""
+    """Format bytes: `3.2 GiB`."""
     if count is None:
         return NOTHING
     for power, name in ((4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
@@ -71,7 +71,7 @@ def size(count: float | None) -> str:
 
 
 def moment(text: object) -> datetime | None:
-    """A time as the cluster writes it, or seconds since the epoch."""
+    """Parse a time in the cluster's format, or seconds since the epoch; None if it is neither."""
     try:
         if isinstance(text, int | float):
             return datetime.fromtimestamp(text, UTC)
@@ -82,19 +82,19 @@ def moment(text: object) -> datetime | None:
 
 
 def ago(text: object, now: datetime) -> float | None:
-    """Seconds since a time."""
+    """Return the seconds since a time."""
     then = moment(text)
     return None if then is None else max(0.0, (now - then).total_seconds())
 
 
 def clock(text: object) -> str:
-    """`2026-11-22 12:05:00 UTC`."""
+    """Format a time: `2026-11-22 12:05:00 UTC`."""
     then = moment(text)
     return NOTHING if then is None else f"{then.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def link(*parts: str) -> str:
-    """A path of the console from its parts."""
+    """Return a path of the console from its parts."""
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 

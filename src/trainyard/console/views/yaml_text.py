@@ -1,4 +1,4 @@
-"""JSON as YAML for people to read, with nothing but what JSON has: the console's image needs no YAML library for it."""
+"""Format JSON as readable YAML. Plain JSON values are enough, so the console's image needs no YAML library."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*")
 _WORDS = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
-"""That YAML 1.1 takes for something else than text."""
+"""Words that are no text in YAML 1.1."""
 
 
 def text(value: Any) -> str:
-    """A document, with a line end."""
+    """Return a document that ends with a line break."""
     return "\n".join(_lines(value)) + "\n"
 
 
@@ -33,7 +33,7 @@ def _lines(value: Any) -> Iterator[str]:
 def _entry(key: str, value: Any) -> Iterator[str]:
     if isinstance(value, dict | list) and value:
         yield key
-        # A list stands below its key without an indent, as kubectl writes it.
+        # A list below a key has no indent, as in the output of kubectl.
         indent = "  " if isinstance(value, dict) else ""
         yield from (f"{indent}{line}" if line else "" for line in _lines(value))
     elif isinstance(value, str) and _block(value):
@@ -44,8 +44,7 @@ def _entry(key: str, value: Any) -> Iterator[str]:
 
 
 def _block(value: str) -> bool:
-    """Whether a text can stand as lines: several, all printable, none that begins or ends so that YAML would change
-    it."""
+    """Return whether a text can be a block scalar: several printable lines that YAML would not change."""
     lines = value.removesuffix("\n").split("\n")
     good = all(line == line.rstrip() and (not line or line.isprintable()) for line in lines)
     return len(lines) > 1 and bool(lines[0]) and bool(lines[-1]) and not lines[0].startswith(" ") and good
