@@ -39,7 +39,8 @@ options:
     type: str
     choices: [generalPurpose, maxIO]
   throughput_mode:
-    description: How throughput is provided and billed. AWS allows another mode, or a decrease, once in 24 hours.
+    description: How throughput is provided and billed. AWS allows another mode, or a decrease of the
+      provisioned throughput, once in 24 hours.
     type: str
     choices: [bursting, provisioned, elastic]
   provisioned_mibps:

@@ -24,7 +24,7 @@ options:
     type: float
     required: true
   disk_free_min_mib:
-    description: Path to its minimum free space in MiB.
+    description: Minimum free space in MiB, by path.
     type: dict
     required: true
   in_use_by:

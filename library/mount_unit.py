@@ -14,7 +14,8 @@ description:
     systemd itself tries only once.
   - Refuses a folder with other files or another mount, a new mount while pods use the old one, and a second mount while
     a unit of this module mounts something at another path. Nothing is changed then.
-  - If the server does not answer, the module fails within its timeout, also in check mode.
+  - If the server does not answer, the module does not block. With V(mounted) it fails within its timeout, also in check
+    mode; with V(absent) it forces the unmount.
 options:
   state:
     description: V(absent) unmounts this module's mount, if no pod uses it, and removes the unit. If the server does not

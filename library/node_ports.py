@@ -18,7 +18,7 @@ options:
     type: path
     required: true
   ports:
-    description: Variable that sets a port to the port.
+    description: Port numbers, by the variable that sets each.
     type: dict
     required: true
   owner:

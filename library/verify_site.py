@@ -87,7 +87,7 @@ options:
     type: dict
     default: {}
   usage:
-    description: Whether the API must report the resource usage of all nodes, whose kubelets then have certificates of
+    description: Whether the API must report the resource usage of all nodes, if their kubelets have certificates of
       the cluster.
     type: bool
     default: false

@@ -23,8 +23,8 @@ REMEDIES = {
     "SignatureDoesNotMatch": _LOGIN,
     "UnrecognizedClientException": _LOGIN,
     "OptInRequired": _LOGIN,
-    "TooManyRequests": "AWS allows a change of the throughput mode, or a decrease, once in 24 hours. Wait, or set the "
-    "previous values.",
+    "TooManyRequests": "AWS allows a change of the throughput mode, or a decrease of the provisioned throughput, once "
+    "in 24 hours. Wait, or set the previous values.",
     "FileSystemLimitExceeded": "Remove an unneeded file system, or request a higher quota from AWS.",
     "AccessPointLimitExceeded": "Remove unneeded access points, or request a higher quota from AWS.",
     "ThroughputLimitExceeded": "Set less throughput, or request a higher quota from AWS.",

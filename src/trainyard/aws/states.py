@@ -60,7 +60,7 @@ def settle(look: Callable[[], dict[str, State]], goal: Goal, patience: Patience)
     wait_until(
         observe,
         lambda left: not left,
-        what=f"all resources of AWS to be {goal.name}",
+        what=f"all AWS resources of this step to be {goal.name}",
         timeout=patience.timeout,
         interval=patience.interval,
         show=lambda left: ", ".join(f"{name} is {state or 'not listed'}" for name, state in sorted(left.items())),

@@ -95,4 +95,4 @@ def _take(stream: tarfile.TarFile, member: tarfile.TarInfo, expected: Mapping[st
             target.write(chunk)
     place.chmod(0o755 if member.mode & 0o100 else 0o644)
     if digest.hexdigest() != expected["sha256"]:
-        raise ValueError(f"{member.name} has the SHA-256 {digest.hexdigest()}, its manifest has {expected['sha256']}")
+        raise ValueError(f"{member.name} has the SHA-256 {digest.hexdigest()}, but {expected['sha256']} is expected")

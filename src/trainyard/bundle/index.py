@@ -78,7 +78,7 @@ def read(source: str, ca_file: str = "") -> dict[str, dict[str, Any]]:
     :param source: https URL, or a path.
     :raises TrainyardError: the index cannot be read or is invalid.
     """
-    remedy = f"Run {_renewed(source)} on the controller that makes the artefacts."
+    remedy = f"Run {_renewed(source)} on the controller that builds the artefacts."
     try:
         text = _fetch(source, ca_file) if source.startswith("https://") else Path(source).read_bytes()
         document = json.loads(text)
@@ -110,7 +110,7 @@ def choose(entries: Mapping[str, Mapping[str, Any]], keys: Mapping[str, str], so
         parts += [f"has another {', '.join(other)} than this revision makes"] if other else []
         raise TrainyardError(
             f"The index of artefacts {source} {' and '.join(parts)}.",
-            remedy=f"Run {_renewed(source)} of this revision on the controller that makes the artefacts.",
+            remedy=f"Run {_renewed(source)} of this revision on the controller that builds the artefacts.",
         )
     return {name: dict(entries[name]) for name in keys}
 

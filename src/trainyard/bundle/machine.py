@@ -77,7 +77,7 @@ def go_folder(minimum: str, cache: Path, pinned: Path) -> str:
             run(argv, timeout=600)
         except CommandError as error:
             raise TrainyardError(
-                f"Go is {found or 'not installed'}, {wanted} is pinned, and cannot be installed: {error.message}",
+                f"Go is {found or 'not installed'}, {wanted} is pinned, but cannot be installed: {error.message}",
                 remedy=f"Install Go {wanted} and put it on the PATH, or let this machine reach the Python index.",
             ) from error
         os.rename(new, folder)

@@ -87,7 +87,8 @@ def _account(api: Api, user: str) -> Object:
         known = ", ".join(sorted(there))
         raise TrainyardError(
             f"The console has no user {user}.",
-            remedy=(f"It has {known}. " if known else "It has none. ") + "Add the user to dashboard_users.",
+            remedy=(f"Use one of {known}, or add" if known else "Add")
+            + " the user to dashboard_users and run site.yml.",
         )
     return there[user]
 

@@ -61,7 +61,8 @@ def _about(mount: Mount, steps: list[Step], before: dict[str, Any], after: dict[
 def _refuse_other(mount: Mount, seen: Seen, text: str) -> None:
     if seen.properties.get("LoadState") == "masked":
         raise TrainyardError(
-            f"The unit {mount.unit} is masked.", remedy=f"Find out why. Then run `systemctl unmask {mount.unit}`."
+            f"The unit {mount.unit} is masked.",
+            remedy=f"Find out why. If that is not intended, run `systemctl unmask {mount.unit}`.",
         )
     if seen.inside:
         raise TrainyardError(

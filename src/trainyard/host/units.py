@@ -100,7 +100,8 @@ def make_plan(
             finding = Finding(f"{service.name} masked", "masked", "not masked")
             return shown(Plan(), [finding])
         raise TrainyardError(
-            f"The unit {service.name} is masked.", remedy=f"Find out why. Then run `systemctl unmask {service.name}`."
+            f"The unit {service.name} is masked.",
+            remedy=f"Find out why. If that is not intended, run `systemctl unmask {service.name}`.",
         )
     if seen.get("LoadState") == "not-found" and not check_mode:
         raise TrainyardError(f"The unit {service.name} does not exist.", remedy="Install the package that contains it.")

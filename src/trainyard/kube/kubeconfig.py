@@ -115,6 +115,7 @@ def refuse_certificate(error: BaseException, kubeconfig: str) -> None:
         raise KubeError(
             f"The API server's certificate is refused: {reason.verify_message}.",
             status=0,
-            remedy=f"Check that {kubeconfig} belongs to this cluster. Then run `kubeadm certs check-expiration`.",
+            remedy=f"Check that {kubeconfig} belongs to this cluster. Then run `kubeadm certs check-expiration` on a "
+            "control plane host.",
             final=True,
         ) from error

@@ -147,9 +147,9 @@ def _refusal(state: InitState) -> str:
 
 def _remedy(state: InitState) -> str:
     if state.api in ("denied", "broken"):
-        return "Run `kubeadm certs check-expiration`. " + RESET_REMEDY
+        return "Find the cause with `kubeadm certs check-expiration` on the host. " + RESET_REMEDY
     if state.api == "down":
-        return "Run `journalctl -u kubelet` and `crictl ps -a` on the host. " + RESET_REMEDY
+        return "Find the cause with `journalctl -u kubelet` and `crictl ps -a` on the host. " + RESET_REMEDY
     return RESET_REMEDY
 
 

@@ -66,7 +66,8 @@ def require_confirmation(name: str, confirmed: Sequence[str]) -> None:
     if name not in [item.strip() for item in confirmed]:
         raise TrainyardError(
             f"The reset of {name} is not confirmed: kubernetes_reset_confirm is '{','.join(confirmed)}'.",
-            remedy=f"If all Kubernetes data on {name}, including etcd, may be destroyed, add this host to it.",
+            remedy=f"If all Kubernetes data on {name}, including etcd, may be destroyed, add {name} to "
+            "kubernetes_reset_confirm.",
         )
 
 

@@ -80,7 +80,7 @@ def approve(report: Mapping[str, Any], now: float, by: str) -> Approval:
     if not commit:
         raise TrainyardError(
             f"The report {report['id']} has no revision, so the content of a repair is unknown.",
-            remedy="Correct the fault of the revision in its notes, and run a report again.",
+            remedy="Correct what its notes report about the revision. Then run a report again.",
         )
     if not any(item.get("class") in ("repairable", "restart") for item in report.get("items") or []):
         raise TrainyardError(f"The report {report['id']} shows nothing that a converge would repair.")

@@ -125,9 +125,7 @@ def _planned(session: Session, looked: Looked, training: Collection[str]) -> tup
     folder, commit = session.store.folder, session.revision.commit
     found, why = approval.find(approval.load(folder), keys, commit, now, site.settings.approval_hours)
     if found is None:
-        said = (
-            f"run `trainyard reprovision approve {session.name}` to allow one converge; on the host of a schedule run"
-        )
+        said = f"run `trainyard reprovision approve {session.name}` to allow one converge; on the schedule's host, run"
         return first, [why, f"{said} `sudo /etc/trainyard/reprovision/start approve {session.name}`"]
     approval.use(folder, found, now)
     return made(True), [f"{first.refused}; {found.by} has approved {found.report}"]

@@ -238,7 +238,7 @@ def refuse_unknown(hosts: Sequence[str], site: Site) -> None:
     if not site.hosts:
         raise TrainyardError(
             f"The inventory {', '.join(site.inventory)} names no host of a site.",
-            remedy="Run `ansible-inventory --list -i INVENTORY`, and correct the error that it reports.",
+            remedy=f"Run `ansible-inventory --list -i {' -i '.join(site.inventory)}`: it must list the site's hosts.",
         )
     unknown = [host for host in hosts if host not in site.hosts]
     if unknown:

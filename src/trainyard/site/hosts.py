@@ -71,7 +71,7 @@ def one_controller(site: Site) -> Iterator[Problem]:
             "group controllers",
             f"{len(hosts)} hosts ({named(sorted(hosts))})",
             "a site has one schedule or none",
-            "Keep one of them. The existing schedule stays unchanged until then.",
+            "Keep one of them. Until then no schedule is set up, and an existing one stays unchanged.",
         )
 
 

@@ -19,7 +19,7 @@ PREFLIGHT_SUFFIX = "ignore_preflight_errors"
 
 RENAMED = {
     "workloads_training": "Write it as an element of the list workloads_trainings, with its name as the key run.",
-    "workloads_catalogue": "Put each workload of your own into a file of one folder; list it in workloads_catalogues.",
+    "workloads_catalogue": "Put each workload of your own into a file of one folder, and list that folder there.",
 }
 """Removed variables -> their replacement."""
 

@@ -131,7 +131,7 @@ class DataImport:
 
     def _lost(self) -> TrainyardError:
         return TrainyardError(
-            f"Another user is importing the data of the run {self._training.name}, and that import continues.",
+            f"Another call is importing the data of the run {self._training.name}, and that import continues.",
             remedy="Run this again when it has ended. Data that is on the claim by then is not downloaded again.",
         )
 

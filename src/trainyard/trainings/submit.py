@@ -230,7 +230,7 @@ class _Place:
     def lost(self) -> TrainyardError:
         other = attempt_of(self.live()) or "unknown"
         return TrainyardError(
-            f"Another user submitted the run {self.name} at the same time (attempt {other}); that attempt continues.",
+            f"Another call submitted the run {self.name} at the same time (attempt {other}); that attempt continues.",
             remedy="Run this again to follow it, or set another name (run).",
         )
 

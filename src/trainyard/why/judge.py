@@ -82,7 +82,7 @@ def _imports(view: View) -> bool:
 def _absent(snapshot: Snapshot) -> Answer:
     where = f" in the namespace {snapshot.namespace}" if snapshot.namespace else ""
     there = ", ".join(snapshot.names)
-    message = f"existing runs are {there}" if there else "there are no runs"
+    message = f"the runs are {there}" if there else "there are no runs"
     remedy = "run trainyard trainings to list all runs"
     finding = Finding(ABSENT.code, a.CAUSE, snapshot.run, message, "", (), remedy)
     return Answer(snapshot.run, snapshot.namespace, a.ABSENT, "", f"there is no run {snapshot.run}{where}", [finding])

@@ -103,7 +103,7 @@ def _blocked(message: str, place: str, direction: str, names: list[str]) -> Hit:
         message,
         "the pods of the run do not reach each other",
         [Evidence("policy", name, "", text) for name in names],
-        "run site.yml to restore the run's own policy; kubectl get networkpolicy shows the others",
+        "run site.yml to restore the run's own policy; kubectl get networkpolicy lists all policies of the namespace",
     )
 
 

@@ -42,7 +42,7 @@ def silent(view: View) -> Iterator[Hit]:
                 "log", view.deciding, "", f"its watchdog ends it in {span(rest)}; it continues from its checkpoint"
             ),
         ],
-        f"run trainyard logs {view.snapshot.run} for the other roles: a ps or worker hangs, or its node is slow",
+        f"run trainyard logs {view.snapshot.run} --role ROLE for each other role: one hangs, or its node is slow",
     )
 
 

@@ -73,7 +73,7 @@ def registry_down(view: View) -> Iterator[Hit]:
                 f"the registry {host} does not answer",
                 EFFECT,
                 [said],
-                f"restart {host}; on a site's mirror check systemctl status nginx docker-registry",
+                f"check that the nodes reach {host}; on a mirror check systemctl status nginx docker-registry",
             )
 
 

@@ -48,7 +48,7 @@ TABLE = (
         "registry_down",
         REGISTRY,
         start.registry_down,
-        "Restart it; for a mirror check `systemctl status nginx docker-registry` there.",
+        "Check that the nodes reach it; on a mirror check `systemctl status nginx docker-registry`.",
     ),
     Rule("registry_tls", REGISTRY, start.registry_tls, "Set `containerd_registry_ca` and run `site.yml`."),
     Rule(

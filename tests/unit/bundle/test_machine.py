@@ -18,7 +18,7 @@ def test_a_wrapper_module_of_another_version_is_refused(tmp_path, required: str,
     (tmp_path / "go/go.mod").write_text(f"module wrapper\n\nrequire example.org/tool {required} // indirect\n")
     wanted = Artefact("tool", "go_programs", "v1.2.3", {"wrapper": "project:go", "programs": {}}, {}, None)
     if refused:
-        with pytest.raises(TrainyardError, match=r"v1.2.3 for tool, its wrapper module requires another"):
+        with pytest.raises(TrainyardError, match=r"v1.2.3 for tool, but its wrapper requires another"):
             go._wrapper(wanted, context)
     else:
         assert (go._wrapper(wanted, context) / "go.mod").exists()

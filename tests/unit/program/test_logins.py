@@ -88,7 +88,7 @@ def test_a_file_that_others_could_read_is_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("user", "hours", "said"),
     [
-        ("carol", None, "The console has no user carol. It has alice, bob. Add the user to dashboard_users"),
+        ("carol", None, "The console has no user carol. Use one of alice, bob, or add the user to dashboard_users"),
         ("alice", 9, "A token of alice may be valid for 8 hours, not for 9. Request fewer hours"),
         ("alice", 0, "not for 0"),
         ("alice", -1, "not for -1"),

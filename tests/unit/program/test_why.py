@@ -42,7 +42,7 @@ def test_what_was_looked_at_is_kept(tmp_path: Path, site: None) -> None:
     file = tmp_path / "absent.json"
     done = call("mnst", "--snapshot", str(file))
     assert done.exit_code == 1
-    assert done.output.startswith("there is no run mnst\ncause     absent       existing runs are mnist\n")
+    assert done.output.startswith("there is no run mnst\ncause     absent       the runs are mnist\n")
     assert call("mnst", "--from", str(file)).output == done.output
 
 

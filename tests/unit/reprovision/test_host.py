@@ -20,7 +20,7 @@ if AnsibleCollectionConfig.collection_finder is None:
 
 
 def rendered(text: str, **given: Any) -> Any:
-    values: dict[str, Any] = {"site_dir": "/home/alice/site"}
+    values: dict[str, Any] = {"site_dir": "/home/alice/site", "inventory_hostname": "ctl1"}
     for name in ("defaults", "vars"):
         values |= yaml.safe_load((ROLE / name / "main.yml").read_text(encoding="utf-8"))
     trusted = {name: trust_as_template(value) if isinstance(value, str) else value for name, value in values.items()}
@@ -83,11 +83,11 @@ def test_folders_that_can_be(given: dict[str, Any]) -> None:
     [
         (
             {"reprovision_state_dir": "/home/alice/sites/x"},
-            "reprovision_state_dir is /home/alice/sites/x on that host. Set",
+            "reprovision_state_dir is /home/alice/sites/x on ctl1. Set",
         ),
-        ({"reprovision_state_dir": "/srv"}, "reprovision_state_dir is /srv on that host. Set"),
-        ({"reprovision_state_dir": "reports"}, "reprovision_state_dir is reports on that host. Set"),
-        ({"reprovision_state_dir": "/srv/my reports"}, "reprovision_state_dir is /srv/my reports on that host. Set"),
+        ({"reprovision_state_dir": "/srv"}, "reprovision_state_dir is /srv on ctl1. Set"),
+        ({"reprovision_state_dir": "reports"}, "reprovision_state_dir is reports on ctl1. Set"),
+        ({"reprovision_state_dir": "/srv/my reports"}, "reprovision_state_dir is /srv/my reports on ctl1. Set"),
         ({"reprovision_dir": "/root/x"}, "reprovision_dir is /root/x"),
         (
             {"reprovision_state_dir": "/var/lib", "folders": [{"exists": True, "pw_name": "root"}, {}]},

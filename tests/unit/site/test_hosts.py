@@ -38,7 +38,7 @@ def refusals(site: Site) -> list[str]:
         (
             Site(groups={**GOOD, "controllers": ["m", "n"]}),
             "group controllers is 2 hosts (m, n): a site has one schedule or none. Keep one of them. "
-            "The existing schedule stays unchanged until then.",
+            "Until then no schedule is set up, and an existing one stays unchanged.",
         ),
         (
             Site(groups={**GOOD, "controllers": ["b"]}),

@@ -130,7 +130,7 @@ def test_one_of_two_imports_at_once_wins_and_the_other_says_so(theirs: dict[str,
             return super().__call__(method, path, query, body, kind)
 
     server = Raced()
-    with pytest.raises(TrainyardError, match=r"Another user is importing .*, and that import continues") as lost:
+    with pytest.raises(TrainyardError, match=r"Another call is importing .*, and that import continues") as lost:
         bring(server)
     assert "Run this again" in lost.value.remedy
     assert POLICY in server.objects, "the other one needs it"
@@ -146,7 +146,7 @@ def test_an_import_of_something_else_that_came_first_is_left_to_itself() -> None
             return super().__call__(method, path, query, body, kind)
 
     server = First()
-    with pytest.raises(TrainyardError, match="Another user is importing"):
+    with pytest.raises(TrainyardError, match="Another call is importing"):
         bring(server)
     assert JOB in server.objects and POLICY in server.objects
 

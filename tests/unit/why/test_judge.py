@@ -122,7 +122,7 @@ def test_a_log_that_cannot_be_read_is_named() -> None:
 def test_an_unknown_run_names_those_that_there_are() -> None:
     answer = judge(Snapshot("mnst", "", NOW.isoformat(), ["cnn", "mnist"]))
     assert (answer.state, answer.status) == ("absent", FOUND)
-    assert text(answer).startswith("there is no run mnst\ncause     absent       existing runs are cnn, mnist\n")
+    assert text(answer).startswith("there is no run mnst\ncause     absent       the runs are cnn, mnist\n")
 
 
 def gone(**more: Any) -> Snapshot:

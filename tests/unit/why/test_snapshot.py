@@ -131,4 +131,4 @@ def test_a_run_that_is_on_record_alone() -> None:
 
 
 def test_an_unknown_run_names_those_that_there_are() -> None:
-    assert judge(look(server(), "mnst")).findings[0].message == "existing runs are mnist"
+    assert judge(look(server(), "mnst")).findings[0].message == "the runs are mnist"

@@ -122,7 +122,7 @@ def _wrapper(artefact: Artefact, context: Context) -> Path:
     shutil.copytree(context.resolve(artefact.recipe["wrapper"]), wrapper)
     if not re.search(rf"\s{re.escape(artefact.version)}(\s|$)", (wrapper / "go.mod").read_text(encoding="utf-8")):
         raise TrainyardError(
-            f"The lock has {artefact.version} for {artefact.name}, its wrapper module requires another version.",
+            f"The lock has {artefact.version} for {artefact.name}, but its wrapper requires another version.",
             remedy=f"Run `go get -tool PACKAGE@{artefact.version}` in the wrapper and commit both.",
         )
     return wrapper
