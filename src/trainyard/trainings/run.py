@@ -76,7 +76,8 @@ class Run:
         result = {"name": training.name, **record.read(found)}
         done = hash_of(found) if record.succeeded(result) else None
         goes_on = live is not None and ended(live) is None
-        ran = self._as_it_ran(live, found, done)
+        # A running run of another release is left unchanged, like one with another description.
+        ran = training if goes_on else self._as_it_ran(live, found, done)
         wanted = spec_hash(ran)
         choice = SUBMIT if restart or (resume == "fresh" and not goes_on) else decide(
             wanted, done, hash_of(live),

@@ -40,11 +40,13 @@ def test_a_finished_run_is_not_repeated_by_a_release() -> None:
     assert steps(site(run(OLD), there=live(run(OLD), **COMPLETED)), run()) == []
 
 
-def test_a_run_that_goes_on_is_followed_by_the_next_release() -> None:
+def test_a_running_run_is_left_unchanged_by_the_next_release() -> None:
+    """As one with another description: a converge does not wait for it, and does not end it."""
     cluster = Site("worker1")
     cluster.objects[JOBSET] = live(run(OLD))
-    assert steps(cluster, run()) == ["Wait for training mnist, which is already submitted"]
-    assert steps(cluster, run(), wait=False) == ["Record that the training mnist is running"]
+    one = cluster.run(run())
+    assert one.plan().steps == [] and "left unchanged" in one.left_alone
+    assert len(one.plan(may_end=True).steps) == 1
 
 
 def test_a_record_without_its_object_names_the_code() -> None:
