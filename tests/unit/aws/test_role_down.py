@@ -54,7 +54,7 @@ def test_no_way_leads_round_the_question_for_claims(user: User) -> None:
     for arguments in (
         ("--limit", "w1", "--skip-tags", "always"),
         ("--tags", "none"),
-        ("--start-at-task", "absent | Plan"),
+        ("--start-at-task", "absent | Plan the deletion"),
         ("--start-at-task", "absent | Carry out the deletion"),
     ):
         user.play("efs_down.yml", "-e", f"efs_confirm={its_id}", *arguments)
