@@ -15,6 +15,8 @@ from inputs import LOG_NODE, LOG_PATH, ROOT, SEED
 from memory import Peak, Sampler
 from timed import BenchError, timed
 
+from trainyard.project import python_path
+
 LAB, SUBNET = "trainyard-bench", "10.87.0."
 HAND = "byhand"
 RUN_LIMIT = 900
@@ -63,7 +65,7 @@ class Site:
         self.state = Path("/var/lib/trainyard") / LAB
         self.env = {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root / 'workloads'}",
+            "PYTHONPATH": python_path(root),
             "ANSIBLE_CONFIG": str(root / "ansible.cfg"),
             "ANSIBLE_NOCOLOR": "1",
             "PROFILE_TASKS_TASK_OUTPUT_LIMIT": "all",

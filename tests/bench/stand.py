@@ -22,6 +22,7 @@ from timed import BenchError, timed
 
 from trainyard.kube.api import Api
 from trainyard.kube.kubeconfig import connect
+from trainyard.project import python_path
 from trainyard.trainings import record
 from trainyard.trainings.names import NAME_LABEL, ROLE_LABEL
 
@@ -65,7 +66,7 @@ class Stand:
     @property
     def source(self) -> str:
         """PYTHONPATH of this checkout, whose environment need not be the one that runs the tests."""
-        return f"{self.root / 'src'}{os.pathsep}{self.root / 'workloads'}"
+        return python_path(self.root)
 
     @cached_property
     def api(self) -> Api:

@@ -20,6 +20,8 @@ from inputs import ROOT
 from schedule_stand import Ended
 from timed import BenchError
 
+from trainyard.project import python_path
+
 CLEAN: dict[str, Any] = {
     "state": "complete", "exit_status": 0, "verdict": "pass", "headline": "clean", "items": [], "consequences": [],
     "repaired": None,
@@ -130,7 +132,7 @@ def test_the_site_is_one_and_its_secret_is_in_its_vault_alone(inventory: tuple[P
     assert (folder / "molecule/reprovision/site/group_vars/all/lab.yml").is_symlink()
     assert secret.search(secret.of_folder(folder), [canary]) == []
     env = {**os.environ, "ANSIBLE_VAULT_PASSWORD_FILE": str(vault), "ANSIBLE_CONFIG": str(folder / "ansible.cfg")}
-    env["PYTHONPATH"] = str(folder / "src")
+    env["PYTHONPATH"] = python_path(folder)
     programs = Path(sys.executable).parent
     lab = str(folder / "inventories" / "lab")
     done = subprocess.run(

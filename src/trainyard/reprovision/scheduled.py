@@ -18,6 +18,7 @@ from ..core.clock import CLOCK, Clock
 from ..core.command import run
 from ..core.errors import TrainyardError
 from ..core.untrusted import clean
+from ..project import python_path
 from .deadline import VARIABLE as DEADLINE
 from .deadline import Deadline, deadline
 from .repository import Repository, Wanted
@@ -218,7 +219,7 @@ def _program(schedule: Schedule, root: Path, words: Sequence[str]) -> tuple[list
     python = schedule.folder / "environment" / "bin" / "python"
     inventories = ["-i", str(root / schedule.inventory), "-i", str(schedule.overlay)]
     argv = [str(python), "-s", "-P", "-c", _RUN, *inventories, "reprovision", *words]
-    environ = {"PATH": f"{python.parent}:{os.environ.get('PATH', '/usr/bin:/bin')}", "PYTHONPATH": str(root / "src")}
+    environ = {"PATH": f"{python.parent}:{os.environ.get('PATH', '/usr/bin:/bin')}", "PYTHONPATH": python_path(root)}
     return argv, environ
 
 

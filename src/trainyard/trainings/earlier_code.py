@@ -6,16 +6,14 @@ nothing else is not repeated: that would cost days of GPU time and prove nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ..core.untrusted import at, items, line
 from .jobset import spec_hash
 from .model import Training
-
-CODE_VOLUME = "code"
-"""Name of the volume with the image of code, in the pods of `template`."""
+from .template import CODE_VOLUME
 
 
 def code_of(runner: Mapping[str, Any] | None) -> str:
@@ -28,15 +26,15 @@ def code_of(runner: Mapping[str, Any] | None) -> str:
     return ""
 
 
-def as_it_ran(training: Training, known: str | None, codes: Iterable[str]) -> Training:
+def as_it_ran(training: Training, known: Collection[str | None], codes: Iterable[str]) -> Training:
     """Return the training with the code image that it ran with, if the requested one differs in nothing else.
 
-    :param known: the hash of the existing run.
-    :param codes: candidate code images, read from the cluster. An invented one cannot match, because `known` is the
+    :param known: hashes of the ended object and of the recorded success of the run; None for none.
+    :param codes: candidate code images, read from the cluster. An invented one cannot match, because a hash is the
         SHA-256 of everything that decides what a run does.
     :return: the training unchanged if it is another run or has its own code folder.
     """
-    if training.program or not training.code or not known or known == spec_hash(training):
+    if training.program or not training.code or spec_hash(training) in known:
         return training
     earlier = (replace(training, code=each) for each in codes if each)
-    return next((each for each in earlier if spec_hash(each) == known), training)
+    return next((each for each in earlier if spec_hash(each) in known), training)

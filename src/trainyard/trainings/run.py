@@ -134,11 +134,7 @@ class Run:
         """
         recorded = line(record.read(found).get("code"))
         codes = (code_of(live), code_of(record.kept(found, MANIFEST_KEY)), recorded)
-        for known in (hash_of(live), done):
-            ran = as_it_ran(self._training, known, codes)
-            if spec_hash(ran) == known:
-                return ran
-        return self._training
+        return as_it_ran(self._training, (hash_of(live), done), codes)
 
     def _is_beyond_proof(self, result: dict[str, Any], live: Object | None) -> bool:
         """Return whether a run has ended with an unknown result, and the pod whose log has it is gone.

@@ -13,6 +13,8 @@ from .model import Role, Training, Volume
 from .names import ATTEMPT_ANNOTATION, CONTAINER, INDEX_LABEL, NAME_LABEL, ROLE_LABEL
 from .pods import container_security, lost_node_tolerations, pod_security, pull_secrets
 
+CODE_VOLUME = "code"
+"""Name of the volume with the image of code."""
 CODE = "/opt/trainyard/code"
 """Mount path of code that is not part of the image."""
 TOKEN_KEY = "token"  # noqa: S105 - a key of a Secret, not its value
@@ -192,7 +194,7 @@ def _volumes(training: Training, role: Role) -> tuple[list[Object], list[Object]
     if role.kind.writes_run:
         found.append(("logs", "/logs", False, _claim(logs_claim(training))))
     if training.code:
-        found.append(("code", CODE, True, _image(training, training.code)))
+        found.append((CODE_VOLUME, CODE, True, _image(training, training.code)))
     if role.shm:
         found.append(("shm", "/dev/shm", False, {"emptyDir": {"medium": "Memory", "sizeLimit": role.shm}}))
     for volume in role.volumes:

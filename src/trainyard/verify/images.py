@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..kube.api import Object
-from ..trainings.earlier_code import CODE_VOLUME
+from ..trainings.template import CODE_VOLUME
 from .verdict import FAIL, PASS, UNKNOWN, Check
 
 

@@ -94,7 +94,7 @@ def test_what_it_becomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     installed = tmp_path / "git" / "installed"
     inventories = ["-i", f"{installed}/inventories/a", "-i", "/srv/x/controller"]
     assert (program, argv[5:]) == (argv[0], [*inventories, "reprovision", "approve", "x"])
-    assert environ["PYTHONPATH"] == f"{installed}/src"
+    assert environ["PYTHONPATH"] == f"{installed}/src:{installed}/workloads"
     assert environ["SUDO_USER"] == "alice" and "ANSIBLE_VAULT_PASSWORD_FILE" not in environ
     assert (environ["HOME"], Path.cwd()) == (str(tmp_path / "home"), installed)
 

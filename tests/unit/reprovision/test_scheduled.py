@@ -16,6 +16,7 @@ from jinja2 import Environment
 
 from tests.unit.interpreters import without_checkout
 from trainyard.core.clock import Clock
+from trainyard.project import ROOT
 from trainyard.reprovision import scheduled
 from trainyard.reprovision.deadline import Deadline
 from trainyard.reprovision.revision import VARIABLE, Revision
@@ -54,7 +55,7 @@ def test_program(
     argv, environ = scheduled.command(schedule, revision, Path("/w/1"), options, missed=missed)
     assert argv[:4] == ["/srv/x/environment/bin/python", "-s", "-P", "-c"]
     assert argv[5:] == ["-i", "/w/1/inventories/a", "-i", "/srv/x/controller", "reprovision", "run", *words]
-    assert environ["PATH"].startswith("/srv/x/environment/bin:") and environ["PYTHONPATH"] == "/w/1/src"
+    assert environ["PATH"].startswith("/srv/x/environment/bin:") and environ["PYTHONPATH"] == "/w/1/src:/w/1/workloads"
     given = json.loads(environ[VARIABLE])
     assert (given["commit"], given["note"], given["may_converge"]) == (revision.commit, note, revision.may_converge)
 
@@ -114,7 +115,7 @@ def test_a_second_start_is_refused_before_it_does_anything(tmp_path: Path, capsy
 
 def test_what_the_unit_starts_finds_the_program_of_the_installed_revision(tmp_path: Path) -> None:
     """The file that the role writes, with a Python that knows nothing of the checkout."""
-    role = Path(__file__).resolve().parents[3] / "roles" / "reprovision"
+    role = ROOT / "roles" / "reprovision"
     environment = Environment(trim_blocks=True)
     environment.filters["to_json"] = json.dumps
     text = environment.from_string((role / "templates" / "start.py.j2").read_text(encoding="utf-8"))
@@ -144,6 +145,15 @@ def test_a_program_that_cannot_be_imported_cannot_tell(schedule: scheduled.Sched
     assert done.returncode == 2 and "No module named trainyard" in done.stderr
 
 
+def test_playbooks_find_the_code_of_the_revision(schedule: scheduled.Schedule, tmp_path: Path) -> None:
+    """The environment of a schedule has the locked packages and no checkout; rules of a site read `workloads`, too."""
+    _, environ = scheduled.command(schedule, GOOD, ROOT, [], missed=False)
+    python = without_checkout(tmp_path / "environment")
+    argv = [python, "-s", "-P", "-m", "ansible", "playbook", "playbooks/_validate.yml", "-i", "inventories/lab"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120, env=environ, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_from_the_timer_to_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a real repository: what it becomes, where, and what is left when that is over."""
     folder = tmp_path / "place"
@@ -168,7 +178,10 @@ def test_from_the_timer_to_the_program(tmp_path: Path, monkeypatch: pytest.Monke
     ((program, _, environ),) = become
     (worktree,) = [each for each in (folder / "worktrees").iterdir() if each.is_dir()]
     assert Path.cwd() == worktree and (worktree / "bundle.lock.yml").is_file()
-    assert (program, environ["PYTHONPATH"]) == (f"{folder}/environment/bin/python", f"{worktree}/src")
+    assert (program, environ["PYTHONPATH"]) == (
+        f"{folder}/environment/bin/python",
+        f"{worktree}/src:{worktree}/workloads",
+    )
     assert environ["HOME"] == os.environ["HOME"] and VARIABLE in environ
     assert environ["TRAINYARD_DEADLINE"] == f"{ends.ends:.3f}"
     # This process has not become the program and lives on, so its worktree stays.

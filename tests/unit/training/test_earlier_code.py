@@ -94,5 +94,5 @@ def test_objects_of_other_forms_have_no_code(runner: Any) -> None:
 
 
 def test_an_invented_code_makes_no_run_done() -> None:
-    assert as_it_ran(run(), "ab" * 32, [OLD, "", "\ud800"]) == run()
-    assert as_it_ran(run(), None, [OLD]) == run()
+    assert as_it_ran(run(), ["ab" * 32], [OLD, "", "\ud800"]) == run()
+    assert as_it_ran(run(), [None], [OLD]) == run()
