@@ -57,7 +57,7 @@ def test_what_each_mode_mounts_and_what_is_refused(checkout: Path, tmp_path: Pat
     given, output = run(checkout, tmp_path, plays, cases)
     assert given.keys() == MODES.keys(), output
     for said in (
-        "efs_mount_server is empty, but the role efs",
+        "and efs_mount_server is empty, and the role efs",
         "refuses clients without TLS. Set efs_mount_mode to efs_utils",
         "value of efs_mount_mode must be one of: none, absent, nfs4, efs_utils, got: smb",
     ):
