@@ -131,7 +131,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.bundle import delivery, lock, machine, pin, sweep
+from ansible.module_utils.trainyard.bundle import assemble, delivery, lockfile, machine, pin
 from ansible.module_utils.trainyard.bundle.assemble import Assembly
 from ansible.module_utils.trainyard.bundle.context import Context
 from ansible.module_utils.trainyard.bundle.store import Store
@@ -168,7 +168,7 @@ def main() -> None:
 
 def _make(module: AnsibleModule) -> None:
     params = module.params
-    artefacts = lock.load(params["lock"])
+    artefacts = lockfile.load(params["lock"])
     cache = Path(params["cache_dir"])
     store = Store(cache, remembers=not module.check_mode)
     context = Context(Path(params["project"]).resolve(), cache, params["debian_mirror"])
@@ -203,13 +203,13 @@ def _make(module: AnsibleModule) -> None:
 
             steps.append(Step(f"Pack {', '.join(assembly.wanted)}", pack))
         if params["keep_days"] > 0:
-            keep = sweep.current(artefacts, context.project, store, assembly.choices)
-            if paths := sweep.stale(store, keep, params["keep_days"]):
+            keep = assemble.current(artefacts, context.project, store, assembly.choices)
+            if paths := assemble.stale(store, keep, params["keep_days"]):
                 what = f"Remove {len(paths)} old artefacts: {', '.join(path.name for path in paths)}"
 
                 def remove() -> None:
                     with store.locked(lambda: None):
-                        sweep.remove(paths, store, context)
+                        assemble.remove(paths, store, context)
 
                 steps.append(Step(what, remove))
         before = {name: assembly.keys[name][:16] for name in assembly.manifests}
@@ -222,7 +222,7 @@ def _make(module: AnsibleModule) -> None:
     run_plan(module, make_plan, make_result)
 
 
-def _inputs(artefacts: dict[str, lock.Artefact]) -> list[str]:
+def _inputs(artefacts: dict[str, lockfile.Artefact]) -> list[str]:
     references = [reference for artefact in artefacts.values() for reference in artefact.references()]
     return sorted({machine.GO_TOOLCHAIN} | {reference.path for reference in references if reference.kind == "project"})
 
@@ -231,7 +231,7 @@ def _pin(module: AnsibleModule) -> None:
     path, project = Path(module.params["lock"]), Path(module.params["project"])
 
     def make_plan() -> Plan:
-        pins = (pin.compare if module.check_mode else pin.resolve)(lock.load(path), project)
+        pins = (pin.compare if module.check_mode else pin.resolve)(lockfile.load(path), project)
         what = f"Write {len(pins)} hashes into {path}"
         after = {entry.origin: entry.value for entry in pins}
         steps = [Step(what, lambda: pin.write(path, pins))] if pins else []

@@ -74,7 +74,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.bundle import index, lock
+from ansible.module_utils.trainyard.bundle import index, lockfile
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.runner import fail
 
@@ -95,7 +95,7 @@ def main() -> None:
     params = module.params
     try:
         lock_file, ca_file = Path(params["lock"]), params["ca_file"] or ""
-        wanted = lock.results(lock.load(lock_file)) if params["artefacts"] is None else params["artefacts"]
+        wanted = lockfile.results(lockfile.load(lock_file)) if params["artefacts"] is None else params["artefacts"]
         keys = index.recipes(lock_file, Path(params["project"]), dict.fromkeys([*wanted, *params["also"]]))
         chosen = index.choose(index.read(params["index"], ca_file), keys, params["index"])
         artefacts = {name: _placed(entry, name, Path(params["cache_dir"])) for name, entry in chosen.items()}

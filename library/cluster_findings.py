@@ -102,11 +102,11 @@ unread:
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.finding import Finding, accepted_of, run_with_findings, without
 from ansible.module_utils.trainyard.core.plan import Plan
-from ansible.module_utils.trainyard.drift import rendered
-from ansible.module_utils.trainyard.drift.cluster import Site, cluster_findings, snapshot
 from ansible.module_utils.trainyard.kube.api import KubeError
-from ansible.module_utils.trainyard.kube.kubeconfig import connect
+from ansible.module_utils.trainyard.kube.connection import connect
 from ansible.module_utils.trainyard.kube.reads import read
+from ansible.module_utils.trainyard.unmanaged import rendered
+from ansible.module_utils.trainyard.unmanaged.cluster import Site, cluster_findings, snapshot
 
 
 def main() -> None:

@@ -104,7 +104,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
-from ansible.module_utils.trainyard.oci import command, folder, layout, shelf
+from ansible.module_utils.trainyard.oci import command, folder, layout
 
 
 def main() -> None:
@@ -129,11 +129,11 @@ def main() -> None:
         result.update(
             digest=image.digest,
             tag=image.digest.partition(":")[2][:16],
-            layout=str(shelf.path_of(store, image)),
+            layout=str(layout.path_of(store, image)),
             files=len(files),
             size=sum(entry.size for entry in files),
         )
-        return shelf.make_plan(store, image, len(files), max(module.params["keep"], 1))
+        return layout.make_plan(store, image, len(files), max(module.params["keep"], 1))
 
     run_plan(module, make_plan, lambda: result)
 

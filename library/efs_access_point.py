@@ -139,10 +139,9 @@ access_points:
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.aws.access_point import AccessPoint, bare
-from ansible.module_utils.trainyard.aws.access_point_plan import AccessPointsPlan
-from ansible.module_utils.trainyard.aws.arguments import CONNECTION, WAITING, opened, patience
+from ansible.module_utils.trainyard.aws.access_point import AccessPoint, AccessPointsPlan, bare
 from ansible.module_utils.trainyard.aws.changes import require_confirmation, require_file_system
+from ansible.module_utils.trainyard.aws.client import CONNECTION, WAITING, opened, patience
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
 

@@ -152,7 +152,7 @@ file_system:
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.aws.arguments import CONNECTION, WAITING, given, opened, patience
+from ansible.module_utils.trainyard.aws.client import CONNECTION, WAITING, given, opened, patience
 from ansible.module_utils.trainyard.aws.file_system import FileSystem
 from ansible.module_utils.trainyard.aws.file_system_plan import FileSystemPlan, FileSystemRemoval
 from ansible.module_utils.trainyard.core.errors import TrainyardError

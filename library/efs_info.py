@@ -73,7 +73,7 @@ region:
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.aws.arguments import CONNECTION, opened
+from ansible.module_utils.trainyard.aws.client import CONNECTION, opened
 from ansible.module_utils.trainyard.aws.info import PARTS, file_systems, security_groups
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.runner import fail

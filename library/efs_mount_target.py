@@ -119,10 +119,9 @@ mount_targets:
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.aws.arguments import CONNECTION, WAITING, opened, patience
 from ansible.module_utils.trainyard.aws.changes import require_confirmation, require_file_system
-from ansible.module_utils.trainyard.aws.mount_target import MountTarget
-from ansible.module_utils.trainyard.aws.mount_target_plan import MountTargetsPlan
+from ansible.module_utils.trainyard.aws.client import CONNECTION, WAITING, opened, patience
+from ansible.module_utils.trainyard.aws.mount_target import MountTarget, MountTargetsPlan
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
 

@@ -104,9 +104,14 @@ security_group:
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.aws.arguments import CONNECTION, WAITING, opened, patience
-from ansible.module_utils.trainyard.aws.security_group import Wanted, rules_of
-from ansible.module_utils.trainyard.aws.security_group_plan import SecurityGroupPlan, SecurityGroupRemoval, vpc_of
+from ansible.module_utils.trainyard.aws.client import CONNECTION, WAITING, opened, patience
+from ansible.module_utils.trainyard.aws.security_group import (
+    SecurityGroupPlan,
+    SecurityGroupRemoval,
+    Wanted,
+    rules_of,
+    vpc_of,
+)
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan

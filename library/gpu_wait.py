@@ -74,8 +74,8 @@ unhealthy:
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.runner import fail
+from ansible.module_utils.trainyard.kube.connection import connect
 from ansible.module_utils.trainyard.kube.gpu_offer import wait_for_gpus
-from ansible.module_utils.trainyard.kube.kubeconfig import connect
 
 
 def main() -> None:

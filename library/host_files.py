@@ -243,8 +243,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.runner import fail, run_plan
 from ansible.module_utils.trainyard.host.apt_sources import plan_once
-from ansible.module_utils.trainyard.host.config_files import Command, File, HostFiles
-from ansible.module_utils.trainyard.host.folders import Folder
+from ansible.module_utils.trainyard.host.config_files import Command, File, Folder, HostFiles
 from ansible.module_utils.trainyard.host.validation import Tree
 
 FILE = {

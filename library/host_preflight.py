@@ -135,8 +135,8 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.finding import shown
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import fail
+from ansible.module_utils.trainyard.host import facts as base_ports
 from ansible.module_utils.trainyard.host import membership
-from ansible.module_utils.trainyard.host import ports as base_ports
 from ansible.module_utils.trainyard.host.facts import Needs, observe, problems, refuse, space_findings, space_problems
 from ansible.module_utils.trainyard.host.kernel import FEATURES, Kernel
 from ansible.module_utils.trainyard.host.ownership import foreign_files, refusal
@@ -189,7 +189,7 @@ def main() -> None:
         for problem in space_problems(host, needs):
             module.warn(f"{module.params['host']}: {problem}")
     found = problems(host, needs)
-    found += base_ports.problems({int(port): program for port, program in module.params["ports"].items()})
+    found += base_ports.port_problems({int(port): program for port, program in module.params["ports"].items()})
     given = module.params["cluster"]
     member = membership.look()
     found += membership.problems(member, _site(given)) if given else []

@@ -176,12 +176,11 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
-from ansible.module_utils.trainyard.drift.rendered import plan_record
 from ansible.module_utils.trainyard.kube.api import KubeError, Object, documents
-from ansible.module_utils.trainyard.kube.apply import Wait, plan_objects, unreachable_plan, wait_for
-from ansible.module_utils.trainyard.kube.kubeconfig import connect
+from ansible.module_utils.trainyard.kube.apply import Wait, plan_objects, secret_of_files, unreachable_plan, wait_for
+from ansible.module_utils.trainyard.kube.connection import connect
 from ansible.module_utils.trainyard.kube.patch import patched
-from ansible.module_utils.trainyard.kube.secret import secret_of_files
+from ansible.module_utils.trainyard.unmanaged.rendered import plan_record
 
 WAIT_SPEC = {
     "kind": {"type": "str", "required": True},

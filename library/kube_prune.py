@@ -85,9 +85,8 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
 from ansible.module_utils.trainyard.kube.api import KubeError
-from ansible.module_utils.trainyard.kube.apply import unreachable_plan
-from ansible.module_utils.trainyard.kube.kubeconfig import connect
-from ansible.module_utils.trainyard.kube.prune import plan_prune
+from ansible.module_utils.trainyard.kube.apply import plan_prune, unreachable_plan
+from ansible.module_utils.trainyard.kube.connection import connect
 
 KIND_SPEC = {
     "api_version": {"type": "str", "required": True},

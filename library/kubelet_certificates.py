@@ -83,9 +83,13 @@ from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
 from ansible.module_utils.trainyard.kube.api import KubeError
 from ansible.module_utils.trainyard.kube.apply import unreachable_plan
-from ansible.module_utils.trainyard.kube.kubeconfig import connect
-from ansible.module_utils.trainyard.kube.kubelet_certificates import Seen, plan_approvals, wait_until_served
-from ansible.module_utils.trainyard.kube.kubelet_requests import KubeletHost
+from ansible.module_utils.trainyard.kube.connection import connect
+from ansible.module_utils.trainyard.kube.kubelet_certificates import (
+    KubeletHost,
+    Seen,
+    plan_approvals,
+    wait_until_served,
+)
 
 
 def main() -> None:

@@ -148,11 +148,11 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.core.lock import locked
+from ansible.module_utils.trainyard.core.flock import locked
 from ansible.module_utils.trainyard.core.plan import Plan, Step
 from ansible.module_utils.trainyard.core.runner import run_plan
 from ansible.module_utils.trainyard.lab import gpus, host, keys, machines, model, network, nodes
-from ansible.module_utils.trainyard.lab.podman import missing
+from ansible.module_utils.trainyard.lab.host import missing
 
 LOCK_TIMEOUT = 300.0
 """Seconds to wait for another run on the same lab."""
@@ -175,7 +175,7 @@ def plan_present(lab: model.Lab, states: dict[str, str]) -> Plan:
     node_steps, node_states = nodes.plan_nodes(lab, containers)
     if "absent" in node_states.values():
         steps += nodes.plan_image(lab)
-    machine_steps, machine_states = machines.plan(lab, containers, network.bridge(lab))
+    machine_steps, machine_states = machines.plan(lab, containers, network.bridge_of(lab))
     node_steps += machine_steps
     node_states |= machine_states
     states.update(node_states)

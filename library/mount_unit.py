@@ -89,9 +89,8 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
-from ansible.module_utils.trainyard.host.mount_look import observe, probe
 from ansible.module_utils.trainyard.host.mount_plan import make_plan, make_removal
-from ansible.module_utils.trainyard.host.mounts import Mount
+from ansible.module_utils.trainyard.host.mounts import Mount, observe, probe
 
 
 def main() -> None:

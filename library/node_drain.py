@@ -74,8 +74,8 @@ pods:
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
-from ansible.module_utils.trainyard.kube.drain import Drain, plan_cordon, plan_drain, plan_uncordon
-from ansible.module_utils.trainyard.kube.kubeconfig import connect
+from ansible.module_utils.trainyard.kube.connection import connect
+from ansible.module_utils.trainyard.kube.nodes import Drain, plan_cordon, plan_drain, plan_uncordon
 
 
 def main() -> None:

@@ -79,12 +79,10 @@ from collections.abc import Iterator
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.finding import Finding, run_with_findings
 from ansible.module_utils.trainyard.core.plan import Plan
-from ansible.module_utils.trainyard.host.containerd_config import containerd_findings
-from ansible.module_utils.trainyard.host.unit_files import flag_findings, unit_findings
+from ansible.module_utils.trainyard.host.node_findings import containerd_findings, flag_findings, unit_findings
 from ansible.module_utils.trainyard.kubeadm.etcd import look_at_members
-from ansible.module_utils.trainyard.kubeadm.expiry import dates_of, ending
+from ansible.module_utils.trainyard.kubeadm.node_findings import changed_pods, dates_of, ending, unknown_pods
 from ansible.module_utils.trainyard.kubeadm.program import Host
-from ansible.module_utils.trainyard.kubeadm.static_pods import changed_pods, unknown_pods
 
 
 def main() -> None:

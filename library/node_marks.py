@@ -73,8 +73,8 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
 from ansible.module_utils.trainyard.kube.api import KubeError
-from ansible.module_utils.trainyard.kube.kubeconfig import connect
-from ansible.module_utils.trainyard.kube.node_marks import plan_marks
+from ansible.module_utils.trainyard.kube.connection import connect
+from ansible.module_utils.trainyard.kube.nodes import plan_marks
 
 
 def main() -> None:

@@ -53,8 +53,8 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.runner import fail
 from ansible.module_utils.trainyard.kube.api import KubeError
-from ansible.module_utils.trainyard.kube.kubeconfig import connect
-from ansible.module_utils.trainyard.kube.node_ports import taken_ports
+from ansible.module_utils.trainyard.kube.connection import connect
+from ansible.module_utils.trainyard.kube.nodes import taken_ports
 
 
 def main() -> None:

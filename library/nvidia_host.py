@@ -93,7 +93,7 @@ import os
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.runner import fail
-from ansible.module_utils.trainyard.host import nvswitch
+from ansible.module_utils.trainyard.host import nvidia
 from ansible.module_utils.trainyard.host.facts import refuse
 from ansible.module_utils.trainyard.host.nvidia import module_on_disk, observe, problems
 
@@ -110,11 +110,11 @@ def main() -> None:
         supports_check_mode=True,
     )
     seen = observe(os.uname().release)
-    fabric = nvswitch.observe()
+    fabric = nvidia.observe_nvswitches()
     preinstalled = module.params["preinstalled"]
     options = {name: module.params[name] for name in ("open_modules", "installed")}
     found = [] if preinstalled else problems(seen, module.params["branch"], **options)
-    found += nvswitch.problems(fabric, installed=preinstalled or module.params["installed"])
+    found += nvidia.nvswitch_problems(fabric, installed=preinstalled or module.params["installed"])
     try:
         refuse(module.params["host"], found)
     except TrainyardError as error:

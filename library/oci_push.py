@@ -90,7 +90,7 @@ steps:
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.bundle.oci import Access, Image, make_plan, registry
+from ansible.module_utils.trainyard.bundle.registry import Access, Image, make_plan, registry
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.runner import fail, run_plan
 

@@ -63,8 +63,8 @@ from ansible.module_utils.trainyard.core import files
 from ansible.module_utils.trainyard.core.plan import Plan, Step
 from ansible.module_utils.trainyard.core.runner import run_plan
 from ansible.module_utils.trainyard.kube.api import KubeError
-from ansible.module_utils.trainyard.kube.kubeconfig import connect
-from ansible.module_utils.trainyard.verify import metrics
+from ansible.module_utils.trainyard.kube.connection import connect
+from ansible.module_utils.trainyard.verify import publish
 from ansible.module_utils.trainyard.verify.publish import plan_publish
 
 
@@ -85,7 +85,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    path, text = module.params["textfile"], metrics.render(module.params["receipt"])
+    path, text = module.params["textfile"], publish.render(module.params["receipt"])
     write = partial(files.write, path, text, 0o644)
 
     def make_plan() -> Plan:
@@ -94,7 +94,7 @@ def main() -> None:
         except KubeError as error:
             module.warn(f"The receipt is not published: {error.message}")
             plan = Plan()
-        if path and metrics.series(read(path)) != metrics.series(text):
+        if path and publish.series(read(path)) != publish.series(text):
             return Plan([*plan.steps, Step(f"Write {path}", write)], plan.before, plan.after)
         return plan
 

@@ -107,11 +107,10 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
-from ansible.module_utils.trainyard.host.mount_look import entry_at, probe
-from ansible.module_utils.trainyard.host.mounts import Mount
+from ansible.module_utils.trainyard.host.mounts import Mount, entry_at, probe
 from ansible.module_utils.trainyard.net import dns as dns_probe
 from ansible.module_utils.trainyard.net import https as verify_service
-from ansible.module_utils.trainyard.net.certificate import certificate_end
+from ansible.module_utils.trainyard.net.https import certificate_end
 
 
 def service_address(network: str) -> str:

@@ -249,15 +249,15 @@ from ansible.module_utils.trainyard.core.progress import Progress
 from ansible.module_utils.trainyard.core.runner import fail, run_plan
 from ansible.module_utils.trainyard.kube.api import KubeError
 from ansible.module_utils.trainyard.kube.apply import unreachable_plan
-from ansible.module_utils.trainyard.kube.kubeconfig import connect
-from ansible.module_utils.trainyard.trainings.arguments import TRAINING
+from ansible.module_utils.trainyard.kube.connection import connect
+from ansible.module_utils.trainyard.trainings.description_checks import TRAINING
 from ansible.module_utils.trainyard.trainings.jobset import run_object
 from ansible.module_utils.trainyard.trainings.model import Login
 from ansible.module_utils.trainyard.trainings.objects import surroundings
 from ansible.module_utils.trainyard.trainings.run import Run, Settings
 from ansible.module_utils.trainyard.trainings.service import Service
 from ansible.module_utils.trainyard.trainings.spec import parse_training
-from ansible.module_utils.trainyard.why.explain import explained
+from ansible.module_utils.trainyard.why.judge import explained
 
 LOGIN = ("pull_registry", "pull_username", "pull_password")
 

@@ -75,7 +75,7 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.progress import Progress
 from ansible.module_utils.trainyard.core.runner import run_plan
-from ansible.module_utils.trainyard.kube.kubeconfig import connect
+from ansible.module_utils.trainyard.kube.connection import connect
 from ansible.module_utils.trainyard.trainings.stop import Stop
 
 

@@ -29,8 +29,7 @@ from trainyard.site.model import Option, Problem, Setting, Site
 from trainyard.site.provided import provided
 from trainyard.site.rules import DEFAULTS_READ, EFS_VERB_RULES, RULES, check
 from trainyard.site.short_names import VERBS, after_command, of_call, stop_call, strange, train_call, words_taken, wrong
-from trainyard.site.tags import unknown_tags
-from trainyard.site.variables import OF_PLAYBOOKS, meant
+from trainyard.site.variables import OF_PLAYBOOKS, meant, unknown_tags
 from trainyard.trainings.catalogue import read_catalogue
 
 _LOCKED = re.compile(r"v?\{\{\s*lookup\(\s*['\"](?:[a-z_.]+\.)?locked_version['\"],\s*['\"](\w+)['\"]\s*\)\s*\}\}")

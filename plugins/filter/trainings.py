@@ -11,7 +11,7 @@ from trainyard.core.errors import TrainyardError
 from trainyard.site.short_names import train_call
 from trainyard.trainings import described as trainings
 from trainyard.trainings.catalogue import read_catalogue
-from trainyard.trainings.references import PACKED, Defaults
+from trainyard.trainings.site_images import PACKED, Defaults
 
 Wanted = Sequence[Mapping[str, Any]]
 

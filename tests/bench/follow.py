@@ -19,7 +19,7 @@ from typing import Any
 import inputs
 from served import Run, served
 
-from trainyard.kube.kubeconfig import connect
+from trainyard.kube.connection import connect
 from trainyard.trainings.follow import Follower, Settings
 from trainyard.trainings.model import Training
 from trainyard.trainings.spec import parse_training

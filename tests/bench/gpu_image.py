@@ -27,7 +27,7 @@ from timed import BenchError, timed
 
 from lib import compat, compat_table
 from lib.errors import InputError
-from trainyard.bundle import lock
+from trainyard.bundle import lockfile
 from trainyard.bundle.assemble import Assembly
 from trainyard.bundle.build import image
 from trainyard.bundle.context import Context
@@ -58,7 +58,7 @@ def require_room(cache: Path) -> None:
 
 def assembly(cache: Path) -> Assembly:
     """Return the assembly of the image from the bundle's store, which knows the missing parts."""
-    entries = lock.load(str(inputs.ROOT / "bundle.lock.yml"))
+    entries = lockfile.load(str(inputs.ROOT / "bundle.lock.yml"))
     return Assembly(entries, [ARTEFACT], Store(cache), Context(inputs.ROOT, cache, ""), source="source")
 
 
@@ -144,7 +144,7 @@ def prove(cache: Path, folder: Path) -> None:
     context = Context(inputs.ROOT, cache, "")
     podman = image.podman(context)
     identity = image.load(podman, Path(made["layout"]))
-    locked = lock.load(str(inputs.ROOT / "bundle.lock.yml"))[ARTEFACT]
+    locked = lockfile.load(str(inputs.ROOT / "bundle.lock.yml"))[ARTEFACT]
     entry = {"version": locked.version, **locked.recipe}
     if wrong := faults(look(podman, identity), labels(Path(made["layout"])).get(LABEL, ""), entry):
         raise BenchError("; ".join(wrong))

@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from trainyard.bundle import lock
+from trainyard.bundle import lockfile
 from trainyard.bundle.assemble import Assembly
 from trainyard.bundle.context import Context
 from trainyard.bundle.store import Store
@@ -28,7 +28,7 @@ from trainyard.trainings.described import complete, entry_of
 from trainyard.trainings.jobset import run_object
 from trainyard.trainings.model import Training
 from trainyard.trainings.objects import surroundings
-from trainyard.trainings.references import Defaults
+from trainyard.trainings.site_images import Defaults
 from trainyard.trainings.spec import parse_training
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,7 +49,7 @@ def artefacts(cache: str | Path) -> dict[str, dict[str, Any]]:
 
     :raises SystemExit: an artefact is not built yet.
     """
-    entries = lock.load(str(ROOT / "bundle.lock.yml"))
+    entries = lockfile.load(str(ROOT / "bundle.lock.yml"))
     assembly = Assembly(entries, None, Store(cache), Context(ROOT, Path(cache), ""), source="source")
     if assembly.missing:
         raise SystemExit(f"The bundle in {cache} lacks {', '.join(assembly.missing)}; run site.yml once to build it.")

@@ -22,7 +22,7 @@ from timed import BenchError
 
 from trainyard.core.errors import TrainyardError
 from trainyard.kube.api import Api
-from trainyard.kube.kubeconfig import connect
+from trainyard.kube.connection import connect
 from trainyard.trainings import kept_logs, state
 
 VERDICT_SECONDS = 900.0

@@ -18,7 +18,7 @@ from stand import Stand
 
 from trainyard.core.errors import TrainyardError
 from trainyard.kube.api import Api, KubeError
-from trainyard.kube.kubeconfig import connect
+from trainyard.kube.connection import connect
 
 ATTACKER, VICTIM = "worker2", "cp1"
 FOLDER = "/opt/red-node"

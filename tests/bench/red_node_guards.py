@@ -12,9 +12,9 @@ import red_node_python as hostile
 from red_node_attacks import ATTACKER, VICTIM
 from stand import Stand
 
-from trainyard.reprovision import runner
-from trainyard.reprovision.found import find
-from trainyard.reprovision.masking import Masker
+from trainyard.drift import runner
+from trainyard.drift.find import find
+from trainyard.drift.masking import Masker
 
 GUARDS = "plain_output,host_answers"
 SECONDS = 120

@@ -134,7 +134,7 @@ def stop(stand: Stand, run: str, *, delete: bool = False) -> list[str]:
 
 def stop_elsewhere(api: Api, run: str, logs: Path, *, delete: bool = False) -> None:
     """Stop a run with the module's own class in this process, whose guards a caller has switched off."""
-    from trainyard.trainings.found import at
+    from trainyard.trainings.run_index import at
 
     Stop(api, at(api, NAMESPACE, run), str(logs), print).plan(delete=delete).execute()
 

@@ -21,7 +21,7 @@ from sides import LAB, Site
 from timed import BenchError, timed
 
 from trainyard.kube.api import Api
-from trainyard.kube.kubeconfig import connect
+from trainyard.kube.connection import connect
 from trainyard.project import python_path
 from trainyard.trainings import record
 from trainyard.trainings.names import NAME_LABEL, ROLE_LABEL

@@ -13,8 +13,7 @@ import pytest
 from drift_kinds import PROVEN, Kind, strange
 from drift_lab import Ran
 
-from trainyard.reprovision.classes import UNKNOWN, class_of
-from trainyard.reprovision.item import REPAIRED
+from trainyard.drift.items import REPAIRED, UNKNOWN, class_of
 
 KINDS = [(name, kind) for name, group in drift.GROUPS.items() for kind in group.kinds]
 

@@ -24,7 +24,7 @@ from tests.unit.apiserver import ApiServer
 from tests.unit.console import consoles
 from tests.unit.training.test_hostile_attempts import Stopping, stop
 from trainyard.kube.api import Api
-from trainyard.trainings import found, record
+from trainyard.trainings import record, run_index
 from trainyard.trainings.state import attempt_of
 
 THERE = There(f"mirror.example.org:5000/trainyard/tensorflow@sha256:{'1' * 64}", "red-record-result")
@@ -82,8 +82,8 @@ def test_what_is_planted_is_a_run_to_our_programs_and_harmless() -> None:
     assert attempt_of(job) == "unknown"
     assert sum(map(len, job["metadata"]["annotations"].values())) < 2**18, "Kubernetes accepts no more"
     server = ApiServer({f"{JOBS}/red-path": job, RECORD: red_planted.record("trainings")})
-    assert {name for _, name in found.runs(Api(server))} == {"red-path", "red-record"}
-    assert found.LABELS.partition("=")[0] not in red_planted.record("elsewhere")["metadata"]["labels"]
+    assert {name for _, name in run_index.runs(Api(server))} == {"red-path", "red-record"}
+    assert run_index.LABELS.partition("=")[0] not in red_planted.record("elsewhere")["metadata"]["labels"]
 
 
 @pytest.mark.parametrize("name", red_planted.hostile_records())

@@ -16,7 +16,7 @@ from why_lab import (
     gone,
 )
 
-from trainyard.kube.quantities import amount
+from trainyard.kube.placement import amount
 from trainyard.trainings.names import NAME_LABEL
 from trainyard.trainings.objects import logs_volume
 from trainyard.trainings.template import logs_claim

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.unit.reprovision.reports import HOSTILE, report
-from trainyard.reprovision.pages import html, index
+from trainyard.drift.pages import html, index
 
 pytestmark = pytest.mark.browser
 

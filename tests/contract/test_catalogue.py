@@ -12,15 +12,14 @@ from ansible.template import Templar
 from checkout import ROOT, read_yaml
 
 from plugins.filter.trainings import complete_trainings, training_images, training_runs
-from trainyard.bundle.lock import load, tree_files
+from trainyard.bundle.lockfile import load, tree_files
 from trainyard.site.model import Setting, Site
 from trainyard.site.rules import check
 from trainyard.trainings.catalogue import read_catalogue
 from trainyard.trainings.described import complete_all
-from trainyard.trainings.images import TENSORBOARD
 from trainyard.trainings.jobset import run_object
 from trainyard.trainings.objects import surroundings
-from trainyard.trainings.references import Defaults
+from trainyard.trainings.site_images import TENSORBOARD, Defaults
 from trainyard.trainings.spec import parse_training
 
 OWN = {

@@ -66,7 +66,7 @@ def test_every_value_of_the_model_can_be_chosen(shape: str, module: str, option:
 
 
 def test_every_state_of_the_model_has_a_meaning_for_each_wait() -> None:
-    from trainyard.aws.states import AVAILABLE, GONE, LEAVING
+    from trainyard.aws.client import AVAILABLE, GONE, LEAVING
 
     known = set(MODEL.shape_for("LifeCycleState").enum)
     assert AVAILABLE.reached | AVAILABLE.on_the_way | LEAVING | {"error"} == known | {None}

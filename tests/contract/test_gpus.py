@@ -12,7 +12,7 @@ from checkout import ROOT, read_yaml
 from trainyard.site.short_names import train_call
 from trainyard.trainings.catalogue import read_catalogue
 from trainyard.trainings.described import complete_all
-from trainyard.trainings.references import Defaults
+from trainyard.trainings.site_images import Defaults
 from trainyard.trainings.spec import parse_training
 
 

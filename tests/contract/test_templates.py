@@ -144,7 +144,7 @@ def test_defaults_and_constants_are_used() -> None:
     # Search the text once, not once per name.
     used = set(re.findall(r"\b\w+\b(?!:)", text))
     for role in ROLES:
-        # The program's variables are a separate entry point; the tests of src/trainyard/reprovision compare the names.
+        # The program's variables are a separate entry point; the tests of src/trainyard/schedule compare the names.
         program = role.entry_points.get("run", {})
         for name in {*role.defaults, *role.variables} - program.keys():
             assert name in used, f"{name} of {role.name} is never used"

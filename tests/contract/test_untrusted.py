@@ -18,7 +18,7 @@ TERMINAL = "src/trainyard/cli/terminal.py"
 OTHERS = {
     "src/trainyard/console/__main__.py": "prints faults of its own environment to the log of its pod",
     "src/trainyard/site_lock/keeper.py": "prints JSON to the program that has started it",
-    "src/trainyard/reprovision/scheduled.py": "runs before the revision, whose terminal it would be, is chosen",
+    "src/trainyard/schedule/scheduled.py": "runs before the revision, whose terminal it would be, is chosen",
 }
 PRINTERS = {"echo", "secho", "print", "add_row", "from_markup"}
 """Calls that print a text to a terminal, or interpret it as Rich markup."""

@@ -20,7 +20,7 @@ METADATA = [
     ipaddress.ip_network(each)
     for each in ("169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128", "100.100.100.200/32", "168.63.129.16/32")
 ]
-"""The same as in src/trainyard/trainings/closed.py, whose policy also keeps pods and Services out."""
+"""The same as in src/trainyard/trainings/data_import.py, whose policy also keeps pods and Services out."""
 
 
 def opener() -> urllib.request.OpenerDirector:

@@ -2,20 +2,116 @@
 
 Credentials come only from boto3's own sources (environment, profile, login, instance role). No text that leaves this
 module contains them.
+
+Errors of failed AWS calls: the call, the resource, AWS's own message, and the remedy.
+
+Waits for resources, as data: the states that end a wait and those that continue it; all others are failures.
+
+Options that all AWS modules share, and the objects created from them.
 """
 
 from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
-from .errors import AwsError, refused, unanswered
+from ..core.waiter import CLOCK, Clock, wait_until
+
+_LOGIN = "Check that the credentials are correct and have not expired, and that the region is enabled for the account."
+_ALLOW = "Allow this action for the calling identity; docs/storage.md contains the whole policy."
+
+REMEDIES = {
+    "AccessDenied": _ALLOW,
+    "AccessDeniedException": _ALLOW,
+    "UnauthorizedOperation": _ALLOW,
+    "AuthFailure": _LOGIN,
+    "ExpiredToken": _LOGIN,
+    "ExpiredTokenException": _LOGIN,
+    "IncompleteSignature": _LOGIN,
+    "InvalidClientTokenId": _LOGIN,
+    "RequestExpired": _LOGIN,
+    "SignatureDoesNotMatch": _LOGIN,
+    "UnrecognizedClientException": _LOGIN,
+    "OptInRequired": _LOGIN,
+    "TooManyRequests": "AWS allows a change of the throughput mode, or a decrease of the provisioned throughput, once "
+    "in 24 hours. Wait, or set the previous values.",
+    "FileSystemLimitExceeded": "Remove an unneeded file system, or request a higher quota from AWS.",
+    "AccessPointLimitExceeded": "Remove unneeded access points, or request a higher quota from AWS.",
+    "ThroughputLimitExceeded": "Set less throughput, or request a higher quota from AWS.",
+    "InsufficientThroughputCapacity": "Set less throughput, or retry later.",
+    "NoFreeAddressesInSubnet": "Free an address in the subnet, or use another subnet of that zone.",
+    "IpAddressInUse": "Set another address, or none, so that EFS chooses one.",
+    "SubnetNotFound": "Set a subnet of this region and account.",
+    "InvalidSubnetID.NotFound": "Set subnets of this region and account.",
+    "SecurityGroupNotFound": "Set security groups in the subnet's VPC.",
+    "InvalidGroup.NotFound": "Set security groups of this VPC.",
+    "SecurityGroupLimitExceeded": "Set at most five security groups, the limit of a network interface.",
+    "UnsupportedAvailabilityZone": "Set a subnet of another zone; EFS is not available in this one.",
+    "InvalidPolicyException": "Correct the policy. AWS also refuses a policy that locks out its author.",
+    "FileSystemInUse": "Delete its mount targets first.",
+    "DependencyViolation": "Find the network interfaces, and the rules of other groups, that still use it.",
+    "FileSystemNotFound": "Set a file system of this region and account.",
+    "RulesPerSecurityGroupLimitExceeded": "Set fewer sources, or one network instead of several.",
+}
+"""AWS error code -> remedy."""
+
+_NO_ANSWER = "Check the network path to AWS, proxies, and the region {region}."
+
+
+class AwsError(TrainyardError):
+    """A call that AWS refused or did not answer.
+
+    :param code: AWS's error code, or the name of botocore's exception.
+    :param answer: the parsed error response.
+    """
+
+    def __init__(
+        self, message: str, *, code: str, remedy: str = "", answer: Mapping[str, Any] | None = None, **facts: object
+    ) -> None:
+        super().__init__(message, remedy=remedy, code=code, **facts)
+        self.code = code
+        self.answer = answer or {}
+
+
+def refused(answer: Mapping[str, Any], action: str, resource: str, clean: Callable[[str], str]) -> AwsError:
+    """Convert an error response to an `AwsError`.
+
+    :param answer: the parsed response of botocore's ClientError.
+    :param clean: removes credentials from a text.
+    """
+    error = answer.get("Error", {})
+    code, said = str(error.get("Code", "")), clean(str(error.get("Message", ""))).rstrip(".")
+    return AwsError(
+        f"AWS refuses {action} for {resource}: {code}{f', {said}' if said else ''}.",
+        code=code,
+        remedy=REMEDIES.get(code, ""),
+        answer=answer,
+        call=action,
+        resource=resource,
+        request_id=answer.get("ResponseMetadata", {}).get("RequestId", ""),
+    )
+
+
+def unanswered(error: Exception, action: str, resource: str, region: str, clean: Callable[[str], str]) -> AwsError:
+    """Return the error for a call that was not sent or not answered."""
+    from botocore.exceptions import ConnectionError as NoConnection
+    from botocore.exceptions import HTTPClientError
+
+    kind, said = type(error).__name__, clean(str(error)).rstrip(".")
+    lost = isinstance(error, (HTTPClientError, NoConnection))
+    return AwsError(
+        f"{action} for {resource} {'has no answer' if lost else 'cannot be sent'}: {said}.",
+        code=kind,
+        remedy=_NO_ANSWER.format(region=region) if lost else "",
+        call=action,
+        resource=resource,
+    )
+
 
 SERVICES = {"efs": "elasticfilesystem", "ec2": "ec2"}
 """boto3's name of a service -> the prefix of its actions in IAM."""
@@ -205,3 +301,92 @@ def persist(
             if error.code not in unknown or clock.monotonic() + patience.interval > deadline:
                 raise
         clock.sleep(patience.interval)
+
+
+State = str | None
+"""`LifeCycleState` of EFS; None for a resource that AWS does not list."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """The target of a wait.
+
+    :param name: the target state, for messages.
+    :param reached: states that end the wait.
+    :param on_the_way: states in which the wait continues; any other state fails.
+    """
+
+    name: str
+    reached: frozenset[State]
+    on_the_way: frozenset[State]
+
+
+AVAILABLE = Goal("available", frozenset({"available"}), frozenset({None, "creating", "updating"}))
+"""A new resource may not be listed for some seconds, hence None."""
+
+GONE = Goal("gone", frozenset({None, "deleted"}), frozenset({"creating", "available", "updating", "error", "deleting"}))
+"""A deleted resource may be listed with its old state for some seconds. Incompletely created ones are deleted, too."""
+
+LEAVING = frozenset({"deleting", "deleted"})
+"""States that are treated as absent."""
+
+
+def settle(look: Callable[[], dict[str, State]], goal: Goal, patience: Patience) -> None:
+    """Wait until all given resources have reached a goal.
+
+    :param look: reads all of them; returns name for messages -> state.
+    :raises AwsError: one is in a state that does not lead to the goal.
+    :raises WaitError: the timeout was reached; the message lists the resources that have not reached the goal.
+    """
+
+    def observe() -> dict[str, State]:
+        states = look()
+        for name, state in states.items():
+            if state not in goal.reached | goal.on_the_way:
+                raise AwsError(
+                    f"{name} is {state}, and will not become {goal.name}.",
+                    code="State",
+                    remedy="Check it in the AWS console. If its state is error, delete it and create it again.",
+                )
+        return {name: state for name, state in states.items() if state not in goal.reached}
+
+    wait_until(
+        observe,
+        lambda left: not left,
+        what=f"all AWS resources of this step to be {goal.name}",
+        timeout=patience.timeout,
+        interval=patience.interval,
+        show=lambda left: ", ".join(f"{name} is {state or 'not listed'}" for name, state in sorted(left.items())),
+        clock=patience.clock,
+    )
+
+
+def state_of(found: dict[str, Any] | None) -> State:
+    """Return the state from a description of EFS."""
+    return found["LifeCycleState"] if found else None
+
+
+CONNECTION: dict[str, dict[str, Any]] = {
+    "profile": {"type": "str"},
+    "region": {"type": "str"},
+}
+
+WAITING: dict[str, dict[str, Any]] = {
+    "timeout": {"type": "int", "default": 300},
+    "interval": {"type": "float", "default": 3},
+}
+
+
+def opened(params: Mapping[str, Any]) -> Aws:
+    """Return the connection for a module's options; see `connect`."""
+    return connect(params["profile"], params["region"])
+
+
+def patience(params: Mapping[str, Any]) -> Patience:
+    """Return the wait limits from a module's options."""
+    return Patience(float(params["timeout"]), float(params["interval"]))
+
+
+def given(options: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return the options that are set; Ansible fills in None for the others."""
+    return None if options is None else {name: value for name, value in options.items() if value is not None}

@@ -9,13 +9,9 @@ from typing import Any
 
 from ..core.errors import TrainyardError
 from ..core.plan import Plan, Step
-from .changes import Change, require_confirmation
-from .client import BUSY, Aws, Patience, persist
-from .errors import AwsError
-from .file_system import LIFECYCLE, FileSystem, check, decide, shown, target
-from .policy import requires_tls
-from .states import AVAILABLE, GONE, LEAVING, State, settle, state_of
-from .tags import OWNER, require_owner, to_mapping
+from .changes import OWNER, Change, require_confirmation, require_owner, to_mapping
+from .client import AVAILABLE, BUSY, GONE, LEAVING, Aws, AwsError, Patience, State, persist, settle, state_of
+from .file_system import LIFECYCLE, FileSystem, check, decide, requires_tls, shown, target
 
 _DNS_SUFFIX = {"cn-": "amazonaws.com.cn"}
 """Prefix of a region -> its DNS suffix, if that is not `amazonaws.com`."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from . import access_point_plan, file_system_plan, mount_target_plan, security_group_plan
+from . import access_point, file_system_plan, mount_target, security_group
 from .client import Aws
 from .file_system import FileSystem
 from .security_group import OWNER
@@ -54,12 +54,12 @@ def _file_system(aws: Aws, description: dict[str, Any], parts: Sequence[str]) ->
         **{name: state[name] for name in _EMPTY if name in parts},
     }
     if "mount_targets" in parts:
-        targets = mount_target_plan.with_groups(aws, mount_target_plan.find(aws, its_id))
+        targets = mount_target.with_groups(aws, mount_target.find(aws, its_id))
         found["mount_targets"] = [
             {**asdict(each), "security_groups": sorted(each.security_groups or ())} for each in targets
         ]
     if "access_points" in parts:
-        found["access_points"] = [asdict(each) for each in access_point_plan.find(aws, its_id)]
+        found["access_points"] = [asdict(each) for each in access_point.find(aws, its_id)]
     return found
 
 
@@ -73,5 +73,5 @@ def security_groups(aws: Aws, owner: str) -> list[dict[str, Any]]:
             "owner": each.tags.get(OWNER, ""),
             "allows": sorted(map(str, each.rules)),
         }
-        for each in security_group_plan.find(aws, owner=owner or "*")
+        for each in security_group.find(aws, owner=owner or "*")
     ]

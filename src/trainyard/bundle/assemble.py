@@ -1,20 +1,25 @@
-"""Build or fetch the artefacts of the lock that the store lacks."""
+"""Build or fetch the artefacts of the lock that the store lacks.
+
+Remove artefacts that no longer belong to an entry of the lock. This happens only on request.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import TrainyardError
 from ..core.progress import Progress
-from . import delivery, lock
+from . import delivery, lockfile
+from .build import image
 from .build.image import LAYOUT
 from .build.kinds import BUILDERS, REVISIONS
-from .choose import Chooser
+from .choose import Choice, Chooser, upstream_key
 from .context import Context
+from .lockfile import Artefact
 from .store import Store
 from .vendor.upstream import Upstream
 
@@ -37,7 +42,7 @@ class Assembly:
 
     def __init__(
         self,
-        artefacts: Mapping[str, lock.Artefact],
+        artefacts: Mapping[str, lockfile.Artefact],
         wanted: Sequence[str] | None,
         store: Store,
         context: Context,
@@ -45,8 +50,8 @@ class Assembly:
         also: Sequence[str] = (),
         delivered: Path | None = None,
     ) -> None:
-        self.wanted = list(dict.fromkeys([*(lock.results(artefacts) if wanted is None else wanted), *also]))
-        closure = lock.closure(artefacts, self.wanted)
+        self.wanted = list(dict.fromkeys([*(lockfile.results(artefacts) if wanted is None else wanted), *also]))
+        closure = lockfile.closure(artefacts, self.wanted)
         self.choices = Chooser(closure, context.project, REVISIONS, store, source).choose(self.wanted)
         self.artefacts = {name: artefact for name, artefact in closure.items() if name in self.choices}
         self.keys = {name: choice.key for name, choice in self.choices.items()}
@@ -201,3 +206,31 @@ def _named(name: str, error: BaseException | None) -> BaseException | None:
             f"The artefact {name} cannot be made: {error.message}", remedy=error.remedy, **error.facts
         )
     return error
+
+
+DAY = 86400
+
+
+def current(artefacts: Mapping[str, Artefact], project: Path, store: Store, chosen: Mapping[str, Choice]) -> set[Path]:
+    """Return the folders of all artefacts that the lock describes, from either origin, requested or not."""
+    choices = Chooser(artefacts, project, REVISIONS, store, "source").choose(artefacts)
+    paths = {store.path(name, choice.key) for name, choice in [*choices.items(), *chosen.items()]}
+    return paths | {store.path(name, upstream_key(artefact)) for name, artefact in artefacts.items()}
+
+
+def stale(store: Store, keep: Iterable[Path], days: int, now: float | None = None) -> list[Path]:
+    """Return artefact folders and unfinished downloads that are not in `keep` and are older than `days`.
+
+    :param now: seconds since the epoch.
+    """
+    limit = (time.time() if now is None else now) - days * DAY
+    found = [path for path in store.folder.glob("*-*") if path.is_dir()] if store.folder.is_dir() else []
+    found += list((store.root / "downloads").glob("*"))
+    return sorted(path for path in set(found) - set(keep) if path.stat().st_mtime < limit)
+
+
+def remove(paths: Iterable[Path], store: Store, context: Context) -> None:
+    """Remove folders, and unused layers in the builds' storage."""
+    for path in paths:
+        store.remove(path)
+    image.prune(context)

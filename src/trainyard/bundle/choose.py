@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import TrainyardError
-from .lock import VENDOR, Artefact, tree_hash
+from .lockfile import VENDOR, Artefact, tree_hash
 from .machine import GO_TOOLCHAIN, pinned_go
 from .store import Store
 from .vendor import http as fetch

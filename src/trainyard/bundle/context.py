@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .lock import Reference, tree_files
+from .lockfile import Reference, tree_files
 
 EPOCH = 1767225600
 """2026-01-01T00:00:00Z, the timestamp of all built files, so that equal inputs give equal bytes."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import TrainyardError
-from . import lock
+from . import lockfile
 from .build.kinds import REVISIONS
 from .choose import Chooser
 from .store import Store
@@ -41,7 +41,7 @@ def recipes(lock_file: Path, project: Path, wanted: Iterable[str]) -> dict[str, 
     :raises TrainyardError: the lock cannot be read, or lacks a name.
     """
     names = list(wanted)
-    artefacts = lock.closure(lock.load(lock_file), names)
+    artefacts = lockfile.closure(lockfile.load(lock_file), names)
     # The store is empty, so that only the recipes count.
     chooser = Chooser(artefacts, project, REVISIONS, Store("/nonexistent", remembers=False), "source")
     return {name: choice.key for name, choice in chooser.choose(names).items() if name in names}

@@ -15,12 +15,12 @@ from functools import partial
 from pathlib import Path
 
 from ..core.errors import TrainyardError
-from . import lock
-from .lock import Artefact
+from . import lockfile
+from .lockfile import Artefact
 from .origin import UNPINNED, Apt, Downloads, Image, Origin
-from .skopeo import NoRegistryError
+from .registry import NoRegistryError
 from .vendor import http as fetch
-from .vendor import images
+from .vendor import upstream
 from .vendor.apt import Archive
 
 
@@ -79,7 +79,7 @@ def look(artefacts: Mapping[str, Artefact], project: Path, unpinned_only: bool =
 def _questions(origin: Origin | None, archive: Archive) -> Iterator[tuple[str, str, str, Callable[[], str]]]:
     """Yield for each address: its text in the lock, its URL, its pin, and a function that returns the current hash."""
     if isinstance(origin, Image):
-        yield f"{origin.name}@", origin.probe, origin.digest, partial(images.resolve, origin)
+        yield f"{origin.name}@", origin.probe, origin.digest, partial(upstream.resolve, origin)
     elif isinstance(origin, Downloads):
         for item in origin.items:
             yield f"{item.url}#sha256=", item.url, item.sha256, partial(fetch.sha256_of, item.url)
@@ -153,7 +153,7 @@ def write(path: Path, pins: list[Pin]) -> None:
     ) as new:
         new.write(text)
     try:
-        lock.load(new.name)
+        lockfile.load(new.name)
         os.chmod(new.name, path.stat().st_mode & 0o777)
         os.replace(new.name, path)
     except BaseException:

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ..core.lock import locked
+from ..core.flock import locked
 
 MANIFEST = "artefact.json"
 CHUNK = 1 << 20

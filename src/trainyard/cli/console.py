@@ -9,7 +9,7 @@ import sys
 import click
 
 from ..core.errors import TrainyardError
-from ..kube.kubeconfig import connect
+from ..kube.connection import connect
 from ..site.inventory import places
 from . import terminal
 from .logins import NAMESPACE, reach

@@ -8,9 +8,9 @@ from dataclasses import asdict
 import click
 from rich.console import Console
 
-from ..kube.looking import connect_to_look
+from ..kube.connection import connect_to_look
 from ..site.inventory import places
-from ..trainings.gpu_nodes import Row, gpus
+from ..trainings.gpu_requests import Row, gpus
 from . import terminal
 
 SCHEMA = 1

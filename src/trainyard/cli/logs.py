@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ..kube.kubeconfig import connect
+from ..kube.connection import connect
 from ..kube.pod_log import readable
 from ..site.inventory import places
 from ..trainings import run_logs

@@ -8,21 +8,21 @@ from typing import Any
 
 import click
 
-from ..core.clock import CLOCK
 from ..core.errors import TrainyardError
-from ..reprovision import after, approval, pages
-from ..reprovision.masking import Masker
-from ..reprovision.perform import MODES, perform
-from ..reprovision.report import EXIT_BUSY, EXIT_UNKNOWN
-from ..reprovision.revision import of_checkout
-from ..reprovision.run import credentials
-from ..reprovision.runner import ROOT
-from ..reprovision.settings import Site, site_of
-from ..reprovision.status import Status, status_of
-from ..reprovision.store import BusyError, Store
-from ..reprovision.tables import listed, shown, status_lines
+from ..core.waiter import CLOCK
+from ..drift import pages, repair_plan
+from ..drift.masking import Masker
+from ..drift.report import EXIT_BUSY, EXIT_UNKNOWN, of_checkout
+from ..drift.report_run import credentials
+from ..drift.runner import ROOT
+from ..drift.settings import Site, site_of
+from ..drift.store import BusyError, Store
+from ..schedule import notify
+from ..schedule.session import MODES, perform
+from ..schedule.status import Status, status_of
 from ..site_lock.holder import Busy, here
 from . import terminal
+from .reports import listed, shown, status_lines
 
 
 @click.group("reprovision")
@@ -56,7 +56,7 @@ def _run(inventory: tuple[str, ...], mode: str, hosts: list[str]) -> int:
         return int(session.report["exit_status"])
     except (Busy, BusyError) as error:
         terminal.echo(f"Error: {masker.text(str(error))}", err=True)
-        after.refused(site, store)
+        notify.refused(site, store)
         return EXIT_BUSY
     except TrainyardError as error:
         terminal.echo(f"Error: {masker.text(str(error))}", err=True)
@@ -73,8 +73,8 @@ def approve(inventory: tuple[str, ...], report: str) -> None:
     """Allow one converge to exceed the limits, for exactly the drift and the revision of REPORT."""
     site, store = _opened(inventory)
     now = CLOCK.time()
-    given = approval.approve(_report(store, report), now, here("approve", report, now).user)
-    approval.save(store.folder, given)
+    given = repair_plan.approve(_report(store, report), now, here("approve", report, now).user)
+    repair_plan.save(store.folder, given)
     terminal.echo(
         f"For {site.settings.approval_hours:.0f} h one converge with the revision {given.commit[:7]} may repair "
         f"the {len(given.keys)} items of {given.report}, and nothing else."

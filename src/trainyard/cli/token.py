@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ..kube.kubeconfig import connect
+from ..kube.connection import connect
 from ..site.inventory import places
 from . import terminal
 from .logins import make

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 import click
 from rich.console import Console
 
-from ..kube.looking import connect_to_look
+from ..kube.connection import connect_to_look
 from ..site.inventory import places
 from ..trainings.logs import idle_gpus
 from ..trainings.runs import Row, runs
-from ..why.text import about
+from ..why.answer import about
 from . import terminal
 
 SCHEMA = 1

@@ -10,12 +10,12 @@ from pathlib import Path
 import click
 
 from ..core.errors import TrainyardError
-from ..kube.looking import connect_to_look
+from ..kube.connection import connect_to_look
 from ..kube.reads import read
 from ..site.inventory import places
+from ..why.answer import text
 from ..why.judge import explain
 from ..why.snapshot import Snapshot, load, snapshot
-from ..why.text import text
 from . import terminal
 
 

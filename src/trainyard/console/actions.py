@@ -17,7 +17,7 @@ from ..core.errors import TrainyardError
 from ..core.plan import Plan
 from ..core.waiter import Waits
 from ..kube.api import Api, KubeError
-from ..trainings import found
+from ..trainings import run_index
 from ..trainings.again import Again
 from ..trainings.stop import Stop
 from .api import CALL_SECONDS, Client, LoginEnded
@@ -126,7 +126,7 @@ class Actions:
         namespace, run, action = params["namespace"], params["run"], params["action"]
         loop = asyncio.get_running_loop()
         api = api_of(console.client, session.token, loop)
-        there = await self._call(found.at, api, namespace, run)
+        there = await self._call(run_index.at, api, namespace, run)
         wanted = of_action(action, namespace, run, str((there.live or {}).get("kind", "JobSet")))
         if missing := set(wanted) - await console.rights.granted(session, wanted):
             what = ", ".join(sorted(f"{right.verb} {right.resource}" for right in missing))
@@ -142,7 +142,9 @@ class Actions:
         work.add_done_callback(lambda _: (self._under_way.pop((namespace, run)), self._said.pop(work)))
         return work
 
-    async def _carry_out(self, api: Api, there: found.Found, action: str, user: str, say: Callable[[str], None]) -> str:
+    async def _carry_out(
+        self, api: Api, there: run_index.Found, action: str, user: str, say: Callable[[str], None]
+    ) -> str:
         """Carry out an action, with a thread per call and none while waiting; return a text of the completed steps."""
         plan = await self._call(_plan, api, there, action, user, say)
         for step in plan.steps:
@@ -177,7 +179,7 @@ def _tell_later(session: Session, what: str, work: asyncio.Future[str]) -> None:
         LOG.warning("%s", session.flash)
 
 
-def _plan(api: Api, there: found.Found, action: str, user: str, say: Callable[[str], None]) -> Plan:
+def _plan(api: Api, there: run_index.Found, action: str, user: str, say: Callable[[str], None]) -> Plan:
     if action in ("continue", "restart"):
         return Again(api, there, say).plan(fresh=action == "restart")
     return Stop(api, there, "", say, by=user).plan(forget=action == "delete")

@@ -1,4 +1,9 @@
-"""Calls to the API server with the token of the user, and with limits on time, size and number."""
+"""Calls to the API server with the token of the user, and with limits on time, size and number.
+
+A cache of answers of the API server for a moment, so that concurrent equal requests are sent once.
+
+Drive readers, which request data without knowing the transport, with a user's token.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +11,86 @@ import asyncio
 import json
 import re
 import ssl
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 from yarl import URL
 
-from ..core.clock import CLOCK, Clock
+from ..core.waiter import CLOCK, Clock
 from ..kube.api import KubeError
-from .cache import Cache
+from ..kube.reads import Get, Reader, Unread
+
+SECONDS = 1.5
+BYTES = 6 * 1024 * 1024
+"""Limit of all cached answers in their serialized form; as objects they are several times as large."""
+
+EXTRA = 2_000
+"""Bytes added per answer for its key, which contains a token and a path."""
+
+Made = tuple[Any, int]
+"""A value and its approximate bytes."""
+
+
+class Cache:
+    """Values by key.
+
+    :param seconds: lifetime of a value.
+    :param limit: bytes of all values in total; the oldest is dropped first.
+    """
+
+    def __init__(self, clock: Clock = CLOCK, *, seconds: float = SECONDS, limit: int = BYTES) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._limit = limit
+        self._kept: OrderedDict[Hashable, tuple[float, Any, int]] = OrderedDict()
+        self._bytes = 0
+        self._asked: dict[Hashable, asyncio.Task[Made]] = {}
+
+    async def get(self, key: Hashable, make: Callable[[], Awaitable[Made]]) -> Any:
+        """Return the value of a key; if there is none, make it. Concurrent callers wait for the same value.
+
+        A caller that is cancelled does not cancel the value for the others. An error is raised for all who wait, and is
+        not cached.
+        """
+        self._sweep()
+        if key in self._kept:
+            return self._kept[key][1]
+        if (task := self._asked.get(key)) is None:
+            task = self._asked[key] = asyncio.ensure_future(self._make(key, make))
+            task.add_done_callback(_look_at)
+        value, _ = await asyncio.shield(task)
+        return value
+
+    async def _make(self, key: Hashable, make: Callable[[], Awaitable[Made]]) -> Made:
+        try:
+            value, size = await make()
+        finally:
+            del self._asked[key]
+        size += EXTRA
+        self._kept[key] = self._clock.monotonic(), value, size
+        self._bytes += size
+        self._sweep()
+        return value, size
+
+    def _sweep(self) -> None:
+        due = self._clock.monotonic() - self._seconds
+        while self._kept:
+            key, (made, _, size) = next(iter(self._kept.items()))
+            if made > due and self._bytes <= self._limit:
+                return
+            del self._kept[key]
+            self._bytes -= size
+
+
+def _look_at(task: asyncio.Task[Made]) -> None:
+    """Retrieve the exception of a task, so that asyncio does not log it if every caller has left."""
+    if not task.cancelled():
+        task.exception()
+
 
 CALL_SECONDS = 15.0
 LOG_SECONDS = 5.0
@@ -232,3 +306,29 @@ def _login(token: str) -> dict[str, str]:
 
 def _why(error: BaseException) -> str:
     return "it took too long" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+
+
+Ask = Callable[[Get], Awaitable[Any]]
+"""Returns the content of a path, or an `Unread`."""
+USAGE = "/apis/metrics.k8s.io/"
+T = TypeVar("T")
+
+
+async def drive(reader: Reader[T], ask: Ask) -> T:
+    """Run a reader and return its result; send requests that it yields together concurrently."""
+    answer: Any = None
+    while True:
+        try:
+            wanted = reader.send(answer)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        if isinstance(wanted, Get):
+            answer = await ask(wanted)
+        else:
+            answer = tuple(await asyncio.gather(*map(ask, wanted)))
+
+
+def of_the_server(unread: Iterable[Unread]) -> list[Unread]:
+    """Return the failures that concern the API server itself, without logs (from a node) and usage (metrics-server)."""
+    return [each for each in unread if not each.path.endswith("/log") and not each.path.startswith(USAGE)]

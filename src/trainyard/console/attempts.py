@@ -9,10 +9,10 @@ from aiohttp import web
 from ..core.untrusted import plain
 from ..kube.api import KubeError
 from ..trainings.run_detail import reading
+from .api import drive
 from .console import CONSOLE
 from .guard import SESSION
 from .pages import params_of
-from .reading import drive
 from .rights import of_tensorboard
 from .tensorboard import TensorBoards, named
 from .views.curves import Points, attempts, of_board

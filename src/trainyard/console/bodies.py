@@ -1,9 +1,12 @@
-"""Read bodies of requests with limits on time and size."""
+"""Read bodies of requests with limits on time and size.
+
+Send answers to browsers within a limited time, because data that a browser does not receive stays in memory.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import parse_qsl
 
 from aiohttp import web
@@ -54,3 +57,30 @@ async def form(request: web.Request, limit: int = BODY_BYTES) -> Mapping[str, st
             raise web.HTTPBadRequest(text="This form has too many fields.") from None
         request[_FORM] = dict(reversed(pairs))
     return request[_FORM]
+
+
+WRITE_SECONDS = 30.0
+"""Timeout for a browser to receive data."""
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@web.middleware
+async def sent(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Send each answer within the time limit."""
+    return await finished(request, await handler(request))
+
+
+async def finished(request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
+    """Send a response and return it; abort the connection of a browser that does not receive it."""
+    try:
+        async with asyncio.timeout(WRITE_SECONDS):
+            await response.prepare(request)
+            await response.write_eof()
+    except TimeoutError:
+        if request.transport:
+            request.transport.abort()
+    finally:
+        if isinstance(response, web.Response):
+            # Requests and answers refer to each other, so they would stay until the garbage collector finds the cycle.
+            response.body = None
+    return response

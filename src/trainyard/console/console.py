@@ -13,18 +13,18 @@ import jinja2
 from aiohttp import web
 from markupsafe import Markup
 
-from ..core.clock import CLOCK, Clock
 from ..core.untrusted import clean
+from ..core.waiter import CLOCK, Clock
 from .api import Client
 from .config import Config
 from .connections import Connections
 from .feeds import Feeds, ViewOfRun
-from .kept import Kept
 from .lists import Lists
+from .page_cache import Kept
 from .rights import Rights
 from .sessions import Session, Sessions
+from .shares import Turns
 from .throttle import Throttle
-from .turns import Turns
 
 FOLDER = Path(__file__).parent
 PAGES, PAGES_OF_USER = 12, 6

@@ -1,4 +1,9 @@
-"""The events of one run, for all watchers with the same rights."""
+"""The events of one run, for all watchers with the same rights.
+
+Follow the log of the deciding process of a run.
+
+The objects and pods of one run, kept up to date by watches.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +15,134 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
-from ..core.clock import CLOCK, Clock
 from ..core.untrusted import plain
-from ..kube.api import KubeError
+from ..core.waiter import CLOCK, Clock
+from ..kube.api import KubeError, Object
+from ..kube.pod_log import Line, Lines, Position
 from ..kube.reads import Get, Unread
-from ..trainings.names import CONTAINER
-from ..trainings.places import pod_state, role_of
-from .api import Client, LoginEnded
-from .chief import ChiefLog
-from .health import FIRST_PAUSE, Health
-from .lines import VIEW_DEPTH
-from .lists import Lists
-from .reading import Ask, of_the_server
+from ..trainings.logs import event_in
+from ..trainings.names import CONTAINER, JOB_API, JOBSET_API, NAME_LABEL
+from ..trainings.places import decider, newest, pod_state, role_of, started
+from .api import Ask, Client, LoginEnded, of_the_server
+from .lists import Lists, Watch
 from .rights import Right, of_reading
-from .ring import Ring
-from .seen import Seen
+from .ring import FIRST_PAUSE, Health, Ring
 from .sessions import Session
-from .watch import FULL, Watch
+from .shares import FULL, LINE_BYTES, VIEW_DEPTH
+
+FIRST_LINES = 2_000
+"""Lines to read at the start of following; a browser has already drawn the earlier ones."""
+A_SECOND = 200
+"""Maximum event lines per second of the log; a training writes a few."""
+
+
+class ChiefLog:
+    """The log of one pod.
+
+    :param path: of the pod.
+    :param said: called with the fields of each event, which is a JSON line of this project.
+    """
+
+    def __init__(self, path: str, container: str, said: Callable[[dict[str, Any]], None]) -> None:
+        self.path = path
+        self._container = container
+        self._said = said
+        self._at = Position()
+        self._second, self._in_second = "", 0
+
+    async def follow(self, client: Client, token: str, heard: Callable[[], None]) -> None:
+        """Report events until the log or the connection ends; the next call continues after the last one.
+
+        :raises LoginEnded, KubeError: the server refuses or does not answer.
+        """
+        query = {"follow": "true", "timestamps": "true", "container": self._container}
+        query |= {"sinceTime": self._at.stamp} if self._at.stamp else {"tailLines": str(FIRST_LINES)}
+        lines = Lines(LINE_BYTES, last=True)
+        self._at.begin()
+        async with client.stream(token, f"{self.path}/log", query) as chunks:
+            heard()
+            async for chunk in chunks:
+                heard()
+                for line in filter(self._at.is_new, lines.feed(chunk)):
+                    self._line(line)
+        # A line without an end may be the last one of the program; otherwise it arrives again in full.
+        for line in lines.rest():
+            if event_in(line.text, cut=line.cut) and self._at.is_new(line):
+                self._line(line)
+
+    def _line(self, line: Line) -> None:
+        event = event_in(line.text, cut=line.cut)
+        if event is None:
+            return
+        if line.stamp[:19] != self._second:
+            self._second, self._in_second = line.stamp[:19], 0
+        self._in_second += 1
+        if self._in_second <= A_SECOND:
+            self._said(plain(event))
+
+
+USUAL = ("chief-0", "worker-0", "server-0")
+"""Places that decide a run whose object does not name one."""
+
+
+class Seen:
+    """The objects of one run.
+
+    :param changed: called when one of its objects has changed.
+    :param happened: called for each event about it in its namespace.
+    """
+
+    def __init__(self, namespace: str, run: str, changed: Callable[[], None], happened: Callable[[], None]) -> None:
+        self._run = run
+        own = {"labelSelector": f"{NAME_LABEL}={run}"}
+
+        def tell(kind: str, obj: Object) -> None:
+            changed()
+
+        def tell_of_event(kind: str, event: Object) -> None:
+            about = str((event.get("involvedObject") or {}).get("name", ""))
+            if about == run or about.startswith(f"{run}-"):
+                happened()
+
+        self._jobsets = Watch(f"/apis/{JOBSET_API}/namespaces/{namespace}/jobsets", own, tell)
+        self._jobs = Watch(f"/apis/{JOB_API}/namespaces/{namespace}/jobs", own, tell)
+        self._pods = Watch(f"/api/v1/namespaces/{namespace}/pods", own, tell)
+        events = Watch(f"/api/v1/namespaces/{namespace}/events", {}, tell_of_event, kept=False)
+        self.watches = (self._jobsets, self._jobs, self._pods, events)
+        self.heard_out = ""
+        """The uid of the pod whose log was read to its end."""
+
+    def release(self) -> None:
+        """Drop the objects of the watches, because no reader is left."""
+        for watch in self.watches:
+            watch.release()
+
+    def answer(self, wanted: Get) -> Object | None:
+        """Return the answer that the server would give to a request for a watched list; None for other requests."""
+        for watch in (self._jobsets, self._jobs, self._pods):
+            if watch.synced and (wanted.path, dict(wanted.query)) == (watch.path, watch.query):
+                return watch.as_list()
+        return None
+
+    def path_of(self, pod: Object) -> str:
+        return f"{self._pods.path}/{pod['metadata']['name']}"
+
+    def deciding(self) -> Object | None:
+        """Return the pod whose end ends the run."""
+        places, live = newest(self._pods.items), self._live()
+        return next((places[each] for each in (decider(live), *USUAL) if each in places), None)
+
+    def unheard(self) -> Object | None:
+        """Return the deciding pod if it has started and its log was not read to its end."""
+        pod = self.deciding()
+        return pod if pod and started(pod) and pod["metadata"]["uid"] != self.heard_out else None
+
+    def _live(self) -> Object | None:
+        """Return the JobSet or Job of the run; None for a service."""
+        kinds = (("JobSet", self._jobsets), ("Job", self._jobs))
+        named = [{"kind": kind, **each} for kind, watch in kinds for each in watch.items]
+        return next((each for each in named if each["metadata"]["name"] == self._run), None)
+
 
 LOG = logging.getLogger("console")
 VIEW_PAUSE, VIEW_SECONDS = 8.0, 30.0

@@ -6,13 +6,12 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from ..core.clock import CLOCK, Clock
+from ..core.waiter import CLOCK, Clock
 from ..kube.api import KubeError
 from ..why.snapshot import JOBSET_SYSTEM, LEASES, SYSTEM
-from .api import Client
+from .api import Ask, Client
 from .feed import Feed
 from .lists import Lists
-from .reading import Ask
 from .rights import FRESH_SECONDS, JOBSETS, LONG_SECONDS, Right, Rights, of_watching
 from .sessions import Session, Sessions
 

@@ -18,15 +18,14 @@ from ..kube.reads import path
 from ..trainings.names import NAME_LABEL
 from ..trainings.places import pod_state
 from .api import Client, LoginEnded
+from .bodies import finished
 from .console import CONSOLE, Console
 from .guard import SESSION
-from .lines import LINE_BYTES
 from .pages import params_of
 from .rights import FRESH_SECONDS, Right
 from .sessions import Session
+from .shares import LINE_BYTES, Turns
 from .streams import BEAT_SECONDS, REVIEW_SECONDS, STREAMS_KEY, event, opened, send
-from .turns import Turns
-from .writing import finished
 
 TAIL, LONGEST_TAIL = 500, 5_000
 TAIL_BYTES = 1024 * 1024

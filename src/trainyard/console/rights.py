@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..core.clock import CLOCK, Clock
+from ..core.waiter import CLOCK, Clock
 from ..trainings.names import JOBSET_API, result_name
 from .api import Client
 from .sessions import Session

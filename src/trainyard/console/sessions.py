@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..core.clock import CLOCK, Clock
+from ..core.waiter import CLOCK, Clock
 from .config import IDLE_SECONDS
 
 SESSIONS = 200

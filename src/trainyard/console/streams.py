@@ -11,13 +11,13 @@ from aiohttp import web
 
 from ..kube.api import KubeError
 from .api import LoginEnded
+from .bodies import WRITE_SECONDS
 from .console import CONSOLE, Console
 from .feed import Feed
 from .guard import SESSION
 from .pages import params_of
 from .rights import FRESH_SECONDS, GOOD_SECONDS
 from .sessions import Session
-from .writing import WRITE_SECONDS
 
 BEAT_SECONDS = 10.0
 """Interval of comments on an idle stream, which detect a dead connection."""

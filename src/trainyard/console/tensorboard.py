@@ -3,6 +3,16 @@
 They are isolated because their pages need `unsafe-eval` and show data of runs. A visit begins at
 `/tensorboard/NAMESPACE/CLAIM/` with the console's login, and is redirected to a path with a pass (`passes`). The pages
 and all their requests are below that path.
+
+Check that the pods behind a TensorBoard belong to the project's Deployment.
+
+A Service selects pods by a label, which any user who may run a Job could set on a pod. The owners of a pod are set by
+the cluster's controllers.
+
+Passes: unguessable parts of a path, each for one login and the TensorBoard of one claim.
+
+A TensorBoard runs in an opaque origin. Browsers treat its requests as cross-site and send no cookie, so the path
+authorizes them instead. A pass gives access to one claim only.
 """
 
 from __future__ import annotations
@@ -10,7 +20,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,17 +31,137 @@ from aiohttp import web
 from multidict import CIMultiDict
 from yarl import URL
 
-from ..core.untrusted import line
+from ..core.untrusted import at, is_name, items, line
+from ..core.waiter import CLOCK, Clock
 from ..kube.api import KubeError
-from .api import LoginEnded
+from ..trainings.names import TENSORBOARD_LABEL
+from ..trainings.tensorboard import tensorboard_name
+from .api import Client, LoginEnded
 from .bodies import body as body_of
 from .console import CONSOLE, Console
 from .guard import HOST, session_of
 from .opaque import PASSED, again, preflight, with_script
-from .owners import Owners
-from .passes import Pass, Passes
 from .rights import of_tensorboard
 from .sessions import Session
+
+GOOD_SECONDS = 20.0
+MOST = 1000
+"""Maximum number of cached claims."""
+
+
+class Owners:
+    """The owner check for pods of claims, made at most once in `GOOD_SECONDS` for each claim."""
+
+    def __init__(self, client: Client, clock: Clock = CLOCK) -> None:
+        self._client, self._clock = client, clock
+        self._seen: dict[tuple[str, str], tuple[str, float]] = {}
+
+    async def foreign(self, session: Session, namespace: str, claim: str) -> str:
+        """Return the name of a pod that has the label of a claim but not its Deployment; empty if there is none.
+
+        :raises LoginEnded, KubeError: the API server no longer accepts the token, or does not answer.
+        """
+        now = self._clock.monotonic()
+        name, asked_at = self._seen.get((namespace, claim), ("", -GOOD_SECONDS))
+        if now - asked_at < GOOD_SECONDS:
+            return name
+        query = {"labelSelector": f"{TENSORBOARD_LABEL}={claim}"}
+        found = await self._client.get(session.token, f"/api/v1/namespaces/{namespace}/pods", query)
+        name = ""
+        for pod in items(at(found, "items")):
+            if not await self._is_ours(session, namespace, claim, pod):
+                name = str(at(pod, "metadata", "name"))
+                break
+        if len(self._seen) >= MOST:
+            self._seen.clear()
+        self._seen[namespace, claim] = name, now
+        return name
+
+    async def _is_ours(self, session: Session, namespace: str, claim: str, pod: Any) -> bool:
+        """Return whether a ReplicaSet of the Deployment created a pod."""
+        owner = _controller(pod, "ReplicaSet")
+        if not is_name(at(owner, "name")):
+            return False
+        path = f"/apis/apps/v1/namespaces/{namespace}/replicasets/{at(owner, 'name')}"
+        try:
+            replicas = await self._client.get(session.token, path)
+        except KubeError as error:
+            if error.status == 404:
+                return False
+            raise
+        made_by = _controller(replicas, "Deployment")
+        same = at(replicas, "metadata", "uid") == at(owner, "uid")
+        return same and at(made_by, "name") == tensorboard_name(claim)
+
+
+def _controller(obj: Any, kind: str) -> Any:
+    """Return the reference to the controller of an object if it is of this kind of `apps/v1`."""
+    for owner in items(at(obj, "metadata", "ownerReferences")):
+        if at(owner, "controller") is True and (at(owner, "apiVersion"), at(owner, "kind")) == ("apps/v1", kind):
+            return owner
+    return None
+
+
+PASS_SECONDS = 1800.0
+"""Idle time after which a pass ends, as for a login."""
+OF_SESSION = 20
+"""Maximum passes of one login; a further pass ends the one that was idle for longest."""
+
+
+@dataclass(eq=False)
+class Pass:
+    """A pass for the TensorBoard of one claim.
+
+    :param used: monotonic time of the last request.
+    """
+
+    key: str = field(repr=False)
+    session: Session
+    namespace: str
+    claim: str
+    used: float
+
+    @property
+    def path(self) -> str:
+        """Base path of the TensorBoard, with a trailing slash."""
+        return f"/pass/{self.key}/{self.namespace}/{self.claim}/"
+
+
+class Passes:
+    """All passes, kept in memory only."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Pass] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def give(self, session: Session, namespace: str, claim: str, now: float) -> Pass:
+        """Return the pass of a login for a claim; create it if there is none. The caller has checked the right."""
+        self._known = {key: each for key, each in self._known.items() if _valid(each, now)}
+        mine = sorted((each for each in self._known.values() if each.session is session), key=lambda each: each.used)
+        for each in mine:
+            if (each.namespace, each.claim) == (namespace, claim):
+                each.used = now
+                return each
+        for each in mine[: max(0, len(mine) - OF_SESSION + 1)]:
+            del self._known[each.key]
+        made = Pass(secrets.token_urlsafe(32), session, namespace, claim, now)
+        self._known[made.key] = made
+        return made
+
+    def find(self, key: str, namespace: str, claim: str, now: float) -> Pass | None:
+        """Return the pass of a path; None if it has ended or is for another claim."""
+        found = self._known.get(key)
+        if found is None or not _valid(found, now) or (found.namespace, found.claim) != (namespace, claim):
+            return None
+        found.used = now
+        return found
+
+
+def _valid(found: Pass, now: float) -> bool:
+    return not found.session.ended and now - found.used < PASS_SECONDS
+
 
 PORT, BODY_BYTES = 6006, 1024 * 1024
 CONNECT_SECONDS, SILENCE_SECONDS = 5.0, 30.0

@@ -7,9 +7,9 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
 
-from ..core.clock import CLOCK, Clock
+from ..core.waiter import CLOCK, Clock
 from .connections import is_shared
-from .turns import OfEach
+from .shares import OfEach
 
 FREE = 5
 """Failures of one address without a delay."""

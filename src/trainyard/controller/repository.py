@@ -19,7 +19,7 @@ from ..core.plan import Plan, Step
 from ..core.waiter import wait_until
 
 LAST_GOOD = "refs/trainyard/last-good"
-"""The revision that was used or pushed last. src/trainyard/reprovision/repository.py falls back to it."""
+"""The revision that was used or pushed last. src/trainyard/schedule/repository.py falls back to it."""
 
 LOCK = "trainyard.lock"
 """Lock of a start of the schedule while it fetches, checks out, and removes the leftovers of killed git processes."""

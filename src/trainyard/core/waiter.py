@@ -1,12 +1,34 @@
-"""Bounded waits: a condition, an interval, a timeout, and the last observed state when the timeout is reached."""
+"""Bounded waits: a condition, an interval, a timeout, and the last observed state when the timeout is reached.
+
+The clock used by all waits. Tests replace it with one that advances by itself.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
-from .clock import CLOCK, Clock
 from .errors import WaitError
+
+
+class Clock:
+    """The machine's clock."""
+
+    def monotonic(self) -> float:
+        """Return monotonic seconds since an arbitrary point."""
+        return time.monotonic()
+
+    def time(self) -> float:
+        """Return the seconds since the epoch."""
+        return time.time()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+CLOCK = Clock()
+
 
 State = TypeVar("State")
 T = TypeVar("T")

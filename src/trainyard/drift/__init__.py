@@ -1,1 +1,1 @@
-"""Rules for differences between a cluster and its site that no role repairs. They need no connection."""
+"""Drift of a site: found, reported, and repaired within limits."""

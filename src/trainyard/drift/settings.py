@@ -1,118 +1,120 @@
-"""Compare kubeadm's ConfigMaps with the rendered configuration, including the defaults of kubeadm 1.36."""
+"""Settings of reprovisioning from an inventory, with the defaults of the role."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
-from ..core.finding import Finding
-from ..core.new_clusters import as_made
-from ..core.untrusted import number
+from ..core.errors import TrainyardError
+from ..site.inventory import Inventory
+from ..site.variables import SCALARS, typed
 
-MAPS: Mapping[str, tuple[str, str]] = {
-    "ClusterConfiguration": ("kubeadm-config", "ClusterConfiguration"),
-    "KubeletConfiguration": ("kubelet-config", "kubelet"),
-}
-"""Kind of a document of the kubeadm configuration -> the ConfigMap of kube-system that holds it, and its key there."""
-
-DEFAULTS: Mapping[str, Mapping[str, Any]] = {
-    "ClusterConfiguration": {
-        "caCertificateValidityPeriod": "87600h0m0s",
-        "certificateValidityPeriod": "8760h0m0s",
-        "certificatesDir": "/etc/kubernetes/pki",
-        "clusterName": "kubernetes",
-        "encryptionAlgorithm": "RSA-2048",
-        "imageRepository": "registry.k8s.io",
-    },
-    "KubeletConfiguration": {
-        "authentication": {
-            "anonymous": {"enabled": False},
-            "webhook": {"enabled": True},
-            "x509": {"clientCAFile": "/etc/kubernetes/pki/ca.crt"},
-        },
-        "authorization": {"mode": "Webhook"},
-        "healthzBindAddress": "127.0.0.1",
-        "healthzPort": 10248,
-        "rotateCertificates": True,
-        "staticPodPath": "/etc/kubernetes/manifests",
-    },
-}
-"""The values that `kubeadm init --dry-run` adds by itself. Its other additions are empty or zero."""
-
-ON_BY_DEFAULT = ("failCgroupV1", "failSwapOn", "serializeImagePulls")
-"""Fields that default to true in the kubelet, so that false differs from a missing field."""
-
-ZERO: tuple[Any, ...] = (None, "", 0, "0", "0s", {}, [])
-DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:h|ms|m|s|us|ns))+")
-UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-MISSING = "missing"
+SITE = ("cluster", "mirror", "builders", "gpu_nodes")
+"""Groups of the hosts that `site.yml` configures."""
 
 
-def settings_findings(kind: str, live: Mapping[str, Any] | None, wanted: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield one finding for each field that differs.
+@dataclass(frozen=True)
+class Settings:
+    """Variables of the role `reprovision` without their prefix; see roles/reprovision/meta/argument_specs.yml.
 
-    :param kind: of the document, a key of MAPS.
-    :param live: the settings in the cluster; None if its ConfigMap is missing.
-    :param wanted: the document that the inventory renders.
+    :param timeout: seconds for one run.
+    :param state_dir: folder for reports, history and approvals, on the machine of the run.
     """
-    name = f"ConfigMap kube-system/{MAPS[kind][0]}"
-    if live is None:
-        yield Finding(name, MISSING, "as kubeadm has written it")
-        return
-    expected = _filled(as_made(wanted, live), DEFAULTS[kind])
-    for path, there, should in _differences("", live, expected):
-        yield Finding(f"{name} {path}", _text(there), _text(should))
+
+    enabled: bool
+    schedule: str
+    mode: str
+    timeout: int
+    state_dir: str
+    canary: str
+    batch: str
+    max_hosts: str
+    max_items: int
+    max_unreachable: str
+    max_repeats: int
+    approval_hours: float
+    windows: Sequence[Mapping[str, Any]]
+    hooks: Sequence[Mapping[str, Any]]
+    metrics_file: str
+    keep_reports_days: float
+    keep_runs: int
+    keep_mb: float
 
 
-def _filled(wanted: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the wanted settings, completed by the defaults."""
-    filled = dict(defaults)
-    for key, value in wanted.items():
-        default = defaults.get(key)
-        if isinstance(value, Mapping) and isinstance(default, Mapping):
-            filled[key] = _filled(value, default)
-        elif default is None or value not in (None, ""):
-            filled[key] = value
-    return filled
+@dataclass(frozen=True)
+class Site:
+    """The parts of an inventory that a run needs.
+
+    :param hosts: hosts that `site.yml` configures.
+    :param secrets: values that no output may show.
+    :param site_dir: folder that identifies the site; without one, the path of its inventory.
+    :param nodes: host of the cluster -> name of its node.
+    :param system_namespaces: namespaces whose pods must be healthy on a repaired node.
+    :param pause_image: image of the pod that a repaired node has to start; every node has it.
+    """
+
+    inventory: tuple[str, ...]
+    settings: Settings
+    hosts: tuple[str, ...]
+    workers: tuple[str, ...]
+    kubeconfig: str
+    secrets: frozenset[str]
+    site_dir: str
+    nodes: Mapping[str, str]
+    system_namespaces: tuple[str, ...]
+    pause_image: str
 
 
-def _differences(path: str, live: Any, wanted: Any) -> Iterator[tuple[str, Any, Any]]:
-    if not (isinstance(live, Mapping) or isinstance(wanted, Mapping)):
-        if _canonical(live) != _canonical(wanted):
-            yield path, live, wanted
-        return
-    live, wanted = live or {}, wanted or {}
-    if not (isinstance(live, Mapping) and isinstance(wanted, Mapping)):
-        yield path, live, wanted
-        return
-    for key in sorted({*live, *wanted}):
-        there, should = live.get(key), wanted.get(key)
-        if not (_is_zero(key, there) and _is_zero(key, should)):
-            yield from _differences(f"{path}.{key}" if path else key, there, should)
+def settings_of(values: Mapping[str, Any]) -> Settings:
+    """Return the settings from the role's variables.
+
+    :param values: all variables, templated.
+    :raises TrainyardError: a variable has the wrong type.
+    """
+    found: dict[str, Any] = {}
+    for each in fields(Settings):
+        name, value = f"reprovision_{each.name}", values[f"reprovision_{each.name}"]
+        try:
+            kind = str(each.type)
+            found[each.name] = typed(value, kind) if kind in SCALARS else str(value) if kind == "str" else value
+        except (TypeError, ValueError) as error:
+            raise TrainyardError(
+                f"{name} is {value!r}, not of the type {each.type}.", remedy=f"Set {name} to a value of this type."
+            ) from error
+    found["state_dir"] = os.path.expanduser(found["state_dir"])
+    return Settings(**found)
 
 
-def _is_zero(key: str, value: Any) -> bool:
-    """Return whether a value means the same as a missing field."""
-    if isinstance(value, bool):
-        return not value and key not in ON_BY_DEFAULT
-    if isinstance(value, Mapping):
-        return all(_is_zero(name, each) for name, each in value.items())
-    return value in ZERO
+def _node(read: Inventory, host: str) -> str:
+    return str(read.values("kubernetes", ["kubernetes_node_name"], host)["kubernetes_node_name"])
 
 
-def _canonical(value: Any) -> str:
-    """Return a canonical text of a value. kubeadm reformats durations (90m: 1h30m0s) and reorders flags."""
-    if isinstance(value, list):
-        return json.dumps(sorted(map(_canonical, value)) if all(isinstance(v, Mapping) for v in value) else value)
-    if isinstance(value, str) and DURATION.fullmatch(value):
-        parts = re.findall(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|ns)", value)
-        return f"{sum((number(count) or 0.0) * UNITS[unit] for count, unit in parts)} s"
-    return json.dumps(value, sort_keys=True) if isinstance(value, (Mapping, bool, type(None))) else str(value)
+def site_of(inventory: Sequence[str], *, runs: bool = True) -> Site:
+    """Read an inventory.
 
-
-def _text(value: Any) -> str:
-    if value is None:
-        return MISSING
-    return value if isinstance(value, str) else json.dumps(value)
+    :param inventory: folders or files, as after `-i`.
+    :param runs: whether the caller starts a run. Reading reports needs neither the vault's password nor the hooks,
+        whose addresses may be in the vault.
+    :raises TrainyardError: the inventory cannot be read, or lacks a value.
+    """
+    read = Inventory(inventory, locked=not runs)
+    names = [f"reprovision_{each.name}" for each in fields(Settings) if runs or each.name != "hooks"]
+    values = {"reprovision_hooks": []} | read.values("reprovision", names)
+    kubeconfig = read.values("workloads", ["workloads_kubeconfig"])["workloads_kubeconfig"]
+    namespaces = read.values("verify", ["verify_system_namespaces"])["verify_system_namespaces"]
+    site_dir = read.values("reprovision", ["site_dir"], site_dir="")["site_dir"]
+    return Site(
+        inventory=tuple(inventory),
+        settings=settings_of(values),
+        hosts=tuple(read.hosts(*SITE)),
+        workers=tuple(read.hosts("workers")),
+        kubeconfig=os.path.expanduser(str(kubeconfig)),
+        secrets=frozenset(read.secrets() if runs else ()),
+        # The same value as in playbooks/_lock.yml, so that both use the same lock.
+        site_dir=os.path.expanduser(str(site_dir)) or str(inventory[0]),
+        nodes={host: _node(read, host) for host in read.hosts("cluster")},
+        system_namespaces=tuple(namespaces),
+        pause_image=str(read.values("containerd", ["containerd_sandbox_image"])["containerd_sandbox_image"]),
+    )

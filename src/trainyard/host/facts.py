@@ -1,19 +1,71 @@
 """The properties of a host that matter for a cluster node, and the refusal of unsuitable hosts.
 
 All facts are read from /proc, /sys and files below a root that tests replace.
+
+Detect a time service other than chrony. A working one is kept, with its servers.
+
+Find other programs that listen on reserved TCP ports of a host.
+
+Sockets are read from /proc (proc(5)), below a root that tests replace.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import TrainyardError
 from ..core.finding import Finding
-from . import clock_state
+from ..core.waiter import CLOCK, Clock
+
+STA_UNSYNC = 0x0040
+"""Bit of `status` for an unsynchronised clock (linux/timex.h, adjtimex(2))."""
+
+TIMEX_BYTES = 256
+"""Buffer size, larger than `struct timex`, which has 208 bytes if a long has eight."""
+
+STATUS_WORD = 40 // ctypes.sizeof(ctypes.c_int)
+"""Index of `status` in the structure: after `modes`, padded, and four longs."""
+
+TIMESYNCD = "run/systemd/timesync"
+"""Folder that exists while systemd-timesyncd runs; it creates `synchronized` there after it has set the clock."""
+
+BOOT_SECONDS = 30.0
+"""Seconds after boot by which a time service has queried its servers."""
+
+CHRONYD = "usr/sbin/chronyd"
+
+
+def is_kept(root: Path = Path("/"), clock: Clock = CLOCK) -> bool:
+    """Return whether a time service other than chrony keeps the clock; on a host that just booted, wait for it first.
+
+    The kernel forgets within a day that a clock was synchronised. A service that has worked since boot is kept, even
+    if its server is unreachable for so long.
+    """
+    if (root / CHRONYD).exists():
+        return False
+    # The kernel's monotonic clock begins with the boot.
+    while not (found := is_synchronised() or (root / TIMESYNCD / "synchronized").exists()):
+        if not (root / TIMESYNCD).is_dir() or clock.monotonic() > BOOT_SECONDS:
+            break
+        clock.sleep(1.0)
+    return found
+
+
+def is_synchronised() -> bool:
+    """Return whether the kernel reports a synchronised clock; false if it reports nothing."""
+    timex = (ctypes.c_int * (TIMEX_BYTES // ctypes.sizeof(ctypes.c_int)))()
+    try:
+        # With `modes` 0 the call sets nothing and needs no privilege.
+        state = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(timex))
+    except (OSError, AttributeError):
+        return False
+    return state >= 0 and not timex[STATUS_WORD] & STA_UNSYNC
+
 
 CAP_SYS_TIME = 25
 """Bit number of the capability to set the clock (capabilities(7), linux/capability.h)."""
@@ -86,7 +138,7 @@ def observe(paths: Sequence[str], root: str = "/") -> Host:
         modules_directory=(base / "lib/modules" / kernel / "modules.dep").exists(),
         systemd=(base / "run/systemd/system").is_dir(),
         root=os.geteuid() == 0,
-        clock_kept=clock_state.is_kept(base),
+        clock_kept=is_kept(base),
         certificate_store=(base / "usr/sbin/update-ca-certificates").exists(),
     )
 
@@ -190,3 +242,62 @@ def _has_capability(base: Path, number: int) -> bool:
         if line.startswith("CapEff:"):
             return bool(int(line.split()[1], 16) >> number & 1)
     return False
+
+
+LISTEN = "0A"
+"""State of a listening socket in /proc/net/tcp (TCP_LISTEN of the kernel's include/net/tcp_states.h)."""
+
+
+def port_problems(wanted: Mapping[int, str], root: str = "/") -> list[str]:
+    """Return the wanted ports on which another program listens, each with the remedy.
+
+    :param wanted: port -> file name of the only program that may listen there.
+    """
+    base = Path(root)
+    sockets = {inode: port for port, inode in _listening(base) if port in wanted}
+    if not sockets:
+        return []
+    found = []
+    for process, program, inode in _holders(base):
+        port = sockets.get(inode)
+        if port is not None and program != wanted[port]:
+            found.append(
+                f"{program} (process {process}) listens on port {port}, which {wanted[port]} needs. "
+                "Stop it, give it another port, or remove the port from base_ports if both can listen there."
+            )
+    return sorted(set(found))
+
+
+def _listening(base: Path) -> Iterator[tuple[int, str]]:
+    """Yield port and inode of all listening sockets of this network namespace, on any address."""
+    for name in ("tcp", "tcp6"):
+        for row in text_of(base / "proc/self/net" / name).splitlines()[1:]:
+            _, local, _, state, *rest = row.split()
+            if state == LISTEN:
+                yield int(local.rpartition(":")[2], 16), rest[5]
+
+
+def _holders(base: Path) -> Iterator[tuple[int, str, str]]:
+    """Yield process ID, program and inode for each socket of each process."""
+    for process in (base / "proc").glob("[0-9]*"):
+        # The kernel appends this mark if the program's file was replaced while it runs.
+        program = os.path.basename(_target(process / "exe")).removesuffix(" (deleted)")
+        for descriptor in _listdir(process / "fd"):
+            link = _target(process / "fd" / descriptor)
+            if link.startswith("socket:["):
+                yield int(process.name), program, link[len("socket:[") : -1]
+
+
+def _target(link: Path) -> str:
+    """Return the target of a link in /proc; empty for kernel threads and for processes that have ended meanwhile."""
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""
+
+
+def _listdir(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []

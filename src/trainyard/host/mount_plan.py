@@ -11,8 +11,7 @@ from ..core.command import run
 from ..core.errors import CommandError, TrainyardError
 from ..core.files import write
 from ..core.plan import Change, Plan, Step
-from .mount_look import Seen, entry_at
-from .mounts import UNITS, Mount, differs, read_ahead_path, retry_text, some, unit_text
+from .mounts import UNITS, Mount, Seen, differs, entry_at, read_ahead_path, retry_text, some, unit_text
 from .units import QUERY_TIMEOUT, STARTS_AT_BOOT
 
 GRACE = 30

@@ -1,17 +1,90 @@
-"""Ownership of a configuration file: this project's, a package's unedited default, or the host owner's."""
+"""Ownership of a configuration file: this project's, a package's unedited default, or the host owner's.
+
+Read text files of a host, and edit our block in shared ones.
+
+File names: matching of glob patterns, and names for files that are set aside.
+"""
 
 from __future__ import annotations
 
+import fnmatch
+import glob
 import hashlib
+import itertools
 import json
 import os
+import stat
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from ..core import files
 from ..core.command import run
 from ..core.errors import CommandError, TrainyardError
-from .patterns import aside_of
-from .present import read
+
+BLOCK_BEGIN, BLOCK_END = "# BEGIN trainyard", "# END trainyard"
+
+
+@dataclass(frozen=True)
+class Found:
+    """An existing file: text, permission bits, user ID and group ID."""
+
+    text: str
+    mode: int
+    owner: int
+    group: int
+
+
+def read(path: str) -> Found | None:
+    """Read a file; None if it does not exist. No link of another user is followed.
+
+    :raises TrainyardError: the path is a folder, has a file in place of a folder, or crosses another user's link.
+    """
+    try:
+        found = files.read(path)
+    except (IsADirectoryError, NotADirectoryError) as error:
+        raise TrainyardError(
+            f"{path} cannot be read: {error.strerror}.", remedy="Move the conflicting file or folder away."
+        ) from error
+    return Found(found[0], stat.S_IMODE(found[1].st_mode), found[1].st_uid, found[1].st_gid) if found else None
+
+
+def with_block(text: str, block: str) -> str:
+    """Return the text with its marked block replaced, appended, or (empty block) removed."""
+    lines = text.splitlines(keepends=True)
+    begin = next((i for i, line in enumerate(lines) if line.rstrip() == BLOCK_BEGIN), None)
+    end = next((i for i, line in enumerate(lines) if line.rstrip() == BLOCK_END), None)
+    body = [f"{BLOCK_BEGIN}\n", block.rstrip("\n") + "\n", f"{BLOCK_END}\n"] if block.strip() else []
+    if begin is not None and end is not None and begin < end:
+        return "".join(lines[:begin] + body + lines[end + 1 :])
+    if lines and body and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    return "".join(lines + body)
+
+
+ASIDE_SUFFIX = ".disabled"
+"""apt, and most programs that read a directory, silently ignore names with this suffix."""
+
+
+def matches(patterns: Sequence[str], wanted: Collection[str] = ()) -> list[str]:
+    """Return the existing paths that match a pattern, except the wanted ones."""
+    return sorted({path for pattern in patterns for path in glob.glob(pattern)} - set(wanted))
+
+
+def is_match(path: str, pattern: str) -> bool:
+    """Return whether glob would match the path: its `*` neither crosses a slash nor matches hidden files."""
+    names, wanted = path.split("/"), pattern.split("/")
+    return len(names) == len(wanted) and all(
+        fnmatch.fnmatchcase(name, part) and (part.startswith(".") or not name.startswith("."))
+        for name, part in zip(names, wanted, strict=True)
+    )
+
+
+def aside_of(path: str, suffix: str = ASIDE_SUFFIX) -> str:
+    """Return the path for setting a file aside, never one that already exists."""
+    names = itertools.chain([f"{path}{suffix}"], (f"{path}.{n}{suffix}" for n in itertools.count(2)))
+    return next(name for name in names if not os.path.lexists(name))
+
 
 MARKER = "Managed by trainyard"
 """Marker of our files; only files with it are removed as stale."""

@@ -1,8 +1,12 @@
-"""Debian packages at desired versions: planned from dpkg's state; the index is read only if a package is missing."""
+"""Debian packages at desired versions: planned from dpkg's state; the index is read only if a package is missing.
+
+Check whether apt's index matches the current sources, and parse apt's simulations.
+"""
 
 from __future__ import annotations
 
 import fnmatch
+import glob
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +15,42 @@ from typing import Any
 
 from ..core.command import run
 from ..core.errors import CommandError, TrainyardError
-from ..core.files import write
+from ..core.files import digest_of, write
 from ..core.plan import MISSING, Change, Plan, Step
 from ..core.waiter import wait_until
-from .apt_index import STAMP, digest_of_sources, index_is_current, removals
+from .ownership import matches
+
+SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources")
+STAMP = "/var/cache/trainyard/apt_index.sha256"
+
+
+def source_files() -> list[str]:
+    """Return the files from which apt reads its sources, without broken links and folders."""
+    return [path for path in matches(SOURCES) if os.path.isfile(path)]
+
+
+def digest_of_sources() -> str:
+    """Return a digest of all current apt sources."""
+    texts = {}
+    for path in source_files():
+        with open(path, encoding="utf-8", errors="surrogateescape") as stream:
+            texts[path] = stream.read()
+    return digest_of(texts)
+
+
+def index_is_current() -> bool:
+    """Return whether the index exists and was completely read since the last change of the sources."""
+    if not os.path.exists(STAMP) or not glob.glob("/var/lib/apt/lists/*Release"):
+        return False
+    with open(STAMP, encoding="utf-8") as stream:
+        return stream.read() == digest_of_sources()
+
+
+def removals(simulation: str) -> list[str]:
+    """Return the packages that a simulated run of apt-get would remove."""
+    words = (line.split() for line in simulation.split("\n") if line.startswith(("Remv ", "Purg ")))
+    return [found[1] for found in words if len(found) > 1]
+
 
 QUERY_TIMEOUT = 60.0
 LOCK_TIMEOUT = 180

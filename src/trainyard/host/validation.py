@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from ..core.command import run
 from ..core.errors import CommandError, TrainyardError
-from .patterns import is_match, matches
-from .present import read
+from .ownership import is_match, matches, read
 
 
 @dataclass(frozen=True)

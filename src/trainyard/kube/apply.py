@@ -1,21 +1,28 @@
-"""Apply manifests. Changes are determined by a server-side dry run; the waits afterwards are bounded."""
+"""Apply manifests. Changes are determined by a server-side dry run; the waits afterwards are bounded.
+
+An `Api` that retries while the server is briefly unavailable, for work that must not stop halfway.
+
+A Secret built from files. They are read on the host that runs the module, so that no task contains their text.
+
+Delete objects that have a given label and are no longer wanted.
+"""
 
 from __future__ import annotations
 
+import base64
 import copy
 import hashlib
 import json
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
 from ..core.plan import Plan, Step
-from ..core.waiter import wait_until
+from ..core.waiter import CLOCK, Clock, wait_until
 from .api import Api, KubeError, Object, describe
 
 PARALLEL_CALLS = 8
@@ -250,3 +257,91 @@ def _shown(obj: Object | None, hidden: Collection[str]) -> Any:
     if obj["kind"] in hidden or len(json.dumps(obj)) > DIFF_BYTES:
         return {"sha256": content_hash(obj)}
     return obj
+
+
+OUTAGE_SECONDS = 90.0
+"""A restarting control plane answers again within a minute."""
+
+
+class PatientApi(Api):
+    """A wrapper of an `Api` that retries calls on transient errors, each for at most `OUTAGE_SECONDS`.
+
+    If the answer to a creation was lost, the retry gets status 409.
+    """
+
+    def __init__(self, api: Api, clock: Clock = CLOCK) -> None:
+        super().__init__(api._transport, api._stream)
+        self._plain, self._clock = api, clock
+
+    def call(self, method: str, path: str, **named: Any) -> str:
+        once = partial(super().call, method, path, **named)
+        return str(retry(once, timeout=OUTAGE_SECONDS, clock=self._clock))
+
+    def pieces(self, path: str, query: Mapping[str, Any], *, what: str = "") -> Generator[bytes, None, None]:
+        """Stream without retries: an unreadable log may be the fault of its node, which may never answer again."""
+        return self._plain.pieces(path, query, what=what)
+
+
+def secret_of_files(
+    *, name: str, namespace: str, type: str, files: Mapping[str, str], labels: Mapping[str, str]
+) -> Object:
+    """Return a Secret with the contents of files.
+
+    :param type: type of the Secret, such as `kubernetes.io/tls`.
+    :param files: key in the Secret -> path.
+    :raises TrainyardError: a file cannot be read; the message contains its path but none of its content.
+    """
+    data = {}
+    for key, path in files.items():
+        try:
+            with open(path, "rb") as stream:
+                data[key] = base64.b64encode(stream.read()).decode()
+        except OSError as error:
+            why = f"{path}, for the Secret {namespace}/{name}, cannot be read: {error.strerror}."
+            raise TrainyardError(why) from error
+    meta = {"name": name, "namespace": namespace, "labels": dict(labels)}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": type, "data": data}
+
+
+WRITE_SECONDS = 60.0
+
+Place = tuple[str, str, str]
+"""Kind, namespace (empty for cluster-scoped objects) and name."""
+
+
+def place(obj: Mapping[str, Any]) -> Place:
+    meta = obj["metadata"]
+    return str(obj["kind"]), str(meta.get("namespace") or ""), str(meta["name"])
+
+
+def plan_prune(api: Api, kinds: Sequence[Mapping[str, str]], keep: Iterable[Mapping[str, Any]]) -> Plan:
+    """Plan to delete the objects that label selectors match, except those in `keep`.
+
+    :param kinds: each has `api_version`, `kind`, `selector`, and optionally `namespace`; without it, all namespaces
+        are searched. An empty selector is an error, because it would match everything.
+    :raises KubeError: a kind cannot be listed; nothing was deleted.
+    """
+    if not all(each["selector"].strip() for each in kinds):
+        raise ValueError("a selector is empty, which would delete everything")
+    kept = {place(obj) for obj in keep}
+    found = [
+        obj
+        for each in kinds
+        for obj in api.list(each["api_version"], each["kind"], each.get("namespace") or None, labels=each["selector"])
+        # Objects that are already being deleted need no step.
+        if not obj["metadata"].get("deletionTimestamp")
+    ]
+    gone = [obj for obj in found if place(obj) not in kept]
+    steps = [Step(f"Delete {describe(obj)}", partial(_delete, api, obj)) for obj in gone]
+    return Plan(steps, [describe(obj) for obj in found], [describe(obj) for obj in found if place(obj) in kept])
+
+
+def _delete(api: Api, obj: Object) -> None:
+    """Delete this object by its UID, so that a newer one of the same name stays (status 409)."""
+    meta = obj["metadata"]
+    retry(
+        partial(
+            api.delete, obj["apiVersion"], obj["kind"], meta["name"], meta.get("namespace"), uid=meta.get("uid", "")
+        ),
+        timeout=WRITE_SECONDS,
+    )

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ..core.clock import CLOCK, Clock
 from ..core.errors import WaitError
+from ..core.waiter import CLOCK, Clock
 from .api import Api, Object
-from .quantities import pieces
+from .placement import pieces
 
 GPU = "nvidia.com/gpu"
 NAMESPACE = "kube-system"

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from .answer import KubeError, document, member
-from .api import Api, Object
+from .api import Api, KubeError, Object, document, member
 from .pod_log import end_of, says_no_log
 
 T = TypeVar("T")

@@ -16,8 +16,8 @@ from typing import Any
 
 from ..core.errors import TrainyardError
 from ..core.plan import Step
+from .host import podman
 from .model import Gpus, Lab, Node, fingerprint
-from .podman import podman
 
 HOME = "usr/lib/lab-gpus"
 """Folder on the host with the files that `lab-gpus` installs."""

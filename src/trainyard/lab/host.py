@@ -1,4 +1,7 @@
-"""Facts of this machine that determine how to start a system container."""
+"""Facts of this machine that determine how to start a system container.
+
+Calls to the container engine.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,13 @@ import json
 import os
 import resource
 import shutil
+import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from ..core.command import run
 from ..core.plan import Step
 from .model import Lab
 
@@ -132,3 +138,24 @@ def run_arguments(facts: HostFacts) -> list[str]:
     if facts.kmsg:
         arguments.append("--volume=/dev/kmsg:/dev/kmsg")
     return arguments
+
+
+TIMEOUT = 120
+"""Seconds for one call; creating a container from a 300 MB image takes about one."""
+
+
+def missing(*more: str) -> list[str]:
+    """Return the required programs that are not installed; check mode may run before their installation.
+
+    :param more: additional programs.
+    """
+    return [program for program in ("podman", "nft", "ip", *more) if not shutil.which(program)]
+
+
+def podman(
+    *arguments: str, ok: Sequence[int] = (0,), stdin: bytes | None = None, timeout: float = TIMEOUT
+) -> subprocess.CompletedProcess[str]:
+    """Run podman with the OCI runtime that this machine needs."""
+    runtime = detect().runtime
+    selected = [f"--runtime={runtime}"] if runtime else []
+    return run(["podman", *selected, *arguments], timeout=timeout, ok=ok, stdin=stdin)

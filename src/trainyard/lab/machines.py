@@ -13,7 +13,7 @@ from ..core.command import run
 from ..core.errors import CommandError, TrainyardError
 from ..core.plan import Step
 from ..core.waiter import wait_until
-from . import keys, taps
+from . import keys, network
 from .model import Lab, Node
 
 PROGRAMS = ("qemu-system-x86_64", "qemu-img")
@@ -64,7 +64,7 @@ def plan(lab: Lab, containers: Collection[str], bridge: str) -> tuple[list[Step]
     _refuse_other_kind(lab, containers)
     if not lab.machines:
         return [], {}
-    running, links = processes(lab), taps.links()
+    running, links = processes(lab), network.links()
     steps: list[Step] = []
     states: dict[str, str] = {}
     for node in lab.machines:
@@ -79,20 +79,20 @@ def plan(lab: Lab, containers: Collection[str], bridge: str) -> tuple[list[Step]
             steps.append(Step(f"Create the machine {node.name} at {node.address}", partial(_create, lab, node)))
         if states[node.name] != "running":
             steps.append(Step(f"Start the machine {node.name}", partial(_start, lab, node)))
-        elif not taps.is_on(links, lab, node, bridge):
-            steps.append(Step(f"Reattach {node.name} to the lab's bridge", partial(taps.attach, lab, node)))
+        elif not network.is_on(links, lab, node, bridge):
+            steps.append(Step(f"Reattach {node.name} to the lab's bridge", partial(network.attach, lab, node)))
     return steps, states
 
 
 def plan_removal(lab: Lab, names: Iterable[str]) -> list[Step]:
     """Plan to remove the given machines with their disks and network devices; the others stay."""
-    running, links = processes(lab), taps.links()
+    running, links = processes(lab), network.links()
     steps = []
     for name in names:
         if name in running:
             steps.append(Step(f"Stop the machine {name}", partial(_stop, running[name])))
-        if taps.name(lab, name) in links:
-            steps.append(Step(f"Remove the network device of {name}", partial(taps.remove, lab, name)))
+        if network.name(lab, name) in links:
+            steps.append(Step(f"Remove the network device of {name}", partial(network.remove, lab, name)))
         if folder(lab, name).exists():
             steps.append(Step(f"Remove the disk of {name}", partial(shutil.rmtree, folder(lab, name))))
     return steps
@@ -101,7 +101,7 @@ def plan_removal(lab: Lab, names: Iterable[str]) -> list[Step]:
 def known(lab: Lab) -> list[str]:
     """Return the names of all machines of the lab, including those with only remains."""
     folders = (lab.state_dir / "machines").glob("*")
-    return sorted({path.name for path in folders} | set(processes(lab)) | set(taps.owners(taps.links(), lab)))
+    return sorted({path.name for path in folders} | set(processes(lab)) | set(network.owners(network.links(), lab)))
 
 
 def _refuse_other_kind(lab: Lab, containers: Collection[str]) -> None:
@@ -146,7 +146,7 @@ def _link(source: Path, target: Path) -> None:
 
 
 def _start(lab: Lab, node: Node) -> None:
-    taps.attach(lab, node)
+    network.attach(lab, node)
     place = folder(lab, node.name)
     try:
         run(arguments(lab, node, accelerator(lab.machine.accelerator, place)), timeout=60)
@@ -169,7 +169,7 @@ def arguments(lab: Lab, node: Node, accelerated_by: str) -> list[str]:
         # Data that the machine has flushed survives even if QEMU is killed.
         *("-drive", f"file={place}/disk.qcow2,if=virtio,format=qcow2,cache=writeback"),
         *("-drive", f"file={place}/identity.tar,if=virtio,format=raw,readonly=on"),
-        *("-netdev", f"tap,id=lab,ifname={taps.name(lab, node.name)},script=no,downscript=no"),
+        *("-netdev", f"tap,id=lab,ifname={network.name(lab, node.name)},script=no,downscript=no"),
         # With checksum offload, checksums inside VXLAN are wrong, and Services do not answer over UDP.
         *("-device", f"virtio-net-pci,netdev=lab,mac={node.mac},romfile=,csum=off", "-device", "virtio-rng-pci"),
         *("-chardev", f"file,id=console,path={place}/console.log,append=on", "-serial", "chardev:console"),

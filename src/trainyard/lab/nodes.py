@@ -14,8 +14,8 @@ from ..core.errors import TrainyardError
 from ..core.plan import Step
 from ..core.waiter import wait_until
 from . import gpus, host, keys
+from .host import podman
 from .model import LABEL, Lab, Node
-from .podman import podman
 
 IMAGE = "localhost/trainyard/lab-node"
 """Name of the nodes' image in the engine's storage; its tag is a prefix of the digest."""

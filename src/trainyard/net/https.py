@@ -1,4 +1,7 @@
-"""Probe a Service from this node: TCP, TLS and one HTTP request with a timeout, standard library only."""
+"""Probe a Service from this node: TCP, TLS and one HTTP request with a timeout, standard library only.
+
+Check the certificate of a TLS server and read its expiry; standard library only.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import socket
 import ssl
 import time
 from dataclasses import dataclass
+from datetime import datetime, timezone
 
 ANSWERS = frozenset({200, 401, 403})
 """Status codes that prove that the API server was reached; a site may forbid anonymous requests."""
@@ -113,3 +117,29 @@ def _status(line: bytes) -> int:
     if len(words) < 2 or not words[0].startswith(b"HTTP/") or not words[1].isdigit():
         raise ServiceError(f"the answer is not HTTP: {line[:60]!r}")
     return int(words[1])
+
+
+def certificate_end(address: str, port: int, *, name: str, ca_path: str, timeout: float) -> datetime:
+    """Return the expiry of a server's certificate, which must be valid for the name now. Only the handshake is done.
+
+    :param address: address that the server listens on.
+    :param name: DNS name or address that the certificate must contain.
+    :param ca_path: file of the CA that must have issued it.
+    :param timeout: seconds for connection and handshake together.
+    :raises ServiceError: no answer, an invalid certificate, or no CA file.
+    """
+    context, verifies = tls_context(ca_path)
+    if not verifies:
+        raise ServiceError(f"the CA file {ca_path} does not exist")
+    try:
+        with (
+            socket.create_connection((address, port), timeout=timeout) as raw,
+            context.wrap_socket(raw, server_hostname=name) as tls,
+        ):
+            found = tls.getpeercert() or {}
+    except ssl.SSLCertVerificationError as error:
+        raise ServiceError(f"certificate refused: {error.verify_message}") from error
+    except OSError as error:
+        raise ServiceError(f"no TLS from {address}:{port}: {error}") from error
+    # Hosts may have Python 3.10, which lacks datetime.UTC.
+    return datetime.fromtimestamp(ssl.cert_time_to_seconds(str(found["notAfter"])), timezone.utc)  # noqa: UP017

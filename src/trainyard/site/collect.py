@@ -14,7 +14,7 @@ from ansible.errors import AnsibleError
 from ..core.errors import TrainyardError
 from .model import MAGIC, UNRESOLVED, Option, Setting
 from .rules import DEFAULTS_READ
-from .typed import SCALARS, typed
+from .variables import SCALARS, typed
 
 try:
     from ansible._internal._datatag._tags import Origin

@@ -10,8 +10,7 @@ from lib import compat
 from lib.errors import InputError
 
 from ..trainings.described import REQUIRE_GPU
-from ..trainings.images import asked_gpus
-from ..trainings.references import NO_DIGEST
+from ..trainings.site_images import NO_DIGEST, asked_gpus
 from .model import Problem, Site, named, problem
 from .trainings import trainings
 

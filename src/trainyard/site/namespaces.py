@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..kube.quantities import amount
+from ..kube.placement import amount
 from .model import Problem, Setting, Site, problem
 from .trainings import FOREIGN_NAMESPACES
 

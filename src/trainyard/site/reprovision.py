@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..core.errors import TrainyardError
-from ..reprovision import limits, schedule, windows
+from . import schedule
 from .model import Problem, Setting, Site, problem
 
 UNTIL = "Until then the schedule does nothing."
@@ -47,11 +47,11 @@ def open_windows(site: Site) -> Iterator[Problem]:
         parsed, places = [], []
         for index, entry in enumerate(setting.value if isinstance(setting.value, list) else []):
             try:
-                parsed.append(windows.parse(entry if isinstance(entry, dict) else {}))
+                parsed.append(schedule.parse(entry if isinstance(entry, dict) else {}))
                 places.append(index)
             except TrainyardError as error:
                 yield _refused(setting, error.message, error.remedy, key=f"[{index}]", value=entry)
-        both = windows.overlapping(parsed, datetime.now(UTC))
+        both = schedule.overlapping(parsed, datetime.now(UTC))
         if both:
             first, second = (places[each] for each in both)
             remedy = "Merge the two windows, or end the earlier one when the later one begins."
@@ -72,7 +72,7 @@ def possible_limits(site: Site) -> Iterator[Problem]:
     for name in SHARES:
         for setting in site.values(name):
             try:
-                limits.share(setting.value, 100)
+                schedule.share(setting.value, 100)
             except TrainyardError as error:
                 yield _refused(setting, "a limit is a share from 1% to 100%, or a number of hosts from 1", error.remedy)
     for name in COUNTS:

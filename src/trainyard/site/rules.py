@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from .backends import BACKEND_RULES
 from .console import CONSOLE_RULES, CONSOLE_VARIABLES
-from .efs import EFS_RULES
 from .gpus import GPU_RULES
 from .hosts import HOST_RULES
 from .inventory_files import INVENTORY_FILE_RULES
@@ -14,7 +12,7 @@ from .model import Problem, Site
 from .namespaces import NAMESPACE_RULES
 from .networks import NETWORK_RULES, NETWORK_VARIABLES
 from .reprovision import REPROVISION_RULES
-from .storage import STORAGE_RULES
+from .storage import BACKEND_RULES, EFS_RULES, STORAGE_RULES
 from .supply import SUPPLY_RULES
 from .trainings import TRAINING_RULES
 from .variables import VARIABLE_RULES

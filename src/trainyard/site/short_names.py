@@ -10,16 +10,23 @@ from typing import Any
 from ansible.parsing.splitter import parse_kv, split_args
 
 from ..core.errors import TrainyardError
-from ..trainings.catalogue import Catalogue
-from ..trainings.checks import FLAG_CHECKS
-from ..trainings.datasets import SOURCES
-from ..trainings.described import INSTEAD, OF_ROLES, OF_RUN, entry_of, with_roles
-from ..trainings.mappings import merged, no_mappings
+from ..trainings.catalogue import Catalogue, merged, no_mappings
+from ..trainings.described import (
+    INSTEAD,
+    NAMELESS,
+    OF_ROLES,
+    OF_RUN,
+    entry_of,
+    name_of_folder,
+    naming_folder,
+    run_name,
+    with_roles,
+)
+from ..trainings.description_checks import FLAG_CHECKS
 from ..trainings.roles import ROLES, TOPOLOGIES
-from ..trainings.run_names import NAMELESS, name_of_folder, naming_folder, run_name
+from ..trainings.site_images import SOURCES
 from .model import MAGIC, Problem, Site, quoted
-from .typed import typed
-from .variables import fits
+from .variables import fits, typed
 
 TRAIN: Mapping[str, str] = {
     "workload": "str",

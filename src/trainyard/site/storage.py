@@ -1,10 +1,19 @@
-"""Rules about the shared storage of the nodes."""
+"""Rules about the shared storage of the nodes.
+
+Rules about the back end of the shared storage: requirements, conflicts and sizes.
+
+Rules about the file system of AWS: refuse values that AWS would refuse. Only AWS itself checks zones and VPCs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
 
-from .model import Problem, Site, problem
+from ..aws.access_point import PATH_REMEDY, fault_of
+from .model import Problem, Setting, Site, problem
 from .trainings import trainings
 
 OF_HOSTS = ("efs_mount_", "storage_timeout")
@@ -47,3 +56,190 @@ def claims_where_trainings_are(site: Site) -> Iterator[Problem]:
 
 
 STORAGE_RULES = (storage_is_one, known_to_the_controller, claims_where_trainings_are)
+
+
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(m|[kMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?")
+_DECIMAL = {"m": Decimal("0.001"), **{letter: Decimal(1000) ** (n + 1) for n, letter in enumerate("kMGTPE")}}
+_BINARY = {f"{letter}i": Decimal(1024) ** (n + 1) for n, letter in enumerate("KMGTPE")}
+_EFS = re.compile(r"fs-[0-9a-f]+\.efs\.")
+"""Prefix of the names of EFS's servers."""
+
+
+def quantity(text: object) -> Decimal | None:
+    """Return a quantity of Kubernetes as a number; None for an invalid text."""
+    found = _QUANTITY.fullmatch(str(text))
+    if not found:
+        return None
+    number, suffix = Decimal(found[1]), found[2] or ""
+    if suffix[:1] in ("e", "E") and len(suffix) > 1 and suffix != "Ei":
+        return number * Decimal(10) ** int(suffix[1:])
+    return number * {**_DECIMAL, **_BINARY}.get(suffix, Decimal(1))
+
+
+def sizes(site: Site) -> Iterator[Problem]:
+    """Refuse invalid sizes, volumes without a claim, and claims that are larger than their volumes."""
+    claims = next((each.value for each in site.values("storage_claims") if isinstance(each.value, Mapping)), {})
+    for name in ("storage_claims", "storage_volumes"):
+        for setting in site.values(name):
+            for key, size in setting.value.items() if isinstance(setting.value, Mapping) else ():
+                if quantity(size) is None:
+                    yield problem(setting, "not a quantity", "Use for example 750Gi.", key=f".{key}", value=size)
+    for setting in site.values("storage_volumes"):
+        for key, size in setting.value.items() if isinstance(setting.value, Mapping) else ():
+            if key not in claims:
+                remedy = f"The claims are {', '.join(claims)}."
+                yield problem(setting, "there is no claim of this name", remedy, key=f".{key}", value=size)
+                continue
+            asked, there = quantity(claims[key]), quantity(size)
+            if asked is not None and there is not None and asked > there:
+                fault = f"its claim requests more, {claims[key]}"
+                remedy = "Make the volume as large as its claim, or the claim smaller."
+                yield problem(setting, fault, remedy, key=f".{key}", value=size)
+
+
+def backend_has_what_it_needs(site: Site) -> Iterator[Problem]:
+    """Refuse NFS without a server or path, and deletion with a back end that cannot delete."""
+    for setting in site.values("storage_backend"):
+        if setting.value == "nfs":
+            for name in ("storage_nfs_server", "storage_nfs_path"):
+                if not any(each.value for each in site.values(name)):
+                    yield problem(setting, f"{name} is not set", "Name the server, and the folder that it exports.")
+            for path in site.values("storage_nfs_path"):
+                if path.value and not str(path.value).startswith("/"):
+                    yield problem(path, "not absolute", "Write the server's path from its root.")
+        for policy in site.values("storage_reclaim_policy"):
+            if policy.value == "Delete" and setting.value not in ("", "efs_csi"):
+                fault = f"storage_backend {setting.value} cannot delete a volume"
+                yield problem(policy, fault, "Set it to Retain, and delete the files by hand.")
+
+
+def a_file_system_is_there(site: Site) -> Iterator[Problem]:
+    """Refuse a back end on EFS without a file system, and a new file system without all of its variables.
+
+    The values may need facts, so this rule checks only whether the variables are set.
+    """
+    said = {setting.name: setting for setting in site.settings}
+    own = {"efs_mount": "efs_mount_server", "efs_csi": "storage_efs_handles"}
+    for setting in site.values("storage_backend"):
+        if setting.value not in own:
+            continue
+        if "efs_name" in said and _is_said(site, own[setting.value]):
+            fault = "efs_name is set, too, and would create an unused file system"
+            yield problem(said[own[setting.value]], fault, f"Remove efs_name, or {own[setting.value]}.")
+        elif "efs_name" in said:
+            for name in ("efs_subnet_ids", "efs_clients"):
+                if name not in said:
+                    yield problem(said["efs_name"], f"{name} is not set", "Set it; see roles/efs/README.md.")
+        elif not _is_said(site, own[setting.value]):
+            remedy = (
+                "Set efs_name, efs_subnet_ids and efs_clients to create a file system, or set "
+                f"{own[setting.value]} to an existing one."
+            )
+            yield problem(setting, "efs_name is not set", remedy)
+
+
+def _is_said(site: Site, name: str) -> bool:
+    """Return whether a variable is set to a value, which may need facts."""
+    return any(each.name == name and (not each.resolved or each.value) for each in site.settings)
+
+
+def one_way_to_mount(site: Site) -> Iterator[Problem]:
+    """Refuse mounts on hosts if a driver mounts the file system, and missing mounts if the back end is a folder."""
+    backends = [str(each.value) for each in site.values("storage_backend")]
+    for mode in site.values("efs_mount_mode"):
+        if mode.value in ("none", "absent") and "efs_mount" in backends:
+            remedy = "Set it to efs_utils, or to nfs4 for NFS without TLS."
+            yield problem(mode, "storage_backend is efs_mount", remedy)
+        for backend in ("efs_csi", "nfs"):
+            if mode.value not in ("none", "absent") and backend in backends:
+                fault = f"storage_backend is {backend}, which mounts by itself for each pod"
+                yield problem(mode, fault, "Set it to none, or storage_backend to efs_mount.")
+        other = set(backends) - {"", "shared_path"}
+        if mode.value in ("nfs4", "efs_utils") and not other and not _is_said(site, "efs_mount_server"):
+            fault = "there is nothing to mount: efs_mount_server is not set, and storage_backend is not efs_mount"
+            yield problem(mode, fault, "Set one of them.")
+    for path in site.values("efs_mount_path"):
+        if not str(path.value).startswith("/") or not str(path.value).strip("/"):
+            yield problem(path, "not the path of a folder", "Use for example /srv/trainyard/shared.")
+    if "efs_mount" in backends:
+        paths = {str(each.value) for each in site.values("storage_path")}
+        for mount in site.values("efs_mount_path"):
+            if paths and str(mount.value) not in paths:
+                remedy = "Remove efs_mount_path, or set both to the same path."
+                yield problem(mount, f"storage_path is {', '.join(sorted(paths))}", remedy)
+
+
+def nfs_has_no_tls(site: Site) -> Iterator[Problem]:
+    """Refuse plain NFS to a file system whose policy requires TLS."""
+    if not _wants_tls(site):
+        return
+    remedy = (
+        "Use efs_utils or efs_csi, or set efs_require_tls to false, which sends files over the network unencrypted."
+    )
+    for mode in site.values("efs_mount_mode"):
+        if mode.value == "nfs4" and _is_efs(site, "efs_mount_server", empty=True):
+            yield problem(mode, "NFS has no TLS, and efs_require_tls is true", remedy)
+    for backend in site.values("storage_backend"):
+        if backend.value == "nfs" and _is_efs(site, "storage_nfs_server", empty=False):
+            yield problem(backend, "NFS has no TLS, and efs_require_tls is true", remedy)
+
+
+def _wants_tls(site: Site) -> bool:
+    policies: list[Setting] = [each for each in site.values("efs_policy") if each.value]
+    if policies:
+        return any("aws:SecureTransport" in json.dumps(each.value) for each in policies)
+    return any(str(each.value).lower() == "true" for each in site.values("efs_require_tls"))
+
+
+def _is_efs(site: Site, name: str, *, empty: bool) -> bool:
+    """Return whether a server is one of EFS; `empty` is the result without a server."""
+    servers = [str(each.value) for each in site.values(name) if each.value]
+    return any(_EFS.match(each) for each in servers) if servers else empty
+
+
+BACKEND_RULES = (sizes, backend_has_what_it_needs, a_file_system_is_there, one_way_to_mount, nfs_has_no_tls)
+
+
+def provisioned_throughput(site: Site) -> Iterator[Problem]:
+    """Refuse provisioned throughput without its mode, and the mode without an amount."""
+    modes = [setting.value for setting in site.values("efs_throughput_mode")]
+    amounts = list(site.values("efs_provisioned_mibps"))
+    for setting in amounts:
+        if modes and "provisioned" not in modes:
+            remedy = "Set efs_throughput_mode to provisioned, or remove the amount."
+            yield problem(setting, f"efs_throughput_mode is {modes[0]}", remedy)
+    for setting in site.values("efs_throughput_mode"):
+        if setting.value == "provisioned" and not amounts:
+            yield problem(setting, "efs_provisioned_mibps is not set", "Set it to 1 MiB/s or more.")
+
+
+def access_point_paths(site: Site) -> Iterator[Problem]:
+    """Refuse paths that EFS does not accept, and two access points with the same name."""
+    for setting in site.values("efs_access_points"):
+        names: set[str] = set()
+        for index, point in enumerate(setting.value if isinstance(setting.value, list) else ()):
+            if not isinstance(point, Mapping):
+                continue
+            name, path = str(point.get("name", "")), str(point.get("path", "/"))
+            if fault := fault_of(path):
+                yield problem(setting, fault, PATH_REMEDY, key=f"[{index}].path", value=path)
+            if name in names:
+                yield problem(
+                    setting,
+                    "another access point has this name",
+                    "Use each name once.",
+                    key=f"[{index}].name",
+                    value=name,
+                )
+            names.add(name)
+
+
+def subnets_once(site: Site) -> Iterator[Problem]:
+    """Refuse a subnet that is listed twice."""
+    for setting in site.values("efs_subnet_ids"):
+        subnets = [str(each) for each in setting.value] if isinstance(setting.value, list) else []
+        for each in sorted({each for each in subnets if subnets.count(each) > 1}):
+            yield problem(setting, "listed twice", "Name one subnet in each zone.", value=each)
+
+
+EFS_RULES = (provisioned_throughput, access_point_paths, subnets_once)

@@ -12,12 +12,19 @@ from typing import Any
 
 from ..core.errors import TrainyardError
 from ..oci import command, folder
-from ..trainings.arguments import Fault
-from ..trainings.described import code_folders, complete, entry_of, strange_keys
-from ..trainings.images import asked_gpus
-from ..trainings.mappings import no_mappings
-from ..trainings.references import Defaults
-from ..trainings.run_names import NAMELESS, name_of_folder, naming_folder, run_name
+from ..trainings.catalogue import no_mappings
+from ..trainings.described import (
+    NAMELESS,
+    code_folders,
+    complete,
+    entry_of,
+    name_of_folder,
+    naming_folder,
+    run_name,
+    strange_keys,
+)
+from ..trainings.description_checks import Fault
+from ..trainings.site_images import Defaults, asked_gpus
 from ..trainings.spec import check
 from .model import Problem, Setting, Site, problem
 

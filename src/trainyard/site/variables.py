@@ -1,13 +1,48 @@
-"""Rules about single variables: known names, declared types, and versions of the lock."""
+"""Rules about single variables: known names, declared types, and versions of the lock.
+
+Convert texts to their declared types. `-e name=false` and an INI inventory can give only texts.
+
+Refuse tags of a call. The playbooks have no tags for parts, so such a call would succeed without doing anything.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from .model import Option, Problem, Setting, Site, problem, quoted
-from .typed import SCALARS, typed
+
+SCALARS = ("bool", "int", "float")
+
+_BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+"""The words of Ansible's filter `bool`, which roles use. It converts all other texts, such as "y", to false."""
+
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]*)", re.ASCII)
+"""A template may print the text unchanged, so only the canonical form of a number is accepted."""
+
+
+def typed(value: Any, kind: str) -> Any:
+    """Convert a value to a type.
+
+    :param kind: bool, int or float.
+    :raises ValueError: the value does not have this type.
+    """
+    if kind == "bool":
+        # 1 and 0 are accepted; 1.0 and 0.0 are not.
+        word = str(value).lower()
+        if isinstance(value, (bool, int, str)) and word in _BOOLEANS:
+            return _BOOLEANS[word]
+    elif isinstance(value, bool):
+        pass
+    elif kind == "int" and (isinstance(value, int) or (isinstance(value, str) and _WHOLE.fullmatch(value))):
+        return int(value)
+    elif kind == "float" and isinstance(value, (int, float, str)) and math.isfinite(number := float(value)):
+        return number
+    raise ValueError(f"{value!r} is not of the type {kind}")
+
 
 NEAR_WITH_PREFIX = 0.6
 """Similarity from which a name is suggested for an unknown variable with a role's prefix."""
@@ -214,3 +249,18 @@ def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 VARIABLE_RULES = (unknown_variable, wrong_type, version_not_locked, preflight_errors_ignored, unsafe_texts)
+
+
+KNOWN = frozenset({"all", "always", "untagged", "validate"})
+"""Ansible's own tags that do not skip the work, and the tag of the validation."""
+
+
+def unknown_tags(wanted: Collection[str]) -> Iterator[Problem]:
+    """Yield a problem for each tag of `--tags` that would skip all work."""
+    for tag in sorted(set(wanted) - KNOWN):
+        yield Problem(
+            f"option --tags {tag}",
+            "unknown",
+            "the playbooks have no tags for parts, because a part needs the facts of earlier parts",
+            "Run the playbook without --tags: it changes only what differs. For some hosts set -e site_hosts=HOST.",
+        )

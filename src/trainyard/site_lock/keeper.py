@@ -20,11 +20,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
 from ..core.untrusted import line, text
+from ..core.waiter import CLOCK, Clock
 from ..kube.api import Api, KubeError
-from ..kube.kubeconfig import connect
+from ..kube.connection import connect
 from ..project import python_environment
 from . import lease, machine
 from .holder import Busy, Holder, of

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
+from ..core.waiter import CLOCK, Clock
 from ..kube.api import FIELD_MANAGER, Api, KubeError, Object
 from .holder import Busy, Holder
 

@@ -12,9 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError, WaitError
-from ..core.waiter import wait_until
+from ..core.waiter import CLOCK, Clock, wait_until
 from . import holder as holders
 from .holder import Busy, Holder
 

@@ -12,14 +12,12 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
-from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
 from ..core.plan import Plan, Step
-from ..core.waiter import Pauses, Waits
+from ..core.waiter import CLOCK, Clock, Pauses, Waits
 from ..kube.api import Api, Object
-from ..kube.patient import PatientApi
+from ..kube.apply import PatientApi
 from . import record
-from .found import Found
 from .names import (
     API_VERSIONS,
     ATTEMPT_ANNOTATION,
@@ -35,6 +33,7 @@ from .names import (
     WORKLOAD_ANNOTATION,
 )
 from .pods import container_security, pod_security
+from .run_index import Found
 from .submit import replacing
 
 ANNOTATIONS = (HASH_ANNOTATION, WORKLOAD_ANNOTATION, TOPOLOGY_ANNOTATION, DECIDING_ANNOTATION)

@@ -1,23 +1,198 @@
-"""Import of a run's data onto its claim before the run is submitted."""
+"""Import of a run's data onto its claim before the run is submitted.
+
+The Job that imports data onto a claim: the only pod of a run that may reach a server outside the cluster.
+
+Networks that an import must not reach: cloud metadata, and the cluster's pods and Services.
+"""
 
 from __future__ import annotations
 
+import ipaddress
+import re
+import urllib.parse
 from collections.abc import Callable
 from typing import Any
 
-from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
-from ..core.waiter import wait_until
+from ..core.untrusted import at, line
+from ..core.waiter import CLOCK, Clock, wait_until
 from ..kube.api import Api, KubeError, Object, describe
-from ..kube.patient import PatientApi
+from ..kube.apply import PatientApi, content_hash
 from ..kube.pod_log import last_lines
-from .closed import networks
-from .import_job import IMPORT_SECONDS, around, job, name_of, pod_labels
 from .logs import Event, events, last
 from .model import Import, Training
-from .names import HASH_ANNOTATION, JOB_API
+from .names import HASH_ANNOTATION, JOB_API, MANAGED, NAME_LABEL
+from .objects import dns_egress, of_run, policy
 from .places import pod_state
+from .pods import container_security, pod_security, pull_secrets
 from .state import ended
+from .template import CODE
+
+ALWAYS = (
+    "169.254.0.0/16",  # link-local (RFC 3927), with the metadata of most clouds
+    "fe80::/10",  # link-local (RFC 4291)
+    "fd00:ec2::254/128",  # metadata of AWS
+    "100.100.100.200/32",  # metadata of Alibaba Cloud
+    "168.63.129.16/32",  # metadata of Azure
+)
+_CONFIGURED = re.compile(
+    r"^\s{0,8}(?:podSubnet|serviceSubnet): *[\"']?([0-9a-fA-F.:/,]{1,200})[\"']?\s*$", re.MULTILINE
+)
+_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def networks(api: Api) -> tuple[str, ...]:
+    """Return `ALWAYS` and kubeadm's networks of pods and Services.
+
+    The latter are left out if the user may not read them.
+
+    :raises KubeError: the cluster does not answer.
+    """
+    try:
+        found = api.get("v1", "ConfigMap", "kubeadm-config", "kube-system")
+    except KubeError as error:
+        if error.status != 403:
+            raise
+        found = None
+    said = at(found, "data", "ClusterConfiguration")
+    values = ",".join(_CONFIGURED.findall(said)) if isinstance(said, str) else ""
+    return (*ALWAYS, *(str(each) for each in map(_network, values.split(",")) if each))
+
+
+def peers(host: str, closed: tuple[str, ...]) -> list[Object]:
+    """Return the peers that a policy allows for a server: its address, or for a name all but the closed networks.
+
+    A NetworkPolicy matches addresses only, and the addresses of a name may change.
+
+    :param host: address or name of the server.
+    :raises TrainyardError: the address is in a closed network.
+    """
+    shut = [each for each in map(_network, closed) if each]
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return [_all_but("0.0.0.0/0", 4, shut), _all_but("::/0", 6, shut)]
+    plain = getattr(address, "ipv4_mapped", None) or address
+    for each in shut:
+        if plain in each:
+            raise TrainyardError(
+                f"The address {line(host, 80)} of the data is in {each}, which imports must not reach.",
+                remedy="Use a server outside the cluster.",
+            )
+    return [{"ipBlock": {"cidr": f"{address}/{address.max_prefixlen}"}}]
+
+
+def _all_but(cidr: str, version: int, shut: list[_Network]) -> Object:
+    return {"ipBlock": {"cidr": cidr, "except": [str(each) for each in shut if each.version == version]}}
+
+
+def _network(text: str) -> _Network | None:
+    try:
+        return ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return None
+
+
+EXIT_REFUSED = 2
+IMPORT_SECONDS = 6 * 3600
+"""Time limit of the whole import, whose server may be slow."""
+RETRIES = 3
+"""Number of retries. Each continues where the previous one ended."""
+MOUNT = "/datasets"
+AUTHORITY = "/authority"
+
+
+def name_of(training: Training) -> str:
+    """Return the name of the Job and of its supporting objects."""
+    return f"{training.name}-import"
+
+
+def pod_labels(training: Training) -> dict[str, str]:
+    """Return the labels of the Job's pod.
+
+    They are not those of the run's pods, which may not reach what this pod may reach. No run can have such a name.
+    """
+    return {**MANAGED, NAME_LABEL: f"{training.name}.import"}
+
+
+def job(training: Training, wanted: Import) -> Object:
+    """Return the Job that runs `workloads/data_import` on the training's claim."""
+    said = {"url": wanted.url, "sha256": wanted.sha256, "destination": f"{MOUNT}/{training.data_folder}"}
+    volumes: list[Object] = [
+        {"name": "datasets", "persistentVolumeClaim": {"claimName": training.data_claim}},
+        {"name": "code", "image": {"reference": wanted.code, "pullPolicy": training.image_pull_policy}},
+    ]
+    mounts: list[Object] = [
+        {"name": "datasets", "mountPath": MOUNT},
+        {"name": "code", "mountPath": CODE, "readOnly": True},
+    ]
+    env = [{"name": "PYTHONPATH", "value": CODE}]
+    if wanted.authority:
+        volumes.append({"name": "authority", "configMap": {"name": name_of(training)}})
+        mounts.append({"name": "authority", "mountPath": AUTHORITY, "readOnly": True})
+        env.append({"name": "SSL_CERT_FILE", "value": f"{AUTHORITY}/ca.crt"})
+    container = {
+        "name": "import",
+        "image": wanted.image,
+        "imagePullPolicy": training.image_pull_policy,
+        "command": ["/opt/venv/bin/python", "-m", "data_import.main", *(f"--{key}={it}" for key, it in said.items())],
+        "env": env,
+        "resources": {"limits": {"cpu": "1", "memory": "512Mi"}, "requests": {"cpu": "100m", "memory": "128Mi"}},
+        "securityContext": container_security(),
+        "volumeMounts": mounts,
+    }
+    refused = {"containerName": "import", "operator": "In", "values": [EXIT_REFUSED]}
+    return {
+        "apiVersion": JOB_API,
+        "kind": "Job",
+        "metadata": {
+            "name": name_of(training),
+            "namespace": training.namespace,
+            "labels": MANAGED,
+            "annotations": {HASH_ANNOTATION: content_hash([said, wanted.image, wanted.code])},
+        },
+        "spec": {
+            "backoffLimit": RETRIES,
+            "activeDeadlineSeconds": IMPORT_SECONDS,
+            # Deletes the Job if the process that waits for it dies first.
+            "ttlSecondsAfterFinished": 600,
+            "podFailurePolicy": {"rules": [{"action": "FailJob", "onExitCodes": refused}]},
+            "template": {
+                "metadata": {"labels": pod_labels(training)},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "automountServiceAccountToken": False,
+                    "enableServiceLinks": False,
+                    **pull_secrets(training),
+                    "securityContext": pod_security(),
+                    "containers": [container],
+                    "volumes": volumes,
+                },
+            },
+        },
+    }
+
+
+def around(training: Training, wanted: Import, closed: tuple[str, ...] = ALWAYS) -> list[Object]:
+    """Return the supporting objects of the Job: egress to the server's port only, and its certificate authority.
+
+    :param closed: networks that stay blocked, even if the server's name resolves to one of them.
+    :raises TrainyardError: the URL has an address in one of them.
+    """
+    parts = urllib.parse.urlsplit(wanted.url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    egress = {"to": peers(parts.hostname or "", closed), "ports": [{"port": port, "protocol": "TCP"}]}
+    spec = {
+        "podSelector": {"matchLabels": pod_labels(training)},
+        "policyTypes": ["Egress"],
+        "egress": [egress, dns_egress()],
+    }
+    found = [policy(training, name_of(training), spec)]
+    if wanted.authority:
+        meta = {"name": name_of(training), "namespace": training.namespace, "labels": of_run(training)}
+        found.append({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"ca.crt": wanted.authority}})
+    return found
+
 
 GONE_SECONDS = 60.0
 

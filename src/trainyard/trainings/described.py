@@ -2,26 +2,88 @@
 
 The catalogue entry and the site's defaults fill in the rest. Pure functions, shared by the role, the site rules and the
 verdict.
+
+The name of a run: from its description, its code folder or its workload.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import shlex
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core.errors import TrainyardError
 from ..kube.apply import content_hash
-from .arguments import ROLE, TRAINING, Fault, fault, nearest
-from .catalogue import Catalogue
-from .datasets import IMPORTER, completed, with_source
-from .images import TENSORBOARD, image_of, made, shows_files, tensorboard_of
-from .mappings import merged, no_mappings
-from .references import Defaults
+from .catalogue import Catalogue, merged, no_mappings
+from .description_checks import NAME_LENGTH, ROLE, TRAINING, Fault, fault, nearest
 from .roles import ROLES, TOPOLOGIES
-from .run_names import OWN, run_name, twice
+from .site_images import (
+    IMPORTER,
+    TENSORBOARD,
+    Defaults,
+    completed,
+    image_of,
+    made,
+    shows_files,
+    tensorboard_of,
+    with_source,
+)
 from .spec import VARIABLE, parse_training
+
+OWN = "own"
+"""The workload for programs of users. Two programs are two runs, each with its own files."""
+NAMELESS = "its name has no letter from a to z and no digit, so the run cannot be named after it"
+"""The fault of a code folder that gives a run no name."""
+_DIGEST_LENGTH = 8
+
+
+def run_name(wanted: Mapping[str, Any]) -> str:
+    """Return the name of a run. If its code folder gives none, return the folder's own, which the checks refuse."""
+    if wanted.get("run"):
+        return str(wanted["run"])
+    if folder := naming_folder(wanted):
+        return name_of_folder(folder) or _base(folder)
+    return str(wanted.get("workload", "")).replace("_", "-")
+
+
+def naming_folder(wanted: Mapping[str, Any]) -> str:
+    """Return the code folder that names a run; empty if the description names it, or it has no code folder."""
+    code = wanted.get("code")
+    if wanted.get("run") or wanted.get("workload") != OWN or not isinstance(code, Mapping):
+        return ""
+    return str(code.get("folder") or "")
+
+
+def name_of_folder(folder: str) -> str:
+    """Return the name of a folder as a valid Kubernetes name; empty if it has no letter from a to z and no digit.
+
+    :param folder: path below `~`, or relative to Ansible's working directory.
+    """
+    base = _base(folder)
+    plain = unicodedata.normalize("NFKD", base).encode("ascii", "ignore").decode().lower()
+    name = re.sub("[^a-z0-9]+", "-", plain).strip("-")
+    if name[:1].isdigit():
+        name = f"{OWN}-{name}"
+    if len(name) > NAME_LENGTH:
+        # The digest distinguishes long names with the same beginning.
+        digest = hashlib.sha256(base.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGEST_LENGTH]
+        name = f"{name[: NAME_LENGTH - _DIGEST_LENGTH - 1].rstrip('-')}-{digest}"
+    return name
+
+
+def twice(wanted: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the names that more than one run has."""
+    names = [run_name(each) for each in wanted]
+    return (name for name in dict.fromkeys(names) if names.count(name) > 1)
+
+
+def _base(folder: str) -> str:
+    return os.path.basename(os.path.abspath(os.path.expanduser(folder)))
+
 
 OF_ROLES = tuple(key for key in ROLE if key not in ("name", "replicas"))
 """Keys that apply to all roles if they are given at the top level."""

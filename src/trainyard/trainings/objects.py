@@ -11,7 +11,6 @@ from typing import Any
 
 from ..kube.api import Object
 from .jobset import spec_hash
-from .login import pull_secret
 from .model import Training
 from .names import (
     ATTEMPT_ANNOTATION,
@@ -23,6 +22,7 @@ from .names import (
     WORKLOAD_ANNOTATION,
     result_name,
 )
+from .pods import pull_secret
 from .template import logs_claim, pod_labels, volume_claim
 from .tensorboard import shown
 

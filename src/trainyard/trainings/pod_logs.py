@@ -1,7 +1,11 @@
-"""Incremental reading of the logs of a run's pods, and their copies on the controller."""
+"""Incremental reading of the logs of a run's pods, and their copies on the controller.
+
+Events of a process in bounded memory, because a program may write them without end.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -11,8 +15,57 @@ from ..kube.pod_log import Line, Lines, Position
 from .kept_logs import KeptLogs
 from .logs import EVENT_BYTES, Event, event_in
 from .places import pod_state, role_of, started
-from .said import Said
 from .state import UNKNOWN_ATTEMPT
+
+HELD_EVENTS = 20_000
+"""Number of latest events that are kept."""
+HELD_BYTES = 8 * 2**20
+"""Bytes of the lines of these events."""
+HELD_NAMES = 256
+"""Number of kinds and fields whose older events are kept. A hostile program may invent others without end."""
+
+
+class Said:
+    """The events of one process in their order.
+
+    Older events are dropped, except the first and the last of each kind and the last with each field. The last accuracy
+    may be a million steps old.
+    """
+
+    def __init__(self) -> None:
+        self._recent: deque[tuple[int, int, Event]] = deque()
+        self._first: dict[str, tuple[int, Event]] = {}
+        self._last: dict[str, tuple[int, Event]] = {}
+        self._count = self._size = 0
+
+    def add(self, event: Event, size: int) -> None:
+        """Add the next event.
+
+        :param size: bytes of its line.
+        """
+        self._count += 1
+        self._size += size
+        self._recent.append((self._count, size, event))
+        while len(self._recent) > HELD_EVENTS or self._size > HELD_BYTES:
+            number, old_size, old = self._recent.popleft()
+            self._size -= old_size
+            # A long event would stay in memory forever because of its fields.
+            if old_size <= HELD_BYTES // HELD_NAMES // 4:
+                self._remember(number, old)
+
+    def events(self) -> list[Event]:
+        """Return the kept events, oldest first."""
+        held = dict([*self._first.values(), *self._last.values()])
+        return [held[number] for number in sorted(held)] + [event for _, _, event in self._recent]
+
+    def _remember(self, number: int, event: Event) -> None:
+        kind = str(event.get("event"))
+        if kind in self._first or len(self._first) < HELD_NAMES:
+            self._first.setdefault(kind, (number, event))
+        for name in (f"event {kind}", *event):
+            if name in self._last or len(self._last) < HELD_NAMES:
+                self._last[name] = (number, event)
+
 
 TAIL = 1_000
 """Lines requested at a time. A node finds the end of a log at once, but a timestamp only by reading all of it."""

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ..core.clock import CLOCK, Clock
 from ..core.untrusted import at, clean, is_name, mapping
+from ..core.waiter import CLOCK, Clock
 from ..kube.api import Api, Object
-from ..kube.patient import PatientApi
+from ..kube.apply import PatientApi
 from .logs import SUCCESSES, is_ours
 from .model import Training
 from .names import ATTEMPT_ANNOTATION, MANIFEST_KEY, RESULT_KEY, result_name
@@ -45,7 +45,7 @@ def submitted(training: Training, attempt: str) -> dict[str, Any]:
         "train_steps": training.flags.get("train_steps"),
         "accuracy_bound": training.flags.get("accuracy_bound", 0),
         "submitted_at": now(),
-        # A later release of the project recognises the same run by it; see `earlier_code`.
+        # A later release of the project recognises the same run by it; see `run.py`.
         "code": training.code,
         "files": {
             "claim": logs_claim(training),

@@ -1,24 +1,29 @@
-"""Run a training on a cluster: read its state, plan the next action, and submit it."""
+"""Run a training on a cluster: read its state, plan the next action, and submit it.
+
+The next action for a run, derived from its record and its live object.
+
+Runs that used the project's code of an earlier release.
+
+The hash of a run includes its code image, which changes with every release of the project. A run that differs in
+nothing else is not repeated: that would cost days of GPU time and prove nothing new.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
 from ..core.plan import Change, Plan, Step
 from ..core.progress import Progress
-from ..core.untrusted import line
-from ..core.waiter import wait_until
+from ..core.untrusted import at, items, line
+from ..core.waiter import CLOCK, Clock, wait_until
 from ..kube.api import Api, Object, describe
-from ..kube.apply import plan_objects
-from ..kube.patient import PatientApi
+from ..kube.apply import PatientApi, plan_objects
 from . import record
 from .data_import import DataImport
-from .decide import ADOPT, KEEP, LEAVE, PROBE, SUBMIT, decide
-from .earlier_code import as_it_ran, code_of
 from .follow import Follower, Settings
 from .jobset import spec_hash
 from .model import Logs, Training
@@ -29,6 +34,64 @@ from .pods import RELEASE_SECONDS
 from .probe import probe_objects, repeat
 from .state import attempt_of, ended, grace, hash_of, live_object
 from .submit import refuse_another_program, refuse_another_workload, refuse_what_has_no_place, runners, submit
+from .template import CODE_VOLUME
+
+KEEP, ADOPT, SUBMIT, LEAVE, PROBE = "keep", "adopt", "submit", "leave", "probe"
+
+
+def decide(
+    wanted: str,
+    recorded: str | None,
+    live: str | None,
+    *,
+    ended: str | None,
+    endless: bool,
+    proven: bool = True,
+    replace: bool = False,
+) -> str:
+    """Return the next action for a run with the hash `wanted`.
+
+    :param recorded: hash of the run whose success is recorded.
+    :param live: hash of the existing JobSet or Job.
+    :param ended: `Completed` or `Failed` for an existing object that has ended, else None.
+    :param endless: whether the run has no last step.
+    :param proven: whether the record has all evidence that the run should provide.
+    :param replace: end a run that is running with another description. Otherwise it is left unchanged.
+    """
+    goes_on = live is not None and ended is None
+    if goes_on and live != wanted:
+        return SUBMIT if replace else LEAVE
+    if goes_on:
+        return KEEP if endless else ADOPT
+    if recorded == wanted:
+        return KEEP if proven else PROBE
+    if live == wanted and ended == "Completed":
+        return ADOPT  # completed without a follower: record it
+    return SUBMIT
+
+
+def code_of(runner: Mapping[str, Any] | None) -> str:
+    """Return the code image that the object of a run, or its kept manifest, mounts; empty for none."""
+    jobs = [at(each, "template", "spec") for each in items(at(runner, "spec", "replicatedJobs"))]
+    for job in jobs or [at(runner, "spec")]:
+        for volume in items(at(job, "template", "spec", "volumes")):
+            if at(volume, "name") == CODE_VOLUME:
+                return line(at(volume, "image", "reference"))
+    return ""
+
+
+def as_it_ran(training: Training, known: Collection[str | None], codes: Iterable[str]) -> Training:
+    """Return the training with the code image that it ran with, if the requested one differs in nothing else.
+
+    :param known: hashes of the ended object and of the recorded success of the run; None for none.
+    :param codes: candidate code images, read from the cluster. An invented one cannot match, because a hash is the
+        SHA-256 of everything that decides what a run does.
+    :return: the training unchanged if it is another run or has its own code folder.
+    """
+    if training.program or not training.code or spec_hash(training) in known:
+        return training
+    earlier = (replace(training, code=each) for each in codes if each)
+    return next((each for each in earlier if spec_hash(each) in known), training)
 
 
 def run_subject(name: str) -> str:

@@ -11,15 +11,14 @@ from ..core.untrusted import whole
 from ..kube.api import Object
 from ..kube.placement import unplaced
 from ..kube.reads import Reader, Unread, listing, log, must, objects
-from . import found, record
-from .gpus import held
+from . import record, run_index
+from .gpu_requests import held
 from .logs import Event, events
 from .names import NAME_LABEL, RUNS
 from .places import age_order, decider, newest, place_of, pod_state, role_of, started
 from .queue import Key, held_by
 from .runs import Row, by_run, row, saying
-from .state import attempt_of, created, restarts
-from .told import files, knobs
+from .state import attempt_of, created, files, knobs, restarts
 
 SAID = 2000
 """Last log lines of the deciding pod, from which its curve is drawn."""
@@ -112,8 +111,8 @@ def reading(namespace: str, name: str, now: datetime) -> Reader[Detail]:
     :raises TrainyardError: there is no such run; the error names those of its namespace.
     :raises KubeError: the run cannot be read.
     """
-    there = yield from found.reading([namespace])
-    one = found.choose(there, name, namespace)
+    there = yield from run_index.reading([namespace])
+    one = run_index.choose(there, name, namespace)
     pods = must(objects((yield listing("v1", "pods", namespace, labels=f"{NAME_LABEL}={name}"))))
     mine = newest(pods)
     said, unread = yield from _said(one, mine)
@@ -123,7 +122,7 @@ def reading(namespace: str, name: str, now: datetime) -> Reader[Detail]:
     return detail(one, pods, said, made, unread)
 
 
-def _said(one: found.Found, mine: Mapping[str, Object]) -> Reader[tuple[list[Event], list[str]]]:
+def _said(one: run_index.Found, mine: Mapping[str, Object]) -> Reader[tuple[list[Event], list[str]]]:
     pod = mine.get(decider(one.live))
     if pod is None or not started(pod):
         return [], []
@@ -141,9 +140,9 @@ def _with_holders(made: Row, mine: Sequence[Object], now: datetime) -> Reader[Ro
         return made
     bare = held_by(mine, nodes, pods, {})
     spaces = sorted({each.namespace for each in bare if each.run})
-    others: dict[Key, found.Found] = {}
+    others: dict[Key, run_index.Found] = {}
     if spaces:
-        others = yield from found.reading(spaces)
+        others = yield from run_index.reading(spaces)
     wanted = {(each.namespace, each.run) for each in bare}
     others = {key: each for key, each in others.items() if key in wanted}
     theirs = {key: newest(each) for key, each in by_run(pods).items() if key in others}
@@ -153,7 +152,7 @@ def _with_holders(made: Row, mine: Sequence[Object], now: datetime) -> Reader[Ro
 
 
 def detail(
-    one: found.Found, pods: Sequence[Object], said: Sequence[Event], made: Row, unread: Sequence[str] = ()
+    one: run_index.Found, pods: Sequence[Object], said: Sequence[Event], made: Row, unread: Sequence[str] = ()
 ) -> Detail:
     """Return one run from the objects read.
 
@@ -211,7 +210,7 @@ def pod_row(pod: Object, *, newest: bool = True) -> PodRow:
     )
 
 
-def attempts(one: found.Found, known: Mapping[str, Any]) -> list[Attempt]:
+def attempts(one: run_index.Found, known: Mapping[str, Any]) -> list[Attempt]:
     """Return the attempts that the cluster knows: those of the live object and of the record."""
     made = []
     current = attempt_of(one.live)

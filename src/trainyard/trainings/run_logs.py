@@ -12,10 +12,9 @@ from pathlib import Path
 from ..core.errors import TrainyardError
 from ..core.untrusted import open_below, path_below
 from ..kube.api import Api, KubeError, Object
-from ..kube.apply import retry
-from ..kube.patient import OUTAGE_SECONDS
+from ..kube.apply import OUTAGE_SECONDS, retry
 from ..kube.pod_log import Line, Lines, Position
-from . import found
+from . import run_index
 from .names import NAME_LABEL
 from .places import decider, newest, pod_state
 from .state import ended, live_object
@@ -48,7 +47,7 @@ def find(api: Api, run: str, role: str, log_dir: str) -> Place:
     :param log_dir: folder on the controller with the kept logs.
     :raises TrainyardError: there is no such run, process or log, or several namespaces have a run of this name.
     """
-    known = found.find(api, run)
+    known = run_index.find(api, run)
     there = list(newest(_pods(api, run, known.namespace)))
     kept = {_place(run, path) for path in _newest_attempt(Path(log_dir), known.namespace, run)} - {"", *there}
     places = [*there, *sorted(kept)]

@@ -11,8 +11,8 @@ from ..core.untrusted import number
 from ..kube.api import Api, KubeError, Object
 from ..kube.placement import unplaced
 from ..kube.reads import Get, Reader, Unread, listing, log, must, objects, read
-from . import found, record
-from .gpus import held
+from . import record, run_index
+from .gpu_requests import held
 from .logs import DEVICE_FIELDS, SUCCESSES, Event, devices, events, last
 from .names import NAME_LABEL, ROLE_LABEL
 from .places import STUCK, decider, newest, place_of, pod_state, started
@@ -72,7 +72,7 @@ def reading(now: datetime, namespaces: Sequence[str] = ()) -> Reader[list[Row]]:
     :param namespaces: namespaces of the runs and their pods; empty for all.
     :raises KubeError: runs or their pods cannot be read.
     """
-    there = yield from found.reading(namespaces)
+    there = yield from run_index.reading(namespaces)
     answers = yield tuple(listing("v1", "pods", space, labels=ROLE_LABEL) for space in namespaces or ("",))
     mine = {key: newest(pods) for key, pods in by_run(pod for each in answers for pod in must(objects(each))).items()}
     said = yield from saying(there, mine)
@@ -105,7 +105,7 @@ def by_run(pods: Any) -> dict[Key, list[Object]]:
 
 
 def saying(
-    there: Mapping[Key, found.Found], pods: Mapping[Key, Mapping[str, Object]]
+    there: Mapping[Key, run_index.Found], pods: Mapping[Key, Mapping[str, Object]]
 ) -> Reader[dict[Key, list[Event]]]:
     """Read the last events of the running runs from the logs of their deciding pods.
 
@@ -127,7 +127,7 @@ def saying(
     return said
 
 
-def row(run: found.Found, pods: Sequence[Object], said: Sequence[Event], now: datetime) -> Row:
+def row(run: run_index.Found, pods: Sequence[Object], said: Sequence[Event], now: datetime) -> Row:
     """Return one run from the objects read.
 
     :param pods: the newest pod of each place.

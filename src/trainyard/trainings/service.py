@@ -13,7 +13,7 @@ from ..kube.api import Object
 from ..kube.apply import Wait, is_met, plan_objects, retry, wait_for
 from ..kube.pod_log import last_lines
 from . import record
-from .gpus import missing_gpus
+from .gpu_requests import missing_gpus
 from .jobset import run_object, spec_hash
 from .names import NAME_LABEL
 from .objects import collector_binding, of_run, surroundings

@@ -9,8 +9,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.errors import TrainyardError
-from .arguments import FLAGS, ROLE, TRAINING, Fault, fault, nearest, validated
-from .checks import data_faults, flag_faults, role_faults, training_faults
+from .description_checks import (
+    FLAGS,
+    ROLE,
+    TRAINING,
+    Fault,
+    data_faults,
+    fault,
+    flag_faults,
+    nearest,
+    role_faults,
+    training_faults,
+    validated,
+)
 from .model import Import, Login, Logs, Role, Success, Training, Volume
 from .names import GPU
 from .roles import TOPOLOGIES, Topology

@@ -1,4 +1,7 @@
-"""Stop a run after it has saved, and delete its record and its files."""
+"""Stop a run after it has saved, and delete its record and its files.
+
+The pod that deletes the files of a run.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,60 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
 from ..core.plan import Plan, Step
 from ..core.untrusted import at, is_name
-from ..core.waiter import Pauses, Waits, pausing_until, wait_until
+from ..core.waiter import CLOCK, Clock, Pauses, Waits, pausing_until, wait_until
 from ..kube.api import Api, Object, describe
-from ..kube.patient import PatientApi
+from ..kube.apply import PatientApi
 from ..kube.pod_log import last_lines
 from . import record
 from .again import manifest
-from .cleaner import DELETE_SECONDS, cleaner
-from .found import LABELS, Found, find
 from .logs import last
-from .names import MANIFEST_KEY, NAME_LABEL, RUNS, TOPOLOGY_ANNOTATION, result_name
+from .names import MANAGED, MANIFEST_KEY, NAME_LABEL, RUNS, TOPOLOGY_ANNOTATION, result_name
 from .places import decider, newest, place_of
 from .pod_logs import TAIL, PodLogs, kept_logs
+from .pods import container_security, pod_security
+from .run_index import LABELS, Found, find
 from .state import attempt_of, grace, workload_of
 from .tensorboard import tensorboard_name
+
+DELETE_SECONDS = 300.0
+
+
+def cleaner(found: Found, files: Mapping[str, str]) -> Object:
+    """Return the pod that deletes a run's folder, or the contents of its own claim.
+
+    :param files: `claim`, `folder`, `image` and `image_pull_policy` of a record.
+    """
+    folder = files["folder"]
+    own = folder == "/logs"
+    command = ["find", "/logs", "-mindepth", "1", "-delete"] if own else ["rm", "-rf", "--", folder]
+    container = {
+        "name": "cleaner",
+        "image": files["image"],
+        "imagePullPolicy": files.get("image_pull_policy", "IfNotPresent"),
+        "command": command,
+        "resources": {"limits": {"cpu": "500m", "memory": "64Mi"}, "requests": {"cpu": "50m", "memory": "64Mi"}},
+        "securityContext": container_security(),
+        "volumeMounts": [{"name": "logs", "mountPath": "/logs"}],
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"{found.name}-cleaner", "namespace": found.namespace, "labels": dict(MANAGED)},
+        "spec": {
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "activeDeadlineSeconds": int(DELETE_SECONDS),
+            "imagePullSecrets": [{"name": f"{found.name}-pull"}],
+            "securityContext": pod_security(),
+            "containers": [container],
+            "volumes": [{"name": "logs", "persistentVolumeClaim": {"claimName": files["claim"]}}],
+        },
+    }
+
 
 STOP_SECONDS = 150.0
 """Seconds that pods may take to end in addition to their grace period, in which they save."""

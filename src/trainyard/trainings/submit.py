@@ -1,4 +1,7 @@
-"""Submission of a run: checks against the cluster, and protection against simultaneous submissions."""
+"""Submission of a run: checks against the cluster, and protection against simultaneous submissions.
+
+Dry run of a creation, before the current object of a run is deleted.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +11,44 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
-from ..core.clock import CLOCK, Clock
 from ..core.errors import TrainyardError
-from ..core.waiter import Pauses, pausing_until, slept
+from ..core.waiter import CLOCK, Clock, Pauses, pausing_until, slept
 from ..kube.api import Api, KubeError, Object, describe
-from ..kube.apply import RETRY_SECONDS
-from ..kube.patient import PatientApi
+from ..kube.apply import RETRY_SECONDS, PatientApi
 from . import record
-from .gpus import gpu_faults
+from .gpu_requests import gpu_faults
 from .jobset import run_object
 from .model import Training
 from .names import API_VERSIONS, NAME_LABEL
 from .pod_logs import PodLogs, kept_logs
 from .pods import RELEASE_SECONDS
 from .probe import probe_objects
-from .rehearsal import rehearse
 from .state import attempt_of, ended, grace, live_object, program_of, workload_of
+
+QUOTA = "exceeded quota: "
+"""Part of the message of an exhausted quota. The object that is deleted next releases its share."""
+
+
+def rehearse(api: Api, obj: Object) -> None:
+    """Check by a dry run that the API server accepts an object, whose name may be in use.
+
+    The server runs all admission plugins and policies first and checks the name last, so status 409 means acceptance.
+    Under another name the object would violate the policy that its labels contain its name.
+
+    :raises KubeError: the server refuses the object or does not answer; nothing was changed.
+    """
+    try:
+        api.create(obj, dry_run=True)
+    except KubeError as error:
+        if error.status == 409 or (error.status == 403 and QUOTA in error.message):
+            return
+        raise KubeError(
+            f"A new attempt at the run {obj['metadata']['name']} cannot be created: {error.message}",
+            status=error.status,
+            remedy=error.remedy or "Nothing was changed.",
+            final=error.final,
+        ) from error
+
 
 CONTROLLER_SECONDS = 120.0
 """Seconds that the JobSet controller's webhook may take to answer after its installation."""

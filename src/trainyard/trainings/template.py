@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..kube.api import Object
-from .gpus import SHARED, SHARING
+from .gpu_requests import SHARED, SHARING
 from .model import Role, Training, Volume
 from .names import ATTEMPT_ANNOTATION, CONTAINER, INDEX_LABEL, NAME_LABEL, ROLE_LABEL
 from .pods import container_security, lost_node_tolerations, pod_security, pull_secrets

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ..kube.api import Object
-from .login import pull_secret
 from .model import Training
 from .names import MANAGED, TENSORBOARD_LABEL
-from .pods import container_security, lost_node_tolerations, pod_security
+from .pods import container_security, lost_node_tolerations, pod_security, pull_secret
 from .template import logs_claim
 
 PORT = 6006

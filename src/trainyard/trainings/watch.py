@@ -6,10 +6,10 @@ import json
 from datetime import datetime
 from typing import Any
 
-from ..core.clock import CLOCK, Clock
 from ..core.untrusted import line as one_line
+from ..core.waiter import CLOCK, Clock
 from ..kube.api import Api, KubeError, Object
-from ..kube.patient import OUTAGE_SECONDS, PatientApi
+from ..kube.apply import OUTAGE_SECONDS, PatientApi
 from . import state
 from .logs import Event, last
 from .model import Training

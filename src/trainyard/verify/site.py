@@ -10,15 +10,22 @@ from functools import partial
 from typing import Any
 
 from ..core.plan import Plan, Step
-from ..drift import rendered
 from ..kube.api import Api, KubeError
-from ..kube.kubeconfig import connect
-from ..kube.kubelet_requests import KubeletHost
+from ..kube.connection import connect
+from ..kube.kubelet_certificates import KubeletHost
 from ..trainings.state import attempt_of
+from ..unmanaged import rendered
 from . import cluster
-from .access import access_checks, access_warnings, certificate_ends
-from .access_reading import Access, ConsoleSeen, nothing_known, observe_access
-from .foreign import Judge
+from .access import (
+    Access,
+    ConsoleSeen,
+    Judge,
+    access_checks,
+    access_warnings,
+    certificate_ends,
+    nothing_known,
+    observe_access,
+)
 from .reading import Observation, RunSeen, Unread, Wanted, nothing_read, observe
 from .training import summary, training_checks, training_warnings
 from .verdict import PASS, Check, make_receipt, read_receipt, stable, table, title, write_receipt

@@ -1,5 +1,10 @@
 """Checks of a training: its recorded result if it has ended, its progress if it is running, and its objects in the
-cluster."""
+cluster.
+
+The check of a running training: it makes steps, or is still within its time to start.
+
+The check of the network policies of a training: everything is denied except to the run's own pods.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +15,120 @@ from typing import Any
 
 from ..core.untrusted import number
 from ..kube.api import Object
-from ..trainings.logs import DEVICE_FIELDS, ERROR_RATES, SUCCESSES, idle_gpus
+from ..trainings.logs import DEVICE_FIELDS, ERROR_RATES, SUCCESSES, Event, idle_gpus, last
+from ..trainings.names import NAME_LABEL, TENSORBOARD_LABEL
+from ..trainings.places import newest, pod_state
+from ..trainings.probe import PROBE_LABEL
 from ..trainings.record import FAILED, RUNNING, STOPPED
 from ..trainings.record import UNKNOWN as UNPROVEN
 from ..trainings.roles import TOPOLOGIES, clean_exits
-from ..trainings.state import attempt_of, condition
+from ..trainings.state import attempt_of, condition, created
 from ..trainings.state import ended as ended_as
-from ..why.text import sentence
-from .policies import network_policies
-from .progress import LEFT_ALONE, progress
+from ..why.answer import sentence
 from .reading import RunSeen, Unread, Wanted
 from .verdict import FAIL, PASS, UNKNOWN, Check, judge
+
+LEFT_ALONE = "its description differs from the site's, and it was left unchanged"
+
+
+def progress(want: Wanted, seen: RunSeen, now: datetime, *, left_alone: bool = False) -> Check:
+    """Check that the last step of a running training is younger than `stall_timeout`.
+
+    Before the first step, check that its youngest pod is younger than the time to start.
+
+    :param now: by the clock of this machine; times of steps come from the clock of their node.
+    """
+    for part in (seen.pods, seen.said):
+        if isinstance(part, Unread):
+            return Check("training", UNKNOWN, part.reason, part.settles)
+    pods = [] if isinstance(seen.pods, Unread) else seen.pods
+    said = [] if isinstance(seen.said, Unread) else seen.said
+    live = None if isinstance(seen.live, Unread) else seen.live
+    wrong, well = _judged(want, live, pods, said, now)
+    told = f"{want.name} is running" + (f" ({LEFT_ALONE})" if left_alone else "")
+    return Check("training", FAIL if wrong else PASS, f"{told}: {wrong or well}")
+
+
+def _judged(
+    want: Wanted, live: Object | None, pods: Sequence[Object], said: Sequence[Event], now: datetime
+) -> tuple[str, str]:
+    """Return (fault, description) of the progress, one of them empty; both are the same for the same state."""
+    states = {place: pod_state(pod) for place, pod in newest(pods).items()}
+    waiting = [f"{place} {why}" for place, (state, why) in states.items() if state == "waiting"]
+    step = last(said, "step")
+    if isinstance(step.get("time"), int | float):
+        if now.timestamp() - step["time"] > want.stall_timeout:
+            parts = [f"it has made no step for more than stall_timeout, {want.stall_timeout:g} s", *waiting]
+            return "; ".join(parts), ""
+        return "", f"its last step is younger than stall_timeout, {want.stall_timeout:g} s"
+    age = now.timestamp() - _youngest(live, pods)
+    if waiting or not pods:
+        if age > want.start_timeout:
+            what = "; ".join(waiting) or "it has no pods"
+            return f"not all its pods ran within start_timeout, {want.start_timeout:g} s: {what}", ""
+        return "", "it is starting"
+    if said and age > want.start_timeout + want.stall_timeout:
+        return f"it has made no step within {want.start_timeout + want.stall_timeout:g} s of its start", ""
+    return "", "it is starting" if said else "all its pods run, and it reports no steps"
+
+
+def _youngest(live: Any, pods: Sequence[Object]) -> float:
+    """Return when the youngest part of the run was created, in seconds since the epoch: a restart resets the time."""
+    times = [created(live), *(pod["metadata"]["creationTimestamp"] for pod in pods)]
+    return max(datetime.fromisoformat(each).timestamp() for each in times if each)
+
+
+RULES = {"Ingress": ("ingress", "from"), "Egress": ("egress", "to")}
+"""Direction of a network policy -> field names of its rules and of their peers."""
+
+
+def network_policies(run: str, policies: Sequence[Object]) -> Check:
+    """Check that the namespace denies all traffic by default and no policy opens the run's pods to everyone."""
+    mine = [policy for policy in policies if _selects(policy, run)]
+    wrong = []
+    for direction in RULES:
+        if not any(_denies_all(policy, direction) for policy in policies):
+            wrong.append(f"no policy denies all {direction.lower()} by default")
+    if not any((policy["spec"].get("podSelector") or {}).get("matchLabels") for policy in mine):
+        wrong.append(f"no policy selects the pods of {run}")
+    for policy in mine:
+        for direction in RULES:
+            if _open(policy, direction):
+                wrong.append(f"policy {policy['metadata']['name']} opens {direction.lower()} to everyone")
+    if wrong:
+        return Check("network_policies", FAIL, "; ".join(wrong))
+    return Check("network_policies", PASS, f"all is denied by default; only the policy of {run} admits traffic to it")
+
+
+def _is_about(policy: Object, direction: str) -> bool:
+    """Return whether a policy covers a direction. Without `policyTypes`: ingress, and egress if it has such rules."""
+    spec = policy["spec"]
+    return direction in (spec.get("policyTypes") or ["Ingress", *(["Egress"] if spec.get("egress") else [])])
+
+
+def _denies_all(policy: Object, direction: str) -> bool:
+    spec = policy["spec"]
+    return not spec.get("podSelector") and _is_about(policy, direction) and not spec.get(RULES[direction][0])
+
+
+def _selects(policy: Object, run: str) -> bool:
+    """Return whether the policy selects pods of the run; label expressions count as a match, to be safe."""
+    labels = (policy["spec"].get("podSelector") or {}).get("matchLabels") or {}
+    # Only isolation probes and TensorBoard pods have these labels, pods of runs do not.
+    return not {PROBE_LABEL, TENSORBOARD_LABEL} & labels.keys() and labels.get(NAME_LABEL, run) == run
+
+
+def _open(policy: Object, direction: str) -> bool:
+    """Return whether a rule of the policy admits any peer: it names none, or one that selects all addresses or pods."""
+    rules, peers = RULES[direction]
+    found = (policy["spec"].get(rules) or []) if _is_about(policy, direction) else []
+    return any(not rule.get(peers) or any(_anybody(peer) for peer in rule[peers]) for rule in found)
+
+
+def _anybody(peer: Object) -> bool:
+    block = (peer.get("ipBlock") or {}).get("cidr", "")
+    return block.endswith("/0") or ("namespaceSelector" in peer and not peer["namespaceSelector"])
+
 
 RECEIPT_FIELDS = (
     "workload",

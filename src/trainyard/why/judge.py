@@ -1,22 +1,27 @@
-"""Judge a snapshot: determine the state of the run, and apply each rule in order."""
+"""Judge a snapshot: determine the state of the run, and apply each rule in order.
+
+The answer as a part of an error. Reporting an error must not fail because its explanation does.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
+from ..core.errors import TrainyardError
+from ..kube.api import Api
+from ..kube.reads import read
 from ..trainings import record as records
 from ..trainings.logs import SUCCESSES
 from ..trainings.places import pod_state
 from ..trainings.state import condition, ended
 from . import answer as a
-from .answer import Answer, Finding, Missing
+from .answer import Answer, Finding, Missing, span, text
 from .rule import joined
-from .rules_silent import lateness
-from .snapshot import Snapshot
+from .rules_run import lateness
+from .snapshot import Snapshot, snapshot
 from .table import ABSENT, TABLE
-from .text import span
 from .view import CannotTell, View, at
 
 _STATES = {records.STOPPED: a.STOPPED, records.FAILED: a.FAILED, **dict.fromkeys(SUCCESSES, a.FINISHED)}
@@ -168,3 +173,15 @@ def explain(snapshot: Snapshot) -> Answer:
     except Exception as error:  # Runs may write anything into their logs, so any error is possible.
         why = Missing("snapshot", f"it is malformed: {type(error).__name__}: {error}")
         return Answer(snapshot.run, snapshot.namespace, a.RUNNING, "", f"{snapshot.run}: not judged", (), (why,))
+
+
+def explained(api: Api, run: str, namespace: str) -> tuple[str, dict[str, Any]]:
+    """Explain why a run waits, makes no steps or failed.
+
+    :return: the text and the JSON of the answer; both empty if there is no answer or nothing is wrong.
+    """
+    try:
+        answer = explain(read(api, snapshot(run, namespace, datetime.now(UTC))))
+    except TrainyardError:
+        return "", {}
+    return (text(answer), answer.as_json()) if answer.status != a.WELL and answer.state != a.ABSENT else ("", {})

@@ -1,22 +1,30 @@
-"""Rules for pods of a run that ended with a failure."""
+"""Rules for pods of a run that ended with a failure.
+
+Rules for the end, the restart and the suspension of a run as a whole.
+
+Rule for a run that is active and makes no steps.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
+from ..core.untrusted import number, whole
 from ..kube.api import Object
 from ..kube.pod_log import last_lines
+from ..trainings import record as records
 from ..trainings.jobset import EXIT_BOUND, EXIT_DIVERGED, EXIT_REFUSED, EXIT_VOLUME
-from ..trainings.logs import events, last
+from ..trainings.logs import Event, events, last
 from ..trainings.places import pod_state
 from ..trainings.roles import EXIT_STOPPED, TOPOLOGIES, clean_exits
-from ..trainings.state import ended
-from .answer import Evidence
+from ..trainings.state import condition, ended, knobs, restarts
+from .answer import Evidence, span
 from .rule import Hit
 from .rules_network import STALLED
-from .text import span
-from .view import View, at, containers, terminated
+from .view import View, at, containers, event_time, terminated
 
 EFFECT = "{} has failed"
 
@@ -174,3 +182,158 @@ def crashed(view: View) -> Iterator[Hit]:
         if how and not _for_memory(how) and how.get("exitCode") not in _NAMED:
             remedy = f"run trainyard logs {view.snapshot.run} --role {place} to see its last lines"
             yield Hit(place, f"its exit code is {how.get('exitCode')}", EFFECT, _words(view, place, pod, how), remedy)
+
+
+END_EFFECT = "{} has failed"
+
+
+def deadline(view: View) -> Iterator[Hit]:
+    """An attempt did not finish within `timeout`."""
+    for job in view.jobs if view.live is not None else ():
+        for each in (job.get("status") or {}).get("conditions") or []:
+            if each["type"] == "Failed" and each["status"] == "True" and each.get("reason") == "DeadlineExceeded":
+                name = job["metadata"]["name"]
+                said = Evidence("job", name, str(each.get("lastTransitionTime") or ""), str(each.get("message") or ""))
+                yield Hit(
+                    view.snapshot.run,
+                    "it did not finish within its timeout",
+                    END_EFFECT,
+                    [said],
+                    "raise timeout in workloads_trainings, or lower train_steps",
+                )
+
+
+def restarts_exhausted(view: View) -> Iterator[Hit]:
+    """The run has reached its maximum number of restarts."""
+    failed = condition(view.live, "Failed")
+    if failed.get("reason") in ("ReachedMaxRestarts", "BackoffLimitExceeded"):
+        said = Evidence("controller", "", str(failed.get("lastTransitionTime") or ""), str(failed.get("message") or ""))
+        count = restarts(view.live)
+        message = f"it was restarted {count} time{'' if count == 1 else 's'}, which is the maximum"
+        yield Hit(view.snapshot.run, message, END_EFFECT, [said], "fix what ended it, then submit it again")
+
+
+def stopped(view: View) -> Iterator[Hit]:
+    """A user has stopped the run; no step is lost."""
+    if view.live is not None and view.live["metadata"].get("deletionTimestamp"):
+        yield Hit(view.snapshot.run, "it saves a checkpoint and then stops", "{} is being stopped")
+    elif view.live is None and view.record.get("result") == records.STOPPED:
+        when = str(view.record.get("ended_at") or "")
+        step = f" at step {view.record['steps']}" if "steps" in view.record else ""
+        remedy = "run site.yml or playbooks/train.yml to continue it; no step is lost"
+        yield Hit(view.snapshot.run, f"a user has stopped it{step}", "{} was stopped", [_record(when)], remedy)
+
+
+def _record(when: str) -> Evidence:
+    return Evidence("record", "", when, "the record of the run has the result stopped")
+
+
+def deleted(view: View) -> Iterator[Hit]:
+    """The object of the run was deleted outside this project."""
+    if view.live is None and not view.importing and view.record.get("result") == records.RUNNING:
+        remedy = "run site.yml or playbooks/train.yml to continue it from its last checkpoint"
+        said = Evidence("record", "", str(view.record.get("submitted_at") or ""), "its record has the result running")
+        yield Hit(
+            view.snapshot.run, "its object was deleted outside this project", "{} is no longer running", [said], remedy
+        )
+
+
+def restarted(view: View) -> Iterator[Hit]:
+    """The run was restarted, and has made no step since."""
+    live = view.live
+    if live is None or not view.goes_on or view.step or not restarts(live):
+        return
+    told = view.events(live, "RestartJobSetFailurePolicyAction", "RestartJobSetAndIgnoreMaxRestartsFailurePolicyAction")
+    said = [Evidence("controller", "", event_time(each), str(each.get("message", ""))) for each in told[-1:]]
+    if said:
+        yield Hit(view.snapshot.run, f"it was restarted, {restarts(live)} so far", "{} was restarted", said)
+
+
+def suspended(view: View) -> Iterator[Hit]:
+    """The run was suspended outside this project. It has no pods until it is resumed."""
+    live = view.live
+    if live is not None and view.goes_on and (live.get("spec") or {}).get("suspend"):
+        kind = str(live["kind"]).lower()
+        command = f"kubectl -n {view.snapshot.namespace} patch {kind} {view.snapshot.run} --type=merge"
+        remedy = command + """ -p '{"spec":{"suspend":false}}'"""
+        said = Evidence("job", view.snapshot.run, "", "spec.suspend is true, which this project never sets")
+        yield Hit(view.snapshot.run, "it was suspended outside this project", "{} has no pods", [said], remedy)
+
+
+def importing(view: View) -> Iterator[Hit]:
+    """The data of the run is imported into its claim before it is submitted."""
+    if view.importing:
+        name = f"{view.snapshot.run}-import"
+        said = [Evidence("job", name, "", "is running")]
+        yield Hit(view.snapshot.run, "its data is being imported", "{} waits for its data", said)
+
+
+LATE_SECONDS = 8.0
+"""A shorter delay of a step line may just be a shortage of CPU."""
+LATE_INTERVALS = 3.0
+"""Number of usual intervals between step lines after which the next one is late."""
+_NO_STEPS = ("evaluating", "export", "end", "error")
+"""Events after which no step line is expected."""
+
+
+def silent(view: View) -> Iterator[Hit]:
+    """The run is active and makes no steps. The evidence names the time until its watchdog ends it."""
+    late = lateness(view)
+    if late is None:
+        return
+    step, quiet = view.step, view.now.timestamp() - view.steps_since
+    rest = max(0.0, view.stall_timeout - quiet)
+    when = datetime.fromtimestamp(view.steps_since, UTC).isoformat(timespec="seconds")
+    told = f"last step: {step.get('step')} of {step.get('steps_total') or '?'}, {span(quiet)} ago"
+    yield Hit(
+        view.deciding,
+        f"it has made no step for {span(quiet)}; the usual interval is {span(max(1.0, late))}",
+        "{} makes no steps",
+        [
+            Evidence("log", view.deciding, when, told),
+            Evidence(
+                "log", view.deciding, "", f"its watchdog ends it in {span(rest)}; it continues from its checkpoint"
+            ),
+        ],
+        f"run trainyard logs {view.snapshot.run} --role ROLE for each other role: one hangs, or its node is slow",
+    )
+
+
+def lateness(view: View) -> float | None:
+    """Return the usual seconds between two step lines if the next one is late, else None."""
+    chief = view.chief
+    if chief is None or not view.goes_on or pod_state(chief)[0] != "running":
+        return None
+    said = [each for each in view.said(chief) if "time" in each]
+    if not said or not view.steps_since:
+        return None
+    now = view.now.timestamp()
+    newest = said[-1]
+    # An evaluation may take any time, but the watchdog sees each of its batches. A checkpoint has a limit of its own.
+    if newest["event"] in _NO_STEPS or (newest["event"] == "saving" and now - newest["time"] <= view.stall_timeout):
+        return None
+    usual = _usual(view, said)
+    # An event after the last step, such as a completed evaluation, is also a sign of life.
+    quiet = now - (number(newest["time"]) or 0.0)
+    return usual if quiet > max(LATE_SECONDS, LATE_INTERVALS * usual) else None
+
+
+def _usual(view: View, said: list[Event]) -> float:
+    """Return the usual seconds between two step lines.
+
+    Steps and speed of the last lines give it, including an evaluation between two lines. A run with one line or without
+    a speed uses its `report_every`, else a third of its watchdog's limit.
+    """
+    steps = [each for each in said if each["event"] == "step" and "step" in each]
+    pairs = itertools.pairwise(steps[-6:])
+    gaps = [(after["step"] - before["step"]) / speed for before, after in pairs if (speed := _speed(after)) > 0]
+    if gaps:
+        return max(gaps)
+    every = whole(knobs(view.live).get("report_every"), 1)
+    if steps and every and _speed(steps[-1]) > 0:
+        return every / _speed(steps[-1])
+    return view.stall_timeout / LATE_INTERVALS
+
+
+def _speed(step: Event) -> float:
+    return number(step.get("steps_per_second")) or 0.0

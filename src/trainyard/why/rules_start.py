@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 from ..kube.api import Object
 from ..trainings.state import created
-from .answer import Evidence
+from .answer import Evidence, span
 from .rule import Hit
-from .text import span
 from .view import View, containers, event_time
 
 EFFECT = "{} does not start"

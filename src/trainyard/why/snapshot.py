@@ -1,6 +1,8 @@
 """A snapshot of everything in a cluster that may explain why a run waits, makes no steps or failed.
 
 A snapshot is plain data: it can be saved to a file and judged again, which the tests do.
+
+Reduce the objects of a snapshot to the fields that rules need, without environments of containers.
 """
 
 from __future__ import annotations
@@ -13,13 +15,99 @@ from typing import Any
 
 from ..core.errors import TrainyardError
 from ..kube.api import KubeError, Object
+from ..kube.placement import OVER
 from ..kube.reads import Get, Reader, Unread, listing, log, objects, path
-from ..trainings import found
+from ..trainings import run_index
+from ..trainings.logs import Event, last
 from ..trainings.names import NAME_LABEL
 from ..trainings.places import decider, newest, pod_state, started
 from ..trainings.queue import Key, holders, open_nodes, shortages
-from ..trainings.runs import by_run, saying
-from . import slim
+from ..trainings.runs import by_run, saying, seconds_left
+
+_META = ("name", "namespace", "uid", "labels", "creationTimestamp", "deletionTimestamp", "ownerReferences")
+_POD = ("nodeName", "nodeSelector", "affinity", "tolerations", "overhead", "resources", "schedulingGates")
+SYSTEMS = ("kube-system", "jobset-system", "calico-system", "trainyard-system")
+"""Namespaces whose pods rules check for health; of other pods only the resources they hold matter."""
+
+
+def plain(obj: Object | None) -> Object | None:
+    """Return an object without managed fields, last-applied annotations and environments of containers."""
+    if obj is None:
+        return None
+    meta = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
+    annotations = {
+        key: value
+        for key, value in (meta.get("annotations") or {}).items()
+        if not key.endswith("last-applied-configuration")
+    }
+    found = {**obj, "metadata": {**meta, **({"annotations": annotations} if "annotations" in meta else {})}}
+    return _without_environment(found)
+
+
+def slim_parts(read: Mapping[str, list[Object] | Unread], run: str) -> dict[str, list[Object] | Unread]:
+    """Return the parts of a snapshot in their reduced form."""
+    found: dict[str, list[Object] | Unread] = {}
+    for name, value in read.items():
+        if isinstance(value, Unread):
+            found[name] = value
+        elif name == "everyone":
+            found[name] = [_other(pod) for pod in value if _matters(pod)]
+        elif name == "nodes":
+            found[name] = [_node(each) for each in value]
+        else:
+            found[name] = [each for each in map(plain, value) if each is not None]
+    return found
+
+
+def progress(said: Sequence[Event]) -> Sequence[float | None]:
+    """Return the progress of a run: step, total steps, and seconds left."""
+    step = last(said, "step")
+    return [step.get("step"), step.get("steps_total"), seconds_left(step)]
+
+
+def _matters(pod: Object) -> bool:
+    holds = pod["spec"].get("nodeName") and (pod.get("status") or {}).get("phase") not in OVER
+    return bool(holds) or pod["metadata"]["namespace"] in SYSTEMS
+
+
+def _other(pod: Object) -> Object:
+    """Return the resources that another pod holds; for a system pod also its status."""
+    meta = {key: value for key, value in pod["metadata"].items() if key in _META}
+    spec = {key: value for key, value in pod["spec"].items() if key in _POD}
+    spec |= {
+        kind: [_container(each) for each in pod["spec"][kind]]
+        for kind in ("containers", "initContainers")
+        if pod["spec"].get(kind)
+    }
+    status = pod.get("status") or {}
+    if meta["namespace"] not in SYSTEMS:
+        status = {key: value for key, value in status.items() if key == "phase"}
+    return {"metadata": meta, "spec": spec, "status": status}
+
+
+def _container(container: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in container.items() if key in ("name", "image", "resources", "restartPolicy")}
+
+
+def _node(node: Object) -> Object:
+    meta = {key: value for key, value in node["metadata"].items() if key in _META}
+    status = node.get("status") or {}
+    keep = {key: value for key, value in status.items() if key in ("allocatable", "capacity", "conditions", "nodeInfo")}
+    return {"metadata": meta, "spec": node.get("spec") or {}, "status": keep}
+
+
+def _without_environment(value: Any) -> Any:
+    """Return the value without environments of containers, which may contain secrets."""
+    if isinstance(value, Mapping):
+        return {
+            key: _without_environment(each)
+            for key, each in value.items()
+            if not (key in ("env", "envFrom") and "image" in value)
+        }
+    if isinstance(value, list):
+        return [_without_environment(each) for each in value]
+    return value
+
 
 SCHEMA = 1
 CHIEF_LINES = 300
@@ -109,19 +197,19 @@ def snapshot(run: str, namespace: str, now: datetime) -> Reader[Snapshot]:
     :raises TrainyardError: several namespaces have a run of this name.
     :raises KubeError: runs cannot be read.
     """
-    there = yield from found.reading([namespace] if namespace else [])
+    there = yield from run_index.reading([namespace] if namespace else [])
     names = sorted({each.name for each in there.values()})
     if run in names:
-        one = found.choose(there, run, namespace)
+        one = run_index.choose(there, run, namespace)
     else:
         # The data of a run is imported before the run is submitted.
-        jobs = objects((yield listing("batch/v1", "jobs", namespace, labels=found.LABELS)))
+        jobs = objects((yield listing("batch/v1", "jobs", namespace, labels=run_index.LABELS)))
         known = [] if isinstance(jobs, Unread) else jobs
         spaces = [each["metadata"]["namespace"] for each in known if each["metadata"]["name"] == f"{run}-import"]
         if not spaces:
             parts_ = {"jobs": jobs} if isinstance(jobs, Unread) else {}
             return Snapshot(run, namespace, now.isoformat(timespec="milliseconds"), names, parts=parts_)
-        one = found.Found(run, spaces[0], None, None)
+        one = run_index.Found(run, spaces[0], None, None)
     space = one.namespace
     wanted = _wanted(run, space)
     answers = yield tuple(wanted.values())
@@ -144,9 +232,9 @@ def snapshot(run: str, namespace: str, now: datetime) -> Reader[Snapshot]:
         namespace=space,
         time=now.isoformat(timespec="milliseconds"),
         names=names,
-        live=slim.plain(one.live),
-        record=slim.plain(one.kept),
-        parts=slim.parts(parts, run),
+        live=plain(one.live),
+        record=plain(one.kept),
+        parts=slim_parts(parts, run),
         logs=logs,
         others=others,
     )
@@ -197,7 +285,7 @@ def _leases(answers: Sequence[Any]) -> list[Object] | Unread:
     return found_
 
 
-def _logs(one: found.Found, pods: Sequence[Object]) -> Reader[dict[str, str | Unread]]:
+def _logs(one: run_index.Found, pods: Sequence[Object]) -> Reader[dict[str, str | Unread]]:
     """Read the last lines of the logs of the newest pod of each place."""
     there = {place: pod for place, pod in newest(pods).items() if started(pod)}
     first = decider(one.live)
@@ -230,8 +318,8 @@ def _others(parts: Mapping[str, list[Object] | Unread], mine: Key) -> Reader[dic
         return {}
     theirs = {key: newest(each) for key, each in by_run(everyone).items() if key in keys}
     try:
-        there = yield from found.reading(sorted({space for space, _ in keys}))
+        there = yield from run_index.reading(sorted({space for space, _ in keys}))
         said = yield from saying({key: each for key, each in there.items() if key in keys}, theirs)
     except KubeError:  # The user may not read runs of these namespaces, so their time left stays unknown.
         return {}
-    return {f"{key[0]}/{key[1]}": slim.progress(events) for key, events in said.items()}
+    return {f"{key[0]}/{key[1]}": progress(events) for key, events in said.items()}

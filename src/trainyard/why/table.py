@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import rules_claims as claims
 from . import rules_control as control
-from . import rules_end as end
 from . import rules_network as network
-from . import rules_nodes as nodes
-from . import rules_room as room
+from . import rules_placement as claims
+from . import rules_placement as nodes
+from . import rules_placement as room
+from . import rules_run as end
 from . import rules_run as run
-from . import rules_silent as silent
+from . import rules_run as silent
 from . import rules_start as start
 from .rule import Hit, Rule
 from .view import View

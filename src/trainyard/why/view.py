@@ -14,8 +14,7 @@ from ..trainings import record as records
 from ..trainings.logs import Event, events, last
 from ..trainings.names import NAME_LABEL, TOPOLOGY_ANNOTATION
 from ..trainings.places import age_order, decider, newest, place_of, pod_state
-from ..trainings.state import attempt_of, created, ended
-from ..trainings.told import knobs
+from ..trainings.state import attempt_of, created, ended, knobs
 from .snapshot import Snapshot
 
 IMPORT = "import"

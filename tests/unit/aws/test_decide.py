@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from trainyard.aws import access_point, file_system, mount_target, policy, security_group, states, tags
+from trainyard.aws import access_point, client, file_system, mount_target, security_group
+from trainyard.aws import changes as tags
 from trainyard.aws.access_point import AccessPoint, token_of
-from trainyard.aws.client import Patience
-from trainyard.aws.errors import AwsError
+from trainyard.aws.client import AwsError, Patience
 from trainyard.aws.file_system import FileSystem
 from trainyard.aws.mount_target import MountTarget
 from trainyard.aws.security_group import Rule, SecurityGroup, Wanted
-from trainyard.core.clock import Clock
 from trainyard.core.errors import TrainyardError, WaitError
+from trainyard.core.waiter import Clock
 
 THERE = FileSystem("generalPurpose", "bursting", None, True, "arn:aws:kms:eu-central-1:1:key/abc", tags={"a": "1"})
 
@@ -42,12 +42,12 @@ def operations(changes: list[Any]) -> list[str]:
             ["PutLifecycleConfiguration"],
         ),
         (FileSystem(lifecycle={}), FileSystem(lifecycle={"transition_to_archive": "AFTER_90_DAYS"}), []),
-        (FileSystem(policy={}), FileSystem(policy=policy.REQUIRE_TLS), ["DeleteFileSystemPolicy"]),
-        (FileSystem(policy=policy.REQUIRE_TLS), FileSystem(policy={}), ["PutFileSystemPolicy"]),
+        (FileSystem(policy={}), FileSystem(policy=file_system.REQUIRE_TLS), ["DeleteFileSystemPolicy"]),
+        (FileSystem(policy=file_system.REQUIRE_TLS), FileSystem(policy={}), ["PutFileSystemPolicy"]),
         (FileSystem(require_tls=True), FileSystem(policy={}), ["PutFileSystemPolicy"]),
         (FileSystem(require_tls=True), None, ["CreateFileSystem", "PutFileSystemPolicy"]),
         (FileSystem(require_tls=False), None, ["CreateFileSystem"]),
-        (FileSystem(require_tls=False), FileSystem(policy=policy.REQUIRE_TLS), ["DeleteFileSystemPolicy"]),
+        (FileSystem(require_tls=False), FileSystem(policy=file_system.REQUIRE_TLS), ["DeleteFileSystemPolicy"]),
         (FileSystem(require_tls=False), FileSystem(policy={"Statement": [{"Effect": "Deny"}]}), []),
     ],
 )
@@ -166,23 +166,23 @@ class Ticking(Clock):
 @pytest.mark.parametrize(
     ("goal", "seen", "expected"),
     [
-        (states.AVAILABLE, [None, "creating", "updating", "available"], None),
-        (states.AVAILABLE, ["creating", "error"], AwsError),
-        (states.AVAILABLE, ["deleting"], AwsError),
-        (states.GONE, ["available", "deleting", None], None),
+        (client.AVAILABLE, [None, "creating", "updating", "available"], None),
+        (client.AVAILABLE, ["creating", "error"], AwsError),
+        (client.AVAILABLE, ["deleting"], AwsError),
+        (client.GONE, ["available", "deleting", None], None),
         # As it was before the deletion, for some seconds.
-        (states.GONE, ["error", "creating", "deleting", None], None),
-        (states.GONE, ["deleting", "unheard of"], AwsError),
-        (states.GONE, ["deleting"] + ["error"] * 9, WaitError),
-        (states.GONE, ["deleting"] * 9, WaitError),
+        (client.GONE, ["error", "creating", "deleting", None], None),
+        (client.GONE, ["deleting", "unheard of"], AwsError),
+        (client.GONE, ["deleting"] + ["error"] * 9, WaitError),
+        (client.GONE, ["deleting"] * 9, WaitError),
     ],
 )
-def test_waits(goal: states.Goal, seen: list[states.State], expected: type[Exception] | None) -> None:
+def test_waits(goal: client.Goal, seen: list[client.State], expected: type[Exception] | None) -> None:
     left = list(seen)
     patience = Patience(timeout=20, interval=3, clock=Ticking())
     if expected is None:
-        states.settle(lambda: {"it": left.pop(0)}, goal, patience)
+        client.settle(lambda: {"it": left.pop(0)}, goal, patience)
         assert left == []
         return
     with pytest.raises(expected, match=r"it is (error|deleting|unheard of)"):
-        states.settle(lambda: {"it": left.pop(0)}, goal, patience)
+        client.settle(lambda: {"it": left.pop(0)}, goal, patience)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.aws.conftest import Site
-from trainyard.aws.policy import REQUIRE_TLS
+from trainyard.aws.file_system import REQUIRE_TLS
 
 # A server is asked, and asked again.
 pytestmark = pytest.mark.slow

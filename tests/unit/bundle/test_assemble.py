@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
-from trainyard.bundle import assemble, delivery, lock
+from trainyard.bundle import assemble, delivery, lockfile
 from trainyard.bundle.assemble import Assembly
 from trainyard.bundle.context import Context
 from trainyard.bundle.store import Store
 from trainyard.core.errors import TrainyardError, WaitError
-from trainyard.core.lock import locked
+from trainyard.core.flock import locked
 from trainyard.core.progress import Progress
 
 C = {"kind": "c_program", "version": "1", "program": "a"}
@@ -37,7 +37,7 @@ class Bench:
         monkeypatch.setattr(assemble, "BUILDERS", {"c_program": (1, self.build)})
         (folder / "lock.yml").write_text(yaml.safe_dump({"schema": 1, "artefacts": ENTRIES}))
 
-    def build(self, artefact: lock.Artefact, out: Path, context: Context) -> dict[str, Any]:
+    def build(self, artefact: lockfile.Artefact, out: Path, context: Context) -> dict[str, Any]:
         for needed in artefact.inputs():
             assert (context.made[needed] / "file").read_text() == needed
         self.hook(artefact.name)
@@ -47,7 +47,7 @@ class Bench:
 
     def assembly(self, *wanted: str, also: Sequence[str] = ()) -> Assembly:
         cache = self.folder / "cache"
-        entries, context = lock.load(self.folder / "lock.yml"), Context(self.folder, cache, "")
+        entries, context = lockfile.load(self.folder / "lock.yml"), Context(self.folder, cache, "")
         return Assembly(entries, wanted or None, Store(cache), context, "source", also)
 
     def run(self, *wanted: str) -> list[str]:
@@ -176,7 +176,7 @@ def test_what_a_builder_delivers_needs_no_inputs_here(bench, tmp_path_factory) -
     archives = tmp_path_factory.mktemp("archives")
     made = bench.assembly("joint")
     delivery.pack(made.store, "joint", made.keys["joint"], archives)
-    entries, store = lock.load(bench.folder / "lock.yml"), Store(archives / "cache")
+    entries, store = lockfile.load(bench.folder / "lock.yml"), Store(archives / "cache")
     context = Context(bench.folder, store.root, "")
     taken = Assembly(entries, ["joint"], store, context, "source", delivered=archives)
     assert taken.missing == taken.recipes == ["joint"]

@@ -19,7 +19,7 @@ from tests.unit.bundle.vendors import vendor_server
 from trainyard.bundle.build import deb, files
 from trainyard.bundle.build.kinds import BUILDERS
 from trainyard.bundle.context import Context
-from trainyard.bundle.lock import REQUIRED, VENDOR, Artefact
+from trainyard.bundle.lockfile import REQUIRED, VENDOR, Artefact
 from trainyard.bundle.store import sha256
 from trainyard.core.errors import TrainyardError
 

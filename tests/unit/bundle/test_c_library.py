@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from trainyard.bundle.build import c_library
+from trainyard.bundle.build import files
 from trainyard.bundle.context import Context
-from trainyard.bundle.lock import Artefact
+from trainyard.bundle.lockfile import Artefact
 from trainyard.core.errors import TrainyardError
 
 RECIPE = {
@@ -41,7 +41,7 @@ def context(tmp_path: Path) -> Context:
 
 
 def build(context: Context, out: Path, **changed: Any) -> dict[str, Any]:
-    return c_library.library(Artefact("tool", "c_library", "1", {**RECIPE, **changed}, {}, None), out, context)
+    return files.c_library(Artefact("tool", "c_library", "1", {**RECIPE, **changed}, {}, None), out, context)
 
 
 def test_what_is_not_written_is_added(context: Context, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainyard.bundle import lock
+from trainyard.bundle import lockfile
 from trainyard.bundle.assemble import Assembly
 from trainyard.bundle.choose import Chooser, upstream_key
 from trainyard.bundle.context import Context
@@ -55,7 +55,7 @@ class Site:
     def __init__(self, folder: Path) -> None:
         (folder / "lock.yml").write_text(LOCK)
         self.folder = folder
-        self.artefacts = lock.load(folder / "lock.yml")
+        self.artefacts = lockfile.load(folder / "lock.yml")
         self.store = Store(folder / "cache")
         self.asked: list[str] = []
 
@@ -64,7 +64,7 @@ class Site:
             self.asked.append(url)
             return answers
 
-        revisions = dict.fromkeys(lock.REQUIRED, 1)
+        revisions = dict.fromkeys(lockfile.REQUIRED, 1)
         return Chooser(self.artefacts, self.folder, revisions, self.store, source, ask).choose(wanted)
 
     def origins(self, source: str, *wanted: str, answers: bool = True) -> dict[str, str]:
@@ -139,4 +139,4 @@ def test_the_way_changes_the_address_of_what_depends_on_it(site) -> None:
 @pytest.mark.parametrize("source", ["auto", "upstream", "source"])
 def test_what_only_a_vendor_makes_is_fetched_when_it_is_asked_for(site, source: str) -> None:
     assert site.origins(source, "theirs", answers=False) == {"theirs": "upstream"}
-    assert "theirs" not in lock.results(site.artefacts)
+    assert "theirs" not in lockfile.results(site.artefacts)

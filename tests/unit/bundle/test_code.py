@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from trainyard.bundle import lock
+from trainyard.bundle import lockfile
 from trainyard.bundle.assemble import Assembly
 from trainyard.bundle.context import Context
 from trainyard.bundle.store import Store
@@ -47,7 +47,7 @@ def project(tmp_path) -> Path:
 
 def assembly(project: Path, *wanted: str, delivered: Path | None = None) -> Assembly:
     cache = project.parent / "cache"
-    entries, context = lock.load(project / "lock.yml"), Context(project, cache, "")
+    entries, context = lockfile.load(project / "lock.yml"), Context(project, cache, "")
     return Assembly(entries, wanted or ["code"], Store(cache), context, "source", delivered=delivered)
 
 
@@ -103,15 +103,15 @@ def test_no_builder_is_asked_for_it(project, tmp_path) -> None:
 
 
 def test_the_runtime_of_this_repository_knows_no_training(root) -> None:
-    entries = lock.load(root / "bundle.lock.yml")
-    closure = lock.closure(entries, ["image_tensorflow"]).values()
+    entries = lockfile.load(root / "bundle.lock.yml")
+    closure = lockfile.closure(entries, ["image_tensorflow"]).values()
     paths = {reference.path for entry in closure for reference in entry.references() if reference.kind == "project"}
     assert [path for path in paths if path.startswith("workloads") and "images/tensorflow" not in path] == []
 
 
 def test_the_code_of_this_repository_is_trainings_and_nothing_else(root) -> None:
-    (folder,) = lock.load(root / "bundle.lock.yml")["image_workloads"].references()
-    names = [str(path.relative_to(root / folder.path)) for path in lock.tree_files(root / folder.path)]
+    (folder,) = lockfile.load(root / "bundle.lock.yml")["image_workloads"].references()
+    names = [str(path.relative_to(root / folder.path)) for path in lockfile.tree_files(root / folder.path)]
     assert "training/mnist_ps/main.py" in names
     others = [name for name in names if not name.endswith(".py") or name.startswith(("images/", "catalogue"))]
     # The table that they ask at their start.
@@ -124,7 +124,7 @@ def test_an_archive_is_the_same_bytes_from_the_same_files(project, tmp_path) -> 
     digests = []
     for name in ("first", "second"):
         needed = Assembly(
-            lock.load(project / "lock.yml"), ["set"], Store(tmp_path / name), Context(project, tmp_path / name, ""),
+            lockfile.load(project / "lock.yml"), ["set"], Store(tmp_path / name), Context(project, tmp_path / name, ""),
             "source", delivered=None,
         )  # fmt: skip
         needed.build_missing(Progress(None))

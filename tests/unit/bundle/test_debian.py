@@ -13,7 +13,7 @@ import pytest
 from tests.unit.bundle.vendors import Signer, flipped, make_signer, sha256, stop_agent
 from trainyard.bundle.build import deb
 from trainyard.bundle.context import Context
-from trainyard.bundle.lock import Artefact
+from trainyard.bundle.lockfile import Artefact
 from trainyard.core.errors import CommandError
 
 pytestmark = pytest.mark.skipif(

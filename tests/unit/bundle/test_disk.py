@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.bundle.test_builders import artefact, context, needs, output
 from trainyard.bundle.build import disk
-from trainyard.bundle.lock import Artefact
+from trainyard.bundle.lockfile import Artefact
 from trainyard.core.errors import TrainyardError
 
 __all__ = ["context"]

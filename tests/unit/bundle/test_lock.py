@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from trainyard.bundle import lock
+from trainyard.bundle import lockfile
 from trainyard.bundle.choose import Chooser
 from trainyard.bundle.store import Store
 from trainyard.core.errors import TrainyardError
@@ -31,8 +31,8 @@ def write(tmp_path: Path, entries: object, schema: object = 1) -> Path:
 
 def keys(tmp_path: Path, entries: Mapping[str, Any], revision: int = 1) -> dict[str, str]:
     """Content addresses of all entries, with the recipes' files below `tmp_path`."""
-    artefacts = lock.load(write(tmp_path, entries))
-    revisions = {kind: revision if kind == "c_program" else 1 for kind in lock.REQUIRED}
+    artefacts = lockfile.load(write(tmp_path, entries))
+    revisions = {kind: revision if kind == "c_program" else 1 for kind in lockfile.REQUIRED}
     choices = Chooser(artefacts, tmp_path, revisions, Store(tmp_path / "cache"), "source").choose(artefacts)
     return {name: choice.key for name, choice in choices.items()}
 
@@ -46,21 +46,21 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_inputs_come_before_their_users(tmp_path) -> None:
-    assert list(lock.load(write(tmp_path, ENTRIES))) == ["bottom", "middle", "side", "top"]
+    assert list(lockfile.load(write(tmp_path, ENTRIES))) == ["bottom", "middle", "side", "top"]
 
 
 def test_results_and_closure(tmp_path) -> None:
-    artefacts = lock.load(write(tmp_path, ENTRIES))
-    assert lock.results(artefacts) == ["top"]
-    assert list(lock.closure(artefacts, ["middle"])) == ["bottom", "middle"]
+    artefacts = lockfile.load(write(tmp_path, ENTRIES))
+    assert lockfile.results(artefacts) == ["top"]
+    assert list(lockfile.closure(artefacts, ["middle"])) == ["bottom", "middle"]
     machine = {"kind": "disk", "version": "1", "rootfs": "artefact:bottom/a"}
-    more = lock.load(write(tmp_path, {**ENTRIES, "machine": machine}))
-    assert lock.results(more) == ["top"], "made only where it is asked for by name"
+    more = lockfile.load(write(tmp_path, {**ENTRIES, "machine": machine}))
+    assert lockfile.results(more) == ["top"], "made only where it is asked for by name"
     larger = {**IMAGE, "context": {}, "on_demand": True, "base": "artefact:top/oci"}
-    more = lock.load(write(tmp_path, {**ENTRIES, "larger": larger}))
-    assert lock.results(more) == ["top"], "made from a result, which is one all the same"
+    more = lockfile.load(write(tmp_path, {**ENTRIES, "larger": larger}))
+    assert lockfile.results(more) == ["top"], "made from a result, which is one all the same"
     with pytest.raises(TrainyardError, match=r"has no artefact other\. It has: bottom, middle, side, top"):
-        lock.closure(artefacts, ["other"])
+        lockfile.closure(artefacts, ["other"])
 
 
 @pytest.mark.parametrize(
@@ -84,14 +84,14 @@ def test_results_and_closure(tmp_path) -> None:
 )
 def test_refusals(tmp_path, entries: object, message: str) -> None:
     with pytest.raises(TrainyardError, match=message):
-        lock.load(write(tmp_path, entries))
+        lockfile.load(write(tmp_path, entries))
 
 
 def test_another_schema_and_no_lock_are_refused(tmp_path) -> None:
     with pytest.raises(TrainyardError, match="does not have schema 1"):
-        lock.load(write(tmp_path, ENTRIES, schema=2))
+        lockfile.load(write(tmp_path, ENTRIES, schema=2))
     with pytest.raises(TrainyardError, match="cannot be read"):
-        lock.load(tmp_path / "absent.yml")
+        lockfile.load(tmp_path / "absent.yml")
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_missing_input_file_is_named(project) -> None:
 
 
 def test_the_lock_of_this_repository(root) -> None:
-    artefacts = lock.load(root / "bundle.lock.yml")
-    revisions = dict.fromkeys(lock.REQUIRED, 1)
+    artefacts = lockfile.load(root / "bundle.lock.yml")
+    revisions = dict.fromkeys(lockfile.REQUIRED, 1)
     choices = Chooser(artefacts, root, revisions, Store("/nonexistent"), "source").choose(artefacts)
     assert choices.keys() == artefacts.keys()

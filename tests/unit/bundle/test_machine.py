@@ -7,7 +7,7 @@ import pytest
 from trainyard.bundle import machine
 from trainyard.bundle.build import go
 from trainyard.bundle.context import Context
-from trainyard.bundle.lock import Artefact
+from trainyard.bundle.lockfile import Artefact
 from trainyard.core.errors import TrainyardError
 
 

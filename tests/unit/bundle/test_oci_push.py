@@ -14,9 +14,9 @@ from ansible.module_utils.testing import patch_module_args
 from library import oci_push
 from tests.unit.bundle.vendors import flipped, sha256
 from tests.unit.registries import PROGRAMS, running
-from trainyard.bundle import oci
+from trainyard.bundle import registry as oci
 from trainyard.bundle.origin import Image
-from trainyard.bundle.vendor import images
+from trainyard.bundle.vendor import upstream
 
 pytestmark = PROGRAMS
 
@@ -89,8 +89,8 @@ def test_what_was_pushed_can_be_pulled(registry, tmp_path, capsys, monkeypatch) 
     monkeypatch.setenv("SSL_CERT_FILE", ca)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     origin = Image(url.removeprefix("https://"), "registry.k8s.io/pause", "3.10.2", image.digest)
-    assert images.resolve(origin) == image.digest
-    assert images.fetch(origin, tmp_path / "out", tmp_path / "partial")["digest"] == image.digest
+    assert upstream.resolve(origin) == image.digest
+    assert upstream.fetch_image(origin, tmp_path / "out", tmp_path / "partial")["digest"] == image.digest
 
 
 def test_a_damaged_layer_is_refused(registry, tmp_path, capsys) -> None:
@@ -108,8 +108,8 @@ def test_a_layout_without_its_manifest_is_named(registry, tmp_path, capsys) -> N
 
 
 def test_an_image_without_its_digest_is_named(capsys) -> None:
-    images = [{"reference": NAME, "layout": "/nonexistent"}]
-    arguments = {"registry": "https://127.0.0.1:9", "images": images}
+    upstream = [{"reference": NAME, "layout": "/nonexistent"}]
+    arguments = {"registry": "https://127.0.0.1:9", "images": upstream}
     with patch_module_args(arguments), pytest.raises(SystemExit):
         oci_push.main()
     assert "missing required arguments: digest found in images" in capsys.readouterr().out

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from tests.unit.bundle.test_builders import PROJECT, artefact, context, needs
-from trainyard.bundle.build import output
+from trainyard.bundle.build import disk
 from trainyard.core.errors import TrainyardError
 
 __all__ = ["context"]
@@ -55,7 +55,7 @@ def pack(folder: Path, made: Path) -> None:
 @needs("gcc", "chroot", "tar")
 def test_what_the_program_writes_is_kept(root, context, tmp_path) -> None:
     pack(root, tmp_path / "made")
-    assert output.output(artefact("program_output", RECIPE), tmp_path / "out", context) == {"count": 1}
+    assert disk.output(artefact("program_output", RECIPE), tmp_path / "out", context) == {"count": 1}
     assert (tmp_path / "out/deep/file").read_text() == "bookworm"
     assert not (tmp_path / "cache/work/root-tool").exists()
 
@@ -66,7 +66,7 @@ def test_a_program_that_writes_nothing_is_refused(root, context, tmp_path) -> No
     (root / "etc/hostname").write_text("sid", encoding="ascii")
     pack(root, tmp_path / "made")
     with pytest.raises(TrainyardError, match="The program of tool wrote no files"):
-        output.output(artefact("program_output", RECIPE), tmp_path / "out", context)
+        disk.output(artefact("program_output", RECIPE), tmp_path / "out", context)
 
 
 @pytest.fixture

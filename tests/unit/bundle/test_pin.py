@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.bundle.vendors import sha256
-from trainyard.bundle import lock, pin
+from trainyard.bundle import lockfile, pin
 from trainyard.bundle.vendor.upstream import Upstream
 from trainyard.core.errors import TrainyardError
 
@@ -35,9 +35,9 @@ def test_pinning_writes_hashes_that_are_enforced_from_then_on(vendor, tmp_path) 
     path = tmp_path / "lock.yml"
     path.write_text(LOCK.format(url=vendor.url, address=vendor.address))
     vendor.files |= {"/v1/tool": b"tool", "/v2/team/tool/manifests/v1": b"{}"}
-    assert not any(artefact.origin.pinned for artefact in lock.load(path).values())
-    pin.write(path, pin.resolve(lock.load(path), tmp_path))
-    artefacts = lock.load(path)
+    assert not any(artefact.origin.pinned for artefact in lockfile.load(path).values())
+    pin.write(path, pin.resolve(lockfile.load(path), tmp_path))
+    artefacts = lockfile.load(path)
     assert artefacts["image"].origin.digest == f"sha256:{sha256(b'{}')}"
     assert "# a comment that stays" in path.read_text()
     assert pin.resolve(artefacts, tmp_path) == []

@@ -9,8 +9,8 @@ import pytest
 
 from tests.unit.bundle.vendors import Vendor, flipped, sha256
 from trainyard.bundle.origin import Image
-from trainyard.bundle.skopeo import NoRegistryError
-from trainyard.bundle.vendor import images
+from trainyard.bundle.registry import NoRegistryError
+from trainyard.bundle.vendor import upstream
 from trainyard.core.errors import TrainyardError
 
 pytestmark = pytest.mark.skipif(not shutil.which("skopeo"), reason="not installed: skopeo")
@@ -78,7 +78,7 @@ def origin(vendor: Vendor, digest: str) -> Image:
 def test_an_image_arrives(vendor, tmp_path, family: int, pinned: str, token: str) -> None:
     digests = publish(vendor, family)
     vendor.token = token
-    facts = images.fetch(origin(vendor, digests[pinned]), tmp_path / "out", tmp_path / "partial")
+    facts = upstream.fetch_image(origin(vendor, digests[pinned]), tmp_path / "out", tmp_path / "partial")
     assert facts == {"reference": f"{vendor.address}/team/tool:v1", "digest": digests["manifest"], "layout": "oci"}
     layout = tmp_path / "out" / "oci"
     [entry] = json.loads((layout / "index.json").read_text())["manifests"]
@@ -94,7 +94,7 @@ def test_a_flipped_bit_is_refused(vendor, tmp_path, what: str) -> None:
     [place] = [path for path in vendor.files if path.endswith(digests[what])]
     vendor.files[place] = flipped(vendor.files[place])
     with pytest.raises(TrainyardError, match=f"not match.* {digests[what]}|{digests[what]}.* not match") as failure:
-        images.fetch(origin(vendor, digests["index"]), tmp_path / "out", tmp_path / "partial")
+        upstream.fetch_image(origin(vendor, digests["index"]), tmp_path / "out", tmp_path / "partial")
     assert vendor.url in str(failure.value) and f"{vendor.address}/team/tool:v1" in str(failure.value)
     assert failure.value.remedy.startswith("Do not use it")
     assert not (tmp_path / "out" / "oci" / "index.json").exists()
@@ -106,13 +106,13 @@ def test_the_token_does_not_follow_a_redirection(vendor, tmp_path) -> None:
     blob = f"/v2/team/tool/blobs/{digests['layer']}"
     vendor.files["/store/layer"] = vendor.files.pop(blob)
     vendor.redirects[blob] = f"https://localhost:{vendor.address.rpartition(':')[2]}/store/layer"
-    images.fetch(origin(vendor, digests["index"]), tmp_path / "out", tmp_path / "partial")
+    upstream.fetch_image(origin(vendor, digests["index"]), tmp_path / "out", tmp_path / "partial")
     assert [authorization for _, path, authorization, _ in vendor.seen if path == "/store/layer"] == [""]
 
 
 def test_the_digest_of_a_tag_is_that_of_its_bytes(vendor) -> None:
     digests = publish(vendor)
-    assert images.resolve(origin(vendor, "")) == digests["index"]
+    assert upstream.resolve(origin(vendor, "")) == digests["index"]
 
 
 @pytest.mark.parametrize(
@@ -133,13 +133,13 @@ def test_what_is_no_image_is_refused(vendor, tmp_path, change: dict) -> None:
     for blob in ("sha256:../../etc", "md5:0", f"sha512:{'0' * 128}"):
         vendor.files[f"/v2/team/tool/blobs/{blob}"] = b"x"
     with pytest.raises(TrainyardError, match=r"v1 .*(cannot be fetched|only sha256 is accepted)"):
-        images.fetch(origin(vendor, digest), tmp_path / "out", tmp_path / "partial")
+        upstream.fetch_image(origin(vendor, digest), tmp_path / "out", tmp_path / "partial")
     assert not (tmp_path / "out" / "oci" / "index.json").exists()
 
 
 def test_an_image_that_is_not_there(vendor, tmp_path) -> None:
     with pytest.raises(TrainyardError, match=r"team/tool@sha256:1+\) cannot be fetched: .*404") as failure:
-        images.fetch(origin(vendor, f"sha256:{'1' * 64}"), tmp_path / "out", tmp_path / "partial")
+        upstream.fetch_image(origin(vendor, f"sha256:{'1' * 64}"), tmp_path / "out", tmp_path / "partial")
     assert "set bundle_artifact_source to source" in failure.value.remedy
 
 
@@ -147,16 +147,16 @@ def test_a_pull_that_was_killed_is_begun_again(vendor, tmp_path) -> None:
     digests = publish(vendor)
     (tmp_path / "partial" / "image").mkdir(parents=True)
     (tmp_path / "partial" / "image" / "half").write_text("of a layer")
-    images.fetch(origin(vendor, digests["index"]), tmp_path / "out", tmp_path / "partial")
+    upstream.fetch_image(origin(vendor, digests["index"]), tmp_path / "out", tmp_path / "partial")
     assert len(list((tmp_path / "out/oci/blobs/sha256").iterdir())) == 3
 
 
 def test_a_registry_that_does_not_answer() -> None:
     with pytest.raises(NoRegistryError, match="does not answer"):
-        images.resolve(Image("127.0.0.1:9", "team/tool", "v1", ""))
+        upstream.resolve(Image("127.0.0.1:9", "team/tool", "v1", ""))
 
 
 def test_a_machine_without_skopeo(monkeypatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(TrainyardError, match="skopeo is not installed"):
-        images.resolve(Image("127.0.0.1:9", "team/tool", "v1", ""))
+        upstream.resolve(Image("127.0.0.1:9", "team/tool", "v1", ""))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from trainyard.bundle import lock, store, sweep
+from trainyard.bundle import assemble, lockfile, store
 from trainyard.bundle.context import Context
 from trainyard.bundle.store import Store
 from trainyard.core.errors import WaitError
@@ -184,16 +184,16 @@ def test_only_what_is_old_and_belongs_to_no_entry_is_removed(tmp_path) -> None:
     (tmp_path / "a.c").write_text("")
     entry = {"kind": "c_program", "version": "1", "source": "project:a.c", "program": "a"}
     (tmp_path / "lock.yml").write_text(yaml.safe_dump({"schema": 1, "artefacts": {"tool": entry}}))
-    artefacts = lock.load(tmp_path / "lock.yml")
+    artefacts = lockfile.load(tmp_path / "lock.yml")
     made = Store(tmp_path / "cache")
-    keep = sweep.current(artefacts, tmp_path, made, {})
+    keep = assemble.current(artefacts, tmp_path, made, {})
     for path in [*keep, made.folder / "tool-old", made.folder / "tool-new", made.root / "downloads" / "tool"]:
         path.mkdir(parents=True)
         os.utime(path, (0, 0))
     os.utime(made.folder / "tool-new", (86400 * 9, 86400 * 9))
-    found = sweep.stale(made, keep, days=2, now=86400 * 10)
+    found = assemble.stale(made, keep, days=2, now=86400 * 10)
     assert [path.name for path in found] == ["tool-old", "tool"]
-    sweep.remove(found, made, Context(tmp_path, made.root, ""))
-    assert sweep.stale(made, keep, days=2, now=86400 * 10) == []
+    assemble.remove(found, made, Context(tmp_path, made.root, ""))
+    assert assemble.stale(made, keep, days=2, now=86400 * 10) == []
     assert all(path.exists() for path in keep)
-    assert sweep.stale(Store(tmp_path / "absent"), keep, days=2) == []
+    assert assemble.stale(Store(tmp_path / "absent"), keep, days=2) == []

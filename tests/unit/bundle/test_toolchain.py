@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from trainyard.bundle.choose import UNNAMED_GO, source_key
-from trainyard.bundle.lock import Artefact
+from trainyard.bundle.lockfile import Artefact
 from trainyard.bundle.machine import GO_TOOLCHAIN, pinned_go
 from trainyard.core.errors import TrainyardError
 

@@ -15,7 +15,7 @@ import yaml
 from tests.unit.bundle import test_apt_fetch as apt
 from tests.unit.bundle import test_registry_fetch as registry
 from tests.unit.bundle.vendors import Signer, Vendor, flipped, make_signer, stop_agent
-from trainyard.bundle import lock
+from trainyard.bundle import lockfile
 from trainyard.bundle.assemble import Assembly
 from trainyard.bundle.context import Context
 from trainyard.bundle.store import Store
@@ -51,7 +51,7 @@ def make_deb(folder: Path) -> bytes:
     return (folder / "tool.deb").read_bytes()
 
 
-def write_lock(folder: Path, vendor: Vendor, signer: Signer, digest: str) -> dict[str, lock.Artefact]:
+def write_lock(folder: Path, vendor: Vendor, signer: Signer, digest: str) -> dict[str, lockfile.Artefact]:
     """A lock whose package and image could be made from a program that is not there, or fetched."""
     program = {"kind": "c_program", "version": "1", "source": "project:absent.c", "program": "tool"}
     origin = {
@@ -82,10 +82,10 @@ def write_lock(folder: Path, vendor: Vendor, signer: Signer, digest: str) -> dic
         "image": {**image, "upstream": {"image": f"{vendor.address}/team/tool:v1@{digest}"}},
     }
     (folder / "lock.yml").write_text(yaml.safe_dump({"schema": 1, "artefacts": entries}))
-    return lock.load(folder / "lock.yml")
+    return lockfile.load(folder / "lock.yml")
 
 
-def assemble(folder: Path, artefacts: dict[str, lock.Artefact], source: str) -> Assembly:
+def assemble(folder: Path, artefacts: dict[str, lockfile.Artefact], source: str) -> Assembly:
     cache = folder / "cache"
     return Assembly(artefacts, ["site", "image"], Store(cache), Context(folder, cache, ""), source)
 

@@ -11,11 +11,9 @@ from plugins.filter.trainings import code_layouts
 from trainyard.core.errors import TrainyardError
 from trainyard.host.images import Found, Image, make_plan
 from trainyard.trainings.catalogue import read_catalogue
-from trainyard.trainings.described import code_folders, complete, complete_all, images, merged, strange_keys
-from trainyard.trainings.images import TENSORBOARD
+from trainyard.trainings.described import code_folders, complete, complete_all, images, merged, run_name, strange_keys
 from trainyard.trainings.model import Training
-from trainyard.trainings.references import NO_DIGEST, Defaults
-from trainyard.trainings.run_names import run_name
+from trainyard.trainings.site_images import NO_DIGEST, TENSORBOARD, Defaults
 from trainyard.trainings.spec import parse_training
 
 ENTRY: dict[str, Any] = {

@@ -9,7 +9,7 @@ import pytest
 from trainyard.core.errors import TrainyardError
 from trainyard.trainings.described import complete, images
 from trainyard.trainings.model import Import, Training
-from trainyard.trainings.references import Defaults
+from trainyard.trainings.site_images import Defaults
 from trainyard.trainings.spec import parse_training
 
 BUNDLE = {"image_runtime": {"digest": "sha256:1"}, "image_set": {"digest": "sha256:2"}}

@@ -12,7 +12,7 @@ from tests.unit.catalogue.test_complete import BUNDLE, ENTRY, SITE
 from trainyard.core.errors import TrainyardError
 from trainyard.trainings.catalogue import read_catalogue
 from trainyard.trainings.described import complete, complete_all, description_hash, images, strange_keys
-from trainyard.trainings.references import Defaults
+from trainyard.trainings.site_images import Defaults
 from trainyard.trainings.spec import parse_training
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.catalogue.test_complete import BUNDLE, ENTRY
 from trainyard.trainings.described import complete, images
-from trainyard.trainings.references import Defaults
+from trainyard.trainings.site_images import Defaults
 from trainyard.trainings.spec import parse_training
 
 GPU_ENTRY = {

@@ -9,9 +9,8 @@ import pytest
 
 from plugins.filter.trainings import training_runs
 from trainyard.trainings.catalogue import read_catalogue
-from trainyard.trainings.described import complete_all, description_hash, strange_keys
-from trainyard.trainings.references import Defaults
-from trainyard.trainings.run_names import name_of_folder, run_name
+from trainyard.trainings.described import complete_all, description_hash, name_of_folder, run_name, strange_keys
+from trainyard.trainings.site_images import Defaults
 from trainyard.trainings.spec import check
 
 LONG = "a_program_with_a_name_of_more_than_forty_letters"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.catalogue.test_complete import BUNDLE, SITE, described
 from trainyard.core.errors import TrainyardError
-from trainyard.trainings.references import Defaults
+from trainyard.trainings.site_images import Defaults
 
 BOARD = {"image_tensorboard": {"digest": "sha256:b"}}
 

@@ -21,7 +21,7 @@ from trainyard.console.console import Console
 from trainyard.console.server import serving
 from trainyard.console.tensorboard import TensorBoards
 from trainyard.console.views.pages import PAGES
-from trainyard.core.clock import Clock
+from trainyard.core.waiter import Clock
 from trainyard.trainings.jobset import run_object
 from trainyard.trainings.objects import result_record
 from trainyard.trainings.record import submitted

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.console.consoles import CHIEF, LIMIT, LOG, RUN, Stand, run
 from tests.unit.console.load import Flood
 from tests.unit.console.watching import until
-from trainyard.console import bodies, connections, writing
+from trainyard.console import bodies, connections
 from trainyard.console.connections import address_of, is_shared
 
 HEAD = "POST /login HTTP/1.1\r\nHost: localhost\r\nOrigin: https://localhost\r\nContent-Type: {}\r\n{}\r\n\r\n"
@@ -145,7 +145,7 @@ def test_a_body_is_bounded(
 
 
 def test_an_answer_that_is_not_taken_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "WRITE_SECONDS", 0.5)
+    monkeypatch.setattr(bodies, "WRITE_SECONDS", 0.5)
 
     async def scenario(stand: Stand) -> None:
         def users() -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.console.consoles import CHIEF, LIVE, LOG, RECORD, RUN, SPACE, Events, Stand, run
-from trainyard.console.lines import LINE_BYTES
+from trainyard.console.shares import LINE_BYTES
 from trainyard.core.untrusted import CUT, clean, plain
 from trainyard.kube.pod_log import Lines, readable
 

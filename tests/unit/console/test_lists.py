@@ -14,7 +14,7 @@ from tests.unit.console.large import NODES, PODS, Large, node, pod
 from tests.unit.console.watching import until
 from trainyard.console import api as calls
 from trainyard.console import lists
-from trainyard.console.slim import slim
+from trainyard.console.paged import slim
 from trainyard.kube.reads import listing
 
 USERS = {"one": User("alice"), "two": User("ann"), "few": User("bob", namespaces=("trainings",))}

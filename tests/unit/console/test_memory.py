@@ -16,14 +16,13 @@ from tests.unit.console.consoles import Stand, run
 from tests.unit.console.large import PODS, pod
 from tests.unit.console.test_lists import cluster, names
 from tests.unit.training.samples import training
-from trainyard.console import held
-from trainyard.console.held import FULL, Held, weight
-from trainyard.console.paged import Paged
-from trainyard.console.slim import slim
-from trainyard.console.watch import Watch
+from trainyard.console import shares
+from trainyard.console.lists import Watch
+from trainyard.console.paged import Paged, slim
+from trainyard.console.shares import FULL, Held, weight
 from trainyard.kube.api import KubeError
 from trainyard.kube.reads import listing
-from trainyard.trainings import told
+from trainyard.trainings import state
 from trainyard.trainings.jobset import run_object
 from trainyard.trainings.places import decider
 from trainyard.trainings.state import attempt_of, grace, hash_of, wanted_pods, workload_of
@@ -106,7 +105,7 @@ def test_large_jobs_take_little(make: Make, take: Any) -> None:
 @pytest.mark.parametrize("take", [read, watched])
 @pytest.mark.parametrize(("bound", "said"), [("LIST_BYTES", "this list takes more than"), ("ALL_BYTES", "all lists")])
 def test_what_cannot_be_cut_is_bounded(take: Any, bound: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held, bound, 5 * MB)
+    monkeypatch.setattr(shares, bound, 5 * MB)
     with pytest.raises(KubeError, match=said) as refused:
         asyncio.run(take(Server(stuffed, 200)))
     assert refused.value.status == FULL
@@ -120,7 +119,7 @@ def test_a_watch_gives_back_what_goes_and_is_dropped_when_it_is_full(monkeypatch
     for kind, bytes_ in (("MODIFIED", one), ("DELETED", 0), ("DELETED", 0), ("ADDED", one)):
         watch._event(json.dumps({"type": kind, "object": stuffed("a")}).encode(), False)
         assert abs(watch._held.bytes - bytes_) < 1_000
-    monkeypatch.setattr(held, "LIST_BYTES", one + 1_000)
+    monkeypatch.setattr(shares, "LIST_BYTES", one + 1_000)
     with pytest.raises(KubeError, match="this list takes"):
         watch._event(json.dumps({"type": "ADDED", "object": stuffed("b")}).encode(), False)
     assert (watch.items, watch.known, watch.synced, watch._held.bytes) == ([], False, False, 0)
@@ -134,25 +133,25 @@ def test_readers_see_the_same_of_a_run_that_was_cut(topology: str) -> None:
         live = {**live, "kind": "Job", "spec": chief}
     cut = slim(live)
     assert weight(cut) < weight(live) / 2 and "env" not in json.dumps(cut)
-    for look in (told.knobs, told.files, wanted_pods, grace, attempt_of, hash_of, workload_of, decider):
+    for look in (state.knobs, state.files, wanted_pods, grace, attempt_of, hash_of, workload_of, decider):
         assert look(cut) == look(live) and look(live), look
 
 
 def test_a_list_that_cannot_be_read_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(stand: Stand) -> None:
-        monkeypatch.setattr(held, "LIST_BYTES", MB)
+        monkeypatch.setattr(shares, "LIST_BYTES", MB)
         session = stand.console.sessions.begin("one", "alice")
         assert session
         with pytest.raises(KubeError, match="this list takes more than"):
             await stand.console.lists.get(session, listing("v1", "pods"))
         assert not stand.console.lists._turns and not len(stand.console.lists)
         # What is read counts once, also where it is kept.
-        monkeypatch.setattr(held, "LIST_BYTES", 10 * MB)
+        monkeypatch.setattr(shares, "LIST_BYTES", 10 * MB)
         other = Held("another")
-        other.bytes = held.ALL_BYTES - 5 * MB
+        other.bytes = shares.ALL_BYTES - 5 * MB
         assert len(await names(stand, "two")) == 521
         (large,) = stand.console.lists._large.values()
         assert 2 * MB < large.watch._held.bytes < 5 * MB
-        assert sum(each.bytes for each in held._ALL) - other.bytes < 5 * MB
+        assert sum(each.bytes for each in shares._ALL) - other.bytes < 5 * MB
 
     run(scenario, tmp_path, api=cluster())

@@ -15,8 +15,8 @@ from tests.unit.console.fake import FakeApi
 from tests.unit.console.test_attempts import good
 from tests.unit.console.test_tensorboard import BOARD, FRAME, board, enter
 from trainyard.console.opaque import SCRIPT, with_script
-from trainyard.console.passes import OF_SESSION, PASS_SECONDS, Passes
 from trainyard.console.sessions import Sessions
+from trainyard.console.tensorboard import OF_SESSION, PASS_SECONDS, Passes
 
 REPLICAS = "/apis/apps/v1/namespaces/trainings/replicasets/tensorboard-training-5d"
 

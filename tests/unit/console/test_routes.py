@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.console.consoles import CHIEF, LOG, RUN, SPACE, Stand, objects, run
 from tests.unit.console.fake import FakeApi, User
-from trainyard.console.app import pages_app
+from trainyard.console.server import pages_app
 from trainyard.console.tensorboard import TensorBoards
 from trainyard.console.views.pages import PAGES
 from trainyard.kube.api import KubeError

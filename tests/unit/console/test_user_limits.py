@@ -11,11 +11,11 @@ import pytest
 from tests.unit.console.consoles import RUN, SETS, Stand, objects, run
 from tests.unit.console.fake import FakeApi, User
 from tests.unit.console.watching import until
-from trainyard.console import kept, streams
-from trainyard.console.kept import Kept
+from trainyard.console import page_cache, streams
+from trainyard.console.page_cache import Kept
 from trainyard.console.sessions import Session
+from trainyard.console.shares import OfEach, Turns
 from trainyard.console.streams import Streams
-from trainyard.console.turns import OfEach, Turns
 from trainyard.kube.api import KubeError
 from trainyard.trainings.roles import GRACE_SECONDS
 
@@ -26,11 +26,11 @@ def test_what_is_kept_is_counted_with_its_keys() -> None:
     mine = Kept()
     for number in range(20_000):
         mine.keep("alice", f"{'x' * 8_000}{number}", "{}")
-    assert len(mine._kept) == kept.OF_LOGIN
-    assert mine.bytes == sum(len(page) + len(text) + kept.EXTRA for (_, page), (text, _) in mine._kept.items())
+    assert len(mine._kept) == page_cache.OF_LOGIN
+    assert mine.bytes == sum(len(page) + len(text) + page_cache.EXTRA for (_, page), (text, _) in mine._kept.items())
     for number in range(3_000):
         mine.keep(f"user{number}", "x" * 8_000, "{}")
-    assert mine.bytes <= kept.BYTES
+    assert mine.bytes <= page_cache.BYTES
     for session, _ in list(mine._kept):
         mine.forget(session)
     assert (mine.bytes, mine._of_login) == (0, {})

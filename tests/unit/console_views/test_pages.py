@@ -11,7 +11,7 @@ from tests.browser.lines import evaluate
 from tests.browser.scene import scene
 from tests.browser.world import CONSOLE, HOSTILE, SPACE
 from tests.unit.console_views.views import html, view
-from trainyard.console.views import about, cluster, nodes, receipts, run, runs
+from trainyard.console.views import cluster, nodes, pages, receipts, run, runs
 from trainyard.console.views.pages import PAGES
 from trainyard.kube.api import KubeError
 
@@ -168,7 +168,7 @@ def test_markup_of_a_run_is_text_on_every_page(page: object) -> None:
     if page is cluster.OF_CLUSTER:
         params = {"group": "core", "version": "v1", "resource": "nodes", "name": "worker1"}
     made = view(world, page, **params)
-    if page is about.PAGE:
+    if page is pages.PAGE:
         # What the server itself knows.
         made |= {"user": HOSTILE, "may": [{"namespace": SPACE, "text": HOSTILE}], "versions": {"uplot": HOSTILE}}
     text = html(page, made, "stop", "delete")
@@ -192,5 +192,5 @@ def test_buttons_are_those_that_the_rights_allow(actions: tuple[str, ...], shown
 
 
 def test_about_says_why_the_api_server_is_not_known() -> None:
-    assert view(WORLD, about.PAGE)["api_server"] == "v1.36.1"
-    assert view(WORLD, about.PAGE, {"/version": 503})["unread"] == "/version is refused"
+    assert view(WORLD, pages.PAGE)["api_server"] == "v1.36.1"
+    assert view(WORLD, pages.PAGE, {"/version": 503})["unread"] == "/version is refused"

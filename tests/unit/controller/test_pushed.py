@@ -13,7 +13,7 @@ import pytest
 from trainyard.controller import repository as controller
 from trainyard.controller.repository import LAST_GOOD, Pushed, make_plan
 from trainyard.core.errors import TrainyardError, WaitError
-from trainyard.reprovision import repository
+from trainyard.schedule import repository
 
 
 def git(folder: Path, *words: str) -> str:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from trainyard.core.errors import CommandError
-from trainyard.gpu import driver, metrics, nvml
+from trainyard.gpu import look, metrics, nvml
 from trainyard.gpu.model import Gpu, Inventory, same_bus
 
 OPEN = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build  (builder)\nGCC version:\n"
@@ -30,21 +30,21 @@ GPU = Gpu(0, "GPU-1", "Tesla T4", minor=3, pci_bus_id="00000000:3B:00.0", temper
 def test_the_loaded_module(
     files: dict[str, str], version: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "ROOT", tmp_path)
+    monkeypatch.setattr(look, "ROOT", tmp_path)
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text(text)
-    assert driver.module_version() == version
+    assert look.module_version() == version
 
 
 def test_the_library_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "ROOT", tmp_path)
-    assert driver.library_version() is None
+    monkeypatch.setattr(look, "ROOT", tmp_path)
+    assert look.library_version() is None
     folder = tmp_path / "usr/lib64"
     folder.mkdir(parents=True)
     (folder / "libnvidia-ml.so.580.95.05").touch()
     (folder / "libnvidia-ml.so.1").symlink_to("libnvidia-ml.so.580.95.05")
-    assert driver.library_version() == "580.95.05"
+    assert look.library_version() == "580.95.05"
 
 
 def test_the_package_of_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,18 +59,18 @@ def test_the_package_of_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         asked.append(argv[-1])
         return SimpleNamespace(stdout=answers[argv[1]])
 
-    monkeypatch.setattr(driver, "ROOT", tmp_path)
-    monkeypatch.setattr(driver, "run", dpkg)
-    assert (driver.package_version(), asked) == (None, []), "no library"
+    monkeypatch.setattr(look, "ROOT", tmp_path)
+    monkeypatch.setattr(look, "run", dpkg)
+    assert (look.package_version(), asked) == (None, []), "no library"
     library.parent.mkdir(parents=True)
     library.touch()
-    assert (driver.package_version(), asked) == ("580.95.05", [str(library), "libnvidia-compute-580:amd64"])
+    assert (look.package_version(), asked) == ("580.95.05", [str(library), "libnvidia-compute-580:amd64"])
 
     def nobody(argv: list[str], **_: object) -> SimpleNamespace:
         raise CommandError("no path found matching pattern")
 
-    monkeypatch.setattr(driver, "run", nobody)
-    assert driver.package_version() is None, "somebody has copied it there"
+    monkeypatch.setattr(look, "run", nobody)
+    assert look.package_version() is None, "somebody has copied it there"
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_logged_faults_belong_to_their_gpu() -> None:
             "-- no JSON",
         ]
     )
-    found = Inventory("nvml", gpus=(GPU,)).with_xids(driver.xids(journal))
+    found = Inventory("nvml", gpus=(GPU,)).with_xids(look.xids(journal))
     assert found.gpus[0].xids == (31, 48)
     assert found.facts()["healthy"], "a reset may have made it good; the log does not forget"
 

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from tests.unit.gpu_hosts import LIBRARIES, Host
-from trainyard.gpu import driver, nvml, smi
+from trainyard.gpu import look as driver
+from trainyard.gpu import nvml, smi
 from trainyard.gpu.look import look
 from trainyard.gpu.model import Inventory
 

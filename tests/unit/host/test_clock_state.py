@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.unit.host.test_facts import make_root
-from trainyard.host import clock_state, facts
+from trainyard.host import facts
 
 VARIABLES = Path(__file__).parents[3] / "roles/base/vars/main.yml"
 
@@ -35,7 +35,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch, state: int, status: int) -> None:
         timex.status = status
         return state
 
-    monkeypatch.setattr(clock_state.ctypes, "CDLL", lambda *_, **__: SimpleNamespace(adjtimex=adjtimex))
+    monkeypatch.setattr(facts.ctypes, "CDLL", lambda *_, **__: SimpleNamespace(adjtimex=adjtimex))
 
 
 class Time:
@@ -56,11 +56,11 @@ class Time:
 )
 def test_the_kernel_says(monkeypatch: pytest.MonkeyPatch, state: int, status: int, expected: bool) -> None:
     kernel(monkeypatch, state, status)
-    assert clock_state.is_synchronised() is expected
+    assert facts.is_synchronised() is expected
 
 
 def test_this_kernel_answers() -> None:
-    assert clock_state.is_synchronised() in (True, False)
+    assert facts.is_synchronised() in (True, False)
 
 
 @pytest.mark.parametrize(
@@ -76,10 +76,10 @@ def test_this_kernel_answers() -> None:
 def test_a_clock_that_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str], synchronised: bool, expected: bool
 ) -> None:
-    monkeypatch.setattr(clock_state, "is_synchronised", lambda: synchronised)
+    monkeypatch.setattr(facts, "is_synchronised", lambda: synchronised)
     root = Path(make_root(tmp_path, **dict.fromkeys(files, "")))
     time = Time(5.0)
-    assert clock_state.is_kept(root, time) is expected
+    assert facts.is_kept(root, time) is expected
     assert time.now == 5.0
     assert facts.observe([], str(root)).clock_kept is expected
 
@@ -91,10 +91,10 @@ def test_timesyncd_gets_a_moment_after_the_boot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, booted: float, works_at: float, expected: bool
 ) -> None:
     time = Time(booted)
-    monkeypatch.setattr(clock_state, "is_synchronised", lambda: time.now >= works_at)
+    monkeypatch.setattr(facts, "is_synchronised", lambda: time.now >= works_at)
     (tmp_path / "run/systemd/timesync").mkdir(parents=True)
-    assert clock_state.is_kept(tmp_path, time) is expected
-    assert time.now <= max(booted, clock_state.BOOT_SECONDS + 1)
+    assert facts.is_kept(tmp_path, time) is expected
+    assert time.now <= max(booted, facts.BOOT_SECONDS + 1)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ import pytest
 from trainyard.core import places
 from trainyard.core.errors import TrainyardError
 from trainyard.core.places import LinkError
-from trainyard.host.config_files import File, HostFiles
-from trainyard.host.folders import Folder
+from trainyard.host.config_files import File, Folder, HostFiles
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be led to files of others")
 

@@ -11,10 +11,9 @@ import pytest
 import service_probe
 
 from trainyard.core.errors import TrainyardError
-from trainyard.host import mount_look
-from trainyard.host.mount_look import Seen, observe, probe
+from trainyard.host import mounts
 from trainyard.host.mount_plan import make_plan, make_removal
-from trainyard.host.mounts import Entry, Mount, retry_text, unit_text
+from trainyard.host.mounts import Entry, Mount, Seen, observe, probe, retry_text, unit_text
 
 MOUNT = Mount("/srv/files", "10.1.0.5:/export", "nfs4", ["nfsvers=4.1", "hard", "_netdev"], read_ahead_kb=15360)
 UNIT, RETRY = unit_text(MOUNT), retry_text(MOUNT)
@@ -139,7 +138,7 @@ def test_a_mount_whose_server_is_gone_can_be_ended(tmp_path: Path, monkeypatch: 
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(mount_look, "users", lambda entry: [])
+    monkeypatch.setattr(mounts, "users", lambda entry: [])
     mount = dataclasses.replace(MOUNT, path="/proc")
     seen = observe(mount, removal=True)
     assert seen.entry and not seen.answers
@@ -162,7 +161,7 @@ def test_it_is_found_how_a_mount_is(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     )
     (tmp_path / "systemctl").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(mount_look, "users", lambda entry: [])
+    monkeypatch.setattr(mounts, "users", lambda entry: [])
     seen = observe(dataclasses.replace(MOUNT, path="/proc"))
     assert seen.entry and seen.entry.fstype == "proc" and seen.unit is None
     assert seen.properties["UnitFileState"] == "enabled"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainyard.gpu import driver
+from trainyard.gpu import look
 from trainyard.host.nvidia import (
     ARCHITECTURES,
     ENROLLED,
@@ -52,14 +52,14 @@ def test_only_gpus_of_nvidia_are_seen(tmp_path: Path) -> None:
 
 
 def test_a_gpu_of_a_virtual_machine_is_not_the_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "ROOT", tmp_path)
-    assert driver.on_bus() is None, "a machine may have GPUs, and no such bus"
+    monkeypatch.setattr(look, "ROOT", tmp_path)
+    assert look.on_bus() is None, "a machine may have GPUs, and no such bus"
     for slot, name in (("0000:01:00.0", "nvidia"), ("0000:02:00.0", "vfio-pci")):
         device(tmp_path, slot, vendor="0x10de", device="0x1eb8", kind="0x030200")
         (tmp_path / "sys/bus/pci/drivers" / name).mkdir(parents=True)
         (tmp_path / "sys/bus/pci/devices" / slot / "driver").symlink_to(tmp_path / "sys/bus/pci/drivers" / name)
     assert list(observe("6.12", tmp_path).gpus) == [T4]
-    assert driver.on_bus() == 1
+    assert look.on_bus() == 1
 
 
 def test_modules_headers_and_secure_boot_are_seen(tmp_path: Path) -> None:

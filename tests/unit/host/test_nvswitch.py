@@ -8,8 +8,10 @@ import pytest
 
 from tests.unit.host.test_nvidia import device
 from trainyard.core.errors import CommandError
-from trainyard.host import nvswitch
-from trainyard.host.nvswitch import Fabric, observe, problems
+from trainyard.host import nvidia
+from trainyard.host.nvidia import Fabric
+from trainyard.host.nvidia import nvswitch_problems as problems
+from trainyard.host.nvidia import observe_nvswitches as observe
 
 SWITCH = {"vendor": "0x10de", "device": "0x22a3", "kind": "0x068000"}
 GPU = {"vendor": "0x10de", "device": "0x2330", "kind": "0x030200"}
@@ -22,7 +24,7 @@ GPU = {"vendor": "0x10de", "device": "0x2330", "kind": "0x030200"}
 def test_a_host_with_switches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, installed: bool, refused: bool
 ) -> None:
-    monkeypatch.setattr(nvswitch, "properties_of", lambda *_: {"ActiveState": state})
+    monkeypatch.setattr(nvidia, "properties_of", lambda *_: {"ActiveState": state})
     for number in range(4):
         device(tmp_path, f"0000:0{number}:00.0", **SWITCH)
         device(tmp_path, f"0000:1{number}:00.0", **GPU)
@@ -35,7 +37,7 @@ def test_a_host_with_switches(
 
 
 def test_a_host_without_switches_is_not_asked_for_its_services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nvswitch, "properties_of", lambda *_: pytest.fail("asked"))
+    monkeypatch.setattr(nvidia, "properties_of", lambda *_: pytest.fail("asked"))
     device(tmp_path, "0000:01:00.0", **GPU)
     # A bridge of another vendor, a switch of a virtual machine.
     device(tmp_path, "0000:02:00.0", vendor="0x8086", device="0x0001", kind="0x068000")
@@ -49,6 +51,6 @@ def test_a_service_that_cannot_be_asked_for_does_not_run(tmp_path: Path, monkeyp
     def fail(*_: object) -> dict[str, str]:
         raise CommandError("systemctl cannot be started.")
 
-    monkeypatch.setattr(nvswitch, "properties_of", fail)
+    monkeypatch.setattr(nvidia, "properties_of", fail)
     device(tmp_path, "0000:03:00.0", **SWITCH)
     assert observe(tmp_path) == Fabric(1, manager=False)

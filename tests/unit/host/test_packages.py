@@ -9,8 +9,7 @@ import pytest
 
 from trainyard.core.errors import CommandError, TrainyardError, WaitError
 from trainyard.host import packages
-from trainyard.host.apt_index import removals
-from trainyard.host.packages import Packages, Seen
+from trainyard.host.packages import Packages, Seen, removals
 
 INSTALLED = {"curl": Seen("ii", "8.14-1"), "containerd.io": Seen("hi", "2.3.4-1"), "runc": Seen("rc", "1.1")}
 

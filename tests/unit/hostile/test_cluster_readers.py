@@ -18,19 +18,18 @@ from tests.unit.training.samples import training
 from tests.unit.why import samples
 from trainyard.cli import gpus, terminal, trainings
 from trainyard.core.errors import TrainyardError
-from trainyard.kube.kubelet_requests import KubeletHost, node_of, pending, refusal
+from trainyard.kube.kubelet_certificates import KubeletHost, node_of, pending, refusal
 from trainyard.kube.placement import bars, left, requests
 from trainyard.trainings import record
 from trainyard.trainings.again import another
-from trainyard.trainings.found import Found
-from trainyard.trainings.gpu_nodes import rows
-from trainyard.trainings.gpus import gpu_faults
+from trainyard.trainings.gpu_requests import gpu_faults, rows
 from trainyard.trainings.logs import events, outcome, progress_line, summary
 from trainyard.trainings.model import Success
 from trainyard.trainings.run_detail import attempts
+from trainyard.trainings.run_index import Found
 from trainyard.trainings.runs import row
+from trainyard.why.answer import text
 from trainyard.why.judge import explain
-from trainyard.why.text import text
 
 NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 FIELDS = ("time", "step", "steps_total", "loss", "accuracy", "steps_per_second", "seconds", "result", "compute",

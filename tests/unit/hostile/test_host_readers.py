@@ -17,9 +17,9 @@ from tests.unit.hostile.values import EXAMPLES, JSON, TEXTS, documents
 from trainyard.bundle import index
 from trainyard.core.errors import TrainyardError
 from trainyard.gpu import smi
-from trainyard.gpu.driver import xids
+from trainyard.gpu.look import xids
 from trainyard.gpu.metrics import render
-from trainyard.host.apt_index import removals
+from trainyard.host.packages import removals
 
 ELEMENTS = ("uuid", "product_name", "minor_number", "serial", "fb_memory_usage/total", "fb_memory_usage/used",
             "temperature/gpu_temp", "gpu_power_readings/power_draw", "utilization/gpu_util", "mig_mode/current_mig",

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from tests.unit.apiserver import ApiServer
 from trainyard.kube.api import Api
-from trainyard.kube.kubeconfig import connect
+from trainyard.kube.connection import connect
 
 BEGIN = int(datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()) * 10**9
 KUBECONFIG = """\

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.apiserver import ApiServer
 from trainyard.core.errors import TrainyardError, WaitError
-from trainyard.kube import drain
+from trainyard.kube import nodes
 from trainyard.kube.api import Api, KubeError
 
 NODE, PODS = "/api/v1/nodes/w1", "/api/v1/namespaces/a/pods"
@@ -42,8 +42,8 @@ def pod(name: str, *, owner: str = "ReplicaSet", node: str = "w1", **more: Any) 
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A clock that only sleeping moves."""
     now = [0.0]
-    monkeypatch.setattr(drain.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(drain.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr(nodes.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(nodes.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
     return now
 
 
@@ -51,26 +51,26 @@ def test_drain_moves_what_must_move_and_nothing_else() -> None:
     server = Server(
         pod("web"),
         pod("agent", owner="DaemonSet"),
-        pod("static", owner="Node", annotations={drain.MIRROR: "x"}),
+        pod("static", owner="Node", annotations={nodes.MIRROR: "x"}),
         pod("done", phase="Succeeded"),
         pod("elsewhere", node="w2"),
     )
-    plan = drain.plan_drain(Api(server), drain.Drain("w1"))
+    plan = nodes.plan_drain(Api(server), nodes.Drain("w1"))
     assert [step.what for step in plan.steps] == ["Cordon w1", "Evict a/web"]
     assert server.writes == []
     plan.execute()
     assert server.cordoned
     assert server.pods == {"agent", "static", "done", "elsewhere"}
-    assert not drain.plan_drain(Api(server), drain.Drain("w1")).changed
+    assert not nodes.plan_drain(Api(server), nodes.Drain("w1")).changed
 
 
 @pytest.mark.parametrize("status", [429, 503, 0])
 def test_a_refusal_that_passes_is_tried_again(status: int, clock: list[float]) -> None:
     server = Server(pod("web"), pod("db"), web=[status, status])
-    drain.plan_drain(Api(server), drain.Drain("w1")).execute()
+    nodes.plan_drain(Api(server), nodes.Drain("w1")).execute()
     assert not server.pods
     assert server.cordoned
-    assert clock[0] == pytest.approx(3 * drain.LOOK_AGAIN_SECONDS)
+    assert clock[0] == pytest.approx(3 * nodes.LOOK_AGAIN_SECONDS)
 
 
 @pytest.mark.parametrize("cordoned_before", [True, False])
@@ -78,7 +78,7 @@ def test_pods_that_are_left_are_named_and_only_the_own_cordon_is_taken_back(
     cordoned_before: bool, clock: list[float]
 ) -> None:
     server = Server(pod("web"), pod("db"), cordoned=cordoned_before, web=[429] * 99)
-    plan = drain.plan_drain(Api(server), drain.Drain("w1", timeout=20))
+    plan = nodes.plan_drain(Api(server), nodes.Drain("w1", timeout=20))
     with pytest.raises(WaitError, match=r"a/web \(eviction of a/web: no POST of .*web/eviction") as caught:
         plan.execute()
     assert caught.value.facts["pods"] == ["a/web"]
@@ -89,44 +89,44 @@ def test_pods_that_are_left_are_named_and_only_the_own_cordon_is_taken_back(
 def test_another_refusal_ends_the_drain_and_the_cordon() -> None:
     server = Server(pod("web"), web=[403])
     with pytest.raises(KubeError, match="status 403"):
-        drain.plan_drain(Api(server), drain.Drain("w1")).execute()
+        nodes.plan_drain(Api(server), nodes.Drain("w1")).execute()
     assert not server.cordoned
 
 
 def test_data_on_the_node_is_lost_only_when_that_is_allowed() -> None:
     server = Server(pod("web", volumes=[{"name": "scratch", "emptyDir": {}}]))
     with pytest.raises(TrainyardError, match="a/web"):
-        drain.plan_drain(Api(server), drain.Drain("w1"))
+        nodes.plan_drain(Api(server), nodes.Drain("w1"))
     assert server.writes == []
-    drain.plan_drain(Api(server), drain.Drain("w1", delete_empty_dir=True)).execute()
+    nodes.plan_drain(Api(server), nodes.Drain("w1", delete_empty_dir=True)).execute()
     assert not server.pods
     memory = Server(pod("web", volumes=[{"name": "shm", "emptyDir": {"medium": "Memory"}}]))
-    assert drain.plan_drain(Api(memory), drain.Drain("w1")).changed
+    assert nodes.plan_drain(Api(memory), nodes.Drain("w1")).changed
 
 
 def test_uncordon_takes_back_the_own_cordon_only() -> None:
     server = Server()
-    drain.plan_drain(Api(server), drain.Drain("w1")).execute()
-    drain.plan_uncordon(Api(server), "w1").execute()
+    nodes.plan_drain(Api(server), nodes.Drain("w1")).execute()
+    nodes.plan_uncordon(Api(server), "w1").execute()
     assert not server.cordoned
-    assert not drain.plan_uncordon(Api(Server(cordoned=True)), "w1").changed
+    assert not nodes.plan_uncordon(Api(Server(cordoned=True)), "w1").changed
 
 
 def test_a_cordon_leaves_the_pods_and_is_taken_back() -> None:
     server = Server(pod("web"))
-    plan = drain.plan_cordon(Api(server), "w1")
+    plan = nodes.plan_cordon(Api(server), "w1")
     assert [step.what for step in plan.steps] == ["Cordon w1"]
     plan.execute()
     assert server.cordoned
     assert server.pods == {"web"}
-    assert not drain.plan_cordon(Api(server), "w1").changed
-    drain.plan_uncordon(Api(server), "w1").execute()
+    assert not nodes.plan_cordon(Api(server), "w1").changed
+    nodes.plan_uncordon(Api(server), "w1").execute()
     assert not server.cordoned
 
 
 def test_a_node_that_is_not_there_is_refused() -> None:
     with pytest.raises(TrainyardError, match="no node w9"):
-        drain.plan_drain(Api(Server()), drain.Drain("w9"))
+        nodes.plan_drain(Api(Server()), nodes.Drain("w9"))
 
 
 def test_a_cordon_that_cannot_be_taken_back_does_not_hide_why_the_drain_failed() -> None:
@@ -143,6 +143,6 @@ def test_a_cordon_that_cannot_be_taken_back_does_not_hide_why_the_drain_failed()
             return answer
 
     with pytest.raises(KubeError) as caught:
-        drain.plan_drain(Api(Gone(pod("web"), web=[403])), drain.Drain("w1")).execute()
+        nodes.plan_drain(Api(Gone(pod("web"), web=[403])), nodes.Drain("w1")).execute()
     assert "eviction of a/web" in caught.value.message and "w1 is still cordoned: " in caught.value.message
     assert caught.value.remedy.endswith("Then uncordon w1.") and isinstance(caught.value.__cause__, KubeError)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.unit.apiserver import ApiServer
-from trainyard.core.clock import Clock
 from trainyard.core.errors import WaitError
+from trainyard.core.waiter import Clock
 from trainyard.kube.api import Api
 from trainyard.kube.gpu_offer import SETTLE, Offer, observe, wait_for_gpus
 

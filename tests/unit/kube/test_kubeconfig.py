@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.certificates import pair_file, self_signed, tls_server
 from trainyard.kube.api import KubeError
-from trainyard.kube.kubeconfig import connect
+from trainyard.kube.connection import connect
 
 
 def test_a_missing_kubeconfig_is_a_server_that_cannot_be_asked() -> None:

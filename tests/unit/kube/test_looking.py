@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.unit.certificates import pair_file, self_signed, tls_server
-from trainyard.kube import looking
+from trainyard.kube import connection
 from trainyard.kube.api import Api, KubeError
 from trainyard.kube.reads import Get, read
 
@@ -45,7 +45,7 @@ class Says(http.server.BaseHTTPRequestHandler):
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Says, "callers", [])
-    monkeypatch.setattr(looking, "connect", lambda path: pytest.fail(f"the official client was asked for {path}"))
+    monkeypatch.setattr(connection, "connect", lambda path: pytest.fail(f"the official client was asked for {path}"))
 
 
 def data(pem: str) -> str:
@@ -65,7 +65,7 @@ def kubeconfig(folder: Path, url: str, cluster: dict[str, Any] | None = None, **
 def test_a_client_certificate_is_shown(tmp_path: Path) -> None:
     login: dict[str, Any] = {"client-certificate-data": data(CLIENT[0]), "client-key-data": data(CLIENT[1])}
     with tls_server(Says, pair_file(tmp_path / "pair", *SERVER), clients=CLIENT[0]) as url:
-        api = looking.connect_to_look(kubeconfig(tmp_path, url, **login))
+        api = connection.connect_to_look(kubeconfig(tmp_path, url, **login))
         found = json.loads(api.call("GET", "/api/v1/pods", query={"labelSelector": "a in (b,c)"}))
         assert found["path"] == "/api/v1/pods?labelSelector=a+in+%28b%2Cc%29"
         api.call("GET", "/version")
@@ -75,7 +75,7 @@ def test_a_client_certificate_is_shown(tmp_path: Path) -> None:
 def test_files_and_a_token(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text(SERVER[0])
     with tls_server(Says, pair_file(tmp_path / "pair", *SERVER)) as url:
-        api = looking.connect_to_look(kubeconfig(tmp_path, url, {"certificate-authority": "ca.crt"}, token="secret"))
+        api = connection.connect_to_look(kubeconfig(tmp_path, url, {"certificate-authority": "ca.crt"}, token="secret"))
         assert json.loads(api.call("GET", "/version"))["login"] == "Bearer secret"
         with pytest.raises(KubeError, match="you may not") as caught:
             api.call("GET", "/refused")
@@ -92,18 +92,18 @@ def ask_twice(api: Api) -> Any:
 def test_a_connection_that_was_closed_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Says, "closes", True)
     with tls_server(Says, pair_file(tmp_path / "pair", *SERVER)) as url:
-        api = looking.connect_to_look(kubeconfig(tmp_path, url))
+        api = connection.connect_to_look(kubeconfig(tmp_path, url))
         assert read(api, ask_twice(api)) == ["/one", "/two"]
     assert len(set(Says.callers)) == 2
 
 
 def test_nobody_there_and_somebody_else(tmp_path: Path) -> None:
     with pytest.raises(KubeError, match="does not answer") as caught:
-        looking.connect_to_look(kubeconfig(tmp_path, "https://127.0.0.1:9")).call("GET", "/version")
+        connection.connect_to_look(kubeconfig(tmp_path, "https://127.0.0.1:9")).call("GET", "/version")
     assert caught.value.no_answer
     other = pair_file(tmp_path / "pair", *self_signed())
     with tls_server(Says, other) as url, pytest.raises(KubeError, match="certificate is refused") as caught:
-        looking.connect_to_look(kubeconfig(tmp_path, url)).call("GET", "/version")
+        connection.connect_to_look(kubeconfig(tmp_path, url)).call("GET", "/version")
     assert caught.value.final
 
 
@@ -118,17 +118,17 @@ def test_what_is_not_understood_is_left_to_the_official_client(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: dict[str, Any]
 ) -> None:
     other = Api(lambda *_: (200, "other"))
-    monkeypatch.setattr(looking, "connect", lambda _: other)
-    assert looking.connect_to_look(kubeconfig(tmp_path, "https://127.0.0.1:9", **user)) is other
+    monkeypatch.setattr(connection, "connect", lambda _: other)
+    assert connection.connect_to_look(kubeconfig(tmp_path, "https://127.0.0.1:9", **user)) is other
     for url, cluster in (
         ("http://127.0.0.1:9", None), ("https://127.0.0.1:9/k8s", None), ("https://127.0.0.1:9", {}),
         ("https://127.0.0.1:9", {"certificate-authority-data": data(SERVER[0]), "tls-server-name": "a"}),
         ("https://127.0.0.1:9", {"insecure-skip-tls-verify": True}),
     ):  # fmt: skip
-        assert looking.connect_to_look(kubeconfig(tmp_path, url, cluster)) is other
+        assert connection.connect_to_look(kubeconfig(tmp_path, url, cluster)) is other
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
-    assert looking.connect_to_look(kubeconfig(tmp_path, "https://127.0.0.1:9")) is other
-    assert looking.connect_to_look("/nowhere") is other
+    assert connection.connect_to_look(kubeconfig(tmp_path, "https://127.0.0.1:9")) is other
+    assert connection.connect_to_look("/nowhere") is other
 
 
 def test_why_does_not_import_the_official_client() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.apiserver import ApiServer
 from trainyard.kube.api import Api
-from trainyard.kube.node_marks import CONTROL_PLANE, HOSTNAME, LABELS, plan_marks
+from trainyard.kube.nodes import CONTROL_PLANE, HOSTNAME, LABELS, plan_marks
 
 WITHOUT = {f"taint {CONTROL_PLANE}:NoSchedule of node cp1": "missing"}
 TAINT = {"key": CONTROL_PLANE, "effect": "NoSchedule"}

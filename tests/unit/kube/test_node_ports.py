@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.apiserver import ApiServer
 from trainyard.kube.api import Api
-from trainyard.kube.node_ports import taken_ports
+from trainyard.kube.nodes import taken_ports
 
 OWNER = "trainyard-console/console"
 WANTED = {"dashboard_node_port": 30443, "dashboard_tensorboard_node_port": 30444}

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainyard.kube.placement import bars, lacking, left, requests, unplaced
-from trainyard.kube.quantities import amount, shown
+from trainyard.kube.placement import amount, bars, lacking, left, requests, shown, unplaced
 
 
 @pytest.mark.parametrize(

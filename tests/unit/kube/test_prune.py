@@ -11,8 +11,7 @@ import pytest
 from tests.unit.apiserver import ApiServer
 from trainyard.core.errors import TrainyardError
 from trainyard.kube.api import Api
-from trainyard.kube.prune import plan_prune
-from trainyard.kube.secret import secret_of_files
+from trainyard.kube.apply import plan_prune, secret_of_files
 
 SPACE = "trainyard-console"
 LABEL = "trainyard.dev/console-user"

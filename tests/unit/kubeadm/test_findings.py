@@ -11,12 +11,11 @@ from cryptography import x509
 
 from tests.unit.certificates import self_signed
 from trainyard.core.errors import CommandError
-from trainyard.kubeadm import static_pods
+from trainyard.kubeadm import node_findings
 from trainyard.kubeadm.etcd import member_findings
-from trainyard.kubeadm.expiry import certificate_of, dates_of, ending
-from trainyard.kubeadm.modes import plan_modes, wanted_modes
+from trainyard.kubeadm.node_files import plan_modes, wanted_modes
+from trainyard.kubeadm.node_findings import certificate_of, changed_lines, changed_pods, dates_of, ending, unknown_pods
 from trainyard.kubeadm.program import STATIC_PODS, Host
-from trainyard.kubeadm.static_pods import changed_lines, changed_pods, unknown_pods
 
 DAY = 86400.0
 NOW = 1_800_000_000.0
@@ -102,8 +101,8 @@ def test_static_pods(
 ) -> None:
     host = node(tmp_path, *pods)
     host.set_marker("init", marker)
-    monkeypatch.setattr(static_pods.adm, "installed", lambda: True)
-    monkeypatch.setattr(static_pods, "rendered", lambda _: dict.fromkeys(STATIC_PODS, POD))
+    monkeypatch.setattr(node_findings.adm, "installed", lambda: True)
+    monkeypatch.setattr(node_findings, "rendered", lambda _: dict.fromkeys(STATIC_PODS, POD))
     found = [*unknown_pods(host), *changed_pods(host, [{}])]
     assert {os.path.basename(each.subject): each.before for each in found} == expected
 
@@ -112,8 +111,8 @@ def test_a_configuration_that_kubeadm_refuses_is_a_finding(tmp_path: Path, monke
     def refuse(_: object) -> dict[str, str]:
         raise CommandError("kubeadm init phase ended with status 1: unknown field")
 
-    monkeypatch.setattr(static_pods.adm, "installed", lambda: True)
-    monkeypatch.setattr(static_pods, "rendered", refuse)
+    monkeypatch.setattr(node_findings.adm, "installed", lambda: True)
+    monkeypatch.setattr(node_findings, "rendered", refuse)
     (found,) = changed_pods(node(tmp_path, *FILES), [{}])
     assert "unknown field" in found.before
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.lab.test_lab import PARAMETERS
 from trainyard.core.errors import CommandError, TrainyardError
-from trainyard.lab import keys, machines, model, network, taps
+from trainyard.lab import keys, machines, model, network
 
 KINDS = {"one": "machine", "two": "container"}
 
@@ -25,8 +25,8 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> model.Lab:
         (image / name).write_text(name, encoding="utf-8")
     (tmp_path / "proc").mkdir()
     monkeypatch.setattr(machines, "PROC", tmp_path / "proc")
-    monkeypatch.setattr(taps, "links", dict)
-    monkeypatch.setattr(network, "bridge", lambda lab: "br0")
+    monkeypatch.setattr(network, "links", dict)
+    monkeypatch.setattr(network, "bridge_of", lambda lab: "br0")
     machine = {"image": str(image), "cpus": 3, "memory_mib": 4096, "disk_gib": 10, "accelerator": "auto"}
     return model.parse({**PARAMETERS, "kinds": KINDS, "machine": machine, "state_dir": str(tmp_path / "lab")})
 
@@ -64,7 +64,7 @@ def test_a_machine_is_made_started_and_left_alone(lab: model.Lab, monkeypatch: p
     assert planned(lab) == ([start], {"one": "stopped"})
     process(lab, 101, "one")
     assert planned(lab) == (["Reattach one to the lab's bridge"], {"one": "running"})
-    monkeypatch.setattr(taps, "links", lambda: {taps.name(lab, "one"): {"master": "br0", "flags": ["UP"]}})
+    monkeypatch.setattr(network, "links", lambda: {network.name(lab, "one"): {"master": "br0", "flags": ["UP"]}})
     assert planned(lab) == ([], {"one": "running"})
     path.unlink()
     with pytest.raises(TrainyardError, match="disk that no longer exists"):
@@ -118,9 +118,9 @@ def test_the_command_line_has_what_the_inventory_says(lab: model.Lab) -> None:
     words = machines.arguments(lab, lab.machines[0], "tcg")
     assert {"3", "4096M", "qemu64,-cx16", "-daemonize", "lab-one"} <= set(words)
     assert "virtio-net-pci,netdev=lab,mac=02:42:0a:63:00:15,romfile=,csum=off" in words
-    assert f"tap,id=lab,ifname={taps.name(lab, 'one')},script=no,downscript=no" in words
-    assert len(taps.name(lab, "one")) <= 15
-    assert taps.name(lab, "one") != taps.name(lab, "two")
+    assert f"tap,id=lab,ifname={network.name(lab, 'one')},script=no,downscript=no" in words
+    assert len(network.name(lab, "one")) <= 15
+    assert network.name(lab, "one") != network.name(lab, "two")
 
 
 @pytest.mark.parametrize(
@@ -148,8 +148,8 @@ def test_kvm_is_taken_where_a_kernel_starts_under_it(
 def test_only_the_named_machines_are_removed(lab: model.Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     disk(lab, "one")
     process(lab, 101, "one")
-    device = taps.name(lab, "three")
-    monkeypatch.setattr(taps, "links", lambda: {device: {"ifalias": "trainyard:lab:three"}, "x": {"ifalias": "y"}})
+    device = network.name(lab, "three")
+    monkeypatch.setattr(network, "links", lambda: {device: {"ifalias": "trainyard:lab:three"}, "x": {"ifalias": "y"}})
     assert machines.known(lab) == ["one", "three"]
     assert [step.what for step in machines.plan_removal(lab, ["one"])] == [
         "Stop the machine one",
@@ -169,8 +169,8 @@ def test_a_device_that_cannot_be_had_is_refused_by_name(
         if words[0] == refused:
             raise CommandError("ip tuntap add ended with status 1: Operation not permitted")
 
-    device = taps.name(lab, "one")
-    monkeypatch.setattr(taps, "_ip", ip)
-    monkeypatch.setattr(taps, "links", lambda: {"br0": {}, **({device: {"ifalias": found}} if found else {})})
+    device = network.name(lab, "one")
+    monkeypatch.setattr(network, "_ip", ip)
+    monkeypatch.setattr(network, "links", lambda: {"br0": {}, **({device: {"ifalias": found}} if found else {})})
     with pytest.raises(TrainyardError, match=message):
-        taps.attach(lab, lab.machines[0])
+        network.attach(lab, lab.machines[0])

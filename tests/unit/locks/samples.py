@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from trainyard.core.clock import Clock
+from trainyard.core.waiter import Clock
 from trainyard.kube.api import Api
 from trainyard.site_lock.holder import Holder
 

@@ -14,7 +14,7 @@ import yaml
 
 from tests.unit.mirror.front import NGINX, ROLE, SECRET, Front, mirror
 from tests.unit.registries import PROGRAMS
-from trainyard.bundle import oci
+from trainyard.bundle import registry as oci
 from trainyard.oci import folder, layout
 
 pytestmark = [PROGRAMS, pytest.mark.skipif(NGINX is None, reason="not installed: nginx")]

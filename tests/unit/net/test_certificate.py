@@ -11,8 +11,7 @@ import pytest
 import service_probe
 
 from tests.unit.certificates import pair_file, self_signed, tls_server
-from trainyard.net.certificate import certificate_end
-from trainyard.net.https import ServiceError
+from trainyard.net.https import ServiceError, certificate_end
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from trainyard.core.errors import TrainyardError
-from trainyard.oci import ignore
+from trainyard.oci import folder as ignore
 
 
 def rules(folder: Path, *lines: str) -> ignore.Rules:
     (folder / ignore.FILE).write_text("\n".join(lines))
-    return ignore.read(folder)
+    return ignore.read_ignore(folder)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_pattern_for_folders_holds_for_the_folder_itself(tmp_path) -> None:
     "path", [".git/HEAD", "sub/.git", "a/__pycache__/b.pyc", "a/.ipynb_checkpoints/b.ipynb", ".trainignore"]
 )
 def test_some_names_never_belong_to_an_image(tmp_path, path: str) -> None:
-    assert ignore.read(tmp_path).leaves_out(PurePosixPath(path))
+    assert ignore.read_ignore(tmp_path).leaves_out(PurePosixPath(path))
 
 
 @pytest.mark.parametrize("line", ["!", "!!a", "!**/a", "!../a", "**/data", "a\\*b", "/", "./a", "a//b", "../data"])
@@ -59,4 +59,4 @@ def test_what_it_does_not_know_is_refused_with_its_line(tmp_path, line: str) -> 
 def test_a_file_that_is_no_text_is_refused(tmp_path) -> None:
     (tmp_path / ignore.FILE).write_bytes(b"\xff\xfe")
     with pytest.raises(TrainyardError, match=r"\.trainignore cannot be read"):
-        ignore.read(tmp_path)
+        ignore.read_ignore(tmp_path)

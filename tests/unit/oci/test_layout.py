@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.registries import PROGRAMS, running
-from trainyard.bundle import oci
+from trainyard.bundle import registry
 from trainyard.core.errors import TrainyardError
 from trainyard.oci import folder, layout
 
@@ -109,8 +109,8 @@ def test_skopeo_takes_it_as_it_is(code, tmp_path, target: str) -> None:
 def test_a_registry_keeps_it_under_its_digest(code, tmp_path) -> None:
     image = pack(code)
     image.write(tmp_path / "oci")
-    pushed = oci.Image("trainyard/code:abc", tmp_path / "oci", image.digest)
-    with running(tmp_path) as (url, authority), oci.registry(url, oci.Access(ca_file=authority)) as there:
+    pushed = registry.Image("trainyard/code:abc", tmp_path / "oci", image.digest)
+    with running(tmp_path) as (url, authority), registry.registry(url, registry.Access(ca_file=authority)) as there:
         there.open()
         there.push(pushed)
         assert there.digest(pushed.reference) == image.digest

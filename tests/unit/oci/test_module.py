@@ -14,7 +14,7 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 
 from library import code_image
-from trainyard.oci import folder, layout, shelf
+from trainyard.oci import folder, layout
 
 Run = Callable[..., dict[str, Any]]
 
@@ -73,7 +73,7 @@ def test_the_newest_few_stay_and_whatever_is_in_use_today(run, code) -> None:
         layouts.append(Path(run(keep=2)["layout"]))
     assert all(path.is_dir() for path in layouts), "another run may be pushing them"
     for age, path in enumerate(reversed(layouts)):
-        os.utime(path, (time.time() - (age + 2) * shelf.DAY,) * 2)
+        os.utime(path, (time.time() - (age + 2) * layout.DAY,) * 2)
     (code / "worker.py").write_text("4")
     assert run(keep=2)["changed"]
     assert [path.is_dir() for path in layouts] == [False, False, False, True]
@@ -89,7 +89,7 @@ def test_what_a_killed_run_left_is_taken_away(run, tmp_path) -> None:
 
 def _put(store: Path, code: Path) -> None:
     entries = folder.read(code)
-    shelf.make_plan(store, layout.pack(code, entries), len(entries), 1).execute()
+    layout.make_plan(store, layout.pack(code, entries), len(entries), 1).execute()
 
 
 def test_two_at_once(code, tmp_path) -> None:
@@ -101,7 +101,7 @@ def test_two_at_once(code, tmp_path) -> None:
         for made in [pool.submit(_put, tmp_path / "store", path) for path in codes * 4]:
             made.result(timeout=60)
     images = [layout.pack(path, folder.read(path)) for path in codes]
-    assert all(image.is_at(shelf.path_of(tmp_path / "store", image)) for image in images)
+    assert all(image.is_at(layout.path_of(tmp_path / "store", image)) for image in images)
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from ansible.plugins.callback import CallbackBase
 from plugins.callback.host_answers import MOST_LINES, bounded, short
 from plugins.callback.plain_output import LONGEST, plain
 from tests.bench import red_node_python as hostile
-from trainyard.reprovision import runner
-from trainyard.reprovision.found import Found, find
-from trainyard.reprovision.masking import Masker
+from trainyard.drift import runner
+from trainyard.drift.find import Found, find
+from trainyard.drift.masking import Masker
 
 PLAY = """
 - hosts: all

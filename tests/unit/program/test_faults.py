@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from tests.unit.certificates import pair_file, self_signed, tls_server
 from trainyard.cli import console, gpus, logs, terminal, token, trainings, why
 from trainyard.cli.main import EXIT_CANNOT_TELL, EXIT_INTERRUPTED, main
-from trainyard.kube import answer
+from trainyard.kube import api
 from trainyard.site.inventory import Places
 from trainyard.trainings import runs as runs_of_cluster
 
@@ -96,7 +96,7 @@ FAULTS = ("no kubeconfig", "damaged", "away", "expired", *ANSWERS)
 
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Result]:
-    monkeypatch.setattr(answer, "MOST_BYTES", 2**24)
+    monkeypatch.setattr(api, "MOST_BYTES", 2**24)
 
     def made(words: list[str], config: Path) -> Result:
         for module in MODULES:

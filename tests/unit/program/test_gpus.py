@@ -11,8 +11,7 @@ from tests.unit.apiserver import ApiServer
 from trainyard.cli.gpus import show
 from trainyard.cli.terminal import Terminal
 from trainyard.kube.api import Api
-from trainyard.trainings.gpu_nodes import Row, gpus, row
-from trainyard.trainings.gpus import Holder, held
+from trainyard.trainings.gpu_requests import Holder, Row, gpus, held, row
 
 LABELS = {
     "trainyard.dev/gpu": "ready",

@@ -13,7 +13,7 @@ from rich.console import Console
 from tests.unit.apiserver import ApiServer
 from trainyard.cli.trainings import show
 from trainyard.kube.api import Api, KubeError
-from trainyard.trainings.found import Found
+from trainyard.trainings.run_index import Found
 from trainyard.trainings.runs import Row, newest, row, runs
 
 EARLIER = "20261121T110000Z-0000"

@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from trainyard.reprovision.repository import Repository, Wanted
+from trainyard.schedule.repository import Repository, Wanted
 
 LOCK = "artefacts: {{kubernetes: {{version: {}}}}}\n"
 

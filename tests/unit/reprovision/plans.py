@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from trainyard.core.errors import TrainyardError
-from trainyard.reprovision.batches import Plan, plan
-from trainyard.reprovision.converge import Hands, Seen
-from trainyard.reprovision.item import Item
-from trainyard.reprovision.settings import Settings
+from trainyard.drift.items import Item
+from trainyard.drift.repair_plan import Plan, plan
+from trainyard.drift.repairs import Hands, Seen
+from trainyard.drift.settings import Settings
 
 HOSTS = ["cp1", *(f"w{number}" for number in range(1, 10))]
 VALUES: dict[str, Any] = dict.fromkeys(Settings.__dataclass_fields__)

@@ -20,8 +20,8 @@ NOTHING = ("uuid", "playbook", "task_path", "created", "start", "end", "duration
 
 def record(playbook: Path) -> None:
     """Run one playbook and write its stream beside it."""
-    from trainyard.reprovision.masking import Masker
-    from trainyard.reprovision.runner import CHECK, play
+    from trainyard.drift.masking import Masker
+    from trainyard.drift.runner import CHECK, play
 
     lines: list[str] = []
     with tempfile.TemporaryDirectory() as folder:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tests.unit.reprovision.sites import NOW
-from trainyard.reprovision.found import Consequence, Found
-from trainyard.reprovision.item import Item
-from trainyard.reprovision.report import begun, finished
+from trainyard.drift.find import Consequence, Found
+from trainyard.drift.items import Item
+from trainyard.drift.report import begun, finished
 
 HOSTILE = '<script>alert(1)</script>|`[x](javascript:y)` "&\x1b[31m\u202e\n\r end'
 ITEMS = [

@@ -10,11 +10,10 @@ from typing import Any
 
 import yaml
 
-from trainyard.core.clock import Clock
-from trainyard.reprovision.events import Event, Reader
-from trainyard.reprovision.masking import Masker
-from trainyard.reprovision.runner import Played
-from trainyard.reprovision.settings import Site, settings_of
+from trainyard.core.waiter import Clock
+from trainyard.drift.masking import Masker
+from trainyard.drift.runner import Event, Played, Reader
+from trainyard.drift.settings import Site, settings_of
 from trainyard.site.inventory import ROLES
 
 STREAMS = Path(__file__).resolve().parent / "streams"

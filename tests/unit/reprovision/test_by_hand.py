@@ -17,8 +17,8 @@ from jinja2 import Environment
 
 from tests.unit.reprovision.reports import report
 from tests.unit.reprovision.test_scheduled import WRITTEN
-from trainyard.reprovision import scheduled
-from trainyard.reprovision.store import Store
+from trainyard.drift.store import Store
+from trainyard.schedule import scheduled
 
 ROOT = Path(__file__).resolve().parents[3]
 SCHEDULE = "/etc/trainyard/reprovision/schedule.json"
@@ -53,10 +53,10 @@ def place() -> Iterator[Path]:
         folder = Path(name)
         folder.chmod(0o755)
         package = folder / "git" / "installed" / "src" / "trainyard"
-        (package / "reprovision").mkdir(parents=True)
-        for each in (package, package / "reprovision"):
+        (package / "schedule").mkdir(parents=True)
+        for each in (package, package / "schedule"):
             (each / "__init__.py").touch()
-        (package / "reprovision" / "scheduled.py").write_text(TOLD, encoding="utf-8")
+        (package / "schedule" / "scheduled.py").write_text(TOLD, encoding="utf-8")
         yield folder
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from trainyard.core.errors import TrainyardError
-from trainyard.reprovision.classes import UNKNOWN, class_of, table
-from trainyard.reprovision.item import CLASSES, CONTROL_PLANE, FOREIGN, PERSON, REPAIRABLE, RESTART
+from trainyard.drift.items import CLASSES, CONTROL_PLANE, FOREIGN, PERSON, REPAIRABLE, RESTART, UNKNOWN, class_of, table
 
 CONF = "/etc/containerd/conf.d/10-trainyard.toml"
 KUBEADM = "ConfigMap kube-system/kubeadm-config"

@@ -15,10 +15,10 @@ from click.testing import CliRunner, Result
 from tests.unit.reprovision.sites import NOW, Playbook, Stopped, ended, recorded, site
 from trainyard.cli import reprovision
 from trainyard.cli.main import main
-from trainyard.reprovision import approval
-from trainyard.reprovision.perform import perform
-from trainyard.reprovision.revision import Revision
-from trainyard.reprovision.store import Store
+from trainyard.drift import repair_plan
+from trainyard.drift.report import Revision
+from trainyard.drift.store import Store
+from trainyard.schedule.session import perform
 from trainyard.site_lock import machine
 
 WORKERS = ("worker1", "worker2", "worker3")
@@ -135,7 +135,7 @@ def test_approve(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     (name,) = store.names()
     given = call("approve", name)
     assert given.exit_code == 0 and f"may repair the 1 items of {name}" in given.stdout
-    (kept,) = approval.load(store.folder)
+    (kept,) = repair_plan.load(store.folder)
     assert (kept.report, kept.commit[:7], kept.used) == (name, "3f2a91c", 0.0)
     call("run")
     clean = next(each for each in store.names() if each != name)

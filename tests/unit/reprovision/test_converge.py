@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.unit.reprovision.plans import HOSTS, World, drifted, item, made
-from trainyard.reprovision.batches import WAITS
-from trainyard.reprovision.converge import carry_out
-from trainyard.reprovision.item import Item
+from trainyard.drift.items import Item
+from trainyard.drift.repair_plan import WAITS
+from trainyard.drift.repairs import carry_out
 
 NODE_PORT = replace(item("cluster", "foreign", "Service web/shop"), module="cluster_findings")
 

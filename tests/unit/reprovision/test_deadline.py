@@ -15,12 +15,14 @@ from tests.unit.reprovision.origins import Origin, bare
 from tests.unit.reprovision.sites import Stopped, site
 from tests.unit.reprovision.worlds import World, cluster
 from trainyard.core.errors import TrainyardError, WaitError
-from trainyard.reprovision import deadline as deadlines
-from trainyard.reprovision import hooks, nodes, perform, starting
-from trainyard.reprovision.deadline import CLOSING_SECONDS, VARIABLE, Deadline, OutOfTimeError, deadline
-from trainyard.reprovision.repository import Repository
-from trainyard.reprovision.revision import Revision
-from trainyard.reprovision.store import Store
+from trainyard.drift import node_state
+from trainyard.drift import stopping as deadlines
+from trainyard.drift.report import Revision
+from trainyard.drift.stopping import CLOSING_SECONDS, VARIABLE, Deadline, OutOfTimeError, deadline
+from trainyard.drift.store import Store
+from trainyard.schedule import notify
+from trainyard.schedule import session as perform
+from trainyard.schedule.repository import Repository
 
 ROLE = Path(__file__).resolve().parents[3] / "roles" / "reprovision"
 
@@ -98,7 +100,7 @@ def test_hooks_share_what_is_left() -> None:
         raise TimeoutError
 
     called = [{"name": "a", "command": ["a"]}, {"name": "b", "webhook": "https://b"}, {"name": "c", "command": ["c"]}]
-    failed = hooks.tell(called, {}, command=command, post=post, clock=clock, left=lambda: ends.closing)
+    failed = notify.call_hooks(called, {}, command=command, post=post, clock=clock, left=lambda: ends.closing)
     assert calls == [30.0, 10.0]
     assert [str(each) for each in failed] == [
         "the hook b failed: no answer within 10 s; the time of the run was up",
@@ -109,10 +111,10 @@ def test_hooks_share_what_is_left() -> None:
 def test_waits_for_a_node_end_with_the_run() -> None:
     clock = Stopped()
     began = clock.now
-    assert nodes.wait_for_node(lambda: cluster(unready=("worker1",)), "worker1", (), clock, 20).endswith(
+    assert node_state.wait_for_node(lambda: cluster(unready=("worker1",)), "worker1", (), clock, 20).endswith(
         "20 s after its repair"
     )
-    assert starting.why_not(cluster(starts=False), "worker1", "pause", clock, 15)
+    assert node_state.why_not(cluster(starts=False), "worker1", "pause", clock, 15)
     assert clock.now - began <= 35
 
 

@@ -14,8 +14,7 @@ from typing import ClassVar
 import pytest
 
 from tests.unit.reprovision.origins import Origin, bare
-from trainyard.reprovision.address import opened
-from trainyard.reprovision.repository import Wanted
+from trainyard.schedule.repository import Wanted, opened
 
 PASSWORD = "canary/of@an address"
 QUOTED = "canary%2Fof%40an%20address"

@@ -11,8 +11,8 @@ import pytest
 
 from tests.unit.reprovision.origins import Origin, bare
 from trainyard.core.errors import TrainyardError
-from trainyard.reprovision import fetching
-from trainyard.reprovision.repository import Repository
+from trainyard.schedule import repository as fetching
+from trainyard.schedule.repository import Repository
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from trainyard.core.plan import Plan, Step
+from trainyard.drift.find import CONNECTION, Found, _message, find
+from trainyard.drift.runner import Event, Reader
+from trainyard.drift.subjects import HIDDEN, hidden_subject
 from trainyard.host.packages import Packages, Seen
 from trainyard.host.units import Service, make_plan
-from trainyard.reprovision.events import Event, Reader
-from trainyard.reprovision.found import CONNECTION, Found, _message, find
-from trainyard.reprovision.subjects import HIDDEN, hidden_subject
 
 STREAMS = Path(__file__).resolve().parent / "streams"
 

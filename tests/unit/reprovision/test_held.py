@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.reprovision.sites import site
-from trainyard.reprovision.held import locked
+from trainyard.drift.access import locked
 from trainyard.site_lock import keeper, machine
 from trainyard.site_lock.holder import Busy, Holder, here
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from trainyard.reprovision.history import Entry, aged, as_json, from_json
-from trainyard.reprovision.item import CLASSES, Item
-from trainyard.reprovision.item import from_json as item_from_json
+from trainyard.drift.items import CLASSES, Item
+from trainyard.drift.items import from_json as item_from_json
+from trainyard.drift.store import Entry, aged, as_json, from_json
 
 ITEM = Item("worker1", "base", "Set", "kernel_settings", "sysctl a", "0", "1", "repairable")
 OTHER = Item("worker2", "base", "Set", "kernel_settings", "sysctl a", "0", "1", "repairable")

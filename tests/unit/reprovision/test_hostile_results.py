@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainyard.reprovision import events as reading
-from trainyard.reprovision.differences import difference
-from trainyard.reprovision.events import Event, Reader
-from trainyard.reprovision.found import find
-from trainyard.reprovision.subjects import MOST, changes
+from trainyard.drift import runner as reading
+from trainyard.drift.find import find
+from trainyard.drift.runner import Event, Reader
+from trainyard.drift.subjects import MOST, changes, difference
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

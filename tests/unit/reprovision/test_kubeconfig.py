@@ -11,14 +11,16 @@ import yaml
 from tests.unit.reprovision.sites import Stopped, site
 from tests.unit.reprovision.worlds import World, cluster, failure, leased
 from trainyard.core.errors import TrainyardError
-from trainyard.reprovision import after, perform, repair
-from trainyard.reprovision.classes import class_of
-from trainyard.reprovision.kubeconfig import ITEM, PLAYBOOK, mend, wrong
-from trainyard.reprovision.masking import Masker
-from trainyard.reprovision.revision import Revision
-from trainyard.reprovision.runner import Played
-from trainyard.reprovision.store import Store
-from trainyard.reprovision.subjects import changes
+from trainyard.drift import converge as repair
+from trainyard.drift.access import ITEM, PLAYBOOK, mend, wrong
+from trainyard.drift.items import class_of
+from trainyard.drift.masking import Masker
+from trainyard.drift.report import Revision
+from trainyard.drift.runner import Played
+from trainyard.drift.store import Store
+from trainyard.drift.subjects import changes
+from trainyard.schedule import notify
+from trainyard.schedule import session as perform
 from trainyard.site.inventory import ROLES
 from trainyard.site_lock import machine
 
@@ -85,7 +87,7 @@ def test_a_converge_repairs_it_first(
     elif spoil:
         path.chmod(0o644)
     monkeypatch.setattr(perform, "locked", lambda *_, **__: leased())
-    monkeypatch.setattr(after, "follow", lambda session: None)
+    monkeypatch.setattr(notify, "follow", lambda session: None)
     converge = repair.converge
     monkeypatch.setitem(perform.MODES, "converge", lambda session: converge(session, lambda _: cluster()))
     world = Fetching(str(path), drift)

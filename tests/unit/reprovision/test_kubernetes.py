@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.reprovision.origins import LOCK, Origin, bare
 from trainyard.core.errors import TrainyardError
-from trainyard.reprovision.kubernetes import change, version
+from trainyard.schedule.repository import change, version
 
 NONE = [
     "a: [",

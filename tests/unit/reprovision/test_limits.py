@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from trainyard.core.errors import TrainyardError
-from trainyard.reprovision import approval, limits
+from trainyard.drift import repair_plan
+from trainyard.site import schedule
 
 ITEMS = [{"key": "b", "class": "repairable"}, {"key": "a", "class": "person"}]
 REPORT = {"id": "20270304T031000Z-ab12", "state": "complete", "revision": {"commit": "3f2a91c"}, "items": ITEMS}
-APPROVED = approval.approve(REPORT, 1000.0, "alice")
+APPROVED = repair_plan.approve(REPORT, 1000.0, "alice")
 
 
 @pytest.mark.parametrize(
@@ -20,13 +21,13 @@ APPROVED = approval.approve(REPORT, 1000.0, "alice")
     [("20%", 3, 1), ("20%", 9, 1), ("20%", 10, 2), ("1%", 500, 5), ("100%", 7, 7), (3, 100, 3), ("2", 100, 2)],
 )
 def test_a_share_is_at_least_one_host(value: str | int, hosts: int, allowed: int) -> None:
-    assert limits.share(value, hosts) == allowed
+    assert schedule.share(value, hosts) == allowed
 
 
 @pytest.mark.parametrize("value", ["0%", "101%", 0, "-1", "0", "few", "", "12.5%"])
 def test_a_share_that_cannot_be(value: str | int) -> None:
     with pytest.raises(TrainyardError, match="the limit is"):
-        limits.share(value, 10)
+        schedule.share(value, 10)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_a_share_that_cannot_be(value: str | int) -> None:
 )
 def test_more_than_a_run_may_change(drifted: int, items: int, said: str) -> None:
     names = [f"h{number}" for number in range(drifted)]
-    found = limits.too_much(hosts=10, drifted=names, items=items, max_hosts="20%", max_items=50)
+    found = schedule.too_much(hosts=10, drifted=names, items=items, max_hosts="20%", max_items=50)
     assert said in found if said else found == ""
 
 
@@ -52,7 +53,7 @@ def test_more_than_a_run_may_change(drifted: int, items: int, said: str) -> None
 )
 def test_hosts_that_do_not_answer(hosts: int, missing: int, refused: bool) -> None:
     names = [f"h{number}" for number in range(missing)]
-    found = limits.too_many_missing(hosts=hosts, unreachable=names, max_unreachable="10%")
+    found = schedule.too_many_missing(hosts=hosts, unreachable=names, max_unreachable="10%")
     assert bool(found) is refused
 
 
@@ -68,7 +69,7 @@ def test_hosts_that_do_not_answer(hosts: int, missing: int, refused: bool) -> No
     ],
 )
 def test_an_item_that_comes_back(converges: list[set[str]], back: bool) -> None:
-    assert limits.comes_back("k", converges, 3) is back
+    assert schedule.comes_back("k", converges, 3) is back
 
 
 @pytest.mark.parametrize(
@@ -84,34 +85,34 @@ def test_an_item_that_comes_back(converges: list[set[str]], back: bool) -> None:
     ],
 )
 def test_what_an_approval_lets_pass(keys: list[str], commit: str, now: float, said: str) -> None:
-    found, reason = approval.find([APPROVED], keys, commit, now, 24)
+    found, reason = repair_plan.find([APPROVED], keys, commit, now, 24)
     assert (found, reason) == (APPROVED, "") if not said else found is None and said in reason
 
 
 def test_an_approval_counts_once(tmp_path: Path) -> None:
-    approval.save(tmp_path, APPROVED)
-    (held,) = approval.load(tmp_path)
+    repair_plan.save(tmp_path, APPROVED)
+    (held,) = repair_plan.load(tmp_path)
     assert held == APPROVED
-    approval.use(tmp_path, held, 2000.0)
-    found, reason = approval.find(approval.load(tmp_path), ["a", "b"], "3f2a91c", 2000.0, 24)
+    repair_plan.use(tmp_path, held, 2000.0)
+    found, reason = repair_plan.find(repair_plan.load(tmp_path), ["a", "b"], "3f2a91c", 2000.0, 24)
     assert found is None
     assert "has been used" in reason
-    assert approval.find([], ["a"], "3f2a91c", 0.0, 24) == (None, "no report is approved")
+    assert repair_plan.find([], ["a"], "3f2a91c", 0.0, 24) == (None, "no report is approved")
 
 
 def test_an_approval_that_cannot_be_read_says_so(tmp_path: Path) -> None:
-    approval.save(tmp_path, APPROVED)
+    repair_plan.save(tmp_path, APPROVED)
     (tmp_path / "approvals" / "broken.json").write_text('{"report": ', encoding="utf-8")
     # Another one still counts.
-    assert approval.find(approval.load(tmp_path), APPROVED.keys, APPROVED.commit, 2000.0, 24) == (APPROVED, "")
+    assert repair_plan.find(repair_plan.load(tmp_path), APPROVED.keys, APPROVED.commit, 2000.0, 24) == (APPROVED, "")
     path = tmp_path / "approvals" / f"{APPROVED.report}.json"
     assert "fault" not in path.read_text(encoding="utf-8")
     path.unlink()
     (tmp_path / "approvals" / "loop.json").symlink_to("loop.json")
-    found, reason = approval.find(approval.load(tmp_path), ["a"], "3f2a91c", 2000.0, 24)
+    found, reason = repair_plan.find(repair_plan.load(tmp_path), ["a"], "3f2a91c", 2000.0, 24)
     assert (found, reason) == (None, "the approval of broken cannot be read: it is not an approval")
     (tmp_path / "approvals" / "broken.json").unlink()
-    _, reason = approval.find(approval.load(tmp_path), ["a"], "3f2a91c", 2000.0, 24)
+    _, reason = repair_plan.find(repair_plan.load(tmp_path), ["a"], "3f2a91c", 2000.0, 24)
     assert reason.startswith("the approval of loop cannot be read: Too many")
 
 
@@ -127,9 +128,9 @@ def test_an_approval_that_cannot_be_read_says_so(tmp_path: Path) -> None:
 )
 def test_a_report_that_cannot_be_approved(change: dict[str, Any], said: str) -> None:
     with pytest.raises(TrainyardError, match=said):
-        approval.approve(REPORT | change, 0.0, "alice")
+        repair_plan.approve(REPORT | change, 0.0, "alice")
 
 
 def test_a_name_that_leads_elsewhere_is_no_report(tmp_path: Path) -> None:
     with pytest.raises(TrainyardError, match="is not a report"):
-        approval.save(tmp_path, approval.approve(REPORT | {"id": "../../etc/x"}, 0.0, "alice"))
+        repair_plan.save(tmp_path, repair_plan.approve(REPORT | {"id": "../../etc/x"}, 0.0, "alice"))

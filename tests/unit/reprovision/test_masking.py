@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from trainyard.reprovision.masking import MASK, Masker
+from trainyard.drift.masking import MASK, Masker
 
 SECRET = "c4nary\"secret/4711 &'s"
 BODY = "b3BlbnNzaC1rZXktdjEAAAAABG5vbmU\nAAAAEbm9uZQAAAAAAAAABAAAAMwAA"

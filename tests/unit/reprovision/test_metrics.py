@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from tests.unit.reprovision.sites import site
-from trainyard.reprovision import metrics
-from trainyard.reprovision.after import _interval
+from trainyard.schedule import metrics
+from trainyard.schedule.notify import _interval
 
 ALERTS = Path(__file__).parents[3] / "docs" / "reprovisioning-alerts.yml"
 REPORT: dict[str, Any] = {

@@ -11,11 +11,11 @@ from rich.console import Console
 
 from tests.unit.reprovision.reports import HOSTILE, report
 from tests.unit.reprovision.sites import NOW, site
-from trainyard.reprovision.pages import html, index, markdown
-from trainyard.reprovision.report import begun
-from trainyard.reprovision.status import status_of
-from trainyard.reprovision.store import Store
-from trainyard.reprovision.tables import listed, local, shown, status_lines
+from trainyard.cli.reports import listed, local, shown, status_lines
+from trainyard.drift.pages import html, index, markdown
+from trainyard.drift.report import begun
+from trainyard.drift.store import Store
+from trainyard.schedule.status import status_of
 
 
 class Elements(HTMLParser):

@@ -15,12 +15,13 @@ import pytest
 from tests.unit.reprovision.sites import NOW, Stopped, site
 from tests.unit.reprovision.worlds import World, leased
 from trainyard.core.errors import TrainyardError
-from trainyard.reprovision import after, boot, perform, states
-from trainyard.reprovision.hooks import Failure
-from trainyard.reprovision.report import begun
-from trainyard.reprovision.revision import Revision
-from trainyard.reprovision.run import Session
-from trainyard.reprovision.store import Store
+from trainyard.drift.report import Revision, begun
+from trainyard.drift.report_run import Session
+from trainyard.drift.store import Store
+from trainyard.schedule import notify
+from trainyard.schedule import session as boot
+from trainyard.schedule import session as perform
+from trainyard.schedule.notify import Failure
 from trainyard.site_lock import machine
 
 GOOD = Revision("3f2a91c" + "0" * 33, "main", True)
@@ -64,7 +65,7 @@ def test_what_becomes_of_a_converge(
 
     monkeypatch.setattr(perform, "locked", locked)
     monkeypatch.setitem(perform.MODES, "converge", lambda session: begun.append(session.report["mode"]) or 0)
-    monkeypatch.setattr(after, "follow", lambda session: None)
+    monkeypatch.setattr(notify, "follow", lambda session: None)
     session = run(store, World(drift), "converge", **named)
     assert (session.report["mode"], session.report["asked"], begun == ["converge"]) == (
         mode, "converge", mode == "converge",
@@ -126,7 +127,7 @@ class Ears:
 
 def test_a_change_of_state_is_told_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     ears, clock = Ears(), Stopped()
-    monkeypatch.setattr(after, "follow", partial(after.follow, tell=ears))
+    monkeypatch.setattr(notify, "follow", partial(notify.follow, tell=ears))
     nights = [{}, DRIFT, DRIFT, {}, {"worker1": ["x"]}, {"worker1": ["x"]}]
     for drift in nights:
         run(store, World(drift, kinds={"x": "else"}), clock=clock)
@@ -138,14 +139,14 @@ def test_a_change_of_state_is_told_once(store: Store, monkeypatch: pytest.Monkey
 
 def test_a_run_of_some_hosts_is_told_to_nobody(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     ears = Ears()
-    monkeypatch.setattr(after, "follow", partial(after.follow, tell=ears))
+    monkeypatch.setattr(notify, "follow", partial(notify.follow, tell=ears))
     run(store, World(DRIFT), hosts=["worker1"])
-    assert ears.heard == [] and states.load(store.folder / after.STATE) is None
+    assert ears.heard == [] and notify.load(store.folder / notify.STATE) is None
 
 
 def test_a_hook_that_fails_is_noted_and_changes_no_status(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     ears = Ears(Failure("pager", 3, "no answer within 10 s"))
-    monkeypatch.setattr(after, "follow", partial(after.follow, tell=ears))
+    monkeypatch.setattr(notify, "follow", partial(notify.follow, tell=ears))
     session = run(store, World(DRIFT))
     kept = store.report(session.name)
     assert kept == session.report and kept["exit_status"] == 1
@@ -155,18 +156,18 @@ def test_a_hook_that_fails_is_noted_and_changes_no_status(store: Store, monkeypa
 
 def test_metrics(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     due = lambda schedule, now: now + 86400  # noqa: E731
-    monkeypatch.setattr(after, "follow", partial(after.follow, due=due))
+    monkeypatch.setattr(notify, "follow", partial(notify.follow, due=due))
     path = tmp_path / "trainyard.prom"
     session = run(store, World(DRIFT), metrics_file=str(path))
     told = path.read_text()
     values = {"exit_status": 1, "interval_seconds": 86400, "lock_refused": 0, "last_success_timestamp_seconds": NOW}
     for name, value in values.items():
         assert f'trainyard_reprovision_{name}{{site="mine"}} {value:.15g}\n' in told
-    after.refused(session.site, store, due=due)
+    notify.refused(session.site, store, due=due)
     assert 'trainyard_reprovision_lock_refused{site="mine"} 1\n' in path.read_text()
     run(store, World({}), hosts=["worker1"])
     store.begin(NOW + 5, begun("converge", "converge", NOW + 5))
-    after.refused(session.site, store, due=due)
+    notify.refused(session.site, store, due=due)
     # Neither a run that is at work, nor one of some hosts, says how the site is.
     assert 'trainyard_reprovision_exit_status{site="mine"} 1\n' in path.read_text()
     gone = run(store, World(DRIFT), metrics_file=str(path / "below a file"))

@@ -11,12 +11,11 @@ import pytest
 
 from tests.unit.reprovision.sites import NOW, Stopped, site
 from tests.unit.reprovision.worlds import HOSTS, World, cluster, leased
-from trainyard.reprovision import approval, nodes, starting
-from trainyard.reprovision.repair import converge
-from trainyard.reprovision.report import begun
-from trainyard.reprovision.revision import Revision
-from trainyard.reprovision.run import Session, report
-from trainyard.reprovision.store import Store
+from trainyard.drift import node_state, repair_plan
+from trainyard.drift.converge import converge
+from trainyard.drift.report import Revision, begun
+from trainyard.drift.report_run import Session, report
+from trainyard.drift.store import Store
 
 GOOD = Revision("3f2a91c" + "0" * 33, "main", True)
 WIDE = {"max_hosts": "100%", "max_unreachable": "40%"}
@@ -126,12 +125,12 @@ def test_a_node_that_does_not_come_back_ends_it(store: Store) -> None:
     found = run(store, world, cluster={"unready": ("worker1",)}, clock=clock)
     assert found["exit_status"] == 5 and "the node worker1 is not Ready 360 s after its repair" in found["headline"]
     assert "run worker3 hosts alone" not in world.calls
-    assert clock.now - NOW <= nodes.READY_SECONDS
+    assert clock.now - NOW <= node_state.READY_SECONDS
 
 
 def test_a_node_that_starts_no_pod_ends_it(store: Store) -> None:
     """What runs there goes on, so that it looks as it should."""
-    left = starting.pod("worker2", "pause")
+    left = node_state.pod("worker2", "pause")
     made: dict[str, Any] = {left["metadata"]["name"]: left}
     world, clock = World(DRIFT), Stopped()
     found = run(store, world, cluster={"starts": False, "made": made}, clock=clock)
@@ -139,14 +138,14 @@ def test_a_node_that_starts_no_pod_ends_it(store: Store) -> None:
     assert 'worker1: no new pod starts on worker1: it is Pending (no runtime for "rnuc")' in found["headline"]
     assert "run worker3 hosts alone" not in world.calls
     assert made == {}, "neither its own is left, nor that of a run before"
-    assert clock.now - NOW <= starting.SECONDS
+    assert clock.now - NOW <= node_state.SECONDS
 
 
 @pytest.mark.parametrize(
     ("repaired", "back", "waited"),
     [
         pytest.param(["base:sysctl"], 60.0, 60.0, id="until the pods stand"),
-        pytest.param(["base:sysctl"], 9999.0, nodes.READY_SECONDS, id="no longer than after a repair"),
+        pytest.param(["base:sysctl"], 9999.0, node_state.READY_SECONDS, id="no longer than after a repair"),
         pytest.param(None, 60.0, 0.0, id="not where nothing was changed"),
     ],
 )
@@ -169,7 +168,7 @@ def test_the_limits_and_their_approval(store: Store) -> None:
     assert (first["exit_status"], world.calls, first["repaired"]) == (3, [LOOK], None)
     assert first["limits"] == ["2 of 3 hosts have drifted, and reprovision_max_hosts (20%) allows 1"]
     assert "no report is approved" in first["notes"]
-    approval.save(store.folder, approval.approve(first, clock.now, "alice"))
+    repair_plan.save(store.folder, repair_plan.approve(first, clock.now, "alice"))
     clock.now += 3600
     second = run(store, world, clock=clock, **narrow)
     assert (second["exit_status"], world.calls[1:]) == (0, REPAIR)

@@ -10,8 +10,8 @@ import pytest
 from tests.unit.reprovision.sites import Stopped
 from tests.unit.reprovision.test_repair import run
 from tests.unit.reprovision.worlds import World, change
-from trainyard.reprovision.repair import converges
-from trainyard.reprovision.store import Store
+from trainyard.drift.converge import converges
+from trainyard.drift.store import Store
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from trainyard.reprovision.found import Consequence, Found
-from trainyard.reprovision.item import Item, from_json
-from trainyard.reprovision.report import begun, finished
+from trainyard.drift.find import Consequence, Found
+from trainyard.drift.items import Item, from_json
+from trainyard.drift.report import begun, finished
 
 REPAIRABLE = Item("w1", "base", "Set", "kernel_settings", "sysctl a", "0", "1", "repairable", first_seen=50.0)
 PERSON = Item("w2", "kubernetes", "Install", "apt_packages", "package kubelet", kind="person", reason="upgrade")

@@ -9,8 +9,8 @@ import pytest
 
 from tests.unit.reprovision.origins import Origin, bare
 from trainyard.core.errors import TrainyardError
-from trainyard.reprovision.repository import Repository, Wanted
-from trainyard.reprovision.revision import Revision, of_checkout
+from trainyard.drift.report import Revision, of_checkout
+from trainyard.schedule.repository import Repository, Wanted
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pytest
 
 from tests.unit.reprovision.sites import NOW, Playbook, Stopped, ended, recorded, shape, site
 from trainyard.core.errors import TrainyardError
-from trainyard.reprovision.report import begun
-from trainyard.reprovision.run import CREDENTIALS, Session, report
-from trainyard.reprovision.store import Store
+from trainyard.drift.report import begun
+from trainyard.drift.report_run import CREDENTIALS, Session, report
+from trainyard.drift.store import Store
 
 WORKERS = ("worker1", "worker2", "worker3")
 CANARY = "canary-4711"

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from trainyard.reprovision import runner, stopping
-from trainyard.reprovision.masking import Masker
-from trainyard.reprovision.runner import CHECK, Played, play
+from trainyard.drift import runner, stopping
+from trainyard.drift.masking import Masker
+from trainyard.drift.runner import CHECK, Played, play
 
 PLAYBOOK = """
 - name: Say how it is run

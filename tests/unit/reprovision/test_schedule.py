@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from trainyard.core.errors import TrainyardError
-from trainyard.reprovision.schedule import seconds
+from trainyard.site.schedule import seconds
 
 MONTH, YEAR = 2629800.0, 31557600.0
 SPANS = {

@@ -15,11 +15,11 @@ import pytest
 from jinja2 import Environment
 
 from tests.unit.interpreters import without_checkout
-from trainyard.core.clock import Clock
+from trainyard.core.waiter import Clock
+from trainyard.drift.report import VARIABLE, Revision
+from trainyard.drift.stopping import Deadline
 from trainyard.project import ROOT
-from trainyard.reprovision import scheduled
-from trainyard.reprovision.deadline import Deadline
-from trainyard.reprovision.revision import VARIABLE, Revision
+from trainyard.schedule import scheduled
 
 GOOD = Revision("a" * 40, "main", True)
 OLD = Revision("b" * 40, "main", None, "No signature.", may_converge=False)

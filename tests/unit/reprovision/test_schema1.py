@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from tests.unit.reprovision.sites import NOW
-from trainyard.reprovision import approval, kubeconfig
-from trainyard.reprovision.found import CONNECTION, REFUSAL
-from trainyard.reprovision.history import aged
-from trainyard.reprovision.item import Item, from_json, key_of
-from trainyard.reprovision.repair import converges
-from trainyard.reprovision.store import Store
-from trainyard.reprovision.subjects import HIDDEN, bare_subject, hidden_subject
+from trainyard.drift import access, repair_plan
+from trainyard.drift.converge import converges
+from trainyard.drift.find import CONNECTION, REFUSAL
+from trainyard.drift.items import Item, from_json, key_of
+from trainyard.drift.store import Store, aged
+from trainyard.drift.subjects import HIDDEN, bare_subject, hidden_subject
 
 NAME = "20270115T080000Z-0a1b"
 COMMIT = "3f2a91c"
@@ -42,7 +41,7 @@ BARE = old("controller", "lab", "Make the lab", "lab", "Make the lab", after="Cr
 GONE = old("w3", "", "Reach the host", "", CONNECTION, reason="no route")
 FETCHED = old(
     "controller", "control_plane", "kubeconfig | Keep the admin kubeconfig", "copy", "Keep the admin kubeconfig",
-    before="missing", after=kubeconfig.PRIVATE,
+    before="missing", after=access.PRIVATE,
 )  # fmt: skip
 ITEMS = [SYSCTL, SECRET, SECRET_TOO, REFUSED, BARE, GONE, FETCHED]
 SUBJECTS = [
@@ -72,7 +71,7 @@ def test_a_report_is_read_with_the_keys_of_today(store: Store) -> None:
     assert report and report["schema"] == 2
     assert [each["subject"] for each in report["items"]] == SUBJECTS
     assert [from_json(each).key for each in report["items"]] == [each["key"] for each in report["items"]]
-    assert report["items"][-1]["key"] == kubeconfig.ITEM.key
+    assert report["items"][-1]["key"] == access.ITEM.key
     assert converges(store) == [[key_of("w1", "base", "kernel_settings", "sysctl a"), "other"]]
 
 
@@ -89,25 +88,25 @@ def test_ages_survive_whatever_tasks_are_called_now(store: Store) -> None:
 
 def test_an_approval_survives(store: Store) -> None:
     keys = sorted(each["key"] for each in ITEMS)
-    folder = store.folder / approval.FOLDER
+    folder = store.folder / repair_plan.FOLDER
     folder.mkdir()
     kept = {"report": NAME, "keys": keys, "commit": COMMIT, "approved": NOW, "by": "alice", "used": 0.0}
     (folder / f"{NAME}.json").write_text(json.dumps(kept))
-    (found,) = approval.load(store.folder)
+    (found,) = repair_plan.load(store.folder)
     today = {each["key"] for each in (store.report(NAME) or {})["items"]}
     assert found.why_not(today, COMMIT, NOW + 60, 12) == "" and found.by == "alice"
-    approval.use(store.folder, found, NOW + 61)
-    (used,) = approval.load(store.folder)
+    repair_plan.use(store.folder, found, NOW + 61)
+    (used,) = repair_plan.load(store.folder)
     assert used.used == NOW + 61 and used.keys == found.keys
 
 
 @pytest.mark.parametrize("report", ["20270115T080000Z-ffff", "../../etc"])
 def test_an_approval_whose_report_is_gone_counts_for_nothing(store: Store, report: str) -> None:
-    folder = store.folder / approval.FOLDER
+    folder = store.folder / repair_plan.FOLDER
     folder.mkdir()
     kept = {"report": report, "keys": ["a"], "commit": COMMIT, "approved": NOW, "by": "alice", "used": 0.0}
     (folder / f"{NAME}.json").write_text(json.dumps(kept))
-    (found,) = approval.load(store.folder)
+    (found,) = repair_plan.load(store.folder)
     assert "cannot be read" in found.why_not(["a"], COMMIT, NOW, 12)
 
 
@@ -120,11 +119,11 @@ def test_ages_of_any_form_end_nothing(store: Store, age: Any) -> None:
 @pytest.mark.parametrize("report", ["[]", "5", "null", '{"items": 5}'])
 def test_an_approval_of_a_report_of_any_form_counts_for_nothing(store: Store, report: str) -> None:
     (store.runs / NAME / "report.json").write_text(report)
-    folder = store.folder / approval.FOLDER
+    folder = store.folder / repair_plan.FOLDER
     folder.mkdir()
     kept = {"report": NAME, "keys": ["a"], "commit": COMMIT, "approved": NOW, "by": "alice", "used": 0.0}
     (folder / f"{NAME}.json").write_text(json.dumps(kept))
-    (found,) = approval.load(store.folder)
+    (found,) = repair_plan.load(store.folder)
     assert found.fault
 
 

@@ -17,7 +17,7 @@ from trainyard.core.errors import TrainyardError
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = """
 import json, sys
-from trainyard.reprovision.settings import site_of
+from trainyard.drift.settings import site_of
 found = site_of(sys.argv[1:])
 print(json.dumps([sorted(found.secrets), found.hosts, found.settings.state_dir, found.settings.max_items]))
 """

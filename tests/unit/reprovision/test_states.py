@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from trainyard.reprovision import states
-from trainyard.reprovision.states import Notice, Told
+from trainyard.schedule import notify
+from trainyard.schedule.notify import Notice, Told
 
 HOUR = 3600.0
 REPAIRED = {"class": "repairable", "outcome": "proven"}
@@ -35,7 +35,7 @@ PERSON = {"class": "person", "outcome": ""}
     ],
 )
 def test_the_state_of_a_report(report: dict[str, Any], state: str | None) -> None:
-    assert states.state_of(report) == state
+    assert notify.state_of(report) == state
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,9 @@ def test_the_state_of_a_report(report: dict[str, Any], state: str | None) -> Non
     ],
 )  # fmt: skip
 def test_who_hears_of_it(
-    last: Told | None, state: states.State | None, now: float, after: Told | None, notice: Notice | None
+    last: Told | None, state: notify.State | None, now: float, after: Told | None, notice: Notice | None
 ) -> None:
-    assert states.step(last, state, now) == (after, notice)
+    assert notify.step(last, state, now) == (after, notice)
 
 
 def test_a_month_of_nights_with_a_person_needed_gives_one_notice_a_day() -> None:
@@ -71,7 +71,7 @@ def test_a_month_of_nights_with_a_person_needed_gives_one_notice_a_day() -> None
     for night in range(30):
         begin = night * 24 * HOUR + (night * 7919) % 900
         for now in (begin, begin + 2 * HOUR):
-            told, notice = states.step(told, "person", now)
+            told, notice = notify.step(told, "person", now)
             said += [notice.words] if notice else []
     assert said == ["an operator is needed"] + ["still: an operator is needed"] * 29
 
@@ -80,6 +80,6 @@ def test_a_month_of_nights_with_a_person_needed_gives_one_notice_a_day() -> None
 def test_what_cannot_be_read_is_as_nothing(tmp_path: Path, text: str) -> None:
     path = tmp_path / "state.json"
     path.write_text(text, encoding="utf-8")
-    assert states.load(path) is None
-    states.save(path, Told("person", 1.0, 2.0))
-    assert states.load(path) == Told("person", 1.0, 2.0)
+    assert notify.load(path) is None
+    notify.save(path, Told("person", 1.0, 2.0))
+    assert notify.load(path) == Told("person", 1.0, 2.0)

@@ -12,8 +12,8 @@ import pytest
 from tests.unit.reprovision.sites import Stopped
 from tests.unit.reprovision.test_repair import DRIFT, LOOK, run
 from tests.unit.reprovision.worlds import World
-from trainyard.reprovision import nodes, stopping
-from trainyard.reprovision.store import Store
+from trainyard.drift import node_state, stopping
+from trainyard.drift.store import Store
 
 
 def test_the_first_signal_is_noted_and_a_second_does_what_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,8 +64,8 @@ def test_a_converge_that_is_told_to_stop(
 
 def test_a_wait_for_a_node_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Stopped()
-    monkeypatch.setattr(nodes, "why_not_ready", lambda *_: "the node w1 is not Ready")
+    monkeypatch.setattr(node_state, "why_not_ready", lambda *_: "the node w1 is not Ready")
     with stopping.listening():
         signal.raise_signal(signal.SIGINT)
-        said = nodes.wait_for_node(lambda: None, "w1", ["kube-system"], clock)  # type: ignore[arg-type, return-value]
+        said = node_state.wait_for_node(lambda: None, "w1", ["kube-system"], clock)  # type: ignore[arg-type, return-value]
     assert said == "it received a stop signal: the node w1 is not Ready" and clock.now == Stopped.now

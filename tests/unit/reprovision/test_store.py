@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 
 from trainyard.core.errors import TrainyardError
-from trainyard.reprovision.history import Entry
-from trainyard.reprovision.report import begun
-from trainyard.reprovision.retention import DAY, LONG, MB, Kept, Removal, doomed, prune
-from trainyard.reprovision.store import BusyError, Store
+from trainyard.drift.report import begun
+from trainyard.drift.store import DAY, LONG, MB, BusyError, Entry, Kept, Removal, Store, doomed, prune
 
 NOW = 1_800_000_000.0
 

@@ -8,10 +8,9 @@ import pytest
 
 from trainyard.core.finding import Finding, shown
 from trainyard.core.plan import Plan, Step
+from trainyard.drift.subjects import SHORT, Change, changes, difference
 from trainyard.host.packages import Packages, Seen
 from trainyard.host.units import Service, make_plan
-from trainyard.reprovision.differences import SHORT, difference
-from trainyard.reprovision.subjects import Change, changes
 
 
 def event(module: str, plan: Plan, **arguments: str) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from trainyard.core.errors import TrainyardError
-from trainyard.reprovision import windows
-from trainyard.reprovision.schedule import looks_right, next_elapse
+from trainyard.site import schedule
+from trainyard.site.schedule import looks_right, next_elapse
 
 NEW_YORK = "America/New_York"
 NIGHT = {"days": ["mon", "tue"], "from": "01:00", "to": "05:00", "zone": "Europe/Berlin"}
@@ -21,7 +21,7 @@ def at(text: str) -> datetime:
 
 
 def window(
-    opens: str, closes: str, zone: str = "Europe/Berlin", days: tuple[str, ...] = windows.DAYS
+    opens: str, closes: str, zone: str = "Europe/Berlin", days: tuple[str, ...] = schedule.DAYS
 ) -> dict[str, Any]:
     return {"days": list(days), "from": opens, "to": closes, "zone": zone}
 
@@ -61,7 +61,7 @@ LATE = window("22:00", "04:00", days=("mon",))
     ],
 )  # fmt: skip
 def test_the_rest_of_a_window(entries: list[dict[str, Any]], now: str, seconds: float) -> None:
-    assert windows.rest([windows.parse(entry) for entry in entries], at(now)) == seconds
+    assert schedule.rest([schedule.parse(entry) for entry in entries], at(now)) == seconds
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_the_rest_of_a_window(entries: list[dict[str, Any]], now: str, seconds: 
 )
 def test_a_window_that_cannot_be(change: dict[str, Any], said: str) -> None:
     with pytest.raises(TrainyardError) as caught:
-        windows.parse(NIGHT | change)
+        schedule.parse(NIGHT | change)
     assert said in caught.value.message
     assert caught.value.remedy
 
@@ -99,8 +99,8 @@ def test_a_window_that_cannot_be(change: dict[str, Any], said: str) -> None:
     ],
 )
 def test_windows_that_overlap(entries: list[dict[str, Any]], expected: tuple[int, int] | None) -> None:
-    parsed = [windows.parse(entry) for entry in entries]
-    assert windows.overlapping(parsed, at("2027-03-04T12:00Z")) == expected
+    parsed = [schedule.parse(entry) for entry in entries]
+    assert schedule.overlapping(parsed, at("2027-03-04T12:00Z")) == expected
 
 
 HOUR_LEFT = "2027-03-01T03:00Z"
@@ -120,7 +120,7 @@ HOUR_LEFT = "2027-03-01T03:00Z"
     ],
 )  # fmt: skip
 def test_when_a_converge_is_a_report(entries: list[dict[str, Any]], now: str, seconds: list[float], said: str) -> None:
-    found = windows.why_not([windows.parse(entry) for entry in entries], at(now), seconds)
+    found = schedule.why_not([schedule.parse(entry) for entry in entries], at(now), seconds)
     assert said in found if said else found == ""
 
 

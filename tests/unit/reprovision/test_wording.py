@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.unit.reprovision.test_found import events, raws
-from trainyard.reprovision import subjects
-from trainyard.reprovision.events import Event, Reader
-from trainyard.reprovision.found import Found, find
+from trainyard.drift import subjects
+from trainyard.drift.find import Found, find
+from trainyard.drift.runner import Event, Reader
 
 WORDS = ("steps", "prepared", "task", "play", "name", "msg", "remedy")
 """Fields of events that hold sentences for people."""

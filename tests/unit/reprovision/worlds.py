@@ -9,11 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.reprovision.sites import NOW, ended
+from trainyard.drift.access import Locks
+from trainyard.drift.masking import Masker
+from trainyard.drift.runner import Event, Played
 from trainyard.kube.api import Api
-from trainyard.reprovision.events import Event
-from trainyard.reprovision.held import Locks
-from trainyard.reprovision.masking import Masker
-from trainyard.reprovision.runner import Played
 from trainyard.site_lock.holder import here
 
 HOSTS = ("worker1", "worker2", "worker3")

@@ -8,7 +8,7 @@ import pytest
 
 from trainyard.site.collect import as_declared
 from trainyard.site.model import UNRESOLVED, Option
-from trainyard.site.typed import typed
+from trainyard.site.variables import typed
 
 
 @pytest.mark.parametrize(

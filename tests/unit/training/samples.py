@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trainyard.trainings.arguments import FLAGS, ROLE
+from trainyard.trainings.description_checks import FLAGS, ROLE
 from trainyard.trainings.model import Training
 from trainyard.trainings.roles import ROLES
 from trainyard.trainings.spec import parse_training

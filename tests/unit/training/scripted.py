@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tests.unit.apiserver import ApiServer
-from trainyard.core.clock import Clock
+from trainyard.core.waiter import Clock
 from trainyard.trainings.jobset import run_object
 from trainyard.trainings.model import Training
 from trainyard.trainings.names import INDEX_LABEL, NAME_LABEL, ROLE_LABEL

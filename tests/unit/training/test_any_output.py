@@ -15,8 +15,8 @@ import pytest
 from tests.unit.kube.log_server import Printing, serving, stamp
 from tests.unit.training.output import STEPS, program
 from tests.unit.training.test_run import container, pod
-from trainyard.console.chief import ChiefLog
-from trainyard.console.lines import LINE_BYTES
+from trainyard.console.feed import ChiefLog
+from trainyard.console.shares import LINE_BYTES
 from trainyard.kube.api import Api, KubeError
 from trainyard.kube.pod_log import Lines, Position, readable
 from trainyard.trainings.kept_logs import KeptLogs

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from tests.unit.training.samples import REPLICAS, training
-from trainyard.kube.quantities import amount
+from trainyard.kube.placement import amount
 from trainyard.site.namespaces import LARGEST, SMALLEST
-from trainyard.trainings.cleaner import cleaner
-from trainyard.trainings.found import Found
-from trainyard.trainings.import_job import job
+from trainyard.trainings.data_import import job
 from trainyard.trainings.jobset import run_object
 from trainyard.trainings.model import Import
 from trainyard.trainings.objects import surroundings
-from trainyard.trainings.probe_pods import probe, target
+from trainyard.trainings.probe import probe, target
+from trainyard.trainings.run_index import Found
+from trainyard.trainings.stop import cleaner
 
 TRAINING = training(logs={"claim": "training"}, tensorboard="registry.example.com/trainyard/tensorboard:1")
 IMPORT = Import(url="https://example.org/a.zip", sha256="0" * 64, image="i", code="c")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainyard.trainings.bounds import Bounds
+from trainyard.trainings.follow import Bounds
 
 Look = tuple[float, bool, int, int | None]
 

@@ -10,9 +10,7 @@ from tests.unit.apiserver import ApiServer
 from tests.unit.training.test_data_import import JOB, POLICY, described
 from trainyard.core.errors import TrainyardError
 from trainyard.kube.api import Api, KubeError
-from trainyard.trainings.closed import ALWAYS, networks
-from trainyard.trainings.data_import import DataImport
-from trainyard.trainings.import_job import around
+from trainyard.trainings.data_import import ALWAYS, DataImport, around, networks
 
 PLACE = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
 CONFIGURED = """apiVersion: kubeadm.k8s.io/v1beta4

@@ -14,8 +14,7 @@ from trainyard.core.errors import TrainyardError
 from trainyard.core.progress import Progress
 from trainyard.kube.api import Api
 from trainyard.trainings import data_import
-from trainyard.trainings.data_import import DataImport
-from trainyard.trainings.import_job import around, job
+from trainyard.trainings.data_import import DataImport, around, job
 from trainyard.trainings.jobset import spec_hash
 from trainyard.trainings.model import Import, Training
 from trainyard.trainings.run import Run, Settings

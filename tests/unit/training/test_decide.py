@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainyard.trainings.decide import decide
+from trainyard.trainings.run import decide
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.unit.training.test_plan import JOBSET, RECORD, Site, training
-from trainyard.trainings.earlier_code import as_it_ran, code_of
 from trainyard.trainings.jobset import run_object, spec_hash
 from trainyard.trainings.model import Training
 from trainyard.trainings.record import submitted
+from trainyard.trainings.run import as_it_ran, code_of
 
 OLD, NEW = "mirror:8443/trainyard/code:old", "mirror:8443/trainyard/code:new"
 COMPLETED = {"status": {"terminalState": "Completed"}}

@@ -12,7 +12,7 @@ from tests.unit.training.scripted import Cluster
 from trainyard.core.errors import TrainyardError
 from trainyard.kube.api import Api
 from trainyard.trainings.follow import Follower, Settings
-from trainyard.trainings.gpus import gpu_faults, whereabouts
+from trainyard.trainings.gpu_requests import gpu_faults, whereabouts
 
 
 def node(name: str, gpus: int, healthy: int | None = None, labels: Any = None, **spec: Any) -> dict:

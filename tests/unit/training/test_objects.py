@@ -9,7 +9,7 @@ from dataclasses import replace
 from tests.unit.training.samples import training
 from trainyard.trainings.model import Login
 from trainyard.trainings.objects import network_policies, surroundings, volume
-from trainyard.trainings.probe_pods import probe
+from trainyard.trainings.probe import probe
 from trainyard.trainings.template import pod_template
 
 

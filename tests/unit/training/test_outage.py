@@ -15,7 +15,7 @@ from tests.unit.training.test_data_import import JOB, POLICY, described
 from tests.unit.training.test_follow import ENDS, STARTS, follow
 from tests.unit.training.test_stranger import BLOCKED, POD, USED, Found
 from trainyard.kube.api import Api, KubeError
-from trainyard.kube.patient import PatientApi
+from trainyard.kube.apply import PatientApi
 from trainyard.trainings.data_import import DataImport
 from trainyard.trainings.probe import Stranger
 from trainyard.trainings.stop import Stop

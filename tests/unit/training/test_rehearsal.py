@@ -11,8 +11,8 @@ from tests.unit.apiserver import ApiServer
 from tests.unit.training.samples import training
 from trainyard.kube.api import Api, KubeError
 from trainyard.trainings.again import Again
-from trainyard.trainings.found import Found
 from trainyard.trainings.jobset import run_object
+from trainyard.trainings.run_index import Found
 from trainyard.trainings.submit import submit
 
 SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from trainyard.trainings import said as limits
+from trainyard.trainings import pod_logs as limits
 from trainyard.trainings.logs import event_in, events, last, outcome
 from trainyard.trainings.model import Success
-from trainyard.trainings.said import Said
+from trainyard.trainings.pod_logs import Said
 
 
 def test_a_metric_of_long_ago_counts() -> None:
@@ -13,14 +13,14 @@ def test_a_metric_of_long_ago_counts() -> None:
     said.add({"event": "connected", "time": 1.0}, 40)
     said.add({"event": "evaluate", "accuracy": 0.6}, 40)
     said.add({"event": "evaluate", "accuracy": 0.9}, 40)
-    for step in range(3 * limits.EVENTS):
+    for step in range(3 * limits.HELD_EVENTS):
         said.add({"event": "step", "step": step}, 40)
     found = said.events()
-    assert limits.EVENTS <= len(found) < limits.EVENTS + 10
+    assert limits.HELD_EVENTS <= len(found) < limits.HELD_EVENTS + 10
     assert outcome(found, Success(metric="accuracy", at_least=0.7)) == ("passed", "")
-    assert found[0]["event"] == "connected" and last(found, "step")["step"] == 3 * limits.EVENTS - 1
-    assert [each["step"] for each in found if each["event"] == "step"][-limits.EVENTS :] == list(
-        range(2 * limits.EVENTS, 3 * limits.EVENTS)
+    assert found[0]["event"] == "connected" and last(found, "step")["step"] == 3 * limits.HELD_EVENTS - 1
+    assert [each["step"] for each in found if each["event"] == "step"][-limits.HELD_EVENTS :] == list(
+        range(2 * limits.HELD_EVENTS, 3 * limits.HELD_EVENTS)
     )
 
 
@@ -30,7 +30,7 @@ def test_a_hostile_program_fills_no_memory() -> None:
         said.add({"event": f"e{number}", f"f{number}": "x"}, 1_000_000)
     for number in range(30_000):
         said.add({"event": f"k{number}", f"g{number}": 1}, 100)
-    assert len(said.events()) < limits.EVENTS + 3 * limits.NAMES
+    assert len(said.events()) < limits.HELD_EVENTS + 3 * limits.HELD_NAMES
 
 
 def test_an_event_on_a_line_with_a_bar() -> None:

@@ -13,10 +13,10 @@ from tests.unit.training.samples import training
 from tests.unit.training.scripted import Ticking
 from trainyard.core.errors import TrainyardError
 from trainyard.kube.api import Api
-from trainyard.trainings.found import Found
 from trainyard.trainings.jobset import run_object
 from trainyard.trainings.objects import result_record, surroundings
 from trainyard.trainings.record import submitted
+from trainyard.trainings.run_index import Found
 from trainyard.trainings.stop import Stop, cleaner
 
 SPACE = "/api/v1/namespaces/trainings"

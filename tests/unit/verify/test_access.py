@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.unit.kube.requests_of_kubelets import pem, request
-from trainyard.drift.foreign import World
-from trainyard.kube.kubelet_requests import KubeletHost
+from trainyard.kube.kubelet_certificates import KubeletHost
+from trainyard.unmanaged.foreign import World
 from trainyard.verify import access
-from trainyard.verify.access_reading import Access, ConsoleSeen
+from trainyard.verify.access import Access, ConsoleSeen
 from trainyard.verify.reading import Unread
 from trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 

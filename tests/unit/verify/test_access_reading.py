@@ -12,9 +12,9 @@ import pytest
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.certificates import pair_file, self_signed, tls_server
-from trainyard.drift.foreign import World
 from trainyard.kube.api import Api, describe
-from trainyard.verify.access_reading import ConsoleSeen, observe_access
+from trainyard.unmanaged.foreign import World
+from trainyard.verify.access import ConsoleSeen, observe_access
 from trainyard.verify.certificate import covers, trouble_of
 
 NOW = datetime.now(UTC)

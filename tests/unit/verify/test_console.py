@@ -9,10 +9,10 @@ import pytest
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.verify.test_site import HEALTHY, settings
-from trainyard.drift.foreign import World
 from trainyard.kube.api import Api
+from trainyard.unmanaged.foreign import World
 from trainyard.verify import site as verify_site
-from trainyard.verify.access_reading import Access, ConsoleSeen
+from trainyard.verify.access import Access, ConsoleSeen
 from trainyard.verify.reading import Unread
 from trainyard.verify.site import Site
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tests.unit.apiserver import ApiServer
-from tests.unit.drift.clusters import HEALTHY as CLUSTER
-from tests.unit.drift.clusters import OWN, PRIVILEGED
-from tests.unit.drift.objects import binding, obj, pod, role, static
+from tests.unit.unmanaged.clusters import HEALTHY as CLUSTER
+from tests.unit.unmanaged.clusters import OWN, PRIVILEGED
+from tests.unit.unmanaged.objects import binding, obj, pod, role, static
 from tests.unit.verify.test_site import HEALTHY, judge
-from trainyard.drift.rendered import plan_record
-from trainyard.drift.rights import RBAC
+from trainyard.unmanaged.rendered import plan_record
+from trainyard.unmanaged.rights import RBAC
 
 CONFIG = "/api/v1/namespaces/kube-system/configmaps/kubelet-config"
 EVE = binding("eve", "User eve")

@@ -8,8 +8,8 @@ import pytest
 
 from tests.unit.training.samples import training
 from trainyard.trainings.objects import network_policies as real_policies
-from trainyard.trainings.probe_pods import probe
-from trainyard.verify.policies import network_policies
+from trainyard.trainings.probe import probe
+from trainyard.verify.training import network_policies
 from trainyard.verify.verdict import FAIL, PASS
 
 LABEL = "trainyard.dev/run"

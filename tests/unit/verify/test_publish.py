@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.apiserver import ApiServer
 from trainyard.kube.api import Api
-from trainyard.verify import metrics
+from trainyard.verify import publish as metrics
 from trainyard.verify.publish import KEPT, LABEL, plan_publish, published
 
 MAPS = "/api/v1/namespaces/trainyard-console/configmaps"

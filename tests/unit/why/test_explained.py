@@ -15,7 +15,7 @@ from trainyard.kube.api import Api
 from trainyard.trainings.follow import Follower, Settings
 from trainyard.verify import training as verify_training
 from trainyard.verify.reading import RunSeen, Wanted
-from trainyard.why.explain import explained
+from trainyard.why.judge import explained
 
 TRAINING = training(logs={"claim": "training"})
 REFUSED = {"event": "error", "code": 2, "message": "batch_size is 0"}

@@ -12,11 +12,10 @@ from tests.unit.why.cluster import CONTROL_PLANE, GPU, NOW, SYSTEM, ago, node, o
 from tests.unit.why.samples import BEGUN, PODS, live, look, over, pod, record, said, steps, unplaced, waiting
 from trainyard.core.errors import TrainyardError
 from trainyard.kube.reads import Unread
-from trainyard.why.answer import FOUND, UNKNOWN, WELL
+from trainyard.why.answer import FOUND, UNKNOWN, WELL, about, span, text
 from trainyard.why.judge import explain, judge
 from trainyard.why.snapshot import Snapshot, load
 from trainyard.why.table import TABLE
-from trainyard.why.text import about, span, text
 
 SAYS = "0/3 nodes are available: 2 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s)"
 HOLDERS = [

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from ..apt import ARCHITECTURE, PrivateApt
 from ..context import EPOCH, Context
-from ..lock import Artefact
+from ..lockfile import Artefact
 from ..program import run
 from ..store import sha256
 

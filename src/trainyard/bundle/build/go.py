@@ -15,7 +15,7 @@ from typing import Any
 
 from ...core.errors import TrainyardError
 from ..context import EPOCH, Context
-from ..lock import Artefact
+from ..lockfile import Artefact
 from ..program import run
 
 BUILD_TIMEOUT = 2400

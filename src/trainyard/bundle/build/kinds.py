@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ..context import Context
-from ..lock import Artefact
-from . import c_library, code, deb, disk, files, go, image, output
+from ..lockfile import Artefact
+from . import deb, disk, files, go, image
 
 Builder = Callable[[Artefact, Path, Context], dict[str, Any]]
 
@@ -21,13 +21,13 @@ BUILDERS: dict[str, tuple[int, Builder]] = {
     "python_wheels": (1, files.wheels),
     "npm_files": (1, files.npm_files),
     "c_program": (2, files.c_program),
-    "c_library": (1, c_library.library),
+    "c_library": (1, files.c_library),
     "rootfs": (1, files.rootfs),
-    "program_output": (1, output.output),
+    "program_output": (1, disk.output),
     "disk": (1, disk.disk),
     "image": (1, image.image),
-    "code": (1, code.code),
-    "archive": (1, code.archive),
+    "code": (1, image.code),
+    "archive": (1, image.archive),
 }
 
 REVISIONS = {kind: revision for kind, (revision, _) in BUILDERS.items()}

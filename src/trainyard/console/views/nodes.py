@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from ...kube.api import Object
-from ...kube.quantities import amount
+from ...kube.placement import amount
 from ...kube.reads import Reader, Unread, listing, must, objects
-from ...trainings.gpu_nodes import row as gpu_row
-from ...trainings.gpus import Holder, has_gpus, holders
+from ...trainings.gpu_requests import Holder, has_gpus, holders
+from ...trainings.gpu_requests import row as gpu_row
 from .everyone import Everyone, everyone
 from .page import Page, Params
 from .words import ago, duration, link, number, percent, plural, size

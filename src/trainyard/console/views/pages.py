@@ -1,9 +1,31 @@
-"""All pages of the console, in the order in which their paths are matched."""
+"""All pages of the console, in the order in which their paths are matched.
+
+Page about the console itself: versions, the logged-in user, and that user's rights.
+"""
 
 from __future__ import annotations
 
-from . import about, cluster, nodes, receipts, run, runs
-from .page import Page
+from datetime import datetime
+from typing import Any
+
+from ...kube.reads import Get, Reader, Unread
+from . import cluster, nodes, receipts, run, runs
+from .page import Page, Params
+
+
+def read(params: Params) -> Reader[object]:
+    return (yield Get("/version"))
+
+
+def build(version: object, params: Params, now: datetime) -> dict[str, Any]:
+    """Build the view: the version of the API server. The console adds the user and the locked versions."""
+    known = version if isinstance(version, dict) else {}
+    why = version.reason if isinstance(version, Unread) else ""
+    return {"api_server": str(known.get("gitVersion", "")), "platform": str(known.get("platform", "")), "unread": why}
+
+
+PAGE = Page("about", "/about", read, build)
+
 
 PAGES: tuple[Page, ...] = (
     runs.PAGE,
@@ -15,5 +37,5 @@ PAGES: tuple[Page, ...] = (
     cluster.OBJECTS,
     cluster.OBJECT,
     cluster.OF_CLUSTER,
-    about.PAGE,
+    PAGE,
 )

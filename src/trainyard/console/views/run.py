@@ -1,4 +1,7 @@
-"""Page of one run: its progress, curves, pods and logs."""
+"""Page of one run: its progress, curves, pods and logs.
+
+The answer of `trainyard why` for the page of a run.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,26 @@ from ...kube.reads import Get, Reader, Unread, listing, log, objects, path
 from ...trainings.logs import Event, idle_gpus
 from ...trainings.run_detail import Attempt, Detail, PodRow, reading
 from ...trainings.runs import ENDED
+from ...why.judge import explain
+from ...why.snapshot import snapshot
 from .curves import TITLES, drawing, points
 from .events import events
 from .page import Page, Params
 from .runs import entry
-from .why import judged
 from .words import ago, clock, duration, link, number, percent, tone
+
+TONES = {"cause": "bad", "follows": "wait"}
+
+
+def judged(name: str, namespace: str, now: datetime) -> Reader[dict[str, Any]]:
+    """Read the answer as JSON, and add a colour to each finding.
+
+    :raises TrainyardError, KubeError: as `snapshot`.
+    """
+    answer = explain((yield from snapshot(name, namespace, now))).as_json()
+    findings = [{**each, "tone": TONES.get(each["part"], "idle")} for each in answer["findings"]]
+    return {**answer, "findings": findings}
+
 
 TAIL, TAILS = 200, (50, 200, 1000)
 """Default number of shown lines of a pod's log, and the choices of the user."""

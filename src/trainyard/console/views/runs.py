@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ...kube.api import KubeError, Object
-from ...kube.quantities import shown
+from ...kube.placement import shown
 from ...kube.reads import Reader, Unread, listing, must, objects
 from ...trainings.places import newest
 from ...trainings.runs import ENDED, HeldBy, Row, by_run, held_by, reading

@@ -1,1 +1,0 @@
-"""Scheduled reprovisioning: find drift, report it, and repair it within limits."""
