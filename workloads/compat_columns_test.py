@@ -5,7 +5,7 @@ import json
 import compat_columns
 import pytest
 
-from lib.compat_table import TABLE
+from engine.compat import TABLE
 
 WHEEL = {
     "version": "2.20.0",

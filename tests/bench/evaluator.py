@@ -46,7 +46,7 @@ WRITTEN = {
     "workload": "own",
     "run": "records-written",
     "code": {"repository": "workloads", "artefact": "image_workloads"},
-    "command": "python -m lib.idx_records /data /out/mnist-records",
+    "command": "python -m engine.data.idx /data /out/mnist-records",
     "data": DATA,
     "worker": {"volumes": [{"name": "out", "mount": "/out", "claim": "datasets", "read_only": False}]},
 }

@@ -25,8 +25,8 @@ import inputs
 from compat_columns import PARTS
 from timed import BenchError, timed
 
-from lib import compat, compat_table
-from lib.errors import InputError
+from engine import compat
+from engine.errors import InputError
 from trainyard.bundle import lockfile
 from trainyard.bundle.assemble import Assembly
 from trainyard.bundle.build import image
@@ -100,7 +100,7 @@ def faults(found: Mapping[str, Any], labelled: str, locked: Mapping[str, Any]) -
         if version != short:
             wrong.append(f"its {what} says CUDA {version}, its wheels are {short}")
     built = str(found["build"]["cuda_version"])
-    if not compat_table.serves(built, compat_table.row(found["tensorflow"])["cuda"]):
+    if not compat.serves(built, compat.table_row(found["tensorflow"])["cuda"]):
         wrong.append(f"its TensorFlow was built with CUDA {built}, which is not that of compat.json")
     versions = {"tensorflow": found["tensorflow"], "python": found["python"], "cuda": short}
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lib.errors import ExitCode
+from engine.errors import ExitCode
 from tests.unit.training.samples import training
 from trainyard.trainings.follow import REMEDIES
 from trainyard.trainings.jobset import failure_policy

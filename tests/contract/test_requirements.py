@@ -13,7 +13,7 @@ from checkout import ROOT, read_yaml
 from compat_columns import PARTS
 from packaging.requirements import Requirement
 
-from lib import compat, compat_table
+from engine import compat
 
 PYTHONS = ("3.11", "3.12", "3.13")
 """Debian 12, Ubuntu 24.04, Debian 13; the same as in the Makefile."""
@@ -74,7 +74,7 @@ def test_the_image_with_cuda_works_on_the_driver_that_hosts_get() -> None:
     cuda, cudnn, nccl = (locked[PARTS[name]] for name in ("cuda", "cudnn", "nccl"))
     assert image["arguments"]["CUDA"] == ".".join(cuda.split(".")[:2])
     assert image["version"] == wheels["version"] == locked["tensorflow"]
-    row = compat_table.row(image["version"])
+    row = compat.table_row(image["version"])
     assert (image["arguments"]["CUDA"], cudnn, nccl) == (row["cuda"], row["cudnn"], row["nccl"])
     branch = str(read_yaml(ROOT / "roles/nvidia_driver/defaults/main.yml")["nvidia_driver_branch"])
     versions = {"tensorflow": image["version"], "python": wheels["python"], "cuda": image["arguments"]["CUDA"]}

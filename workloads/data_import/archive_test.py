@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from data_import.archive import unpack
-from lib.errors import InputError
+from data_import.folder import unpack
+from engine.errors import InputError
 
 
 @pytest.mark.parametrize("kind", ["tar", "zip"])

@@ -18,7 +18,7 @@ import pytest
 
 from data_import import download, main
 from data_import.download import Download
-from lib.metrics import MetricsLog
+from engine.run.metrics import MetricsLog
 
 FILES = {"train/a.bin": b"a" * 70_000, "train/b.bin": bytes(range(256)) * 300, "labels.txt": b"0 1 2\n"}
 

@@ -14,8 +14,8 @@ import pytest
 
 from data_import import download
 from data_import.download import BLOCK, Download
-from lib.errors import InputError
-from lib.metrics import MetricsLog
+from engine.errors import InputError
+from engine.run.metrics import MetricsLog
 
 ROOM = 3 * BLOCK
 ENDLESS = 64 * BLOCK

@@ -9,11 +9,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from data_import.archive import unpack
 from data_import.download import Download
-from data_import.folder import DataFolder
-from lib.errors import ExitCode, InputError
-from lib.metrics import MetricsLog
+from data_import.folder import DataFolder, unpack
+from engine.errors import ExitCode, InputError
+from engine.run.metrics import MetricsLog
 
 
 def run(arguments: list[str] | None = None, log: MetricsLog | None = None) -> int:

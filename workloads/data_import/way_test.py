@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from data_import import way
+from data_import import download
 from data_import.download import Download
-from lib.errors import InputError
-from lib.metrics import MetricsLog
+from engine.errors import InputError
+from engine.run.metrics import MetricsLog
 
 NOTHING = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
@@ -69,10 +69,10 @@ def test_a_redirect_to_another_host_without_tls_is_refused(server: str, tmp_path
 
 
 def test_a_redirect_away_from_tls_is_refused() -> None:
-    request = way.urllib.request.Request("https://example.org/x")
+    request = download.urllib.request.Request("https://example.org/x")
     with pytest.raises(InputError):
-        way._Redirects().redirect_request(request, None, 302, "Found", {}, "http://example.org/x")
-    kept = way._Redirects().redirect_request(request, None, 302, "Found", {}, "https://other.org/x")
+        download._Redirects().redirect_request(request, None, 302, "Found", {}, "http://example.org/x")
+    kept = download._Redirects().redirect_request(request, None, 302, "Found", {}, "https://other.org/x")
     assert kept and kept.full_url == "https://other.org/x"
 
 
@@ -96,9 +96,9 @@ def resolving(*addresses: str) -> Callable[..., Any]:
 def test_a_name_that_leads_to_metadata_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, addresses: tuple[str, ...], scheme: str
 ) -> None:
-    monkeypatch.setattr(way.socket, "getaddrinfo", resolving(*addresses))
+    monkeypatch.setattr(download.socket, "getaddrinfo", resolving(*addresses))
     reached: list[Any] = []
-    monkeypatch.setattr(way.socket, "create_connection", lambda *given: reached.append(given))
+    monkeypatch.setattr(download.socket, "create_connection", lambda *given: reached.append(given))
     with pytest.raises(InputError, match="no import reaches"):
         fetch(f"{scheme}://example.org/x", tmp_path)
     assert not reached
@@ -108,12 +108,12 @@ def test_the_address_that_was_looked_at_is_connected_to(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second resolution of the name could return another address (DNS rebinding)."""
-    real, asked = way.socket.getaddrinfo, list[str]()
+    real, asked = download.socket.getaddrinfo, list[str]()
 
     def getaddrinfo(host: str, *given: Any, **named: Any) -> Any:
         asked.append(host)
         return real("127.0.0.1" if host == "example.org" else host, *given, **named)
 
-    monkeypatch.setattr(way.socket, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(download.socket, "getaddrinfo", getaddrinfo)
     assert fetch(server.replace("127.0.0.1", "example.org"), tmp_path).exists()
     assert asked.count("example.org") == 1

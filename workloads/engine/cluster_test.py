@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from engine.processes import START_SECONDS, Processes
+from tests.trainings.processes import START_SECONDS, Processes
 
 pytest.importorskip("tensorflow")
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from lib.devices import ALWAYS, NEVER, WHERE_GIVEN
-from lib.errors import InputError
-from lib.run_folder import AUTO, FRESH
+from engine.cluster.devices import ALWAYS, NEVER, WHERE_GIVEN
+from engine.errors import InputError
+from engine.run.run_folder import AUTO, FRESH
 
 NONE, COSINE = "none", "cosine"
 

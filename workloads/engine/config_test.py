@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.config import Config, flag, other_default, parse_flags
-from lib.errors import InputError
+from engine.errors import InputError
 
 
 @dataclass(frozen=True)

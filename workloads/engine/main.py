@@ -28,6 +28,6 @@ def main_alone(config: type[Alone], workload: Callable[[Any], Workload]) -> int:
     """Run a training that consists of this process alone, and return the exit code."""
     started = time.time()
     flags = parse_flags(config, program=config.__module__)
-    from engine.alone import run
+    from engine.loop.single_process import run
 
     return run(config, workload, flags, started)

@@ -10,17 +10,18 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
+from engine import compat, runtime
+from engine.cluster import devices, membership, peers
+from engine.cluster.cluster_spec import Cluster, parse
+from engine.cluster.membership import LEAVING, LOST, Listener
+from engine.cluster.preemption import Preemption
+from engine.cluster.watchdog import Watchdog
 from engine.config import Config
+from engine.errors import DivergedError, ExitCode, InputError, StalledError, unwritable
+from engine.run.lease import Lease
+from engine.run.metrics import MetricsLog
+from engine.run.run_folder import Attempt, RunFolder
 from engine.workload import Workload
-from lib import compat, control, devices, peers, runtime
-from lib.cluster_spec import Cluster, parse
-from lib.errors import DivergedError, ExitCode, InputError, StalledError, unwritable
-from lib.lease import Lease
-from lib.listener import LEAVING, LOST, Listener
-from lib.metrics import MetricsLog
-from lib.preemption import Preemption
-from lib.run_folder import Attempt, RunFolder
-from lib.watchdog import Watchdog
 
 _DETAIL_CHARACTERS = 600
 """Maximum length of an exception's text; the whole traceback goes to standard error."""
@@ -56,7 +57,7 @@ def run(
             _leave(_evaluator(config, make_workload))
         peers.require_free(cluster.address)
         if cluster.role == "chief":
-            peers.require_free(cluster.address, control.port(cluster))
+            peers.require_free(cluster.address, membership.port(cluster))
             preemption = Preemption()
             folder = RunFolder(config.log_dir, config.attempt, functools.partial(_overtaken, log))
             log = MetricsLog(folder.attempt.folder)
@@ -111,7 +112,7 @@ def _chief(
         "start", role="chief", address=cluster.address, train_steps=config.train_steps, batch_size=config.batch_size
     )
     watchdog.beat("importing TensorFlow")
-    from engine import train
+    from engine.loop import train
 
     _check_versions()
     finished = False
@@ -149,10 +150,10 @@ def _evaluator(config: Config, make_workload: Callable[[Any], Workload]) -> Exit
         try:
             watchdog.beat("importing TensorFlow")
             attempt.announce_evaluator()
-            from engine import evaluator
+            from engine.loop import evaluate
 
             _check_versions()
-            code = evaluator.follow(make_workload(config), attempt, log, watchdog)
+            code = evaluate.follow(make_workload(config), attempt, log, watchdog)
             break
         except Exception as error:
             attempt.withdraw_evaluator()
@@ -185,7 +186,7 @@ def _server(config: Config, make_workload: Callable[[Any], Workload], cluster: C
     preemption = Preemption()
     import tensorflow as tf
 
-    from lib.server import serve
+    from engine.cluster.server import serve
 
     _check_versions()
     device: dict[str, Any] = {}

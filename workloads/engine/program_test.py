@@ -5,12 +5,14 @@ import time
 
 import pytest
 
+from engine.cluster import devices
 from engine.config import Config
-from lib import devices, free_ports
+from tests.trainings import processes
 
 pytest.importorskip("tensorflow")
-from engine import program, sample
-from lib import server
+from engine import program
+from engine.cluster import server
+from tests.trainings import sample
 
 
 class Unasked:
@@ -44,7 +46,7 @@ def start(tmp_path, monkeypatch):
     monkeypatch.setattr(server, "serve", serve)
 
     def run(role, **flags):
-        chief, ps, worker = free_ports.addresses(3)
+        chief, ps, worker = processes.addresses(3)
         members = {"chief": [chief], "ps": [ps], "worker": [worker]}
         monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": members, "task": {"type": role, "index": 0}}))
         try:

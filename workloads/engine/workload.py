@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     import tensorflow as tf
 
-    from engine.evaluate import Score
+    from engine.loop.evaluate import Score
 
 ScoreOf = Callable[["np.ndarray", "np.ndarray"], "Score"]
 """Computes the score from the results of a model's `judge` for all held-out examples: answers and losses, in order."""
@@ -47,7 +47,7 @@ class Model(Protocol):
 class Data(Protocol):
     """A training set with numbered examples, and a held-out set.
 
-    `engine.memory` implements it for data that fits into memory, `engine.records` for larger data.
+    `engine.data.memory` implements it for data that fits into memory, `engine.data.records` for larger data.
     """
 
     @property

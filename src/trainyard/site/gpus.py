@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
-from lib import compat
-from lib.errors import InputError
+from engine import compat
+from engine.errors import InputError
 
 from ..trainings.described import REQUIRE_GPU
 from ..trainings.site_images import NO_DIGEST, asked_gpus

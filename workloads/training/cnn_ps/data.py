@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
-from engine.memory import InMemory
-from engine.records import Records
-from lib import idx, idx_records, record_files
+from engine.data import idx, records
+from engine.data.memory import InMemory
+from engine.data.records import Records
 
 SIDE = 28
 CLASSES = 10
@@ -19,8 +19,8 @@ def mnist(data_dir: Path) -> InMemory | Records:
     :raises InputError: a file is missing or damaged.
     """
     for folder in (data_dir, data_dir / "data"):
-        if (folder / record_files.MANIFEST).is_file():
-            training, held_out = (record_files.RecordSet.open(folder, name) for name in idx.SETS)
-            return Records(training, held_out, functools.partial(idx_records.decode, pixels=SIDE * SIDE))
-    images, others = idx.sets(data_dir, SIDE * SIDE)
+        if (folder / records.MANIFEST).is_file():
+            training, held_out = (records.RecordSet.open(folder, name) for name in idx.SETS)
+            return Records(training, held_out, functools.partial(idx.decode, pixels=SIDE * SIDE))
+    images, others = idx.read_sets(data_dir, SIDE * SIDE)
     return InMemory(images.count, images.tensors, others.arrays, [*images.files, *others.files])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from lib.initial import he_normal
+from engine.loop.initializers import he_normal
 from training.cnn_ps.data import CLASSES, SIDE
 
 _KERNEL = 3

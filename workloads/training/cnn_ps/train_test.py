@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-from lib import idx_files
+from tests.trainings import processes
 from training.cnn_ps.config import Config
 from training.cnn_ps.main import workload
 
 tf = pytest.importorskip("tensorflow")
-from engine.evaluate import evaluate  # noqa: E402
-from engine.optimizer import Adam  # noqa: E402
-from engine.step import Counters, make_train_call  # noqa: E402
+from engine.loop.evaluate import evaluate  # noqa: E402
+from engine.loop.optimizer import Adam  # noqa: E402
+from engine.loop.step import Counters, make_train_call  # noqa: E402
 
 
 def test_the_shape_is_the_one_that_is_promised(tmp_path):
-    cnn = workload(Config(data_dir=idx_files.write(tmp_path)))
+    cnn = workload(Config(data_dir=processes.write(tmp_path)))
     model = cnn.model()
     assert sum(tf.size(parameter).numpy() for parameter in model.parameters()) == 824_326
     assert {parameter.ref() for parameter in model.parameters()} == {each.ref() for each in model.trainable_variables}
@@ -25,7 +25,7 @@ def test_the_shape_is_the_one_that_is_promised(tmp_path):
 
 
 def test_it_learns(tmp_path):
-    cnn = workload(Config(data_dir=idx_files.write(tmp_path), batch_size=16))
+    cnn = workload(Config(data_dir=processes.write(tmp_path), batch_size=16))
     model = cnn.model()
     adam = Adam(model.parameters(), tf.distribute.get_strategy(), cnn.config.learning_rate)
     train_call = make_train_call(cnn, model, adam, Counters(lanes=1))

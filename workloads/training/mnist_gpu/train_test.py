@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lib import idx_files
+from tests.trainings import processes
 
 pytest.importorskip("tensorflow")
 ROOT = Path(__file__).parents[2]
@@ -27,7 +27,7 @@ def run(tmp_path, *flags):
 
 @pytest.fixture
 def data(tmp_path):
-    idx_files.write(tmp_path / "data")
+    processes.write(tmp_path / "data")
 
 
 @pytest.mark.slow

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.memory import InMemory
-from lib import idx
+from engine.data import idx
+from engine.data.memory import InMemory
 
 PIXELS = 28 * 28
 CLASSES = 10
@@ -16,5 +16,5 @@ def mnist(data_dir: Path) -> InMemory:
 
     :raises InputError: a file is missing or damaged.
     """
-    training, held_out = idx.sets(data_dir, PIXELS)
+    training, held_out = idx.read_sets(data_dir, PIXELS)
     return InMemory(training.count, training.tensors, held_out.arrays, [*training.files, *held_out.files])

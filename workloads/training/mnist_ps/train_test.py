@@ -2,21 +2,21 @@
 
 import pytest
 
-from lib import idx_files
+from tests.trainings import processes
 from training.mnist_ps.config import Config
 from training.mnist_ps.main import workload
 
 tf = pytest.importorskip("tensorflow")
-from engine.evaluate import evaluate  # noqa: E402
-from engine.optimizer import Adam  # noqa: E402
-from engine.step import Counters, make_train_call  # noqa: E402
+from engine.loop.evaluate import evaluate  # noqa: E402
+from engine.loop.optimizer import Adam  # noqa: E402
+from engine.loop.step import Counters, make_train_call  # noqa: E402
 
 LOSSES = [2.174169, 2.05688, 1.926609, 1.755593, 1.741218, 1.525284, 1.41418, 1.383934]
 """Losses of the first steps with the default flags; they may only change intentionally."""
 
 
 def test_the_defaults_train_as_ever(tmp_path):
-    mnist = workload(Config(data_dir=idx_files.write(tmp_path)))
+    mnist = workload(Config(data_dir=processes.write(tmp_path)))
     model = mnist.model()
     assert sum(tf.size(parameter).numpy() for parameter in model.parameters()) == 79510
     adam = Adam(model.parameters(), tf.distribute.get_strategy(), mnist.config.learning_rate)

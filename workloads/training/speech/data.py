@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from speech import ctc, manifests, signals
+from speech.manifests import Recording, Recordings
+from speech.signals import perturbed
 
-from engine.evaluate import Score
-from engine.memory import InMemory, in_batches
-from lib import ctc, log_mel, manifests
-from lib.manifests import Recording
-from lib.perturb import perturbed
-from lib.recordings import Recordings
+from engine.data.memory import InMemory, in_batches
+from engine.loop.evaluate import Score
 from training.speech.config import Config
 from training.speech.model import steps_of
 
@@ -77,5 +76,5 @@ def speech(config: Config) -> Speech:
 
 
 def _too_short(one: Recording) -> str:
-    there, needed = steps_of(log_mel.frames(one.sound.samples)), ctc.steps_needed(one.transcript)
+    there, needed = steps_of(signals.frames(one.sound.samples)), ctc.steps_needed(one.transcript)
     return f"{one.path.name} is too short for its transcript: {there} steps, {needed} needed" if there < needed else ""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow as tf
+from speech import ctc, signals
 
-from lib import ctc, log_mel
-from lib.initial import he_normal
+from engine.loop.initializers import he_normal
 
 _STACKED = 3
 """Frames of 10 ms per step."""
@@ -30,7 +30,7 @@ class Letters(tf.Module):
 
     def __init__(self, units: int, seed: int) -> None:
         super().__init__(name="letters")
-        self.first_kernel = he_normal("first_kernel", [_FIRST_WIDTH, _STACKED * log_mel.BANDS, units], seed)
+        self.first_kernel = he_normal("first_kernel", [_FIRST_WIDTH, _STACKED * signals.BANDS, units], seed)
         self.first_bias = tf.Variable(tf.zeros([units]), name="first_bias")
         self.kernels = [he_normal(f"kernel_{n}", [_WIDTH, units, units], seed + 1 + n) for n in range(_BLOCKS)]
         self.scales = [tf.Variable(tf.ones([units]), name=f"scale_{n}") for n in range(_BLOCKS)]
@@ -52,7 +52,7 @@ class Letters(tf.Module):
         count, there = tf.unstack(tf.shape(features)[:2])
         steps = steps_of(there)
         features = tf.pad(features, [[0, 0], [0, steps * _STACKED - there], [0, 0]])
-        stacked = tf.reshape(features, [count, steps, _STACKED * log_mel.BANDS])
+        stacked = tf.reshape(features, [count, steps, _STACKED * signals.BANDS])
         own = tf.sequence_mask(steps_of(frames), steps, tf.float32)[:, :, tf.newaxis]
         hidden = own * tf.nn.relu(_convolve(stacked, self.first_kernel) + self.first_bias)
         for kernel, scale, offset in zip(self.kernels, self.scales, self.offsets, strict=True):
@@ -62,7 +62,7 @@ class Letters(tf.Module):
     @tf.function(input_signature=[tf.TensorSpec([None], tf.int16, name="samples")])
     def serve(self, samples: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the text of one recording of 16 kHz, string scalar."""
-        features = log_mel.log_mel(samples)[tf.newaxis]
+        features = signals.log_mel(samples)[tf.newaxis]
         frames = tf.shape(features)[1:2]
         return {"text": ctc.texts(self.logits(features, frames), steps_of(frames))[0]}
 

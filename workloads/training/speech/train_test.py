@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from lib import speech_samples
+from tests.trainings import speech_samples
 from training.speech.config import Config
 from training.speech_ps.main import workload
 
 tf = pytest.importorskip("tensorflow")
-from engine.evaluate import evaluate  # noqa: E402
-from engine.optimizer import Adam  # noqa: E402
-from engine.step import Counters, make_train_call  # noqa: E402
+from engine.loop.evaluate import evaluate  # noqa: E402
+from engine.loop.optimizer import Adam  # noqa: E402
+from engine.loop.step import Counters, make_train_call  # noqa: E402
 
 SENTENCES = {"train": ["abc", "cab", "bca", "a cab", "b", "ca", "c ab", "bac"], "dev": ["ac", "b a"], "test": ["cba"]}
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import engine.config
 import training.speech.config
+from engine.cluster.devices import ALWAYS
 from engine.config import other_default
-from lib.devices import ALWAYS
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lib import speech_samples
-from lib.errors import InputError
+from engine.errors import InputError
+from tests.trainings import speech_samples
 from training.speech_gpu.config import Config
 
 pytest.importorskip("tensorflow")

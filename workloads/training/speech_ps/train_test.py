@@ -2,9 +2,9 @@
 
 import pytest
 
-from engine.processes import START_SECONDS, Processes
-from lib import speech_samples
-from lib.errors import InputError
+from engine.errors import InputError
+from tests.trainings import speech_samples
+from tests.trainings.processes import START_SECONDS, Processes
 from training.speech.config import Config
 from training.speech_ps.main import workload
 

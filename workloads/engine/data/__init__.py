@@ -1,0 +1,1 @@
+"""Data sets: files of MNIST, records, and data in memory."""

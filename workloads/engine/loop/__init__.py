@@ -1,0 +1,1 @@
+"""The training loop: steps, the chief's schedule, state and evaluation."""

@@ -1,0 +1,1 @@
+"""Parts of speech trainings: signals, lists of recordings, and decoding."""
