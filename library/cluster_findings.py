@@ -16,10 +16,6 @@ description:
     grants nothing beyond the recorded object. Labels and field managers are not trusted.
   - Runs on the host that has the kubeconfig, usually the controller.
 options:
-  kubeconfig:
-    description: Path of the kubeconfig.
-    type: path
-    required: true
   nodes:
     description: Names of the nodes that the cluster should have.
     type: list
@@ -65,6 +61,7 @@ attributes:
     support: full
     description: Shows the observed and the desired state of each finding.
 requirements: [kubernetes, PyYAML]
+extends_documentation_fragment: [kube]
 author:
   - trainyard
 """
@@ -103,7 +100,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.finding import Finding, accepted_of, run_with_findings, without
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.kube.api import KubeError
-from ansible.module_utils.trainyard.kube.connection import connect
+from ansible.module_utils.trainyard.kube.connection import KUBECONFIG, connect
 from ansible.module_utils.trainyard.kube.reads import read
 from ansible.module_utils.trainyard.unmanaged import rendered
 from ansible.module_utils.trainyard.unmanaged.cluster import Site, cluster_findings, snapshot
@@ -112,7 +109,7 @@ from ansible.module_utils.trainyard.unmanaged.cluster import Site, cluster_findi
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "kubeconfig": {"type": "path", "required": True},
+            **KUBECONFIG,
             "nodes": {"type": "list", "elements": "str", "required": True},
             "control_plane": {"type": "list", "elements": "str", "required": True},
             "namespaces": {"type": "list", "elements": "str", "default": ["kube-system"]},

@@ -85,28 +85,11 @@ options:
     description: Remove other tags from access points that have I(tags).
     type: bool
     default: false
-  profile:
-    description: Profile in AWS's configuration files; without it, boto3 uses its default search order.
-    type: str
-  region:
-    description: Region; the default is that of the environment or the profile.
-    type: str
-  timeout:
-    description: Limit in seconds for each wait.
-    type: int
-    default: 300
-  interval:
-    description: Seconds between two observations during a wait.
-    type: float
-    default: 3
 attributes:
-  check_mode:
-    support: full
-    description: Reads the state, and reports the same steps and diff.
   diff_mode:
     support: full
     description: Shows the requested properties of each access point.
-requirements: [boto3]
+extends_documentation_fragment: [aws, aws.waiting]
 author:
   - trainyard
 """

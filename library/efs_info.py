@@ -27,17 +27,7 @@ options:
     elements: str
     choices: [mount_targets, access_points, lifecycle, backup, policy, security_groups]
     default: [mount_targets, access_points, lifecycle, backup, policy, security_groups]
-  profile:
-    description: Profile in AWS's configuration files; without it, boto3 uses its default search order.
-    type: str
-  region:
-    description: Region; the default is that of the environment or the profile.
-    type: str
-attributes:
-  check_mode:
-    support: full
-    description: Runs as usual, because it never changes anything.
-requirements: [boto3]
+extends_documentation_fragment: [aws, reading]
 author:
   - trainyard
 """

@@ -13,10 +13,6 @@ description:
   - A node's capacity alone is not enough, because it outlives the plugin by minutes.
   - Runs on the host that has the kubeconfig, usually the controller.
 options:
-  kubeconfig:
-    description: Path of the kubeconfig.
-    type: path
-    required: true
   name:
     description: Name of the node.
     type: str
@@ -46,7 +42,7 @@ attributes:
   diff_mode:
     support: none
     description: No changes to show.
-requirements: [kubernetes]
+extends_documentation_fragment: [kube]
 author:
   - trainyard
 """
@@ -74,14 +70,14 @@ unhealthy:
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.runner import fail
-from ansible.module_utils.trainyard.kube.connection import connect
+from ansible.module_utils.trainyard.kube.connection import KUBECONFIG, connect
 from ansible.module_utils.trainyard.kube.gpu_offer import wait_for_gpus
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "kubeconfig": {"type": "path", "required": True},
+            **KUBECONFIG,
             "name": {"type": "str", "required": True},
             "setting": {"type": "str", "required": True},
             "wanted": {"type": "int", "required": True},

@@ -13,10 +13,6 @@ description:
   - Objects are never pruned.
   - Runs on the host that has the kubeconfig, usually the controller.
 options:
-  kubeconfig:
-    description: Path of the kubeconfig.
-    type: path
-    required: true
   manifest:
     description: Paths of manifests with any number of YAML documents, applied in the given order after O(definitions).
     type: list
@@ -139,7 +135,7 @@ attributes:
   diff_mode:
     support: full
     description: Shows the fields that would change.
-requirements: [kubernetes]
+extends_documentation_fragment: [kube]
 author:
   - trainyard
 """
@@ -178,7 +174,7 @@ from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
 from ansible.module_utils.trainyard.kube.api import KubeError, Object, documents
 from ansible.module_utils.trainyard.kube.apply import Wait, plan_objects, secret_of_files, unreachable_plan, wait_for
-from ansible.module_utils.trainyard.kube.connection import connect
+from ansible.module_utils.trainyard.kube.connection import KUBECONFIG, connect
 from ansible.module_utils.trainyard.kube.patch import patched
 from ansible.module_utils.trainyard.unmanaged.rendered import plan_record
 
@@ -204,7 +200,7 @@ SECRET_SPEC = {
     "labels": {"type": "dict", "default": {}},
 }
 ARGUMENT_SPEC = {
-    "kubeconfig": {"type": "path", "required": True},
+    **KUBECONFIG,
     "manifest": {"type": "list", "elements": "path", "default": []},
     "patches": {"type": "list", "elements": "dict", "default": [], "options": PATCH_SPEC},
     "definitions": {"type": "list", "elements": "dict", "default": []},

@@ -12,10 +12,6 @@ description:
     module deletes the objects with that label that are not in O(keep).
   - Runs on the host that has the kubeconfig, usually the controller.
 options:
-  kubeconfig:
-    description: Path of the kubeconfig.
-    type: path
-    required: true
   kinds:
     description: Kinds of objects to search.
     type: list
@@ -51,7 +47,7 @@ attributes:
   diff_mode:
     support: full
     description: Shows the names before and after.
-requirements: [kubernetes]
+extends_documentation_fragment: [kube]
 author:
   - trainyard
 """
@@ -86,7 +82,7 @@ from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
 from ansible.module_utils.trainyard.kube.api import KubeError
 from ansible.module_utils.trainyard.kube.apply import plan_prune, unreachable_plan
-from ansible.module_utils.trainyard.kube.connection import connect
+from ansible.module_utils.trainyard.kube.connection import KUBECONFIG, connect
 
 KIND_SPEC = {
     "api_version": {"type": "str", "required": True},
@@ -99,7 +95,7 @@ KIND_SPEC = {
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "kubeconfig": {"type": "path", "required": True},
+            **KUBECONFIG,
             "kinds": {"type": "list", "elements": "dict", "required": True, "options": KIND_SPEC},
             "keep": {"type": "list", "elements": "dict", "default": []},
         },

@@ -21,19 +21,6 @@ options:
     type: list
     elements: dict
     required: true
-  ignore_preflight_errors:
-    description: Preflight checks whose errors become warnings; V(all) is refused.
-    type: list
-    elements: str
-    default: []
-  cri_socket:
-    description: URL of the container runtime's socket.
-    type: str
-    default: unix:///run/containerd/containerd.sock
-  etcd_data_dir:
-    description: Directory of the local etcd member.
-    type: path
-    default: /var/lib/etcd
   timeout:
     description: Limit in seconds for one kubeadm command.
     type: int
@@ -42,13 +29,7 @@ options:
     description: Seconds within which the API server of an existing cluster must answer.
     type: int
     default: 120
-attributes:
-  check_mode:
-    description: Reports the same plan, even if kubeadm is not installed yet.
-    support: full
-  diff_mode:
-    description: Shows the observed and the desired state, and the steps, without secrets.
-    support: full
+extends_documentation_fragment: [kubeadm, kubeadm.preflight]
 author:
   - trainyard
 """
@@ -87,9 +68,8 @@ from ansible.module_utils.trainyard.kubeadm.init import WANTED, InitSettings, co
 
 ARGUMENT_SPEC = {
     "config": {"type": "list", "elements": "dict", "required": True},
-    "ignore_preflight_errors": {"type": "list", "elements": "str", "default": []},
-    "cri_socket": {"type": "str", "default": "unix:///run/containerd/containerd.sock"},
-    "etcd_data_dir": {"type": "path", "default": "/var/lib/etcd"},
+    **adm.PREFLIGHT,
+    **adm.ARGUMENTS,
     "timeout": {"type": "int", "default": 300},
     "api_timeout": {"type": "int", "default": 120},
 }

@@ -57,19 +57,6 @@ options:
     description: Flags of this node's kubelet, without the leading dashes.
     type: dict
     default: {}
-  ignore_preflight_errors:
-    description: Preflight checks whose errors become warnings; V(all) is refused.
-    type: list
-    elements: str
-    default: []
-  cri_socket:
-    description: URL of the container runtime's socket.
-    type: str
-    default: unix:///run/containerd/containerd.sock
-  etcd_data_dir:
-    description: Directory of the local etcd member of a control plane node.
-    type: path
-    default: /var/lib/etcd
   timeouts:
     description: kubeadm's own limits (C(timeouts) of its v1beta4 configuration), for example C(tlsBootstrap=10m0s).
     type: dict
@@ -82,13 +69,7 @@ options:
     description: Seconds within which the API server must answer a host that has joined.
     type: int
     default: 120
-attributes:
-  check_mode:
-    description: Reports the same plan, even if kubeadm is not installed yet.
-    support: full
-  diff_mode:
-    description: Shows the observed and the desired state, and the steps, without secrets.
-    support: full
+extends_documentation_fragment: [kubeadm, kubeadm.preflight]
 author:
   - trainyard
 """
@@ -129,9 +110,8 @@ ARGUMENT_SPEC = {
     "node_name": {"type": "str", "required": True},
     "node_ip": {"type": "str", "required": True},
     "kubelet_extra_args": {"type": "dict", "default": {}},
-    "ignore_preflight_errors": {"type": "list", "elements": "str", "default": []},
-    "cri_socket": {"type": "str", "default": "unix:///run/containerd/containerd.sock"},
-    "etcd_data_dir": {"type": "path", "default": "/var/lib/etcd"},
+    **adm.PREFLIGHT,
+    **adm.ARGUMENTS,
     "timeouts": {"type": "dict", "default": {}},
     "timeout": {"type": "int", "default": 300},
     "api_timeout": {"type": "int", "default": 120},

@@ -21,14 +21,6 @@ options:
     type: list
     elements: str
     required: true
-  cri_socket:
-    description: URL of the container runtime's socket.
-    type: str
-    default: unix:///run/containerd/containerd.sock
-  etcd_data_dir:
-    description: Directory of the local etcd member.
-    type: path
-    default: /var/lib/etcd
   paths:
     description: Files and folders to remove in addition to kubeadm's own.
     type: list
@@ -60,6 +52,7 @@ attributes:
   diff_mode:
     description: Shows the existing state and the steps that remove it.
     support: full
+extends_documentation_fragment: [kubeadm]
 author:
   - trainyard
 """
@@ -88,8 +81,7 @@ from ansible.module_utils.trainyard.kubeadm.reset import ResetSettings, make_pla
 ARGUMENT_SPEC = {
     "name": {"type": "str", "required": True},
     "confirmed": {"type": "list", "elements": "str", "required": True},
-    "cri_socket": {"type": "str", "default": "unix:///run/containerd/containerd.sock"},
-    "etcd_data_dir": {"type": "path", "default": "/var/lib/etcd"},
+    **adm.ARGUMENTS,
     "paths": {"type": "list", "elements": "path", "default": []},
     "interfaces": {"type": "list", "elements": "str", "default": []},
     "leave_etcd": {"type": "bool", "default": True},

@@ -11,12 +11,10 @@ description:
   - Reads only the host's files; it changes nothing and queries no server.
 options: {}
 attributes:
-  check_mode:
-    description: Runs as usual, because it never changes anything.
-    support: full
   diff_mode:
     description: No changes to show.
     support: none
+extends_documentation_fragment: [reading]
 author:
   - trainyard
 """

@@ -16,10 +16,6 @@ description:
   - Waits until each node in O(nodes) has requested a certificate or serves already, and at the end until all serve.
   - Runs on the controller.
 options:
-  kubeconfig:
-    description: Path of the kubeconfig.
-    type: path
-    required: true
   hosts:
     description:
       - Node name to the permitted C(names) (DNS names) and C(addresses) in the host's certificate.
@@ -43,6 +39,7 @@ attributes:
     support: full
     description: Shows the requests before and after.
 requirements: [kubernetes, cryptography]
+extends_documentation_fragment: [kube]
 author:
   - trainyard
 """
@@ -83,7 +80,7 @@ from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
 from ansible.module_utils.trainyard.kube.api import KubeError
 from ansible.module_utils.trainyard.kube.apply import unreachable_plan
-from ansible.module_utils.trainyard.kube.connection import connect
+from ansible.module_utils.trainyard.kube.connection import KUBECONFIG, connect
 from ansible.module_utils.trainyard.kube.kubelet_certificates import (
     KubeletHost,
     Seen,
@@ -95,7 +92,7 @@ from ansible.module_utils.trainyard.kube.kubelet_certificates import (
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "kubeconfig": {"type": "path", "required": True},
+            **KUBECONFIG,
             "hosts": {"type": "dict", "required": True},
             "nodes": {"type": "list", "elements": "str", "default": []},
             "timeout": {"type": "int", "default": 90},

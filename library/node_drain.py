@@ -14,10 +14,6 @@ description:
     before.
   - Runs on the host that has the kubeconfig, usually the controller.
 options:
-  kubeconfig:
-    description: Path of the kubeconfig.
-    type: path
-    required: true
   name:
     description: Name of the node.
     type: str
@@ -45,7 +41,7 @@ attributes:
   diff_mode:
     support: full
     description: Shows the cordon and the pods before and after.
-requirements: [kubernetes]
+extends_documentation_fragment: [kube]
 author:
   - trainyard
 """
@@ -74,14 +70,14 @@ pods:
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
-from ansible.module_utils.trainyard.kube.connection import connect
+from ansible.module_utils.trainyard.kube.connection import KUBECONFIG, connect
 from ansible.module_utils.trainyard.kube.nodes import Drain, plan_cordon, plan_drain, plan_uncordon
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "kubeconfig": {"type": "path", "required": True},
+            **KUBECONFIG,
             "name": {"type": "str", "required": True},
             "state": {"type": "str", "choices": ["drained", "cordoned", "schedulable"], "default": "drained"},
             "delete_empty_dir": {"type": "bool", "default": False},

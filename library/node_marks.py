@@ -13,10 +13,6 @@ description:
   - Nodes that are not in the cluster yet are skipped.
   - Runs on the host that has the kubeconfig, usually the controller.
 options:
-  kubeconfig:
-    description: Path of the kubeconfig.
-    type: path
-    required: true
   nodes:
     description: Names of the site's nodes.
     type: list
@@ -40,7 +36,7 @@ attributes:
   diff_mode:
     support: full
     description: Shows labels and taints before and after.
-requirements: [kubernetes]
+extends_documentation_fragment: [kube]
 author:
   - trainyard
 """
@@ -73,14 +69,14 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
 from ansible.module_utils.trainyard.kube.api import KubeError
-from ansible.module_utils.trainyard.kube.connection import connect
+from ansible.module_utils.trainyard.kube.connection import KUBECONFIG, connect
 from ansible.module_utils.trainyard.kube.nodes import plan_marks
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "kubeconfig": {"type": "path", "required": True},
+            **KUBECONFIG,
             "nodes": {"type": "list", "elements": "str", "required": True},
             "control_plane": {"type": "list", "elements": "str", "required": True},
             "schedulable": {"type": "bool", "default": False},

@@ -13,10 +13,6 @@ description:
   - If the API server cannot be queried, the module only warns, because the run may be needed to repair that server.
   - Runs on the host that has the kubeconfig, usually the controller.
 options:
-  kubeconfig:
-    description: Path of the kubeconfig.
-    type: path
-    required: true
   ports:
     description: Port numbers, by the variable that sets each.
     type: dict
@@ -25,11 +21,7 @@ options:
     description: The Service that needs the ports, as C(NAMESPACE/NAME). It may already hold them.
     type: str
     required: true
-attributes:
-  check_mode:
-    support: full
-    description: Runs as usual, because it never changes anything.
-requirements: [kubernetes]
+extends_documentation_fragment: [kube, reading]
 author:
   - trainyard
 """
@@ -53,14 +45,14 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.runner import fail
 from ansible.module_utils.trainyard.kube.api import KubeError
-from ansible.module_utils.trainyard.kube.connection import connect
+from ansible.module_utils.trainyard.kube.connection import KUBECONFIG, connect
 from ansible.module_utils.trainyard.kube.nodes import taken_ports
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "kubeconfig": {"type": "path", "required": True},
+            **KUBECONFIG,
             "ports": {"type": "dict", "required": True},
             "owner": {"type": "str", "required": True},
         },

@@ -32,12 +32,10 @@ options:
     type: bool
     default: false
 attributes:
-  check_mode:
-    description: Runs as usual, because it never changes anything.
-    support: full
   diff_mode:
     description: No changes to show.
     support: none
+extends_documentation_fragment: [reading]
 author:
   - trainyard
 """

@@ -13,10 +13,6 @@ description:
   - A cluster without the console, or an unreachable API server, is not an error, because the verdict reports it.
   - Runs on the controller.
 options:
-  kubeconfig:
-    description: Path of the kubeconfig.
-    type: path
-    required: true
   receipt:
     description: The document returned by M(verify_site).
     type: dict
@@ -34,7 +30,7 @@ attributes:
   diff_mode:
     support: full
     description: Shows the names of the receipts.
-requirements: [kubernetes]
+extends_documentation_fragment: [kube]
 author:
   - trainyard
 """
@@ -63,7 +59,7 @@ from ansible.module_utils.trainyard.core import files
 from ansible.module_utils.trainyard.core.plan import Plan, Step
 from ansible.module_utils.trainyard.core.runner import run_plan
 from ansible.module_utils.trainyard.kube.api import KubeError
-from ansible.module_utils.trainyard.kube.connection import connect
+from ansible.module_utils.trainyard.kube.connection import KUBECONFIG, connect
 from ansible.module_utils.trainyard.verify import publish
 from ansible.module_utils.trainyard.verify.publish import plan_publish
 
@@ -79,7 +75,7 @@ def read(path: str) -> str:
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "kubeconfig": {"type": "path", "required": True},
+            **KUBECONFIG,
             "receipt": {"type": "dict", "required": True},
             "textfile": {"type": "path", "default": ""},
         },

@@ -32,11 +32,9 @@ options:
         type: str
         required: true
 attributes:
-  check_mode:
-    support: full
-    description: Runs as usual, because it never changes anything.
   diff_mode:
     support: none
+extends_documentation_fragment: [reading]
 author:
   - trainyard
 """

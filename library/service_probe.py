@@ -66,10 +66,7 @@ options:
     description: TCP port of the kubelet.
     type: int
     default: 10250
-attributes:
-  check_mode:
-    support: full
-    description: Runs as usual, because it never changes anything.
+extends_documentation_fragment: [reading]
 author:
   - trainyard
 """

@@ -16,10 +16,6 @@ description:
   - A description with the topology C(service) becomes a Deployment that runs until it is stopped, with a Service and a
     token. The token is created once, stored in a Secret and written to O(token_dir). It is never shown.
 options:
-  kubeconfig:
-    description: Path of the kubeconfig.
-    type: path
-    required: true
   training:
     description: The complete training, as returned by the filter P(complete_trainings#filter).
     type: dict
@@ -178,7 +174,7 @@ attributes:
   diff_mode:
     support: full
     description: Shows the run before and after.
-requirements: [kubernetes]
+extends_documentation_fragment: [kube]
 author:
   - trainyard
 """
@@ -249,7 +245,7 @@ from ansible.module_utils.trainyard.core.progress import Progress
 from ansible.module_utils.trainyard.core.runner import fail, run_plan
 from ansible.module_utils.trainyard.kube.api import KubeError
 from ansible.module_utils.trainyard.kube.apply import unreachable_plan
-from ansible.module_utils.trainyard.kube.connection import connect
+from ansible.module_utils.trainyard.kube.connection import KUBECONFIG, connect
 from ansible.module_utils.trainyard.trainings.description_checks import TRAINING
 from ansible.module_utils.trainyard.trainings.jobset import run_object
 from ansible.module_utils.trainyard.trainings.model import Login
@@ -262,7 +258,7 @@ from ansible.module_utils.trainyard.why.judge import explained
 LOGIN = ("pull_registry", "pull_username", "pull_password")
 
 ARGUMENT_SPEC = {
-    "kubeconfig": {"type": "path", "required": True},
+    **KUBECONFIG,
     "training": {"type": "dict", "required": True, "options": TRAINING},
     "state": {"type": "str", "choices": ["present", "restarted", "absent"], "default": "present"},
     "replace": {"type": "bool", "default": False},

@@ -12,10 +12,6 @@ description:
     it continues from there.
   - Nothing is changed unless O(confirm) is the name of the run and the run exists.
 options:
-  kubeconfig:
-    description: Path of the kubeconfig.
-    type: path
-    required: true
   run:
     description: Name of the run.
     type: str
@@ -42,7 +38,7 @@ attributes:
   diff_mode:
     support: full
     description: Shows the run before and after.
-requirements: [kubernetes]
+extends_documentation_fragment: [kube]
 author:
   - trainyard
 """
@@ -75,14 +71,14 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.progress import Progress
 from ansible.module_utils.trainyard.core.runner import run_plan
-from ansible.module_utils.trainyard.kube.connection import connect
+from ansible.module_utils.trainyard.kube.connection import KUBECONFIG, connect
 from ansible.module_utils.trainyard.trainings.stop import Stop
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "kubeconfig": {"type": "path", "required": True},
+            **KUBECONFIG,
             "run": {"type": "str", "required": True},
             "confirm": {"type": "str", "required": True},
             "delete": {"type": "bool", "default": False},

@@ -22,12 +22,9 @@ options:
     type: str
     choices: [site, train, train_stop]
     default: site
+extends_documentation_fragment: [reading]
 author:
   - trainyard
-attributes:
-  check_mode:
-    description: Runs as usual, because it never changes anything.
-    support: full
 """
 
 EXAMPLES = r"""

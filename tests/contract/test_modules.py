@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible.plugins.loader import fragment_loader
+from ansible.utils.plugin_docs import add_fragments
 from checkout import ROOT
 
 RUN = """import runpy, sys
@@ -37,6 +39,14 @@ def _load(path: Path) -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def _documentation(module: Any) -> dict[str, Any]:
+    """Return the documentation of a module with that of its fragments, as `ansible-doc` composes it."""
+    fragment_loader.add_directory(str(ROOT / "plugins" / "doc_fragments"))
+    document: dict[str, Any] = yaml.safe_load(module.DOCUMENTATION)
+    add_fragments(document, module.__file__, fragment_loader, is_module=True)
+    return document
 
 
 def _argument_spec(module: Any) -> dict[str, Any]:
@@ -70,7 +80,7 @@ def _normal(options: Mapping[str, Any], children: str) -> dict[str, Any]:
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
 def test_documentation(path: Path) -> None:
     module = _load(path)
-    documentation = yaml.safe_load(module.DOCUMENTATION)
+    documentation = _documentation(module)
     assert documentation["module"] == path.stem
     assert documentation["short_description"] and not documentation["short_description"].endswith(".")
     assert documentation["description"]
@@ -87,14 +97,14 @@ def test_documentation(path: Path) -> None:
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
 def test_documentation_agrees_with_the_argument_specification(path: Path) -> None:
     module = _load(path)
-    documented = _normal(yaml.safe_load(module.DOCUMENTATION).get("options") or {}, "suboptions")
+    documented = _normal(_documentation(module).get("options") or {}, "suboptions")
     if not hasattr(module, "main"):
         # This documents an action plugin, which has the specification and works without a module.
         assert (ROOT / "plugins" / "action" / path.name).is_file()
         return
     arguments = _argument_spec(module)
     assert _normal(arguments["argument_spec"], "options") == documented
-    attributes = yaml.safe_load(module.DOCUMENTATION).get("attributes", {})
+    attributes = _documentation(module).get("attributes", {})
     support = attributes.get("check_mode", {}).get("support")
     assert support in (("full", "partial") if arguments.get("supports_check_mode") else ("none",))
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-import yaml
 from ansible.playbook.task import Task
 from ansible.plugins.loader import fragment_loader, module_loader
 from ansible.utils.plugin_docs import get_docstring
@@ -117,11 +116,9 @@ def sink(keys: Sequence[str]) -> str:
 def _arguments(module: str) -> dict[str, str]:
     """Return argument -> type of a module, from its documentation; the contract tests compare that with the code."""
     own = ROOT / "library" / f"{module}.py"
-    if own.exists():
-        document = yaml.safe_load(re.search(r'^DOCUMENTATION = r?"""(.*?)"""', own.read_text(), re.M | re.S)[1])
-    else:
-        found = module_loader.find_plugin(module)
-        document = (get_docstring(found, fragment_loader)[0] if found else None) or {}
+    fragment_loader.add_directory(str(ROOT / "plugins" / "doc_fragments"))
+    found = str(own) if own.exists() else module_loader.find_plugin(module)
+    document = (get_docstring(found, fragment_loader, is_module=True)[0] if found else None) or {}
     options = document.get("options") or {}
     return {
         alias: option.get("type", "str")

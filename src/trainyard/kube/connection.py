@@ -28,6 +28,10 @@ PIECE_BYTES = 64 * 1024
 """Largest chunk of a streamed response, in bytes."""
 
 
+KUBECONFIG: dict[str, dict[str, Any]] = {"kubeconfig": {"type": "path", "required": True}}
+"""Argument of all modules that read a cluster; `plugins/doc_fragments/kube.py` documents it."""
+
+
 def connect(kubeconfig: str) -> Api:
     """Return an `Api` for the current context of a kubeconfig, without connecting yet.
 

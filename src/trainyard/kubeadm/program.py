@@ -29,6 +29,15 @@ COMPLETE = "complete"
 STATIC_PODS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
 
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "cri_socket": {"type": "str", "default": "unix:///run/containerd/containerd.sock"},
+    "etcd_data_dir": {"type": "path", "default": "/var/lib/etcd"},
+}
+"""Arguments of init, join and reset; `plugins/doc_fragments/kubeadm.py` documents them."""
+PREFLIGHT: dict[str, dict[str, Any]] = {"ignore_preflight_errors": {"type": "list", "elements": "str", "default": []}}
+"""Argument of init and join."""
+
+
 @dataclass(frozen=True)
 class Host:
     """The locations of the files of Kubernetes and this project on a host.
