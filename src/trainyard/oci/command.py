@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import os
 import posixpath
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import TrainyardError
@@ -18,41 +18,15 @@ MOUNT = "/opt/trainyard/code"
 """Path of the code folder in pods, which is their working directory."""
 
 
-@dataclass(frozen=True)
-class _Interpreter:
-    """The command line syntax of a script interpreter.
-
-    :param name: pattern of its file name.
-    :param valued: options whose value is the next word.
-    :param starts: options that start something other than a script. Groups: the option's letter, and the rest of the
-        word.
-    """
-
-    name: re.Pattern[str]
-    valued: re.Pattern[str]
-    starts: re.Pattern[str]
-
-
-_FLAGS = "[bBdEiIOPqsSuvx]*"
-_INTERPRETERS = (
-    _Interpreter(
-        re.compile(r"(?:python|pypy)[0-9.]*"),
-        re.compile(rf"-{_FLAGS}[WX]|--check-hash-based-pycs"),
-        re.compile(rf"-{_FLAGS}([cm])(.*)"),
-    ),
-    _Interpreter(
-        re.compile(r"(?:ba|da)?sh"),
-        re.compile(r"[-+][a-zA-Z]*[oO]|--rcfile|--init-file"),
-        re.compile(r"-[a-zA-Z]*(c)[a-zA-Z]*()"),
-    ),
-)
+_INTERPRETER = re.compile(r"(?:python|pypy)[0-9.]*|(?:ba|da)?sh")
+_SCRIPT = (".py", ".sh")
 
 
 def check(command: Sequence[str], folder: Path, entries: Sequence[Entry]) -> None:
     """Refuse a command whose file is not among the entries.
 
-    Checked are a program with a relative path (`./run.sh`), the script of an interpreter (`python worker.py`) and a
-    module in the folder (`python -m mine.train`). All other programs are assumed to be in the image.
+    Checked are a program with a relative path (`./run.sh`), and what python or a shell starts: a module in the folder
+    (`-m mine.train`), or the first word that ends in `.py` or `.sh`. All other programs are assumed to be in the image.
 
     :raises TrainyardError: the file does not exist, is excluded, or is not executable.
     """
@@ -66,14 +40,21 @@ def check(command: Sequence[str], folder: Path, entries: Sequence[Entry]) -> Non
                 f"{shown} starts {entry.name}, which is not executable.",
                 remedy=f"Run chmod +x {folder / entry.name}, or add its interpreter, as in: python {entry.name}",
             )
-        return
-    for interpreter in _INTERPRETERS:
-        if interpreter.name.fullmatch(posixpath.basename(program)):
-            option, value = _started(interpreter, words)
-            if option == "m":
-                _check_module(value, shown, folder, packed)
-            elif not option and _inside(value, alone=True):
-                _packed(value, shown, folder, packed)
+    elif _INTERPRETER.fullmatch(posixpath.basename(program)):
+        _check_words(words, shown, folder, packed)
+
+
+def _check_words(words: Sequence[str], shown: str, folder: Path, packed: Mapping[str, Entry]) -> None:
+    """Check the module or script in the words after an interpreter; code (`-c`) has none."""
+    for option, word in itertools.pairwise(("", *words)):
+        code = option.startswith("-") and option.endswith("c")
+        script = word.endswith(_SCRIPT) and not word.startswith("-")
+        if option == "-m":
+            _check_module(word, shown, folder, packed)
+        elif script and not code and _inside(word, alone=True):
+            _packed(word, shown, folder, packed)
+        if code or script or option == "-m":
+            return
 
 
 def _inside(word: str, *, alone: bool = False) -> bool:
@@ -82,21 +63,6 @@ def _inside(word: str, *, alone: bool = False) -> bool:
     :param alone: also accept a name without a slash, as for scripts; programs without a slash are searched on the PATH.
     """
     return f"{word}/".startswith(f"{MOUNT}/") if word.startswith("/") else "/" in word or (alone and bool(word))
-
-
-def _started(interpreter: _Interpreter, words: Sequence[str]) -> tuple[str, str]:
-    """Return what an interpreter starts: "" and a script, `m` and a module, `c` and code; or two empty strings."""
-    left = iter(words)
-    for word in left:
-        if found := interpreter.starts.fullmatch(word):
-            return found[1], found[2] or next(left, "")
-        if interpreter.valued.fullmatch(word):
-            next(left, "")
-        elif word == "--":
-            return "", next(left, "")
-        elif word == "-" or not word.startswith(("-", "+")):
-            return "", word.removeprefix("-")
-    return "", ""
 
 
 def _check_module(name: str, shown: str, folder: Path, packed: Mapping[str, Entry]) -> None:

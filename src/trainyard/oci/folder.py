@@ -1,15 +1,7 @@
 """Select the files of a code folder for its image, and refuse files that cannot be packed.
 
-`.trainignore`: patterns of files in a code folder that are excluded from its image.
-
-It supports a subset of `.gitignore`, one pattern per line. `#` starts a comment; `*`, `?` and `[a-z]` never match `/`:
-
-    *.log          files and folders with such a name, in any folder
-    data/          folders with that name, in any folder
-    /notes/*.txt   with a leading or inner slash: relative to the folder of the `.trainignore`
-    !test.pem      packed although it looks like a secret (`secrets`); does not include an excluded file again
-
-Other syntax of `.gitignore` (`**`, backslashes) is refused, because a misunderstood pattern could exclude code.
+`.trainignore`: patterns of files in a code folder that are excluded from its image, in the language of `.gitignore`. A
+line with `!` also packs a file that looks like a secret (`secrets`), such as `!test.pem`.
 """
 
 from __future__ import annotations
@@ -18,9 +10,8 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ..core.errors import TrainyardError
 from . import secrets
@@ -31,78 +22,65 @@ ALWAYS = (".git", "__pycache__", ".ipynb_checkpoints", FILE)
 
 
 @dataclass(frozen=True)
-class Rule:
-    """One pattern.
-
-    :param patterns: patterns of a path's parts, in order; with `anywhere`, a single pattern of the last part.
-    """
-
-    patterns: tuple[str, ...]
-    anywhere: bool = True
-    folders_only: bool = False
-
-    def matches(self, parts: Sequence[str], is_folder: bool) -> bool:
-        if self.folders_only and not is_folder:
-            return False
-        names = parts[-1:] if self.anywhere else parts
-        return len(names) == len(self.patterns) and all(map(fnmatchcase, names, self.patterns))
-
-
-@dataclass(frozen=True)
 class Rules:
     """All patterns of a folder.
 
-    :param allowed: patterns of lines with `!`.
+    :param patterns: a `pathspec.GitIgnoreSpec`; None if the folder has no patterns of its own.
     """
 
-    rules: tuple[Rule, ...]
-    allowed: tuple[Rule, ...] = ()
+    patterns: Any = None
 
     def leaves_out(self, path: PurePosixPath, *, is_folder: bool = False) -> bool:
         """Return whether a path, relative to the folder, or one of its parent folders is excluded."""
-        return _match(self.rules, path, is_folder)
+        if not set(path.parts).isdisjoint(ALWAYS):
+            return True
+        parents = [f"{parent}/" for parent in list(path.parents)[:-1]]
+        return any(self._included(each) is False for each in (*parents, f"{path}/" if is_folder else str(path)))
 
     def allows(self, path: PurePosixPath, *, is_folder: bool = False) -> bool:
-        """Return whether a path, or one of its parent folders, is packed although it looks like a secret."""
-        return _match(self.allowed, path, is_folder)
+        """Return whether a line with `!` packs a path, or a parent folder, although it looks like a secret."""
+        return self._included(f"{path}/" if is_folder else str(path)) is True
 
-
-def _match(rules: Sequence[Rule], path: PurePosixPath, is_folder: bool) -> bool:
-    parts = path.parts
-    return any(
-        rule.matches(parts[:end], is_folder or end < len(parts)) for end in range(1, len(parts) + 1) for rule in rules
-    )
+    def _included(self, name: str) -> bool | None:
+        """Return whether the last pattern that matches a name includes it; None if no pattern matches."""
+        excluded = self.patterns.check_file(name).include if self.patterns else None
+        return None if excluded is None else not excluded
 
 
 def read_ignore(folder: Path) -> Rules:
     """Return the rules of a folder: the default ones, and those in its `.trainignore` if it has one.
 
-    :raises TrainyardError: the file cannot be read, or contains an unsupported pattern.
+    :raises TrainyardError: the file cannot be read, or contains an invalid pattern.
     """
     path = folder / FILE
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
-        lines = []
+        return Rules()
     except (OSError, UnicodeDecodeError) as error:
         raise TrainyardError(f"{path} cannot be read: {error}.") from error
-    numbered = [(number, line.rstrip()) for number, line in enumerate(lines, 1)]
-    own = [_rule(path, number, line) for number, line in numbered if not line.startswith("!")]
-    allowed = [_rule(path, number, line) for number, line in numbered if line.startswith("!")]
-    return Rules((*(Rule((name,)) for name in ALWAYS), *filter(None, own)), tuple(filter(None, allowed)))
+    # Only folders of users have patterns. A builder packs those of this project, without the library.
+    from pathspec import GitIgnoreSpec
+
+    for number, line in enumerate(lines, 1):
+        if not _is_valid(line.rstrip(), GitIgnoreSpec):
+            raise TrainyardError(
+                f"{path}, line {number}: {line} is not a pattern.",
+                remedy="Use the language of .gitignore, and paths below this folder.",
+            )
+    return Rules(GitIgnoreSpec.from_lines(lines))
 
 
-def _rule(path: Path, number: int, line: str) -> Rule | None:
+def _is_valid(line: str, spec: Any) -> bool:
+    """Return whether a line is a comment or a pattern that can match: git silently ignores `[ab` and `../data`."""
     if not line or line.startswith("#"):
-        return None
-    pattern = line.removeprefix("!")
-    patterns = tuple(pattern.strip("/").split("/"))
-    if pattern.startswith("!") or "**" in line or "\\" in line or not {"", ".", ".."}.isdisjoint(patterns):
-        raise TrainyardError(
-            f"{path}, line {number}: {line} is not a pattern that {FILE} supports.",
-            remedy="Use names or paths with *, ? and [a-z], without ** and backslashes.",
-        )
-    return Rule(patterns, anywhere="/" not in pattern.rstrip("/"), folders_only=pattern.endswith("/"))
+        return True
+    parts = line.removeprefix("!").removeprefix("/").removesuffix("/").split("/")
+    try:
+        patterns = spec.from_lines([line]).patterns
+    except ValueError:
+        return False
+    return patterns[0].regex is not None and {"", ".", ".."}.isdisjoint(parts) and not line.startswith("!!")
 
 
 LIMIT = 64 << 20

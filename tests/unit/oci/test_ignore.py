@@ -30,6 +30,11 @@ def rules(folder: Path, *lines: str) -> ignore.Rules:
         ("*.tmp   ", ["a.tmp"], ["tmp"]),
         ("# a.py", [], ["a.py", "# a.py"]),
         ("", [], ["a.py"]),
+        ("**/data", ["data", "a/b/data", "data/x"], ["database"]),
+        ("data/**/*.bin", ["data/a.bin", "data/b/c.bin"], ["a.bin", "data/a.txt"]),
+        ("a\\*b", ["a*b"], ["aab"]),
+        ("\\#notes", ["#notes"], ["notes"]),
+        ("[!a].py", ["b.py"], ["a.py"]),
     ],
 )
 def test_patterns(tmp_path, pattern: str, out: list[str], stays: list[str]) -> None:
@@ -50,10 +55,21 @@ def test_some_names_never_belong_to_an_image(tmp_path, path: str) -> None:
     assert ignore.read_ignore(tmp_path).leaves_out(PurePosixPath(path))
 
 
-@pytest.mark.parametrize("line", ["!", "!!a", "!**/a", "!../a", "**/data", "a\\*b", "/", "./a", "a//b", "../data"])
+@pytest.mark.parametrize("line", ["!", "!!a", "!../a", "/", "./a", "a//b", "../data", "[ab", "a\\"])
 def test_what_it_does_not_know_is_refused_with_its_line(tmp_path, line: str) -> None:
     with pytest.raises(TrainyardError, match=r"\.trainignore, line 2: .* is not a pattern"):
         rules(tmp_path, "# fine", line)
+
+
+def test_a_later_line_includes_a_file_again_but_not_below_an_excluded_folder(tmp_path) -> None:
+    found = rules(tmp_path, "*.log", "!keep.log", "data/", "!data/keep.log")
+    assert [found.leaves_out(PurePosixPath(name)) for name in ("a.log", "keep.log", "data/keep.log")] == [1, 0, 1]
+
+
+def test_a_line_that_includes_a_file_allows_a_secret(tmp_path) -> None:
+    found = rules(tmp_path, "!test.pem", "!keys/")
+    assert found.allows(PurePosixPath("sub/test.pem")) and found.allows(PurePosixPath("keys/a.key"))
+    assert found.allows(PurePosixPath("keys"), is_folder=True) and not found.allows(PurePosixPath("other.pem"))
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path) -> None:
