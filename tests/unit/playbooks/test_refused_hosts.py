@@ -63,4 +63,4 @@ def test_nothing_is_done_by_way_of_the_host_that_cannot_fail(
     checkout: Path, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
     _, touched, output = play(checkout, tmp_path, "site.yml", "-e", "refused=nothing", *arguments)
-    assert {name.partition("-")[0] for name in touched} <= ALL and "bystander]" not in output, output
+    assert {name.partition("-")[0] for name in touched} <= ALL and "placeholder]" not in output, output
