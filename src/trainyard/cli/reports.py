@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from ..drift.pages import CLASSES_OF_STATUS, plain, revision, status_line, what
+from ..drift.markdown import CLASSES_OF_STATUS, plain, revision, status_line, what
 from ..schedule.status import Status
 from .terminal import Rows, show_line
 

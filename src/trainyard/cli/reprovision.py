@@ -10,7 +10,8 @@ import click
 
 from ..core.errors import TrainyardError
 from ..core.waiter import CLOCK
-from ..drift import pages, repair_plan
+from ..drift import repair_plan
+from ..drift.markdown import markdown
 from ..drift.masking import Masker
 from ..drift.report import EXIT_BUSY, EXIT_UNKNOWN, of_checkout
 from ..drift.report_run import credentials
@@ -52,7 +53,7 @@ def _run(inventory: tuple[str, ...], mode: str, hosts: list[str]) -> int:
         store = Store(site.settings.state_dir)
         session = perform(site, store, mode, of_checkout(ROOT), hosts=hosts)
         shown(session.report, terminal.Terminal())
-        terminal.echo(store.runs / session.name / "report.html")
+        terminal.echo(store.runs / session.name / "report.md")
         return int(session.report["exit_status"])
     except (Busy, BusyError) as error:
         terminal.echo(f"Error: {masker.text(str(error))}", err=True)
@@ -121,7 +122,7 @@ def show(inventory: tuple[str, ...], report: str, as_json: bool, as_markdown: bo
     if as_json:
         terminal.show_json(found)
     elif as_markdown:
-        terminal.echo(pages.markdown(found), newline=False)
+        terminal.echo(markdown(found), newline=False)
     else:
         shown(found, terminal.Terminal())
 

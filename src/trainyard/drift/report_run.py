@@ -10,10 +10,10 @@ from typing import Any
 
 from ..core.errors import TrainyardError
 from ..core.waiter import CLOCK, Clock
-from . import pages
 from .access import NOTHING, Locks, Mended
 from .find import Found, find
 from .items import CLUSTER, CONTROLLER, Item
+from .markdown import markdown
 from .masking import Masker
 from .report import COMPLETE, EXIT_UNKNOWN, Revision, begun, finished
 from .runner import CHECK, ROOT, Played, play
@@ -175,8 +175,7 @@ class Session:
         for name, data in self._kept.items():
             self.store.write(f"{folder}/{name}", data)
         self._kept = {}
-        self.store.write(f"{folder}/report.html", pages.html(report))
-        self.store.write(f"{folder}/report.md", pages.markdown(report))
+        self.store.write(f"{folder}/report.md", markdown(report))
         # Written last, so that all files of a complete report exist.
         self.store.write_json(f"{folder}/report.json", report)
         settings = self.site.settings
@@ -187,7 +186,6 @@ class Session:
             count=settings.keep_runs,
             megabytes=settings.keep_mb,
         )
-        self.store.write("index.html", pages.index(self.store.reports(pages.LISTED)))
         return int(report["exit_status"])
 
     def give_up(self, why: str) -> int:

@@ -348,6 +348,8 @@ def prune(store: Store, now: float, *, days: float, count: int, megabytes: float
     removed = doomed([_kept(store, name) for name in store.names()], now, days=days, count=count, megabytes=megabytes)
     for each in removed:
         store.remove(each.name, () if each.whole else LONG)
+    # An earlier release listed the runs there. The file would look current.
+    (store.folder / "index.html").unlink(missing_ok=True)
     return removed
 
 

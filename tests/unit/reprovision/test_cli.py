@@ -50,7 +50,7 @@ def test_run_shows_the_report_and_ends_with_its_status(store: Store, monkeypatch
     first = call("run")
     assert first.exit_code == 1 and "base: sysctl kernel.ostype" in first.stdout and "Linux -> Plan9" in first.stdout
     assert "revision 3f2a91c (signed)" in first.stdout
-    assert first.stdout.rstrip().endswith("report.html") and Path(first.stdout.split()[-1]).is_file()
+    assert first.stdout.rstrip().endswith("report.md") and Path(first.stdout.split()[-1]).is_file()
     second = call("run", "--mode", "report")
     assert second.exit_code == 0 and "exit 0: clean" in second.stdout
 

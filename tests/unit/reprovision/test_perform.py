@@ -151,7 +151,7 @@ def test_a_hook_that_fails_is_noted_and_changes_no_status(store: Store, monkeypa
     kept = store.report(session.name)
     assert kept == session.report and kept["exit_status"] == 1
     assert kept["notes"] == ["the hook pager failed 3 times: no answer within 10 s"]
-    assert "the hook pager failed" in (store.runs / session.name / "report.html").read_text()
+    assert "the hook pager failed" in (store.runs / session.name / "report.md").read_text()
 
 
 def test_metrics(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

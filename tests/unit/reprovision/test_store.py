@@ -38,15 +38,15 @@ def test_a_run_has_a_name_that_sorts_and_files_for_its_owner_alone(store: Store)
 
 
 def test_a_file_is_written_whole_or_not_at_all(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = store.write("index.html", "old")
+    path = store.write("status.json", "old")
 
     def full(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(TrainyardError, match="No space left on device"):
-        store.write("index.html", "new")
-    assert path.read_text() == "old" and [each.name for each in store.folder.iterdir()] == ["index.html"]
+        store.write("status.json", "new")
+    assert path.read_text() == "old" and [each.name for each in store.folder.iterdir()] == ["status.json"]
 
 
 def test_one_run_at_a_time_and_nothing_is_stale(store: Store) -> None:
@@ -130,10 +130,10 @@ def test_pruning_leaves_what_it_says(store: Store) -> None:
     names = [store.begin(NOW - age * DAY, begun("report", "report", NOW - age * DAY)) for age in (500, 2, 1, 0)]
     for name in names:
         end(store, name)
-        for file in (*LONG, "report.html"):
+        for file in (*LONG, "report.md"):
             store.write(f"runs/{name}/{file}", "x")
     prune(store, NOW, days=400, count=2, megabytes=500)
     assert store.names() == names[:0:-1]
     files = [{each.name for each in (store.runs / name).iterdir()} for name in names[1:]]
-    whole = {"report.json", "report.html", *LONG}
-    assert files == [{"report.json", "report.html"}, whole, whole]
+    whole = {"report.json", "report.md", *LONG}
+    assert files == [{"report.json", "report.md"}, whole, whole]
