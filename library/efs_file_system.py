@@ -12,7 +12,7 @@ description:
     creates a second file system.
   - If properties differ that AWS cannot change, all of them are reported before anything is changed.
   - A property without an option is neither read nor changed; an empty option removes it.
-  - The table in docs/efs-parameters.md lists the parameters of the API with their options.
+  - The table in docs/reference/efs-parameters.md lists the parameters of the API with their options.
 options:
   state:
     description: V(absent) deletes the file system of O(file_system_id) with everything in it.

@@ -105,7 +105,7 @@ def main() -> None:
             module.warn(
                 "The kubeadm configuration differs from the one with which this cluster was created, in "
                 f"{', '.join(result['drift'])}. An existing cluster is not changed. To change it, follow "
-                f"'Change the control plane' in docs/operations.md with {host.state}/{WANTED} on this host."
+                f"'Change the control plane' in docs/tasks/operations.md with {host.state}/{WANTED} on this host."
             )
         return made
 

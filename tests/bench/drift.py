@@ -4,8 +4,8 @@
     .venv/bin/python tests/bench/drift.py [--shape lab|three|machine] [--only objects,by_hand]
     .venv/bin/python tests/bench/drift.py [--inventory FOLDER --lab trainyard [--builder]]
 
-It writes a row for each kind into docs/drift.md. Most groups need the unchanged lab, one an emulated machine, and one
-three control plane hosts.
+It writes a row for each kind into docs/reference/drift.md. Most groups need the unchanged lab, one an emulated
+machine, and one three control plane hosts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from drift_state import changed, state
 from stand import SITE_LIMIT, Stand, add_options
 from timed import BenchError
 
-PAGE = inputs.ROOT / "docs" / "drift.md"
+PAGE = inputs.ROOT / "docs" / "reference" / "drift.md"
 HEAD = ["drift", "found as", "class", "what became of it"]
 TIMES = ["group", "kinds", "report", "converge", "false items", "changed by the report"]
 MEASURE = 110

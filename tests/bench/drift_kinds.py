@@ -19,7 +19,7 @@ def nothing(stand: Stand) -> None:
 
 @dataclass(frozen=True)
 class Kind:
-    """One row of docs/drift.md.
+    """One row of docs/reference/drift.md.
 
     :param row: its text there.
     :param found: patterns for `HOST SUBJECT` of the expected items; each must match at least one item.

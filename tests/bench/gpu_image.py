@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import inputs
-from compat_columns import PARTS
 from timed import BenchError, timed
 
 from engine import compat
 from engine.errors import InputError
+from tools.compat_columns import PARTS
 from trainyard.bundle import lockfile
 from trainyard.bundle.assemble import Assembly
 from trainyard.bundle.build import image

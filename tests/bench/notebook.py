@@ -3,7 +3,7 @@
 
     .venv/bin/python tests/bench/notebook.py [--inventory inventories/lab --lab trainyard]
 
-It needs the prerequisites of docs/trainings.md, kubectl, and Debian's browser: apt-get install chromium.
+It needs the prerequisites of docs/tasks/trainings.md, kubectl, and Debian's browser: apt-get install chromium.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def made(stand: Stand) -> str:
 
 @contextmanager
 def forwarded(stand: Stand) -> Iterator[str]:
-    """Return the address of the notebook on this machine, as docs/trainings.md describes it."""
+    """Return the address of the notebook on this machine, as docs/tasks/trainings.md describes it."""
     config = f"--kubeconfig={stand.state / 'kubeconfig'}"
     # Use any free port, because a fixed one may be in use here.
     forward = ["kubectl", config, f"--namespace={NAMESPACE}", "port-forward", f"service/{RUN}", f":{PORT}"]
@@ -142,7 +142,7 @@ def in_browser(url: str, token: str, code: str, said: str) -> str:
 
 
 def prove(stand: Stand) -> None:
-    # As docs/trainings.md describes for a site with a mirror.
+    # As docs/tasks/trainings.md describes for a site with a mirror.
     stand.play("playbooks/supply.yml", "-e", json.dumps({"bundle_artefacts_also": ["image_notebook"]}), limit=1800)
     token = made(stand)
     with forwarded(stand) as url:

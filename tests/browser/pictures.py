@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CONSOLE = ROOT / "src" / "trainyard" / "console"
 PICTURES = ROOT / "docs" / "pictures"
 DIGEST = PICTURES / "pages.sha256"
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "console.md")
+DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "tasks" / "console.md")
 WIDTH, HEIGHT = 1280, 800
 LARGEST = 150_000
 """Bytes of a picture."""

@@ -27,7 +27,7 @@ def test_no_script_has_an_expression_in_it() -> None:
     assert scripts and not [each for each in scripts if "${{" in each]
 
 
-@pytest.mark.parametrize("name", ["SECURITY.md", "docs/security.md"])
+@pytest.mark.parametrize("name", ["SECURITY.md", "docs/concepts/security.md"])
 def test_what_the_pages_of_security_name_is_there(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:tests|workloads|docs)/[\w/.-]+)`", text))

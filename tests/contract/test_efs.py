@@ -21,7 +21,7 @@ def _load(path: str) -> ModuleType:
     return module
 
 
-PAGE = _load("docs/efs_parameters.py")
+PAGE = _load("tools/efs_parameters.py")
 
 
 def _option(module: str, path: str) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def _option(module: str, path: str) -> dict[str, Any]:
 
 
 def test_the_page_is_current() -> None:
-    assert PAGE.TARGET.read_text(encoding="utf-8") == PAGE.render(), "run `python3 docs/efs_parameters.py`"
+    assert PAGE.TARGET.read_text(encoding="utf-8") == PAGE.render(), "run `python3 tools/efs_parameters.py`"
 
 
 def test_every_option_on_it_exists() -> None:

@@ -27,7 +27,7 @@ def test_whoever_reads_of_a_failed_run_is_told_what_to_do() -> None:
     assert ENDS | {ExitCode.STALLED} <= set(REMEDIES)
 
 
-@pytest.mark.parametrize("page", ["docs/troubleshooting.md", "workloads/engine/README.md"])
+@pytest.mark.parametrize("page", ["docs/tasks/troubleshooting.md", "workloads/engine/README.md"])
 def test_every_failure_has_a_row(root: Path, page: str) -> None:
     text = (root / page).read_text(encoding="utf-8")
     rows = {int(number) for number in re.findall(r"^\| (?:chief exits with |a role exits with )?(\d+) \|", text, re.M)}

@@ -43,6 +43,7 @@ TOP = {
     "roles",
     "src",
     "tests",
+    "tools",
     "workloads",
 }
 COLLECTION = re.compile(r"\b(amazon\.aws|community\.[a-z_]+|kubernetes\.core|containers\.podman|ansible\.posix)\.[a-z]")

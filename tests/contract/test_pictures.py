@@ -43,7 +43,7 @@ def test_each_picture_is_small_has_its_size_and_is_shown() -> None:
 def test_every_page_has_its_picture() -> None:
     pages = {path.name.removesuffix(".html.j2") for path in (CONSOLE / "templates").glob("*.j2")}
     assert pages - PARTS == PAGES.keys()
-    assert set(PAGES.values()) <= {path.stem for path in shown(ROOT / "docs" / "console.md")}
+    assert set(PAGES.values()) <= {path.stem for path in shown(ROOT / "docs" / "tasks" / "console.md")}
     assert {path.stem for path in shown(ROOT / "README.md")} == set(README)
 
 

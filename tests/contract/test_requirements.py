@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from checkout import ROOT, read_yaml
-from compat_columns import PARTS
 from packaging.requirements import Requirement
 
 from engine import compat
+from tools.compat_columns import PARTS
 
 PYTHONS = ("3.11", "3.12", "3.13")
 """Debian 12, Ubuntu 24.04, Debian 13; the same as in the Makefile."""

@@ -12,7 +12,7 @@ from checkout import ROLES, ROOT, Role, role_id
 
 
 def _program() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_variables", ROOT / "docs" / "variables.py")
+    spec = importlib.util.spec_from_file_location("docs_variables", ROOT / "tools" / "variables.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -22,17 +22,17 @@ def _program() -> ModuleType:
 def test_the_page_of_variables_is_current() -> None:
     program = _program()
     page = program.render(ROOT / "roles")
-    assert program.TARGET.read_text(encoding="utf-8") == page, "run `python3 docs/variables.py`"
+    assert program.TARGET.read_text(encoding="utf-8") == page, "run `python3 tools/variables.py`"
 
 
 @pytest.mark.parametrize("role", ROLES, ids=role_id)
 def test_the_table_in_a_readme_is_current(role: Role) -> None:
-    assert role.readme == _program().readme(role.path), "run `python3 docs/variables.py`"
+    assert role.readme == _program().readme(role.path), "run `python3 tools/variables.py`"
     assert _program().table(role.path) in role.readme
 
 
 def test_the_page_names_every_variable_of_every_role() -> None:
-    page = (ROOT / "docs" / "variables.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "variables.md").read_text(encoding="utf-8")
     missing = {name for role in ROLES for name in role.own_options if f"| `{name}` |" not in page}
     assert not missing
 

@@ -1,4 +1,4 @@
-"""Tests that the table of codes in docs/troubleshooting.md matches the rules, and that trainings emit their events."""
+"""Tests that docs/tasks/troubleshooting.md has the codes of the rules, and that trainings emit their events."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from trainyard.why.table import ABSENT, TABLE
 
 
 def test_the_table_of_codes_is_current() -> None:
-    spec = importlib.util.spec_from_file_location("docs_why", ROOT / "docs" / "why.py")
+    spec = importlib.util.spec_from_file_location("docs_why", ROOT / "tools" / "why.py")
     assert spec and spec.loader
     page = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(page)
     text = page.TARGET.read_text(encoding="utf-8")
-    assert text == page.render(text), "run `python3 docs/why.py`"
+    assert text == page.render(text), "run `python3 tools/why.py`"
     assert all(f"\n| `{rule.code}` |" in text for rule in (*TABLE, ABSENT) if rule.fault)
 
 

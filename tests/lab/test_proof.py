@@ -1,4 +1,4 @@
-"""`make proof`: tests too long for `make test`. Each part runs alone and writes its line to docs/proof.md."""
+"""`make proof`: tests too long for `make test`. Each part runs alone and writes its line to docs/reference/proof.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from tests.lab.suite import ROOT, environment, playbook, run, run_scenario, scenarios
 
-PAGE = ROOT / "docs" / "proof.md"
+PAGE = ROOT / "docs" / "reference" / "proof.md"
 LIMIT = 40 * 60
 """Seconds per part."""
 
@@ -22,7 +22,7 @@ SCENARIOS = {scenario.name: scenario for scenario in scenarios() if scenario.sui
 DRILLS = "worker_kill,ps_kill,chief_kill,worker_evict,ps_evict,chief_evict,node_off_worker,node_off"
 KILLS = [f"kill_{number}" for number in range(10)]
 POWER_CUTS = "controller_off_0,controller_off_1,controller_off_2,worker_off_0,worker_off_1"
-ASK_THE_INDEX = ("tests/contract/test_requirements.py", "workloads/compat_columns_test.py")
+ASK_THE_INDEX = ("tests/contract/test_requirements.py", "tests/contract/test_compat_columns.py")
 PROGRAMS = {
     "bare": [sys.executable, "tests/bench/bare.py"],
     "bench": [sys.executable, "tests/bench/compare.py", "--pairs", "2"],

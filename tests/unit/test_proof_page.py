@@ -1,4 +1,4 @@
-"""The table of docs/proof.md: a part has one line, the last."""
+"""The table of docs/reference/proof.md: a part has one line, the last."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from ..core.errors import TrainyardError
 from ..core.waiter import CLOCK, Clock, wait_until
 
 _LOGIN = "Check that the credentials are correct and have not expired, and that the region is enabled for the account."
-_ALLOW = "Allow this action for the calling identity; docs/storage.md contains the whole policy."
+_ALLOW = "Allow this action for the calling identity; docs/tasks/storage.md contains the whole policy."
 
 REMEDIES = {
     "AccessDenied": _ALLOW,

@@ -59,8 +59,14 @@ def read_ignore(folder: Path) -> Rules:
         return Rules()
     except (OSError, UnicodeDecodeError) as error:
         raise TrainyardError(f"{path} cannot be read: {error}.") from error
-    # Only folders of users have patterns. A builder packs those of this project, without the library.
-    from pathspec import GitIgnoreSpec
+    # Imported here: a builder packs folders without patterns, and has no library.
+    try:
+        from pathspec import GitIgnoreSpec
+    except ImportError as error:
+        raise TrainyardError(
+            f"{path} cannot be read, because this Python has no package pathspec.",
+            remedy="Run make env; on another host, install python3-pathspec.",
+        ) from error
 
     for number, line in enumerate(lines, 1):
         if not _is_valid(line.rstrip(), GitIgnoreSpec):

@@ -1,4 +1,4 @@
-"""Metrics of a run for the node exporter's textfile collector; docs/reprovisioning-alerts.yml has the alerts."""
+"""Metrics of a run for the node exporter's textfile collector; docs/reference/reprovisioning-alerts.yml has alerts."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from ..site.schedule import seconds
 from .repository import Repository, Wanted
 
 CANNOT_TELL, BUSY = 2, 4
-"""Exit statuses: no revision is available; another start is running. docs/reprovisioning.md lists all statuses."""
+"""Exit statuses: no revision is available; another start is running. docs/tasks/reprovisioning.md lists all."""
 
 LOCK = "run.lock"
 """Lock file next to the repository. A start holds it from before its fetch until its program ends."""

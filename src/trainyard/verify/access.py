@@ -244,7 +244,7 @@ def access_warnings(
     if seen.serving is False:
         found.append(
             "this cluster was created without kubernetes_serving_certificates, so metrics-server is left out; "
-            "see docs/operations.md for certificates of its kubelets"
+            "see docs/tasks/operations.md for certificates of its kubelets"
         )
     for request in () if isinstance(seen.requests, Unread) else seen.requests:
         why = refusal(request, hosts) or "the next run of site.yml approves it"
@@ -282,7 +282,7 @@ WELL = {
 FLAG = "--kubelet-certificate-authority="
 UNVERIFIED = (
     "the API server in {} does not verify kubelets, so logs and commands can be intercepted between the nodes: "
-    "add kubelet-certificate-authority, see 'Change the control plane' in docs/operations.md"
+    "add kubelet-certificate-authority, see 'Change the control plane' in docs/tasks/operations.md"
 )
 
 

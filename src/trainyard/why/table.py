@@ -1,6 +1,6 @@
 """All codes, ordered by layer: a fault in a lower layer explains faults in higher layers.
 
-`docs/why.py` generates the table of codes in the documentation from it.
+`tools/why.py` generates the table of codes in the documentation from it.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def test_access_denied_names_the_action_and_the_resource(site: Site) -> None:
     site.proxy.refuse("efs:CreateFileSystem", "AccessDeniedException", message="User is not authorized")
     refused = site.run("efs_file_system", creation_token="mine")
     assert refused["call"] == "elasticfilesystem:CreateFileSystem" and refused["resource"] == "the file system mine"
-    assert "docs/storage.md" in refused["remedy"] and refused["request_id"].startswith("request-")
+    assert "docs/tasks/storage.md" in refused["remedy"] and refused["request_id"].startswith("request-")
     site.proxy.refuse("ec2:DescribeSubnets", "UnauthorizedOperation")
     refused = site.run("efs_security_group", name="a", owner="a", subnet_ids=site.subnets)
     assert refused["call"] == "ec2:DescribeSubnets" and site.subnets[0] in refused["msg"]

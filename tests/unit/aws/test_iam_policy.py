@@ -14,7 +14,7 @@ from trainyard.aws.client import action_of
 
 pytestmark = pytest.mark.slow
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "storage.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "tasks" / "storage.md"
 OF_OTHERS = {"ByEfs", "Inventory"}
 """Statements that are not about the modules."""
 

@@ -15,7 +15,7 @@ from tests.unit.reprovision.sites import site
 from trainyard.schedule import metrics
 from trainyard.schedule.notify import _interval
 
-ALERTS = Path(__file__).parents[3] / "docs" / "reprovisioning-alerts.yml"
+ALERTS = Path(__file__).parents[3] / "docs" / "reference" / "reprovisioning-alerts.yml"
 REPORT: dict[str, Any] = {
     "ended": 5000.0,
     "seconds": 41.25,

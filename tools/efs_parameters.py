@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write docs/efs-parameters.md: each parameter of the EFS API with the option that sets it, or the reason for none.
+"""Write docs/reference/efs-parameters.md: each parameter of the EFS API with its option, or the reason for none.
 
 The parameters come from botocore's model. If a newer botocore adds one, add it to a table of this file.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 import botocore.session
 from botocore.model import Shape
 
-TARGET = Path(__file__).resolve().parent / "efs-parameters.md"
+TARGET = Path(__file__).resolve().parent.parent / "docs" / "reference" / "efs-parameters.md"
 
 FS, MT, AP, INFO = "efs_file_system", "efs_mount_target", "efs_access_point", "efs_info"
 PAGES = "all pages are read; AWS chooses their size"
@@ -162,7 +162,7 @@ def render() -> str:
     lines = [
         "# EFS's API and the modules",
         "",
-        "Generated from botocore's model of the API by `python3 docs/efs_parameters.py`. A test keeps this page",
+        "Generated from botocore's model of the API by `python3 tools/efs_parameters.py`. A test keeps this page",
         "current. It fails if a newer model has an operation or parameter that the program does not list.",
         "",
         "| operation | parameter | option |",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the codes of `trainyard why` from its table of rules into docs/troubleshooting.md."""
+"""Write the codes of `trainyard why` from its table of rules into docs/tasks/troubleshooting.md."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from trainyard.why.table import ABSENT, TABLE
 
 ROOT = Path(__file__).resolve().parent.parent
-TARGET = ROOT / "docs" / "troubleshooting.md"
+TARGET = ROOT / "docs" / "tasks" / "troubleshooting.md"
 HEAD = "| code | meaning | remedy |\n| --- | --- | --- |\n"
 PLACE = re.compile(re.escape(HEAD) + r"(?:\|.*\n)*")
 

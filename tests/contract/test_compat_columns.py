@@ -2,10 +2,10 @@
 
 import json
 
-import compat_columns
 import pytest
 
 from engine.compat import TABLE
+from tools import compat_columns
 
 WHEEL = {
     "version": "2.20.0",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write the columns of compat.json that come from TensorFlow's wheels; the typed ones stay unchanged.
 
-    python3 workloads/compat_columns.py
+    python3 tools/compat_columns.py
 
 It queries the Python index with pip, for metadata only: no wheel is downloaded. The file is JSON, because the training
 image reads it, too, and has no YAML parser.
@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-TARGET = Path(__file__).with_name("compat.json")
+TARGET = Path(__file__).resolve().parent.parent / "workloads" / "compat.json"
 RELEASES = ("2.16", "2.17", "2.18", "2.19", "2.20", "2.21")
 PLATFORMS = ("manylinux_2_17_x86_64", "manylinux2014_x86_64", "manylinux_2_27_x86_64", "manylinux_2_28_x86_64")
 PYTHON = "3.12"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write docs/versions.md from bundle.lock.yml, the only source of versions."""
+"""Write docs/reference/versions.md from bundle.lock.yml, the only source of versions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
-TARGET = ROOT / "docs" / "versions.md"
+TARGET = ROOT / "docs" / "reference" / "versions.md"
 MADE_FROM = {
     "go_programs": "Go modules, hashes in go.sum",
     "go_module_files": "Go module, hash in go.sum",
@@ -36,7 +36,7 @@ def render(lock: dict[str, Any]) -> str:
     lines = [
         "# Versions",
         "",
-        "Generated from `bundle.lock.yml` by `python3 docs/versions.py`; a test keeps it current.",
+        "Generated from `bundle.lock.yml` by `python3 tools/versions.py`; a test keeps it current.",
         "",
         "| artefact | version | made from | published by the vendor as |",
         "| --- | --- | --- | --- |",
