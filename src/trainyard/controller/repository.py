@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import pwd
 import shutil
@@ -15,6 +14,7 @@ from pathlib import Path
 from ..core import places
 from ..core.command import run
 from ..core.errors import CommandError, TrainyardError
+from ..core.flock import take
 from ..core.plan import Plan, Step
 from ..core.waiter import wait_until
 
@@ -140,18 +140,10 @@ def _locked(pushed: Pushed) -> Iterator[None]:
             if os.fstat(descriptor).st_nlink != 1:
                 raise TrainyardError(f"{pushed.path / LOCK} has a second hard link.", remedy="Remove it.")
             os.fchown(descriptor, pwd.getpwnam(pushed.user).pw_uid, -1)
-        wait_until(lambda: _try_lock(descriptor), bool, what=f"the lock of {pushed.path}", timeout=LOCK_TIMEOUT)
+        wait_until(lambda: take(descriptor), bool, what=f"the lock of {pushed.path}", timeout=LOCK_TIMEOUT)
         yield
     finally:
         os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _read(pushed: Pushed, *words: str) -> str:

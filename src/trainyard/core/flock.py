@@ -21,15 +21,20 @@ def locked(path: Path, *, what: str, timeout: float, waiting: Callable[[], objec
     :raises WaitError: another process held the lock for longer.
     """
     with path.open("w") as stream:
-        if not _taken(stream):
+        if not take(stream):
             waiting()
-            wait_until(lambda: _taken(stream), bool, what=what, timeout=timeout, interval=0.2)
+            wait_until(lambda: take(stream), bool, what=what, timeout=timeout, interval=0.2)
         yield stream
 
 
-def _taken(stream: TextIO) -> bool:
+def take(file: TextIO | int, *, wait: bool = False) -> bool:
+    """Take the lock of an open file, and return whether this process has it.
+
+    :param file: a stream or a descriptor. The lock ends when all copies of the descriptor are closed.
+    :param wait: wait without a limit until it is free; for locks that others hold for a moment only.
+    """
     try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
     return True

@@ -20,7 +20,6 @@ so `_ansible_delegated_vars` is trusted. Displayed text is not.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import gzip
 import io
 import json
@@ -38,6 +37,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import TrainyardError
+from ..core.flock import take
 from ..core.untrusted import items, mapping, plain, text
 from ..project import ROOT
 from . import stopping
@@ -326,7 +326,8 @@ def _folder() -> Iterator[str]:
         # The kernel releases the lock when this process ends, also if it is killed.
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            # A cleaning run may test this folder at the same moment.
+            take(descriptor, wait=True)
             yield folder
         finally:
             os.close(descriptor)
@@ -339,9 +340,6 @@ def _unused(folder: Path) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return time.time() - os.fstat(descriptor).st_mtime > YOUNG_SECONDS
-    except BlockingIOError:
-        return False
+        return take(descriptor) and time.time() - os.fstat(descriptor).st_mtime > YOUNG_SECONDS
     finally:
         os.close(descriptor)

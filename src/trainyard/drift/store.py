@@ -7,7 +7,6 @@ Remove past runs by age, count and size: the oldest first, and never the last go
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -23,6 +22,7 @@ from typing import Any
 
 from ..core.errors import TrainyardError
 from ..core.files import sync
+from ..core.flock import take
 from . import schema1
 from .items import Item
 from .report import EXIT_UNKNOWN, INTERRUPTED, RUNNING, SCHEMA
@@ -131,13 +131,11 @@ class Store:
         """
         self._make(self.folder)
         with (self.folder / "lock").open("a") as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not take(stream):
                 raise BusyError(
                     f"Another run of reprovisioning uses {self.folder}.",
                     remedy="Wait until it ends; `trainyard reprovision status` shows it.",
-                ) from None
+                )
             yield
 
     def new_name(self, now: float) -> str:

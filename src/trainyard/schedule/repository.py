@@ -12,7 +12,6 @@ The version of Kubernetes in the lock file of a revision. No schedule changes it
 
 from __future__ import annotations
 
-import fcntl
 import math
 import os
 import re
@@ -27,6 +26,7 @@ import yaml
 
 from ..core.command import run
 from ..core.errors import CommandError, TrainyardError
+from ..core.flock import take
 from ..core.waiter import CLOCK, Clock, wait_until
 from ..drift.report import ENVIRONMENT, GIT_TIMEOUT, OPTIONS, Revision
 from ..drift.stopping import Deadline, OutOfTimeError
@@ -196,7 +196,7 @@ class Repository:
         """Hold the repository for a fetch, checkout or removal. The kernel releases the lock when the process ends."""
         with (self.path / LOCK).open("a", encoding="utf-8") as stream:
             wait_until(
-                lambda: _try_lock(stream.fileno()), bool, what=f"the lock of {self.path}",
+                lambda: take(stream.fileno()), bool, what=f"the lock of {self.path}",
                 timeout=self._deadline.bound(LOCK_TIMEOUT), clock=self._clock,
             )  # fmt: skip
             yield
@@ -204,7 +204,7 @@ class Repository:
     def clean_unless_used(self) -> list[str]:
         """Call `clean` unless another process holds the lock. Do not wait for the lock."""
         with (self.path / LOCK).open("a", encoding="utf-8") as stream:
-            return self.clean() if _try_lock(stream.fileno()) else []
+            return self.clean() if take(stream.fileno()) else []
 
     def take(self, wanted: Wanted) -> Revision:
         """Fetch, verify and remember the requested revision. If this fails, return the last good revision.
@@ -320,7 +320,7 @@ class Repository:
         """
         path = self.worktrees / name
         descriptor = os.open(self.worktrees / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        take(descriptor, wait=True)
         os.set_inheritable(descriptor, True)
         self.git("worktree", "add", "--quiet", "--detach", "--force", str(path), commit)
         return path
@@ -337,18 +337,10 @@ class Repository:
                 left.unlink(missing_ok=True)
         for lock in sorted(self.worktrees.glob("*.lock")):
             with lock.open("a", encoding="utf-8") as stream:
-                if not _try_lock(stream.fileno()):
+                if not take(stream.fileno()):
                     continue
                 shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
                 lock.unlink()
             removed.append(lock.stem)
         self.git("worktree", "prune")
         return removed
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -5,7 +5,6 @@ The rules for choosing are installed with the schedule (`schedule.json`). They a
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import sys
@@ -16,6 +15,7 @@ from typing import Any
 
 from ..core.command import run
 from ..core.errors import TrainyardError
+from ..core.flock import take
 from ..core.untrusted import clean
 from ..core.waiter import CLOCK, Clock
 from ..drift.report import VARIABLE, Revision
@@ -154,9 +154,7 @@ def alone(path: Path) -> str:
     :returns: nothing, or the id of the process that holds the lock.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not take(descriptor):
         # The file is empty for a moment after the lock was taken.
         other = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
         os.close(descriptor)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 
 from ..aws.access_point import PATH_REMEDY, fault_of
+from ..kube.placement import amount
 from .model import Problem, Setting, Site, problem
 from .trainings import trainings
 
@@ -58,22 +58,17 @@ def claims_where_trainings_are(site: Site) -> Iterator[Problem]:
 STORAGE_RULES = (storage_is_one, known_to_the_controller, claims_where_trainings_are)
 
 
-_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(m|[kMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?")
-_DECIMAL = {"m": Decimal("0.001"), **{letter: Decimal(1000) ** (n + 1) for n, letter in enumerate("kMGTPE")}}
-_BINARY = {f"{letter}i": Decimal(1024) ** (n + 1) for n, letter in enumerate("KMGTPE")}
 _EFS = re.compile(r"fs-[0-9a-f]+\.efs\.")
 """Prefix of the names of EFS's servers."""
 
 
-def quantity(text: object) -> Decimal | None:
+def quantity(text: object) -> float | None:
     """Return a quantity of Kubernetes as a number; None for an invalid text."""
-    found = _QUANTITY.fullmatch(str(text))
-    if not found:
+    try:
+        found = amount(text)
+    except ValueError:
         return None
-    number, suffix = Decimal(found[1]), found[2] or ""
-    if suffix[:1] in ("e", "E") and len(suffix) > 1 and suffix != "Ei":
-        return number * Decimal(10) ** int(suffix[1:])
-    return number * {**_DECIMAL, **_BINARY}.get(suffix, Decimal(1))
+    return found if found >= 0 and str(text) == str(text).strip() else None
 
 
 def sizes(site: Site) -> Iterator[Problem]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
 import stat
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
 from ..core.errors import TrainyardError, WaitError
+from ..core.flock import take
 from ..core.waiter import CLOCK, Clock, wait_until
 from . import holder as holders
 from .holder import Busy, Holder
@@ -88,7 +87,7 @@ def acquire(
     path = path_of(site, where)
     stream = _open(path)
     try:
-        if not _locked(stream):
+        if not take(stream):
             _wait_for_last_words(path, stream, clock)
         left = holders.parse(_read(stream))
         if left and left.alive and left.pid != (pid or os.getpid()):
@@ -123,7 +122,7 @@ def _wait_for_last_words(path: Path, stream: TextIO, clock: Clock) -> None:
     """
 
     def free() -> bool:
-        if _locked(stream):
+        if take(stream):
             return True
         other = holders.parse(_read(stream))
         if other and other.alive:
@@ -155,13 +154,6 @@ def _open(path: Path) -> TextIO:
         return os.fdopen(descriptor, "r+", encoding="utf-8")
     except OSError as error:
         raise TrainyardError(f"The lock {path} cannot be opened: {error.strerror}.") from error
-
-
-def _locked(stream: TextIO) -> bool:
-    with suppress(BlockingIOError):
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False
 
 
 def _read(stream: TextIO) -> str:

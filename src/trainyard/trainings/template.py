@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..kube.api import Object
+from ..kube.placement import amount
 from .gpu_requests import SHARED, SHARING
 from .model import Role, Training, Volume
 from .names import ATTEMPT_ANNOTATION, CONTAINER, INDEX_LABEL, NAME_LABEL, ROLE_LABEL
@@ -129,11 +130,6 @@ def _flags(training: Training, role: Role, attempt: str, resume: str) -> Mapping
     return flags
 
 
-def _cpus(quantity: str) -> float:
-    """Convert a quantity such as `500m` or `2` to CPUs."""
-    return float(quantity.removesuffix("m")) / 1000 if quantity.endswith("m") else float(quantity)
-
-
 def _environment(training: Training, role: Role, resume: str) -> list[Object]:
     told = {"RUN": training.name, "RESUME": resume, "HOME": "/tmp", "PYTHONUNBUFFERED": "1"}
     if cluster(training):
@@ -153,7 +149,7 @@ def _environment(training: Training, role: Role, resume: str) -> list[Object]:
         # By default TensorFlow allocates the whole memory of a GPU at start, and leaves none to pods that share it.
         told["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
     # At least two threads: with one, an operation that waits for another process blocks it, and no step completes.
-    told["TF_NUM_INTEROP_THREADS"] = str(max(2, math.ceil(_cpus(role.limits["cpu"]))))
+    told["TF_NUM_INTEROP_THREADS"] = str(max(2, math.ceil(amount(role.limits["cpu"]))))
     index = {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX_LABEL}']"}}
     env: list[Object] = [
         # Must precede its uses: the kubelet expands $(NAME) only from earlier variables.
