@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+ROOT = Path(__file__).resolve().parents[2]
 _POLL_SECONDS = 0.05
 
 
@@ -71,7 +72,7 @@ def _server() -> tuple[IO[str], IO[str]]:
     """Return the pipes to and from the process that imports TensorFlow once; it ends with this one."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.trainings.preloaded"],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'workloads'}"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -56,7 +56,8 @@ def write(folder: Path, train: int = 64, test: int = 16) -> Path:
 if TYPE_CHECKING:
     from tests.trainings.preloaded import Preloaded
 
-WORKLOADS = Path(__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[2]
+WORKLOADS = ROOT / "workloads"
 START_SECONDS = 120
 """Time to import TensorFlow in four processes on a busy machine."""
 

@@ -21,7 +21,7 @@ from tests.trainings import processes
 
 pytestmark = pytest.mark.slow  # Most tests wait for a timeout.
 
-WORKLOADS = Path(__file__).parents[1]
+WORKLOADS = Path(__file__).parents[2]
 SERVER = """
 import os, socket
 from engine.cluster.cluster_spec import parse

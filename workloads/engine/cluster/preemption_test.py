@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-WORKLOADS = Path(__file__).parents[1]
+WORKLOADS = Path(__file__).parents[2]
 HEAD = """
 import os, sys, time
 from engine.cluster.preemption import Preemption

@@ -71,7 +71,7 @@ ctypes.PyDLL(None).sleep(60)
 def test_a_process_whose_interpreter_is_held_up_ends_too():
     held = subprocess.run(
         [sys.executable, "-c", HELD],
-        cwd=Path(__file__).parents[1],
+        cwd=Path(__file__).parents[2],
         capture_output=True,
         check=False,
         timeout=30,

@@ -16,6 +16,7 @@ from training.cnn_ps.config import Config
 from training.cnn_ps.main import workload
 
 tf = pytest.importorskip("tensorflow")
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def spread(servers: int, data_dir: Path, folder: Path) -> None:
@@ -65,7 +66,7 @@ def result(servers: int, data_dir: Path, folder: Path) -> dict:
     """Return the output of `spread`, called in another process."""
     done = subprocess.run(
         [sys.executable, __file__, str(servers), str(data_dir), str(folder)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'workloads'}"},
         check=False,
         capture_output=True,
         timeout=240,

@@ -36,7 +36,7 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """Start another process that holds the folder."""
-    path = {**os.environ, "PYTHONPATH": str(Path(lease.__file__).parents[1])}
+    path = {**os.environ, "PYTHONPATH": str(Path(lease.__file__).parents[2])}
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True, env=path
     ) as it:
