@@ -104,8 +104,8 @@ def _run(described: Mapping[str, Any]) -> dict[str, Any]:
     flags = described["flags"]
     run = {key: described[key] for key in ("name", "namespace", "topology", "start_timeout") if key in described}
     # A program without these flags has no bound, and no own limit for a step.
-    told = ("train_steps", "accuracy_bound", "stall_timeout")
-    return run | {key: flags[key] for key in told if flags.get(key) is not None}
+    shown = ("train_steps", "accuracy_bound", "stall_timeout")
+    return run | {key: flags[key] for key in shown if flags.get(key) is not None}
 
 
 def image_layouts(

@@ -133,7 +133,7 @@ def measure(stand: Stand) -> bool:
     met = seen["gap"] <= AIM_SECONDS and seen["lost"] <= CHECKPOINT_EVERY
     rows = [
         ["its model, judged by a pod on another node", f"accuracy {accuracy:.4f}", "the training's own"],
-        ["a longer one on another node goes on from step", f"{seen['from']:.0f}", f"{STEPS}"],
+        ["a longer one on another node continues from step", f"{seen['from']:.0f}", f"{STEPS}"],
         [
             "that node switched off for good: longest time without a new step",
             f"{seen['gap']:.1f} s",

@@ -95,7 +95,7 @@ def _chief(
         log.emit("error", code=int(ExitCode.STALLED), message="No progress.", unreachable=away, **known)
         folder.release()
 
-    def told(task: str, state: str, why: str) -> None:
+    def peer_changed(task: str, state: str, why: str) -> None:
         """Handle a change of a peer. Nothing can be saved without a ps; the run continues without a worker."""
         log.emit("peer", task=task, state=state, why=why)
         if task.startswith("ps") and state == LEAVING:
@@ -106,7 +106,7 @@ def _chief(
 
     watchdog = Watchdog(config.stall_timeout, stalled)
     watchdog.start()
-    listener = Listener(cluster, told, lambda: preemption.requested)
+    listener = Listener(cluster, peer_changed, lambda: preemption.requested)
     listener.start()
     log.emit(
         "start", role="chief", address=cluster.address, train_steps=config.train_steps, batch_size=config.batch_size

@@ -1,6 +1,6 @@
 """Access points of a file system, identified by name: desired state, observed state, calls to reconcile them.
 
-Read the access points of a file system, and execute the changes that `access_point` decides.
+The plan reads the access points, and executes the changes that `decide` returns.
 """
 
 from __future__ import annotations

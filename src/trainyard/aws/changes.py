@@ -1,6 +1,7 @@
-"""An AWS change as data: the single API call that makes it, so that plans can be compared without making calls.
+"""AWS changes as data, and the tags of a resource.
 
-Tags: conversion of AWS's list of pairs to a mapping, and the tags to set or remove.
+A change is the single API call that makes it, so that plans can be compared without making calls. The second part
+converts AWS's list of tags to a mapping, and finds the tags to set or remove.
 """
 
 from __future__ import annotations

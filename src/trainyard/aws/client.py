@@ -1,13 +1,11 @@
-"""A thin layer over boto3: sessions, calls and their errors.
+"""A thin layer over boto3: errors, sessions and calls, waits, and shared options.
 
 Credentials come only from boto3's own sources (environment, profile, login, instance role). No text that leaves this
 module contains them.
 
-Errors of failed AWS calls: the call, the resource, AWS's own message, and the remedy.
-
-Waits for resources, as data: the states that end a wait and those that continue it; all others are failures.
-
-Options that all AWS modules share, and the objects created from them.
+Parts: errors of failed calls; sessions and calls; waits for resources; options. An error has the call, the resource,
+AWS's own message, and the remedy. A wait is data: the states that end it and those that continue it. All other states
+are failures. All AWS modules share the options, and the objects created from them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""An EFS file system: desired and observed state in the same shape, and the calls to reconcile them.
+"""An EFS file system and its resource policy: desired state, observed state, and the calls to reconcile them.
 
-Resource policies of file systems: the policy that refuses clients without TLS, and a normal form for comparison.
+Parts: the policy; the file system. The policy refuses clients without TLS. A normal form makes policies comparable.
+Desired and observed state of the file system have the same shape.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Mount targets of a file system, one per zone: desired state, observed state, and the calls to reconcile them.
 
-Read the mount targets of a file system, and execute the changes that `mount_target` decides.
+The plan reads the mount targets, and executes the changes that `decide` returns.
 """
 
 from __future__ import annotations

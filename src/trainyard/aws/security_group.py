@@ -1,6 +1,7 @@
 """The security group of mount targets, which allows NFS from the nodes.
 
-Read the security group of mount targets, and execute the changes that `security_group` decides.
+Parts: desired state, observed state, and the calls to reconcile them; the plan; the removal. The plan reads the group,
+and executes the changes that `decide` returns.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Build or fetch the artefacts of the lock that the store lacks.
+"""Build or fetch the artefacts of the lock that the store lacks, and remove old ones.
 
-Remove artefacts that no longer belong to an entry of the lock. This happens only on request.
+The removal covers artefacts that no longer belong to an entry of the lock. It happens only on request.
 """
 
 from __future__ import annotations

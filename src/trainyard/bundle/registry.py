@@ -1,6 +1,6 @@
 """Push OCI layouts to a registry with skopeo.
 
-Run skopeo, a registry client, with its failures classified by their remedy.
+Parts: the calls of skopeo, a registry client, with failures classified by their remedy; the pushes.
 """
 
 from __future__ import annotations

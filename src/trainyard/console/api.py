@@ -1,8 +1,8 @@
 """Calls to the API server with the token of the user, and with limits on time, size and number.
 
-A cache of answers of the API server for a moment, so that concurrent equal requests are sent once.
-
-Drive readers, which request data without knowing the transport, with a user's token.
+Parts: a cache that keeps answers for a moment; the client; the driver of readers. With the cache, the client sends
+concurrent equal requests once. Readers request data without knowing the transport; the driver sends their requests with
+a user's token.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Read bodies of requests with limits on time and size.
+"""Read bodies of requests and send answers to browsers, both within limits.
 
-Send answers to browsers within a limited time, because data that a browser does not receive stays in memory.
+Bodies have limits on time and size. Answers have a time limit, because data that a browser does not receive stays in
+memory.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """The events of one run, for all watchers with the same rights.
 
-Follow the log of the deciding process of a run.
-
-The objects and pods of one run, kept up to date by watches.
+Parts: the log of the deciding process; the run's objects and pods, which watches keep up to date; the feed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Lists of objects, read in pages and reduced to shown fields. Users share a large list, kept current by one watch.
+"""Lists of objects, read in pages, reduced to shown fields, and kept current by watches.
 
-A collection of the API server, listed once and then kept up to date by a watch.
+Parts: a watch; the lists of all users. A watch lists a collection of the API server once, and then keeps it up to date.
+Users share a large list, which one watch keeps current.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Read a list in pages and reduce its objects while reading.
 
-Drop the fields of listed objects that no page shows, so that a user's objects cannot fill the console's memory.
+Parts: the reduction; the pages. The reduction drops the fields of listed objects that no page shows. So a user's
+objects cannot fill the console's memory.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Pages, also as JSON: read with the user's token, built by pure functions, rendered by templates.
 
-The data of the page About that only the server has: the logged-in user, that user's rights, and versions.
+Parts: the data of the page About that only the server has; all pages. These data are the logged-in user, that user's
+rights, and versions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""A buffer of the last events of a feed, so that a browser that reconnects receives the events it missed.
+"""The last events of a feed, and the health of its connections to the API server.
 
-Track the connections to the API server, and notify watchers if one does not work.
+If a browser reconnects, the buffer gives it the events that it missed. If a connection to the API server does not work,
+watchers receive a notice.
 """
 
 from __future__ import annotations

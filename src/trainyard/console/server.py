@@ -1,6 +1,6 @@
-"""Listen on two ports with TLS, and reload a renewed certificate.
+"""The server of the console: two applications, pages and TensorBoards, on two ports with TLS.
 
-The two applications of the console: pages and TensorBoards.
+Parts: the two applications; the ports and the certificate. The server reloads a renewed certificate.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Turns that limit concurrent work that uses memory or threads, per user and in total.
+"""Limits on the memory and the threads that users of the console can take.
 
-Limit the memory of lists from the API server, per list and in total, because users decide the size of objects.
-
-Limits for the lines of a log and the depth of a view.
+Parts: turns; the memory of lists; the lines of a log and the depth of a view. Turns limit concurrent work that uses
+memory or threads, per user and in total. Lists from the API server have memory limits, per list and in total, because
+users decide the size of objects.
 """
 
 from __future__ import annotations

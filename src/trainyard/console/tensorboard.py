@@ -1,18 +1,17 @@
 """Reverse proxy for TensorBoards on a separate port, each in an opaque origin.
 
-They are isolated because their pages need `unsafe-eval` and show data of runs. A visit begins at
-`/tensorboard/NAMESPACE/CLAIM/` with the console's login, and is redirected to a path with a pass (`passes`). The pages
-and all their requests are below that path.
+TensorBoards are isolated because their pages need `unsafe-eval` and show data of runs. A visit begins at
+`/tensorboard/NAMESPACE/CLAIM/` with the console's login. The proxy redirects it to a path with a pass. The pages and
+all their requests are below that path.
 
-Check that the pods behind a TensorBoard belong to the project's Deployment.
+Parts: owners; passes; the proxy.
 
-A Service selects pods by a label, which any user who may run a Job could set on a pod. The owners of a pod are set by
-the cluster's controllers.
+The owner check shows that the pods behind a TensorBoard belong to the project's Deployment. A Service selects pods by a
+label, which any user who may run a Job could set on a pod. The cluster's controllers set the owners of a pod.
 
-Passes: unguessable parts of a path, each for one login and the TensorBoard of one claim.
-
-A TensorBoard runs in an opaque origin. Browsers treat its requests as cross-site and send no cookie, so the path
-authorizes them instead. A pass gives access to one claim only.
+A pass is an unguessable part of a path, for one login and the TensorBoard of one claim. It gives access to this claim
+only. Browsers treat the requests of an opaque origin as cross-site and send no cookie. So the path authorizes them
+instead.
 """
 
 from __future__ import annotations

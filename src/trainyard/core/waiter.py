@@ -1,6 +1,6 @@
 """Bounded waits: a condition, an interval, a timeout, and the last observed state when the timeout is reached.
 
-The clock used by all waits. Tests replace it with one that advances by itself.
+All waits use one clock. Tests replace it with one that advances by itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The locks of a run: the machine's lock for a report, and also the cluster's lease for a converge.
+"""The access of a run to its site: the locks that it holds, and the kubeconfig on the controller.
 
-Repair the kubeconfig on the controller, which a converge needs to get the lease.
-
-The file is fetched again if it is missing or if other users may read it.
+A report holds the machine's lock. A converge also holds the cluster's lease, and needs the kubeconfig to get the lease.
+If the kubeconfig is missing, or if other users may read it, a converge fetches it again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A converge: check the site, plan and repair within the limits, check again, and report.
 
-The report of a converge, with the outcome of each item.
+Parts: the report of a converge, with the outcome of each item; the converge itself.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""One difference between a site and its intended state.
+"""Items of drift: differences between a site and its intended state, each with its class.
 
-The class of an item, as the roles declare it in `drift` of their `meta/provides.yml`.
-
-A row with `everywhere` applies to its subject in any role, and comes first. The other rows apply to results of their
-own role. The first matching row decides. An item without a matching row needs an operator.
+The class decides whether a converge repairs an item. Roles declare the classes in `drift` of their `meta/provides.yml`.
+The first matching row decides. A row with `everywhere` comes first, and applies to its subject in any role. The other
+rows apply to results of their own role. An item without a matching row needs an operator.
 """
 
 from __future__ import annotations

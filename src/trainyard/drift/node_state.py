@@ -1,9 +1,9 @@
-"""The state of hosts in the cluster, before and after a repair: their trainings, their nodes and pods.
+"""The state of hosts in the cluster, before and after a repair: their trainings, nodes and pods.
 
-Check that a node still starts pods after a repair. Running pods do not prove this.
+Parts: trainings, nodes and pods of hosts; the check that a node still starts pods after a repair.
 
-The check creates a pod on the node and deletes it. It bypasses the scheduler, so a cordon or a taint does not matter.
-The pod uses the pause image, which each node has.
+Running pods do not prove that a node starts pods. So the check creates a pod on the node and deletes it. It bypasses
+the scheduler, so a cordon or a taint does not matter. The pod uses the pause image, which each node has.
 """
 
 from __future__ import annotations

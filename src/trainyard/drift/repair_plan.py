@@ -1,6 +1,7 @@
 """Plan a converge: decide what to repair, where and in which order, or why nothing may be repaired.
 
-Approvals: an operator allows one converge to exceed the limits, only for the drift of one report.
+Parts: the plan; the approvals. With an approval an operator allows one converge to exceed the limits, only for the
+drift of one report.
 """
 
 from __future__ import annotations

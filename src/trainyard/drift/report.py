@@ -1,6 +1,7 @@
-"""The report of one run, schema 2: the items with their outcomes, and the exit status.
+"""The report of one run, schema 2: its revision, its items with their outcomes, and its exit status.
 
-The revision of a run, as in its report.
+Parts: the report with its exit statuses; the revision. The schedule chooses the revision. Without a schedule, it is the
+HEAD of the checkout.
 """
 
 from __future__ import annotations

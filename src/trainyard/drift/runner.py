@@ -1,20 +1,20 @@
 """Run a playbook under ansible-runner, and keep only masked events and output.
 
+Parts: `Reader`, which reduces events to the data of a report; `play`, which runs a playbook.
+
+`Reader` relies on facts about ansible-runner 2.4.3. The diff of a result has its own event, before that of the result.
+A result without `no_log` also contains the diff. A result with `no_log` has only a notice. So only the line that
+Ansible displays shows whether it changed anything.
+
+The root user of a host controls its results. Ansible removes the fields that begin with `_ansible_` and adds its own.
+So `_ansible_delegated_vars` is trusted. Displayed text is not.
+
 By default ansible-runner 2.4.3 disables host key checking and replaces the path of callbacks. It also writes a cache of
-facts and the whole environment to its artefacts. This module overrides each default. The folder of
-ansible-runner is private and is removed after the run.
+facts and the whole environment to its artefacts. `play` overrides each default. The folder of ansible-runner is
+private, and `play` removes it after the run.
 
 ansible-runner finds events by escape sequences in the output, which also contains texts of hosts. Therefore each event
-carries a number that only this process and ansible-playbook know. Events without it are dropped.
-
-Reduce the events of ansible-runner to the data of a report.
-
-This relies on facts about ansible-runner 2.4.3. The diff of a result has its own event, before that of the result. A
-result without `no_log` also contains the diff. A result with `no_log` has only a notice, so only the line that Ansible
-displays shows whether it changed anything.
-
-The root user of a host controls its results. Ansible removes the fields that begin with `_ansible_` and adds its own,
-so `_ansible_delegated_vars` is trusted. Displayed text is not.
+carries a number that only this process and ansible-playbook know. `play` drops events without it.
 """
 
 from __future__ import annotations

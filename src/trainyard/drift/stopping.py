@@ -1,8 +1,9 @@
-"""Stop signals from a terminal or from systemd: the running playbook ends, and nothing begins after it.
+"""The reasons to end a run early: a stop signal from a terminal or from systemd, and the deadline.
 
-ansible-runner 2.4.3 would handle both signals itself, and forget them when the running playbook ends.
+After a stop signal the running playbook ends, and nothing begins after it. ansible-runner 2.4.3 would handle both
+signals itself, and forget them when the running playbook ends.
 
-The deadline of a run. The start of the unit sets it, and the remaining time bounds each step.
+The start of the unit sets the deadline of a run. The remaining time bounds each step.
 """
 
 from __future__ import annotations

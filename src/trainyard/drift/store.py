@@ -1,8 +1,9 @@
-"""The state directory with the files of past runs. Files are written atomically, and only their owner may read them.
+"""The state directory of a site: the files of past runs, and the ages of items.
 
-The ages of a site's items: when each was first seen, and in how many runs.
+The store writes files atomically, and only their owner may read them.
 
-Remove past runs by age, count and size: the oldest first, and never the last good one.
+Parts: the ages of items; the store; the removal of past runs. An age shows when an item was first seen, and in how many
+runs. The removal follows age, count and size: the oldest run first, and never the last good one.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The differences of a changed result, as data: one change for each file, unit, package or object.
 
-Our modules name their differences in the diff (`core/plan.py`). Other modules use the diff format of Ansible. The text
-of steps and the names of tasks are not read.
-
-The first difference between two values, as short text for a report.
+Parts: the first difference between two values, as short text for a report; the changes of a result. Our modules name
+their differences in the diff (`core/plan.py`). Other modules use the diff format of Ansible. No code here reads the
+text of steps or the names of tasks.
 """
 
 from __future__ import annotations

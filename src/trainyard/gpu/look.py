@@ -1,6 +1,6 @@
 """Read the GPUs of this host: NVML first, then `nvidia-smi`, and the host's own records.
 
-The host's own records of its NVIDIA driver: the loaded module, the library on the disk, the kernel log.
+The records are those of its NVIDIA driver: the loaded module, the library on the disk, the kernel log.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Configure each desired apt repository once: use the owner's existing entry, or set it aside and write ours.
 
-If two entries of a repository differ in `Signed-By`, all apt programs of the host fail, because they read no source.
+If two entries of a repository differ in `Signed-By`, apt reads no source. Then all apt programs of the host fail.
 
-Entries of apt's source files: one-line `.list` files and deb822 `.sources` files (sources.list(5)).
-
-Compute the fingerprints of the keys in an apt key file, because a minimal host has no program for that.
+Parts: the entries of apt's source files; the fingerprints of keys; the decision about the desired repositories. Source
+files are one-line `.list` files and deb822 `.sources` files (sources.list(5)). The code here computes the fingerprints
+in an apt key file, because a minimal host has no program for that.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Plan small configuration files of a host: folders, whole files, blocks, stale files, and programs that read them.
 
-Folders of a host with their owners. Root creates and chowns them without following links of other users.
+Parts: the folders with their owners; the files. Root creates and chowns folders without following links of other users.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """The properties of a host that matter for a cluster node, and the refusal of unsuitable hosts.
 
-All facts are read from /proc, /sys and files below a root that tests replace.
+Parts: the time service; the facts; the ports. If a time service other than chrony works, the host keeps it, with its
+servers. The ports part finds other programs that listen on reserved TCP ports.
 
-Detect a time service other than chrony. A working one is kept, with its servers.
-
-Find other programs that listen on reserved TCP ports of a host.
-
-Sockets are read from /proc (proc(5)), below a root that tests replace.
+All facts come from /proc, /sys and files below a root that tests replace. Sockets come from /proc (proc(5)).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""File systems that systemd units mount: unit texts, and parsing of the mount table.
+"""File systems that systemd units mount: unit texts, the mount table, and the state of a mount.
 
-Read the state of a mount without blocking on its server.
+The last part reads the state of a mount without blocking on its server.
 """
 
 from __future__ import annotations

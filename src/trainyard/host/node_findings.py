@@ -1,6 +1,7 @@
-"""Find unmanaged files of a unit: neither a package's unedited file nor this project's. Such files change what runs.
+"""Find unmanaged files that change what runs on a node: files of units, and containerd drop-ins.
 
-Find containerd drop-in files that this project does not manage, and our settings that they change.
+A file of a unit is unmanaged if it is neither a package's unedited file nor this project's. For containerd, the
+findings also name our settings that unmanaged drop-ins change.
 """
 
 from __future__ import annotations

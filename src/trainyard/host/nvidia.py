@@ -1,10 +1,10 @@
-"""Facts of a host for an NVIDIA driver: GPUs on PCI, kernel modules, secure boot; and checks against a driver branch.
+"""Facts of a host for an NVIDIA driver, and checks against a driver branch.
 
-Facts are read from /sys, /lib and /var below a root that tests replace, and from modinfo. None of them needs a driver.
+Parts: GPUs on PCI, kernel modules and secure boot; NVSwitches. The code reads /sys, /lib and /var below a root that
+tests replace, and calls modinfo. None of the facts needs a driver.
 
-NVSwitches of a host: if it has any, programs cannot use its GPUs until NVIDIA's fabric manager runs.
-
-This check is needed because the driver answers for each GPU without a fabric manager, so all other checks pass.
+If a host has NVSwitches, programs cannot use its GPUs until NVIDIA's fabric manager runs. The driver answers for each
+GPU without a fabric manager, so all other checks pass. Therefore this check is needed.
 """
 
 from __future__ import annotations

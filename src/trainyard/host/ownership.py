@@ -1,8 +1,7 @@
 """Ownership of a configuration file: this project's, a package's unedited default, or the host owner's.
 
-Read text files of a host, and edit our block in shared ones.
-
-File names: matching of glob patterns, and names for files that are set aside.
+Parts: text files and our block in shared ones; file names; ownership. The names part matches glob patterns, and names
+files that are set aside.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Debian packages at desired versions: planned from dpkg's state; the index is read only if a package is missing.
+"""Debian packages at desired versions, planned from dpkg's state.
 
-Check whether apt's index matches the current sources, and parse apt's simulations.
+Parts: apt's index and simulations; the packages. The plan reads the index only if a package is missing. The first part
+checks whether the index matches the current sources, and parses apt's simulations.
 """
 
 from __future__ import annotations

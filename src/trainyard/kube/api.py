@@ -1,8 +1,9 @@
 """A client of a Kubernetes API server: plain dictionaries in and out, each call with a timeout.
 
-Paths and kinds come from the server's own discovery, so that a kind is known as soon as its definition is applied.
+Paths and kinds come from the server's own discovery. So a kind is known as soon as its definition is applied.
 
-Responses of an API server, or of a program in its place: bounded in size and checked for the expected form.
+Parts: responses; the client. A response may come from a program in place of the API server. So the code bounds its size
+and checks it for the expected form.
 """
 
 from __future__ import annotations

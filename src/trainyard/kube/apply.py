@@ -1,10 +1,10 @@
-"""Apply manifests. Changes are determined by a server-side dry run; the waits afterwards are bounded.
+"""Apply manifests, and delete objects that are no longer wanted.
 
-An `Api` that retries while the server is briefly unavailable, for work that must not stop halfway.
+A server-side dry run determines the changes. The waits afterwards are bounded.
 
-A Secret built from files. They are read on the host that runs the module, so that no task contains their text.
-
-Delete objects that have a given label and are no longer wanted.
+Parts: the plan and its waits; an `Api` that retries; a Secret built from files; the deletion. The `Api` retries while
+the server is briefly unavailable, for work that must not stop halfway. The host that runs the module reads the files of
+the Secret, so that no task contains their text. The deletion covers objects that have a given label.
 """
 
 from __future__ import annotations

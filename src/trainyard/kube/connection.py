@@ -1,8 +1,8 @@
-"""Connections to an API server. The official client handles kubeconfig, certificates and proxies.
+"""Connections to an API server: through the official client, or fast and read-only.
 
-A fast read-only connection for interactive programs: importing the official client takes half of their run time.
-
-It supports the kubeconfigs that kubeadm writes. All others are handled by the official client.
+The official client handles kubeconfig, certificates and proxies. The fast connection is for interactive programs:
+importing the official client takes half of their run time. It supports the kubeconfigs that kubeadm writes. The
+official client handles all others.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Approve kubelets' requests for serving certificates, and wait until the kubelets use them.
 
-Check whether kubelets' requests for serving certificates match the hosts of the inventory. Makes no cluster calls.
-
-Kubernetes' own signer does not check the names in an approved request, so all of them are checked here.
+Parts: the check of requests against the hosts of the inventory, without cluster calls; the approvals and waits.
+Kubernetes' own signer does not check the names in an approved request, so the check covers all of them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Labels and the taint that identify nodes. kubeadm and the kubelet set them only once, so they are repaired here.
+"""Nodes of a cluster: drain them, set the labels and the taint that identify them, and find taken node ports.
 
-Drain a node: cordon it, evict its pods through the Eviction API, and wait until they are gone.
+A drain cordons a node, evicts its pods through the Eviction API, and waits until they are gone. If a pod disruption
+budget refuses an eviction (429), the drain retries it until the timeout. If pods remain then, the drain fails with
+their names and removes the cordon that it set.
 
-If a pod disruption budget refuses an eviction (429), it is retried until the timeout. If pods remain then, the drain
-fails with their names and removes the cordon that it set.
+kubeadm and the kubelet set labels and the taint only once, so the second part repairs them.
 
-Node ports of Services. The API server gives each port to only one Service across all namespaces.
+The API server gives each node port of a Service to only one Service across all namespaces.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Decide where a pod can run: its requests, the free resources of a node, and the rules that exclude a node.
+"""Decide where a pod can run: requests, free resources of a node, and rules that exclude a node.
 
 The rules are those of the scheduler's filters NodeResourcesFit, NodeUnschedulable, TaintToleration, NodeAffinity and
 VolumeBinding (kubernetes/kubernetes, pkg/scheduler/framework/plugins).
 
-Resource quantities in Kubernetes' notation: `500m`, `2`, `1Gi`.
+The first part reads resource quantities in Kubernetes' notation: `500m`, `2`, `1Gi`.
 """
 
 from __future__ import annotations

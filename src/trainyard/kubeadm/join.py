@@ -1,6 +1,6 @@
 """State and plan of `kubeadm join` on one host.
 
-Settings of a join, and the kubeadm configuration built from them.
+Parts: the settings of a join, and the kubeadm configuration built from them; the state; the plan.
 """
 
 from __future__ import annotations

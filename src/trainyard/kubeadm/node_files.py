@@ -1,8 +1,7 @@
-"""Compare a node's kubelet configuration with the cluster's as text, so that hosts need no YAML parser.
+"""Files that kubeadm and the kubelet keep on a host: the kubelet's configuration, and file modes.
 
-kubeadm writes both with sorted fields, so that only host-specific fields differ.
-
-File modes of the files that kubeadm and the kubelet keep on a host.
+The code compares a node's kubelet configuration with the cluster's as text, so that hosts need no YAML parser. kubeadm
+writes both with sorted fields, so that only host-specific fields differ.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Compare a host's static pods with kubeadm's output as text, so that hosts need no YAML parser.
+"""Find changed static pods, and certificates of a host that expire soon.
 
-Find certificates of a host that expire soon. They are read with openssl, part of each host with a CA store.
+The code compares static pods with kubeadm's output as text, so that hosts need no YAML parser. It reads certificates
+with openssl, part of each host with a CA store.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Facts of this machine that determine how to start a system container.
+"""The machine that runs a lab: its facts, its kernel settings, and calls to the container engine.
 
-Calls to the container engine.
+The facts determine how to start a system container.
 """
 
 from __future__ import annotations

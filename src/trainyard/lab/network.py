@@ -1,6 +1,7 @@
-"""The lab's network: its own bridge, and a firewall table that blocks outbound traffic of the nodes.
+"""The lab's network: its own bridge, a firewall table, and the network devices of machines.
 
-The machines' network devices: taps on the bridge of the lab's containers, with the same outbound block.
+The firewall table blocks outbound traffic of the nodes. The devices are taps on the bridge of the lab's containers,
+with the same outbound block.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Probe a Service from this node: TCP, TLS and one HTTP request with a timeout, standard library only.
+"""Probe a Service from this node, and read the expiry of a TLS certificate; standard library only.
 
-Check the certificate of a TLS server and read its expiry; standard library only.
+The probe covers TCP, TLS and one HTTP request, with a timeout. The second part checks the certificate of a TLS server
+and returns its expiry.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Select the files of a code folder for its image, and refuse files that cannot be packed.
 
-`.trainignore`: patterns of files in a code folder that are excluded from its image, in the language of `.gitignore`. A
-line with `!` also packs a file that looks like a secret (`secrets`), such as `!test.pem`.
+Parts: `.trainignore`; the selection. `.trainignore` has patterns of files that are excluded from the image, in the
+language of `.gitignore`. A line with `!` also packs a file that looks like a secret (`secrets`), such as `!test.pem`.
 """
 
 from __future__ import annotations

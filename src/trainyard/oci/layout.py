@@ -1,9 +1,10 @@
-"""OCI image layouts of one layer: the same files give the same bytes on all machines.
+"""OCI image layouts of one layer, and the store of code layouts on the controller.
 
-The layer is an uncompressed tar, because compressed bytes, and so the digest, would depend on the machine's zlib
-(zlib-ng differs). Formats: github.com/opencontainers/image-spec, image-layout.md, manifest.md, config.md.
+The same files give the same bytes on all machines. The layer is an uncompressed tar. Compressed bytes, and so the
+digest, would depend on the machine's zlib (zlib-ng differs). Formats: github.com/opencontainers/image-spec,
+image-layout.md, manifest.md, config.md.
 
-Store of code layouts on the controller: one folder per digest, limited to the newest ones.
+The store has one folder per digest, and keeps only the newest ones.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Send notices and write metrics after a run. Neither changes the exit status.
+"""Send notices and write metrics after a run, without changing the exit status.
 
-Send notices to commands and to webhooks over TLS. Hooks never raise, and each has a time limit.
-
-The state of a site after a run, and the notices about it.
+Parts: the hooks; the state of a site after a run, and its notices; the work after a run. Hooks are commands, and
+webhooks over TLS. They never raise, and each has a time limit.
 """
 
 from __future__ import annotations

@@ -3,11 +3,9 @@
 On a fault (no answer, no signature, another version of Kubernetes) the run takes the last good revision. Such a run
 changes nothing.
 
-Fetch from an untrusted server: check its objects, and limit their size.
-
-The address of a repository, which may contain a password.
-
-The version of Kubernetes in the lock file of a revision. No schedule changes it.
+Parts: the address; the fetch; the version of Kubernetes; the repository. The address may contain a password. The fetch
+does not trust the server: it checks the objects and limits their size. The version of Kubernetes is in the lock file of
+a revision. No schedule changes it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A whole run: its mode, its locks, the wait after a boot, and the notices after it.
 
-Detect a recent boot. After a power cut all hosts start at the same time, so a run waits before it checks them.
+After a power cut all hosts start at the same time. So if this machine booted recently, a run waits before it checks the
+hosts.
 """
 
 from __future__ import annotations

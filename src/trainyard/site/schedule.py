@@ -1,12 +1,13 @@
-"""The timer's calendar expression and delay, in the syntax of systemd.
+"""Times and limits of scheduled runs: the calendar, the windows of a converge, and the number of changes.
 
-Windows of wall time in which a converge may begin, and the check that it fits into an open one.
+Parts: the timer's calendar expression and delay, in the syntax of systemd; the windows; the limits on changes.
 
-A window opens at `from` on each of its days and closes at the next `to`. If `to` is not later than `from`, it is on
-the following day. If the clock is set forward, a skipped time means the moment of the change. If the clock is set
-back, a repeated time means the first of the two.
+A window is wall time in which a converge may begin. A check shows whether the converge fits into an open window. A
+window opens at `from` on each of its days and closes at the next `to`. If `to` is not later than `from`, it is on the
+following day. If the clock is set forward, a skipped time means the moment of the change. If the clock is set back, a
+repeated time means the first of the two.
 
-Limits on the changes of one run, and on repairs of the same item in a row.
+Limits apply to the changes of a run, to unreachable hosts, and to repairs of one item in a row.
 """
 
 from __future__ import annotations

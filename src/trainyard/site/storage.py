@@ -1,8 +1,7 @@
-"""Rules about the shared storage of the nodes.
+"""Rules about the shared storage of the nodes, its back end, and the file system of AWS.
 
-Rules about the back end of the shared storage: requirements, conflicts and sizes.
-
-Rules about the file system of AWS: refuse values that AWS would refuse. Only AWS itself checks zones and VPCs.
+The rules of the back end check requirements, conflicts and sizes. The rules of the file system refuse values that AWS
+would refuse. Only AWS itself checks zones and VPCs.
 """
 
 from __future__ import annotations

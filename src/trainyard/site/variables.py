@@ -1,8 +1,9 @@
-"""Rules about single variables: known names, declared types, and versions of the lock.
+"""Rules about single variables, and about the tags of a call.
 
-Convert texts to their declared types. `-e name=false` and an INI inventory can give only texts.
-
-Refuse tags of a call. The playbooks have no tags for parts, so such a call would succeed without doing anything.
+Parts: the conversion of texts to their declared types; the rules; the tags. The conversion is needed because
+`-e name=false` and an INI inventory can give only texts. The rules check known names, declared types, and versions of
+the lock. The playbooks have no tags for parts, so a call with tags would succeed without doing anything. Therefore the
+last part refuses them.
 """
 
 from __future__ import annotations

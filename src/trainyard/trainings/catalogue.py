@@ -1,6 +1,7 @@
-"""The catalogue of workloads: one YAML file per entry, in the project's folder and in those of a site.
+"""The catalogue of workloads, and the merge of descriptions of a training.
 
-Merge descriptions of a training, and report faults that prevent it.
+Parts: the merge, with the faults that prevent it; the catalogue. The catalogue has one YAML file per entry, in the
+project's folder and in those of a site.
 """
 
 from __future__ import annotations

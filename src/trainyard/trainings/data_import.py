@@ -1,8 +1,8 @@
 """Import of a run's data onto its claim before the run is submitted.
 
-The Job that imports data onto a claim: the only pod of a run that may reach a server outside the cluster.
-
-Networks that an import must not reach: cloud metadata, and the cluster's pods and Services.
+Parts: the networks that an import must not reach; the Job that imports data onto a claim; the import. The networks are
+cloud metadata, and the cluster's pods and Services. The Job's pod is the only pod of a run that may reach a server
+outside the cluster.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Expansion of an element of `workloads_trainings` to the complete description of a training.
 
-The catalogue entry and the site's defaults fill in the rest. Pure functions, shared by the role, the site rules and the
-verdict.
+The catalogue entry and the site's defaults fill in the rest. The functions are pure. The role, the site rules and the
+verdict share them.
 
-The name of a run: from its description, its code folder or its workload.
+Parts: the name of a run, from its description, its code folder or its workload; the expansion.
 """
 
 from __future__ import annotations

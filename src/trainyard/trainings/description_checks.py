@@ -1,8 +1,8 @@
-"""Rules for the values of a description, in addition to their types. All faults are reported, not only the first.
+"""Rules for the complete description of a training: its keys, their types, and their values.
 
-Ansible argument specification of the complete description of a training: its keys and their types.
-
-`library/training.py` documents the same; a test compares them. `checks` has the rules for the values.
+Parts: the Ansible argument specification, with keys and types; the rules for the values, in addition to the types. The
+rules report all faults, not only the first. `library/training.py` documents the same keys and types; a test compares
+them.
 """
 
 from __future__ import annotations

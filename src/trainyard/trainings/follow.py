@@ -1,6 +1,6 @@
 """Follow a submitted training to its end: progress, logs, result and record.
 
-Time limits of a run: for the start of every attempt, and in total.
+Parts: the time limits of a run; the follower. One time limit is for the start of every attempt, the other one in total.
 """
 
 from __future__ import annotations

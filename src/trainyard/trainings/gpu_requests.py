@@ -1,6 +1,7 @@
-"""GPUs of a cluster's nodes: what each node offers, which pods hold them, and why a pod could never get its own.
+"""GPUs of a cluster's nodes: offers, holders, and reasons why a pod could never get its own.
 
-The GPUs of a cluster and their holders, derived from nodes, node labels and pods.
+Parts: the GPUs that nodes offer and pods hold, with the faults of a training; the facts of each node. Both parts derive
+them from nodes, node labels and pods.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Incremental reading of the logs of a run's pods, and their copies on the controller.
+"""Incremental reading of the logs of a run's pods: their events, and their copies on the controller.
 
-Events of a process in bounded memory, because a program may write them without end.
+Parts: the events of one process; the logs of one attempt. Memory for events is bounded, because a program may write
+them without end.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Common settings of the pods in a namespace of trainings.
+"""Common settings of the pods in a namespace of trainings, and the Secret for their images.
 
-The Secret with which the nodes pull the images of a training.
+The nodes pull the images of a training with this Secret.
 """
 
 from __future__ import annotations

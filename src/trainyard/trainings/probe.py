@@ -1,6 +1,6 @@
 """The isolation probe: a pod outside a run that tries a port of the run while the training uses it.
 
-The pods of the isolation probe. Pure data, no cluster.
+Parts: the pods of the probe, which are pure data and need no cluster; the probe, and its repetition.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Run a training on a cluster: read its state, plan the next action, and submit it.
 
-The next action for a run, derived from its record and its live object.
+Parts: the next action, from the record and the live object; the project's code of an earlier release; the run.
 
-Runs that used the project's code of an earlier release.
-
-The hash of a run includes its code image, which changes with every release of the project. A run that differs in
-nothing else is not repeated: that would cost days of GPU time and prove nothing new.
+The hash of a run includes its code image, which changes with every release of the project. If a run differs in nothing
+else, the plan does not repeat it. A repetition would cost days of GPU time and prove nothing new.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Site settings for all trainings: the registry of their images, and the storage of their files.
+"""The site settings, images and data sources that the description of a training refers to.
 
-The images of a training: selected by role and GPUs, and which of them the project builds.
-
-Sources of a training's data: an image, a claim, or an archive that is imported onto a claim.
+Parts: the site settings for all trainings; the images of a training; the sources of its data. The settings are the
+registry of the images, and the storage of the runs' files. Role and GPUs select an image. The project builds some of
+the images. Data comes from an image, from a claim, or from an archive that is imported onto a claim.
 """
 
 from __future__ import annotations

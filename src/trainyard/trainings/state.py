@@ -1,6 +1,6 @@
-"""The state of a run as its live object reports it, for all kinds of objects.
+"""The state, the flags and the files of a run, as its live object reports them.
 
-Flags and files of a run, read from its live object.
+The functions accept all kinds of objects that run a training.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Stop a run after it has saved, and delete its record and its files.
 
-The pod that deletes the files of a run.
+Parts: the pod that deletes the files of a run; the stop of a run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Submission of a run: checks against the cluster, and protection against simultaneous submissions.
 
-Dry run of a creation, before the current object of a run is deleted.
+A dry run of the creation comes first, before the current object of the run is deleted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Read a cluster, and find everything in it that does not belong to the site.
 
-Compare nodes with the inventory: missing nodes, unknown nodes, and nodes with a cordon or an unknown taint.
-
-Compare kubeadm's ConfigMaps with the rendered configuration, including the defaults of kubeadm 1.36.
+Parts: the comparison of nodes with the inventory; that of kubeadm's ConfigMaps with the rendered configuration; the
+whole cluster. The first finds missing nodes, unknown nodes, and nodes with a cordon or an unknown taint. The second
+includes the defaults of kubeadm 1.36. The last adds unmanaged rights and entry points (`doors`).
 """
 
 from __future__ import annotations

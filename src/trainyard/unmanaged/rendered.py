@@ -1,8 +1,10 @@
-"""The record of rendered objects. Only objects in it belong to the site; labels of an object prove nothing.
+"""The record of rendered objects, and the entry points (`doors`) that an object opens.
 
-The record is a file on the controller next to the kubeconfig. A user who can write there has the kubeconfig, too.
+Only objects in the record belong to the site; labels of an object prove nothing. The record is a file on the controller
+next to the kubeconfig. A user who can write there has the kubeconfig, too.
 
-Doors that an object opens, except rights: a table of kinds, each with the reason.
+Parts: the doors; the record. A table lists the kinds of objects that open doors, each with the reason. Rights are not
+doors.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Rights that give access to the whole cluster: a table of RBAC rules, and the powers of a binding.
+"""Rights that give access to the whole cluster, and those that Kubernetes creates by itself.
 
-Rights and pods that Kubernetes 1.36 and kubeadm 1.36 create by themselves, from their source code.
+Parts: a table of RBAC rules; the powers of a binding; the rights and pods that Kubernetes creates. The last part
+describes Kubernetes 1.36 and kubeadm 1.36, from their source code.
 
 A name alone proves nothing. A binding counts only with its role and subjects, a role only with the powers listed here.
 """

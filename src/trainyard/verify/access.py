@@ -1,8 +1,8 @@
-"""Checks of access to a site: its console, the resource usage of its nodes, and certificates of kubelets.
+"""Checks of access to a site: console, resource usage, kubelet certificates, rights and entry points (`doors`).
 
-Read what the verdict needs about console, kubelet certificates and rights, or why it could not be read.
-
-Checks of unmanaged rights and entry points (`doors`), and the exceptions that the site allows.
+Parts: the reading; the checks of console, resource usage of nodes, and kubelet certificates; the checks of rights and
+doors. The reading returns the state of each subject, or why it could not be read. The last part finds unmanaged rights
+and doors, except those that the site allows.
 """
 
 from __future__ import annotations

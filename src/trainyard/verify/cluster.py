@@ -1,10 +1,11 @@
 """Checks of the cluster: pure functions that compare the expected state with an observation.
 
-Compare the digests of running images, as nodes report them, with the lock and the bundle.
+Parts: the digests of running images; the other checks of the cluster.
 
-A node reports the digest that its registry served under the name. A vendor's tag resolves to a multi-platform index,
-whose digest the lock pins. The mirror serves the manifest of one platform, whose digest the bundle records. Either
-digest is accepted for an image. The pause image is left out, because the API does not report the image of a sandbox.
+The first part compares the digests that nodes report with the lock and the bundle. A node reports the digest that its
+registry served under the name. A vendor's tag resolves to a multi-platform index, whose digest the lock pins. The
+mirror serves the manifest of one platform, whose digest the bundle records. The check accepts either digest for an
+image. It leaves out the pause image, because the API does not report the image of a sandbox.
 """
 
 from __future__ import annotations

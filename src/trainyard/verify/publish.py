@@ -1,6 +1,7 @@
-"""Receipts in the cluster, for the console: a ConfigMap per changed receipt. Only the newest ten are kept.
+"""Publish a receipt: in the cluster for the console, and as metrics for Prometheus.
 
-Render a receipt for the textfile collector of the Prometheus node exporter.
+Each changed receipt becomes a ConfigMap. Only the newest ten are kept. The metrics are a text for the textfile
+collector of the Prometheus node exporter.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Checks of a training: its recorded result if it has ended, its progress if it is running, and its objects in the
-cluster.
+"""Checks of a training: its progress or its recorded result, and its objects in the cluster.
 
-The check of a running training: it makes steps, or is still within its time to start.
-
-The check of the network policies of a training: everything is denied except to the run's own pods.
+Parts: the progress of a running training; its network policies; the training as a whole. A running training makes
+steps, or is still within its time to start. The policies deny all traffic by default, and none opens the run's pods to
+everyone. If a training has ended, its recorded result counts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The answer of `trainyard why`: findings with their evidence, also as JSON.
+"""The answer of `trainyard why`: findings with their evidence, as data, JSON and text.
 
-An answer as text: a headline, the cause, its evidence, and the remedy.
+The text has a headline, the cause, its evidence, and the remedy.
 """
 
 from __future__ import annotations

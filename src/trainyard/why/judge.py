@@ -1,6 +1,6 @@
 """Judge a snapshot: determine the state of the run, and apply each rule in order.
 
-The answer as a part of an error. Reporting an error must not fail because its explanation does.
+The last part adds the answer to an error. If this explanation fails, the report of the error must not fail.
 """
 
 from __future__ import annotations

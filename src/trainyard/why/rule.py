@@ -1,7 +1,4 @@
-"""Rules and their hits.
-
-Helpers of the rules about pods without a node.
-"""
+"""The rules of `trainyard why` and their hits, with helpers for rules about pods without a node."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Rules for nodes: those that a pod of the run could use, and those that run its pods.
+"""Rules about the placement of a run's pods: nodes, resources, labels, claims and volumes.
 
-Rules for pods that fit on no node, because other pods hold the resources or no node has enough.
-
-Rules for pods without a node because of labels, claims or volumes.
+The first part covers nodes: those that a pod of the run could use, and those that run its pods. The second part covers
+pods that fit on no node: other pods hold the resources, or no node has enough. The third part covers pods without a
+node because of labels, claims or volumes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Rules for pods of a run that ended with a failure.
+"""Rules about the failure, the end and the silence of a run.
 
-Rules for the end, the restart and the suspension of a run as a whole.
-
-Rule for a run that is active and makes no steps.
+Parts: pods that ended with a failure; the end, the restart and the suspension of a run as a whole. The last rule is for
+a run that is active and makes no steps.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """A snapshot of everything in a cluster that may explain why a run waits, makes no steps or failed.
 
-A snapshot is plain data: it can be saved to a file and judged again, which the tests do.
+A snapshot is plain data. A user can save it to a file and judge it again, as the tests do.
 
-Reduce the objects of a snapshot to the fields that rules need, without environments of containers.
+Parts: the reduction of objects; the snapshot. The reduction keeps the fields that rules need, without environments of
+containers.
 """
 
 from __future__ import annotations

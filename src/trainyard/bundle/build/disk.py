@@ -1,6 +1,7 @@
-"""Build the disk of a machine: a root file system with its own kernel, as an ext4 image made without mounting.
+"""Build the disk of a machine, and files that a program of the project writes.
 
-Build files with a program of the project that runs in a root file system, using the programs installed there.
+The disk is a root file system with its own kernel, as an ext4 image made without mounting. The program runs in a root
+file system, and uses the programs installed there.
 """
 
 from __future__ import annotations

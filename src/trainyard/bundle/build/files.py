@@ -1,6 +1,6 @@
-"""Builders for plain files: Python wheels, a data set from npm, a C program, a root file system.
+"""Builders for plain files: Python wheels, a data set from npm, C programs, a root file system, a C library.
 
-Build a shared C library that replaces a vendor's: it has all functions that the vendor's header declares.
+The shared C library replaces a vendor's: it has all functions that the vendor's header declares.
 """
 
 from __future__ import annotations

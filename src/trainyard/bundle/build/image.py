@@ -1,11 +1,10 @@
-"""Build OCI images with `podman build`, stored as OCI layouts with recorded digests.
+"""Build OCI images with `podman build`, and pack code images and data archives without podman.
 
-The layers are in the bundle's own storage, so that the images of other users of this machine are never touched.
+Images are OCI layouts with recorded digests. The layers are in the bundle's own storage. So a build never touches the
+images of other users of this machine.
 
-Pack artefacts without podman: code images and data archives.
-
-The project's own code is an image of its own, so that a change does not rebuild the runtime image. Sites serve the
-data archives.
+The project's own code is an image of its own, so that a change does not rebuild the runtime image. Sites serve the data
+archives.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Fetch packages from vendors' signed apt repositories, whose indexes apt itself fetches and verifies.
+"""Fetch packages from vendors' signed apt repositories, and the signing keys of these repositories.
 
-The key signs `Release`, which contains the hash of `Packages`, which contains the hash of the package.
-
-Fetch signing keys of package repositories by address, and verify them by fingerprint.
+Parts: the keys, fetched by address and verified by fingerprint; the packages. apt itself fetches and verifies the
+indexes. The key signs `Release`, which contains the hash of `Packages`, which contains the hash of the package.
 """
 
 from __future__ import annotations

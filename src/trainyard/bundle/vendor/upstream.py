@@ -1,9 +1,8 @@
 """Fetch artefacts from their vendors, with the same files and facts that the builders produce.
 
-Pull images from vendors' registries into OCI layouts with skopeo.
-
-skopeo verifies all digests, from the pinned index or manifest to the last layer. Its `dir:` format keeps all bytes. Its
-`oci:` format would rewrite manifests of Docker's type, which would change their digest.
+Parts: images; all artefacts. skopeo pulls images from vendors' registries into OCI layouts. It verifies all digests,
+from the pinned index or manifest to the last layer. Its `dir:` format keeps all bytes. Its `oci:` format would rewrite
+manifests of Docker's type, which would change their digest.
 """
 
 from __future__ import annotations

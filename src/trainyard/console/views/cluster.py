@@ -1,6 +1,7 @@
-"""Pages of the cluster: its kinds, the objects of a kind as the table of the API server, and one object.
+"""Pages of the cluster: its kinds, the objects of a kind, and one object.
 
-Format JSON as readable YAML. Plain JSON values are enough, so the console's image needs no YAML library.
+The objects of a kind appear as the table of the API server. One object appears as readable YAML. Plain JSON values are
+enough for that, so the console's image needs no YAML library.
 """
 
 from __future__ import annotations

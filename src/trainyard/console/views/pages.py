@@ -1,6 +1,6 @@
-"""All pages of the console, in the order in which their paths are matched.
+"""All pages of the console, in the order in which the server matches their paths.
 
-Page about the console itself: versions, the logged-in user, and that user's rights.
+The first part is the page about the console itself: versions, the logged-in user, and that user's rights.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Page of one run: its progress, curves, pods and logs.
-
-The answer of `trainyard why` for the page of a run.
-"""
+"""Page of one run: its progress, curves, pods and logs, and the answer of `trainyard why`."""
 
 from __future__ import annotations
 
