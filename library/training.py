@@ -288,7 +288,7 @@ def main() -> None:
         training = parse_training(params["training"], login)
         settings = Settings(
             log_dir=params["log_dir"],
-            stranger=params["isolation_probe"],
+            isolation_probe=params["isolation_probe"],
             control=params["isolation_control"],
             token_dir=params["token_dir"],
             planning=module.check_mode,

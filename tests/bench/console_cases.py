@@ -141,7 +141,7 @@ def tensorboard(visit: Visit) -> str:
     else:
         raise BenchError("A pod of a training reaches TensorBoard.")
     page.context.close()
-    return "it shows the run, sends a client without a login to the login page, and a pod of a training does not reach it"
+    return "it shows the run, sends a client without a login away, and a pod of a training does not reach it"
 
 
 def curve(visit: Visit) -> str:

@@ -71,7 +71,7 @@ def main() -> None:
         kubeconfig = Path(folder) / "kubeconfig"
         kubeconfig.write_text(KUBECONFIG.format(port=port), encoding="utf-8")
         sampler = Sampler(run, counts)
-        settings = Settings(f"{folder}/logs", stranger=False)
+        settings = Settings(f"{folder}/logs", isolation_probe=False)
         Follower(connect(str(kubeconfig)), wanted, settings, sampler.say).follow(FIRST, submitted=True)
     span, cpu, calls, size = (b - a for a, b in zip(sampler.samples[0], sampler.samples[-1], strict=True))
     print(f"load {os.getloadavg()[0]:.1f}; {span:.0f} s of following\n")

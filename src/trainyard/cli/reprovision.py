@@ -141,7 +141,7 @@ def _opened(inventory: tuple[str, ...]) -> tuple[Site, Store]:
 def _report(store: Store, name: str) -> dict[str, Any]:
     found = store.report(name) if name else next(iter(store.reports(1)), None)
     if found is None:
-        told = f"There is no report {name}." if name else "No run has been made yet."
+        fault = f"There is no report {name}." if name else "No run has been made yet."
         remedy = "Use one of `trainyard reprovision show --list`." if name else "Run `trainyard reprovision run` first."
-        raise TrainyardError(told, remedy=remedy)
+        raise TrainyardError(fault, remedy=remedy)
     return found

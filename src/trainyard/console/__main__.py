@@ -16,12 +16,12 @@ from .views.pages import PAGES
 
 async def serve(config: Config) -> None:
     """Listen until SIGTERM or SIGINT."""
-    told = asyncio.Event()
+    stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, told.set)
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     async with serving(config, PAGES) as running:
         logging.info("The console listens on %s and %s.", running.port, running.tensorboard_port)
-        await told.wait()
+        await stopped.wait()
 
 
 def main() -> int:

@@ -158,10 +158,10 @@ class Health:
         return pause
 
     def _say(self) -> None:
-        told = sorted((since, text) for text, since in self._ill.values() if text)
+        faults = sorted((since, text) for text, since in self._ill.values() if text)
         notice = {"text": "", "since": ""}
-        if told:
-            since, text = told[0]
+        if faults:
+            since, text = faults[0]
             begun = datetime.fromtimestamp(since, UTC).isoformat(timespec="seconds")
             text = f"{text}; the page shows the state of that time."
             # If several connections fail for the same reason, the first one gives the time.

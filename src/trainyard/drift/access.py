@@ -93,7 +93,7 @@ ITEM = Item(
 
 
 @dataclass(frozen=True)
-class Mended:
+class Restored:
     """The result of the repair.
 
     :param items: the repaired items, one at most.
@@ -106,7 +106,7 @@ class Mended:
     kept: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
 
-NOTHING = Mended()
+NOTHING = Restored()
 
 
 def wrong(path: str) -> str:
@@ -118,7 +118,7 @@ def wrong(path: str) -> str:
     return f"mode {mode:04o}" if mode & 0o077 else ""
 
 
-def mend(
+def restore_kubeconfig(
     site: Site,
     run_id: str,
     converges: Sequence[Collection[str]] = (),
@@ -127,7 +127,7 @@ def mend(
     masker: Masker,
     root: Path = ROOT,
     seconds: float = SECONDS,
-) -> Mended:
+) -> Restored:
     """Fetch the file again from the control plane, under the machine's lock. Nothing else changes.
 
     :param converges: the keys that each earlier converge repaired, the newest last.
@@ -139,16 +139,16 @@ def mend(
         return NOTHING
     if comes_back(ITEM.key, converges, site.settings.max_repeats):
         times = site.settings.max_repeats
-        return Mended(notes=(f"the kubeconfig was repaired {times} times in a row: something else changes it back",))
+        return Restored(notes=(f"the kubeconfig was repaired {times} times in a row: something else changes it back",))
     with machine.acquire(site.site_dir, VERB, run_id):
         try:
             played = play(
                 PLAYBOOK, inventory=site.inventory, mode=RUN, run_id=run_id, timeout=seconds, masker=masker, root=root
             )
         except TrainyardError as error:
-            return Mended(notes=(f"the kubeconfig was not fetched: {error.message}",))
+            return Restored(notes=(f"the kubeconfig was not fetched: {error.message}",))
     if left := wrong(site.kubeconfig):
         said = [item.reason or REFUSED for item in find(played.events).items if item.reason]
         why = "; ".join([played.stopped, *said] if played.stopped else said) or f"it is {left}"
-        return Mended(notes=(f"the kubeconfig was not fetched: {why}",), kept=played.kept)
-    return Mended((replace(ITEM, before=before, after=PRIVATE),), kept=played.kept)
+        return Restored(notes=(f"the kubeconfig was not fetched: {why}",), kept=played.kept)
+    return Restored((replace(ITEM, before=before, after=PRIVATE),), kept=played.kept)

@@ -46,7 +46,7 @@ def repaired(
     :param notes: additional notes.
     """
     now = session.clock.time()
-    told = [session.masker.text(each) for each in (*outcome.notes, *notes)]
+    remarks = [session.masker.text(each) for each in (*outcome.notes, *notes)]
     begun = session.report
     return {
         **document,
@@ -54,12 +54,12 @@ def repaired(
         "seconds": round(now - float(begun["began"]), 1),
         "repaired": begun["repaired"],
         "exit_status": outcome.status,
-        "headline": _headline(outcome, told),
+        "headline": _headline(outcome, remarks),
         "hosts": hosts_of(last.found, session.wanted, last.items) if last else document["hosts"],
         "items": [session.masker.data(item.as_json()) for item in ordered(outcome.items)],
         "verdict": outcome.verdict,
         "limits": list(outcome.limits),
-        "notes": [*dict.fromkeys((*([] if last else document["notes"]), *_notes(session, last))), *told],
+        "notes": [*dict.fromkeys((*([] if last else document["notes"]), *_notes(session, last))), *remarks],
     }
 
 
@@ -69,18 +69,18 @@ def _notes(session: Session, last: Looked | None) -> list[str]:
     return [*session.report["notes"], *(session.masker.text(each) for each in missed)]
 
 
-def _headline(outcome: Outcome, told: Sequence[str]) -> str:
+def _headline(outcome: Outcome, remarks: Sequence[str]) -> str:
     """Return one line about a converge."""
     well = sum(item.repaired for item in outcome.items)
     left = len(outcome.items) - well
     parts = [f"{well} of {len(outcome.items)} items repaired"] if well else []
     if outcome.status == EXIT_HELD:
-        return "; ".join(["held back: " + next(iter([*outcome.limits, *told]), ""), *parts])
+        return "; ".join(["held back: " + next(iter([*outcome.limits, *remarks]), ""), *parts])
     if outcome.status == EXIT_FAILED:
-        first = next(iter(told), "")
+        first = next(iter(remarks), "")
         return "; ".join([first if first == VERDICT_FAILS else f"a repair failed: {first}", *parts])
     if outcome.status == EXIT_UNKNOWN:
-        return "; ".join(["unknown: " + "; ".join(told), *parts])
+        return "; ".join(["unknown: " + "; ".join(remarks), *parts])
     if outcome.status == EXIT_DRIFT:
         return "; ".join([*parts, f"{left} left for an operator" if left else "the verdict is not pass"])
     return "all drift repaired" if well else "clean"
@@ -88,7 +88,7 @@ def _headline(outcome: Outcome, told: Sequence[str]) -> str:
 
 Connect = Callable[[str], Api]
 
-BESIDES = 20
+LISTED = 20
 """Limit of the changes that a note names."""
 
 
@@ -116,8 +116,8 @@ def converge(session: Session, connect: Connect = connect_to_cluster) -> int:
         except TrainyardError as error:
             reason = f"the hosts of the running trainings are unknown: {error.message}"
     if reason:
-        told = session.document(looked, [f"nothing was changed: {reason}"])
-        return session.close(_with_mended(session, looked, told))
+        unchanged = session.document(looked, [f"nothing was changed: {reason}"])
+        return session.close(_with_mended(session, looked, unchanged))
     made, notes = _planned(session, looked, training)
     work = _Work(session, looked, made, connect)
     doubt = doubts(looked.found, document["hosts"], looked.stopped)
@@ -145,17 +145,17 @@ def _with_mended(session: Session, looked: Looked, document: dict[str, Any]) -> 
     The check run proves such a repair if it does not find the item.
     """
     there = {item.key for item in looked.items}
-    aged = known(session.mended.items, session.before, session.clock.time())
-    mended = [item for item in aged if item.key not in there]
-    if not mended:
+    aged = known(session.restored.items, session.before, session.clock.time())
+    restored = [item for item in aged if item.key not in there]
+    if not restored:
         return document
-    told = [replace(item, outcome=PROVEN, done=PROVEN_WORDS).as_json() for item in mended]
+    proven = [replace(item, outcome=PROVEN, done=PROVEN_WORDS).as_json() for item in restored]
     headline = f"the kubeconfig was repaired; {document['headline']}"
     return {
         **document,
         "headline": "all drift repaired" if document["exit_status"] == EXIT_CLEAN else headline,
-        "items": [*told, *document["items"]],
-        "repaired": [*(item.key for item in mended), *(document["repaired"] or [])],
+        "items": [*proven, *document["items"]],
+        "repaired": [*(item.key for item in restored), *(document["repaired"] or [])],
     }
 
 
@@ -253,15 +253,17 @@ class _Work:
     def _changed_besides(self, items: Sequence[Item]) -> None:
         """Note changes of a repair that no check run found: they are newer, or their task has no check mode."""
         planned = {item.key for item in self._plan.items}
-        told = [f"{item.host}: {item.subject}" for item in items if item.key not in planned]
-        if told:
-            shown = "; ".join(told[:BESIDES]) + (f" and {len(told) - BESIDES} more" if len(told) > BESIDES else "")
+        unplanned = [f"{item.host}: {item.subject}" for item in items if item.key not in planned]
+        if unplanned:
+            shown = "; ".join(unplanned[:LISTED]) + (
+                f" and {len(unplanned) - LISTED} more" if len(unplanned) > LISTED else ""
+            )
             note = self._session.masker.text(f"changed by the repair, but not found by the check before it: {shown}")
             self._session.note(notes=[*self._session.report["notes"], note])
 
     def _look(self, hosts: Sequence[str]) -> Seen:
         session = self._session
-        if stopping.told():
+        if stopping.requested():
             return Seen(doubts=[stopping.WORDS])
         try:
             looked = session.look_again(hosts)
@@ -294,7 +296,7 @@ class _Work:
         return node_state.training(self._connect(site.kubeconfig), site.nodes)
 
     def _lost(self) -> str:
-        if stopping.told():
+        if stopping.requested():
             return stopping.WORDS
         return (self._session.locks.lost() if self._session.locks else "").rstrip(".")
 

@@ -205,7 +205,7 @@ def _refusal(event: Event) -> Item:
 
 
 def _message(event: Event, else_: str) -> str:
-    told = str(event["result"].get("msg") or else_).removeprefix("Task failed: ")
+    text = str(event["result"].get("msg") or else_).removeprefix("Task failed: ")
     # ssh draws a frame of @ around its warning about a changed host key.
-    told = " ".join(word for word in told.split() if word.strip("@"))
-    return told if len(told) <= MEASURE else told[: MEASURE - 1] + "…"
+    text = " ".join(word for word in text.split() if word.strip("@"))
+    return text if len(text) <= MEASURE else text[: MEASURE - 1] + "…"

@@ -97,7 +97,7 @@ def _wait(why_not: Callable[[datetime], str], after: str, clock: Clock, seconds:
     try:
         why = wait_until(
             lambda: why_not(datetime.fromtimestamp(clock.time(), UTC)),
-            lambda why: not why or stopping.told(),
+            lambda why: not why or stopping.requested(),
             what="the system's pods",
             timeout=seconds,
             interval=LOOK_AGAIN_SECONDS,
@@ -164,7 +164,7 @@ def why_not(api: Api, node: str, image: str, clock: Clock = CLOCK, seconds: floa
         clear(api, node)
         api.create(wanted)
         found = wait_until(
-            phase, lambda now: now in ("Running", "Failed") or stopping.told(), what="a new pod to run",
+            phase, lambda now: now in ("Running", "Failed") or stopping.requested(), what="a new pod to run",
             timeout=seconds, clock=clock,
         )  # fmt: skip
     except WaitError as error:
@@ -177,7 +177,7 @@ def why_not(api: Api, node: str, image: str, clock: Clock = CLOCK, seconds: floa
             api.delete("v1", "Pod", name, NAMESPACE)
     if found == "Running":
         return ""
-    if stopping.told():
+    if stopping.requested():
         return stopping.WORDS
     return f"no new pod starts on {node}: it is {found}{said}"
 

@@ -209,10 +209,10 @@ def _proved(plan: Plan, work: _Work, seen: Seen) -> Outcome:
 
 def _told(plan: Plan, done: Mapping[str, _Done]) -> tuple[Item, ...]:
     """Return the items of a plan with their outcomes. An item on a held host carries the reason."""
-    told = []
+    changed = []
     for item in plan.items:
         why = plan.held.get(item.place, "") if item.kind in REPAIRED else ""
         held = _Done(LEFT, why) if why else _Done(item.outcome, item.done)
         each = done.get(item.key, held)
-        told.append(replace(item, outcome=each.outcome, done=each.words))
-    return tuple(told)
+        changed.append(replace(item, outcome=each.outcome, done=each.words))
+    return tuple(changed)

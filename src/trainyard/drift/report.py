@@ -112,18 +112,18 @@ def doubts(
     :param stopped: why the run did not finish; empty if it did.
     :param judged: whether the run had to end with a verdict.
     """
-    told = [stopped] if stopped else []
+    gaps = [stopped] if stopped else []
     if not found.ended and not stopped:
-        told.append("the run did not finish")
+        gaps.append("the run did not finish")
     elif found.verdict is None and not stopped and judged:
         # A playbook ends at a play that has no host left, and the verdict is the last play.
-        told.append("the run ended before the verdict, so the check is incomplete")
-    told += found.blind
+        gaps.append("the run ended before the verdict, so the check is incomplete")
+    gaps += found.blind
     for state, words in ((UNREACHABLE, "not reached"), (UNKNOWN, "not checked")):
         names = [name for name, host in hosts.items() if host["state"] == state]
         if names:
-            told.append(f"{words}: {', '.join(names)}")
-    return told
+            gaps.append(f"{words}: {', '.join(names)}")
+    return gaps
 
 
 def exit_status(items: Sequence[Item], doubt: Sequence[str], verdict: str | None) -> int:
@@ -143,8 +143,8 @@ def headline(status: int, items: Sequence[Item], doubt: Sequence[str], verdict: 
     person = sum(item.kind in FOR_A_PERSON and item.subject != CONNECTION for item in items)
     parts = []
     if items:
-        told = f", {person} for an operator" if person else ""
-        parts.append(f"{len(items)} {'item' if len(items) == 1 else 'items'} of drift{told}")
+        left = f", {person} for an operator" if person else ""
+        parts.append(f"{len(items)} {'item' if len(items) == 1 else 'items'} of drift{left}")
     if verdict == "fail":
         parts.append("the verdict is fail")
     if status == EXIT_UNKNOWN:
@@ -175,16 +175,16 @@ def finished(
     hosts = hosts_of(found, wanted, items)
     doubt = [*doubt, *doubts(found, hosts, stopped)]
     status = exit_status(items, doubt, found.verdict)
-    told = headline(status, items, doubt, found.verdict)
+    line = headline(status, items, doubt, found.verdict)
     if held and status == EXIT_DRIFT and any(item.kind in REPAIRED for item in items):
-        status, told = EXIT_HELD, f"held back: {held}; {told}"
+        status, line = EXIT_HELD, f"held back: {held}; {line}"
     return {
         **report,
         "ended": now,
         "seconds": round(now - float(report["began"]), 1),
         "state": COMPLETE,
         "exit_status": status,
-        "headline": told,
+        "headline": line,
         "hosts": hosts,
         "items": [item.as_json() for item in ordered(items)],
         "consequences": [asdict(each) for each in found.consequences],

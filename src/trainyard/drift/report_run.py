@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.errors import TrainyardError
 from ..core.waiter import CLOCK, Clock
-from .access import NOTHING, Locks, Mended
+from .access import NOTHING, Locks, Restored
 from .find import Found, find
 from .items import CLUSTER, CONTROLLER, Item
 from .markdown import markdown
@@ -48,7 +48,7 @@ class Session:
     :param held: why a requested converge may change nothing now, as a clause; else empty.
     :param hosts: limits the run to these hosts; empty for all.
     :param locks: the locks that the run holds.
-    :param mended: the repair of the kubeconfig, which the locks need.
+    :param restored: the repair of the kubeconfig, which the locks need.
     :param root: the checkout that is used.
     :param play: runs a playbook (a test double in tests).
     :param ends: deadline of the whole run; without it, the time limit of the settings counts from now.
@@ -66,26 +66,26 @@ class Session:
         revision: Revision | None = None,
         hosts: Sequence[str] = (),
         locks: Locks | None = None,
-        mended: Mended = NOTHING,
+        restored: Restored = NOTHING,
         root: Path = ROOT,
         clock: Clock = CLOCK,
         play: Play = play,
         ends: Deadline | None = None,
     ) -> None:
         self.site, self.store, self.clock, self.root = site, store, clock, root
-        self.held, self.locks, self.hosts, self.mended = held, locks, tuple(hosts), mended
+        self.held, self.locks, self.hosts, self.restored = held, locks, tuple(hosts), restored
         self.revision = revision or Revision("", "", None, "the working tree as it is")
         self.masker = Masker({*site.secrets, *credentials(os.environ)})
         self.history: History = {}
         self.before: History = {}
         self.look_seconds = 0.0
         self._play, self.deadline = play, ends or deadline(site.settings.timeout, clock, {})
-        self._kept: dict[str, bytes] = dict(mended.kept)
+        self._kept: dict[str, bytes] = dict(restored.kept)
         refuse_unknown(hosts, site)
         self.closed = store.close_interrupted(clock.time())
         said = {each: getattr(self.revision, each) for each in ("commit", "ref", "signed", "note")}
         self.report = begun(mode, asked, clock.time(), said, hosts)
-        self.report["notes"] = [*(f"the run {name} was interrupted" for name in self.closed), *mended.notes]
+        self.report["notes"] = [*(f"the run {name} was interrupted" for name in self.closed), *restored.notes]
         self.report["lock"] = locks.as_json() if locks else None
         self.report["id"] = store.begin(clock.time(), self.report, name)
 
@@ -137,9 +137,9 @@ class Session:
         found = find(played.events)
         items = [*found.items, *self._about_the_revision()]
         self.before = self.store.history()
-        told, self.history = aged(items, self.before, self.clock.time(), self._unseen(found, played.stopped))
+        aged_items, self.history = aged(items, self.before, self.clock.time(), self._unseen(found, played.stopped))
         self.store.keep_history(self.history)
-        return Looked(found, told, played.stopped)
+        return Looked(found, aged_items, played.stopped)
 
     def look_again(self, hosts: Sequence[str] = ()) -> Looked:
         """Run site.yml in check mode again.
@@ -195,8 +195,8 @@ class Session:
         """
         now = self.clock.time()
         report = {**self.report, "state": COMPLETE, "ended": now, "seconds": round(now - self.report["began"], 1)}
-        told = self.masker.text(why)
-        return self.close({**report, "exit_status": EXIT_UNKNOWN, "headline": f"unknown: {told}"})
+        reason = self.masker.text(why)
+        return self.close({**report, "exit_status": EXIT_UNKNOWN, "headline": f"unknown: {reason}"})
 
     def _about_the_revision(self) -> list[Item]:
         """Return an item if an operator must correct the requested revision before it can be used."""

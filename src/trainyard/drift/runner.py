@@ -272,7 +272,7 @@ def play(
                 settings={"suppress_output_file": True, "pexpect_timeout": 1},
                 timeout=int(timeout),
                 event_handler=handle,
-                cancel_callback=stopping.told,
+                cancel_callback=stopping.requested,
                 fact_cache_type="memory",
                 rotate_artifacts=0,
                 suppress_env_files=True,

@@ -23,12 +23,12 @@ from ..core.waiter import CLOCK, Clock
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 WORDS = "it received a stop signal"
 
-_told = Event()
+_requested = Event()
 
 
-def told() -> bool:
+def requested() -> bool:
     """Return whether this process has received a stop signal since the block of `listening` began."""
-    return _told.is_set()
+    return _requested.is_set()
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def listening() -> Iterator[None]:
     before = {each: signal.getsignal(each) for each in SIGNALS}
 
     def note(received: int, frame: FrameType | None) -> None:
-        _told.set()
+        _requested.set()
         signal.signal(received, before[signal.Signals(received)])
 
     for each in SIGNALS:
@@ -51,7 +51,7 @@ def listening() -> Iterator[None]:
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
-        _told.clear()
+        _requested.clear()
 
 
 VARIABLE = "TRAINYARD_DEADLINE"

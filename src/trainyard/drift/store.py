@@ -58,7 +58,7 @@ def aged(
     :param unseen: hosts that this run did not check; their items keep their ages.
     """
     kept: History = {}
-    told = []
+    aged_items = []
     for item in items:
         old = history.get(item.key)
         entry = Entry(
@@ -68,17 +68,17 @@ def aged(
             runs=old.runs + 1 if old else 1,
         )
         kept[item.key] = entry
-        told.append(replace(item, first_seen=entry.first_seen, last_seen=now, runs=entry.runs))
-    return told, kept | {key: old for key, old in history.items() if key not in kept and old.host in unseen}
+        aged_items.append(replace(item, first_seen=entry.first_seen, last_seen=now, runs=entry.runs))
+    return aged_items, kept | {key: old for key, old in history.items() if key not in kept and old.host in unseen}
 
 
 def known(items: Iterable[Item], history: Mapping[str, Entry], now: float) -> list[Item]:
     """Return the items of another check run within the same run with their ages. The count of runs stays."""
-    told = []
+    aged_items = []
     for item in items:
         old = history.get(item.key) or Entry(item.host, now, now)
-        told.append(replace(item, first_seen=old.first_seen, last_seen=now, runs=old.runs))
-    return told
+        aged_items.append(replace(item, first_seen=old.first_seen, last_seen=now, runs=old.runs))
+    return aged_items
 
 
 def as_json(history: Mapping[str, Entry]) -> dict[str, Any]:
@@ -253,9 +253,9 @@ class Store:
             if report is None and not (self.runs / name / "report.json").exists():
                 shutil.rmtree(self.runs / name, ignore_errors=True)
             elif report is not None and report.get("state") == RUNNING:
-                told = "The run was interrupted: its process ended early."
+                headline = "The run was interrupted: its process ended early."
                 self.write_json(f"runs/{name}/report.json", {
-                    **report, "state": INTERRUPTED, "ended": now, "exit_status": EXIT_UNKNOWN, "headline": told,
+                    **report, "state": INTERRUPTED, "ended": now, "exit_status": EXIT_UNKNOWN, "headline": headline,
                 })  # fmt: skip
                 closed.append(name)
         return closed

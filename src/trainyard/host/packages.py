@@ -157,9 +157,9 @@ class Packages:
         moved = [name for name in self.wanted if name in seen and seen[name].status in ("ii", "hi")]
         moved = [name for name in moved if self.frozen_by and not self._is_there(name, seen)]
         if moved and not self.planning:
-            told = "; ".join(f"{name} is {seen[name].version}, but {self.wanted[name]} is required" for name in moved)
+            moves = "; ".join(f"{name} is {seen[name].version}, but {self.wanted[name]} is required" for name in moved)
             raise TrainyardError(
-                f"This host is in use ({self.frozen_by} exists); other versions would be an upgrade: {told}.",
+                f"This host is in use ({self.frozen_by} exists); other versions would be an upgrade: {moves}.",
                 remedy="For a node of this inventory, restore the versions in bundle.lock.yml. Run all of site.yml.",
             )
         return moved

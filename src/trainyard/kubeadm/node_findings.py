@@ -74,8 +74,8 @@ def changed_lines(there: str, wanted: str) -> tuple[str, str] | None:
     if old == new:
         return None
     lines = [line for line in difflib.ndiff(old, new) if line[0] in "-+"]
-    told = ["; ".join(line[2:].strip() for line in lines if line.startswith(sign)) for sign in "-+"]
-    return (_short(told[0]) or "lines are missing", _short(told[1]) or "without these lines")
+    sides = ["; ".join(line[2:].strip() for line in lines if line.startswith(sign)) for sign in "-+"]
+    return (_short(sides[0]) or "lines are missing", _short(sides[1]) or "without these lines")
 
 
 def _short(text: str) -> str:
@@ -119,8 +119,8 @@ def ending(
             continue
         left = life[1] - now
         if left < min(days * DAY, (life[1] - life[0]) * PART):
-            told = "has expired" if left < 0 else f"expires in {left / DAY:.0f} days"
-            yield Finding(f"certificate {path}", told, f"valid for {days:.0f} days or more")
+            term = "has expired" if left < 0 else f"expires in {left / DAY:.0f} days"
+            yield Finding(f"certificate {path}", term, f"valid for {days:.0f} days or more")
 
 
 def certificate_of(text: bytes) -> bytes:

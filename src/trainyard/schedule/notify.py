@@ -199,7 +199,7 @@ REMINDER_SECONDS = 20 * 3600.0
 
 
 @dataclass(frozen=True)
-class Told:
+class LastNotice:
     """The state that was announced last.
 
     :param since: when the site entered the state, in seconds since the epoch.
@@ -251,7 +251,7 @@ def state_of(report: Mapping[str, Any]) -> State | None:
     return "unknown"
 
 
-def step(last: Told | None, state: State | None, now: float) -> tuple[Told | None, Notice | None]:
+def step(last: LastNotice | None, state: State | None, now: float) -> tuple[LastNotice | None, Notice | None]:
     """Return the announced state after a run, and the notice to send.
 
     Every change of state gives a notice. While an operator is needed, a reminder follows once a day. A clean first
@@ -266,29 +266,29 @@ def step(last: Told | None, state: State | None, now: float) -> tuple[Told | Non
     if last is None or state != last.state:
         before = last.state if last else None
         quiet = last is None and state == "clean"
-        return Told(state, now, 0.0 if quiet else now), None if quiet else Notice("change", state, before, now)
+        return LastNotice(state, now, 0.0 if quiet else now), None if quiet else Notice("change", state, before, now)
     # A clock that was set back must not delay the reminder.
     if state == "person" and not 0 <= now - last.told < REMINDER_SECONDS:
         return replace(last, told=now), Notice("reminder", state, state, last.since)
     return last, None
 
 
-def load(path: Path) -> Told | None:
+def load(path: Path) -> LastNotice | None:
     """Return the saved state; None if there is no readable one, so that the next state is announced again."""
     try:
         read = json.loads(path.read_text(encoding="utf-8"))
-        told = Told(read["state"], float(read["since"]), float(read["told"]))
+        last = LastNotice(read["state"], float(read["since"]), float(read["told"]))
     except (OSError, ValueError, TypeError, KeyError):
         return None
-    return told if told.state in STATES else None
+    return last if last.state in STATES else None
 
 
-def save(path: Path, told: Told) -> None:
+def save(path: Path, last: LastNotice) -> None:
     """Save the announced state atomically.
 
     :raises TrainyardError: the disk refuses.
     """
-    write(str(path), json.dumps(asdict(told)) + "\n", 0o600)
+    write(str(path), json.dumps(asdict(last)) + "\n", 0o600)
 
 
 STATE = "state.json"
@@ -340,7 +340,7 @@ def name_of(site: Site) -> str:
 
 def _told(session: Session, tell: Tell) -> list[str]:
     path = session.store.folder / STATE
-    told, notice = step(load(path), state_of(session.report), session.clock.time())
+    last, notice = step(load(path), state_of(session.report), session.clock.time())
     failed: list[str] = []
     if notice:
         said, hooks_ = message(session.site, session.report, notice), session.site.settings.hooks
@@ -348,8 +348,8 @@ def _told(session: Session, tell: Tell) -> list[str]:
         failed = [str(each) for each in tell(hooks_, said, clock=session.clock, left=left)]
     try:
         # Saved last: after a power cut a repeated notice is better than a lost one.
-        if told:
-            save(path, told)
+        if last:
+            save(path, last)
     except (TrainyardError, OSError) as error:
         failed.append(f"the announced state cannot be saved: {error}")
     return failed

@@ -15,7 +15,7 @@ from ..core.command import run
 from ..core.errors import TrainyardError
 from ..core.waiter import CLOCK, Clock
 from ..drift import stopping
-from ..drift.access import NOTHING, SECONDS, locked, mend
+from ..drift.access import NOTHING, SECONDS, locked, restore_kubeconfig
 from ..drift.converge import converge, converges
 from ..drift.masking import Masker
 from ..drift.report import Revision, of_the_site
@@ -80,18 +80,18 @@ def perform(
     held = why_not(site, store, now) if mode == "converge" else ""
     done = "report" if held or not revision.may_converge else mode
     name = store.new_name(now)
-    mended = NOTHING
+    restored = NOTHING
     with stopping.listening():
         if done == "converge":
             masker = Masker({*site.secrets, *credentials(os.environ)})
             seconds = min(SECONDS, max(ends.left, 1))
-            mended = mend(site, name, converges(store), play=play, masker=masker, seconds=seconds)
+            restored = restore_kubeconfig(site, name, converges(store), play=play, masker=masker, seconds=seconds)
         start = partial(keeper.start, seconds=min(keeper.START_SECONDS, max(ends.left, 1)))
         changes = done == "converge"
         with locked(site, name, changes=changes, revision=revision.commit, start=start) as locks, store.locked():
             session = Session(
                 site, store, name=name, mode=done, asked=mode, held=held, revision=revision, hosts=hosts, locks=locks,
-                mended=mended, clock=clock, play=play, ends=ends,
+                restored=restored, clock=clock, play=play, ends=ends,
             )  # fmt: skip
             if young():
                 _wait(session)

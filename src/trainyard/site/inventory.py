@@ -84,8 +84,8 @@ class Inventory:
 
         for each in sources:
             if not os.path.exists(each):
-                told = "Name one with -i or in TRAINYARD_INVENTORY."
-                raise TrainyardError(f"There is no inventory {each}.", remedy=told)
+                advice = "Name one with -i or in TRAINYARD_INVENTORY."
+                raise TrainyardError(f"There is no inventory {each}.", remedy=advice)
         self._sources, self._encrypted = list(sources), encrypted
         try:
             init_plugin_loader()

@@ -95,8 +95,8 @@ class Again:
         attempt = yield from replacing(
             self._api, found.namespace, found.name, found.live, make, self._say, kinds=RUNS, clock=self._clock
         )
-        told = ("name", "workload", "topology", "description_hash", "train_steps", "accuracy_bound", "code", "files")
-        self.result = {name: self.result[name] for name in told if name in self.result}
+        kept = ("name", "workload", "topology", "description_hash", "train_steps", "accuracy_bound", "code", "files")
+        self.result = {name: self.result[name] for name in kept if name in self.result}
         self.result |= {"attempt": attempt, "result": record.RUNNING, "submitted_at": record.now()}
         if found.kept:
             record.change(PatientApi(self._api, self._clock), found.kept, self.result, self._clock)
@@ -177,9 +177,9 @@ def _job(name: str, job: Object, attempt: str, resume: str) -> None:
         _only(name, variable.get("valueFrom") or {}, VALUE, "value")
         if variable["name"] == "RESUME":
             variable["value"] = resume
-    told = {"--attempt=": attempt, "--resume=": resume}
+    changed = {"--attempt=": attempt, "--resume=": resume}
     process["args"] = [
-        next((begin + value for begin, value in told.items() if each.startswith(begin)), each)
+        next((begin + value for begin, value in changed.items() if each.startswith(begin)), each)
         for each in process.get("args") or ()
     ]
 

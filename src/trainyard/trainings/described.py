@@ -227,8 +227,8 @@ def complete_all(wanted: Sequence[Mapping[str, Any]], catalogue: Catalogue, site
         entry = entry_of(each, catalogue)
         if faults := strange_keys(each, entry):
             raise TrainyardError(f"{VARIABLE}: {run_name(each)}: {'; '.join(map(str, faults))}")
-        told = {"description_hash": description_hash(each, entry), **_program(each, entry)}
-        found.append({**complete(each, entry, site), **told})
+        hashes = {"description_hash": description_hash(each, entry), **_program(each, entry)}
+        found.append({**complete(each, entry, site), **hashes})
     for each in found:
         parse_training(each)
     for name in twice(wanted):

@@ -22,7 +22,7 @@ from .model import Training
 from .names import API_VERSIONS
 from .pod_logs import PodLogs, kept_logs
 from .pods import RELEASE_SECONDS
-from .probe import Stranger
+from .probe import IsolationProbe
 from .watch import RunView
 
 
@@ -83,7 +83,7 @@ class Settings:
     """Settings of how a run is executed and followed, as opposed to what it does.
 
     :param log_dir: folder on the controller for logs, with a folder for each run and attempt.
-    :param stranger: whether the isolation probe, a pod outside the run, tries its port during the training.
+    :param isolation_probe: whether the isolation probe, a pod outside the run, tries its port during the training.
     :param control: `host,port` that the isolation probe must reach.
     :param token_dir: folder on the controller for the tokens of services, one file each, readable by its owner only.
     :param planning: check mode.
@@ -92,7 +92,7 @@ class Settings:
     """
 
     log_dir: str
-    stranger: bool = True
+    isolation_probe: bool = True
     control: str = "kubernetes.default.svc,443"
     token_dir: str = ""
     planning: bool = False
@@ -124,13 +124,13 @@ class Follower:
         logs = PodLogs(self._api, kept_logs(settings.log_dir, training.namespace, training.name, attempt))
         view, kept = RunView(self._api, training, logs, self._clock), logs.kept
         begin = self._clock.monotonic()
-        with Stranger(
-            self._api, training, control=settings.control, enabled=settings.stranger, clock=self._clock
-        ) as stranger:
-            self._until_ended(view, attempt, begin, kept, stranger)
+        with IsolationProbe(
+            self._api, training, control=settings.control, enabled=settings.isolation_probe, clock=self._clock
+        ) as probe:
+            self._until_ended(view, attempt, begin, kept, probe)
             seconds = round(self._clock.monotonic() - begin, 1) if submitted else view.seconds()
             view.keep_logs()
-            evidence = stranger.evidence(view.in_place)
+            evidence = probe.evidence(view.in_place)
         if training.endless and not view.condition("Completed"):
             return self._record(view, attempt, record.RUNNING, isolation=evidence)
         self._release(view, kept)
@@ -167,7 +167,7 @@ class Follower:
         record.keep(self._api, training, known, self._clock)
         return known
 
-    def _until_ended(self, view: RunView, attempt: str, begin: float, kept: KeptLogs, stranger: Stranger) -> None:
+    def _until_ended(self, view: RunView, attempt: str, begin: float, kept: KeptLogs, probe: IsolationProbe) -> None:
         """Refresh until the run has ended (an endless one: until its first step)."""
         training = self._training
         while not view.known:
@@ -185,7 +185,7 @@ class Follower:
             if failed := view.condition("Failed"):
                 raise self._failure(view, kept, f"{failed.get('reason')}: {failed.get('message')}")
             step = last(view.chief, "step")
-            stranger.watch(view.in_place)
+            probe.watch(view.in_place)
             say(progress_line(step) if step and view.all_started() else view.states())
             if training.endless and step:
                 return

@@ -106,13 +106,13 @@ def _spec(training: Training, attempt: str, resume: str) -> Object:
 def _job(training: Training, role: Role, attempt: str, resume: str) -> Object:
     """Return the Indexed Job of a role.
 
-    Failed pods of a `mended` role are restarted inside its Job. The other roles hold state that all roles need: their
-    first failure fails the Job, and the JobSet decides. A standalone Job has no JobSet that could decide, so it retries
-    itself. The Job of a role that the run does not need never fails: no rule and no limit ends it.
+    Failed pods of a `restarted` role are restarted inside its Job. The other roles hold state that all roles need, so
+    their first failure fails the Job, and the JobSet decides. A standalone Job has no JobSet that could decide, so it
+    retries itself. The Job of a role that the run does not need never fails: no rule and no limit ends it.
     """
     decides = role is training.decider
     refused = _HOPELESS if decides else [EXIT_REFUSED]
-    stopped = "Ignore" if role.kind.mended or training.shape.back_end == "Job" else "FailJob"
+    stopped = "Ignore" if role.kind.restarted or training.shape.back_end == "Job" else "FailJob"
     rules = [_on_exit(stopped, [EXIT_STOPPED]), _on_disruption(stopped)]
     spec: Object = {
         "completionMode": "Indexed",
@@ -132,7 +132,7 @@ def _job(training: Training, role: Role, attempt: str, resume: str) -> Object:
 def _backoff_limit(training: Training, role: Role) -> int:
     if not role.kind.needed:
         return _NO_LIMIT
-    return training.worker_retries if role.kind.mended else 0
+    return training.worker_retries if role.kind.restarted else 0
 
 
 def _on_exit(action: str, codes: Sequence[int]) -> Object:
@@ -151,7 +151,7 @@ def failure_policy(training: Training) -> Object:
     policy = ["PodFailurePolicy"]
     refused = f"exit code ({'|'.join(map(str, _HOPELESS))}) "
     preempted = [f"exit code {EXIT_STOPPED} ", "condition DisruptionTarget "]
-    holders = [role.name for role in training.roles.values() if not role.kind.mended]
+    holders = [role.name for role in training.roles.values() if not role.kind.restarted]
     rules: list[Any] = [
         {"name": "refused", "action": "FailJobSet", "onJobFailureReasons": policy,
          "onJobFailureMessagePatterns": [refused]},

@@ -158,7 +158,7 @@ def probe_objects(training: Training) -> list[Object]:
     return [*stranger_objects(training), target(training, training.probed, seconds=REPEAT_SECONDS)]
 
 
-class Stranger:
+class IsolationProbe:
     """The isolation probe of a run, as a context manager.
 
     Its pod is created before the run and deleted once there is evidence, or at the end of the block. A pod that an
@@ -179,7 +179,7 @@ class Stranger:
         self._running = False
         self._evidence: dict[str, Any] = {}
 
-    def __enter__(self) -> Stranger:
+    def __enter__(self) -> IsolationProbe:
         if not self._why_not:
             for obj in self._objects:
                 self._api.apply(obj)

@@ -36,7 +36,7 @@ class RoleKind:
     :param usual: default number of pods.
     :param reads_data: mounts the training's data.
     :param writes_run: mounts the run's folder.
-    :param mended: a failed pod is restarted in place; else its failure restarts the whole run.
+    :param restarted: a failed pod is restarted in place; else its failure restarts the whole run.
     :param needed: whether the run needs the role; else its failed pods are restarted without limit.
     :param decides: the exit of its first pod decides the run, unless an earlier role of the topology decides.
     :param clean_exits: exit codes that are no failure once the run has ended.
@@ -51,7 +51,7 @@ class RoleKind:
     usual: int = 1
     reads_data: bool = False
     writes_run: bool = False
-    mended: bool = False
+    restarted: bool = False
     needed: bool = True
     decides: bool = False
     clean_exits: frozenset[int | str] = _SERVED
@@ -92,13 +92,13 @@ TOPOLOGIES: Mapping[str, Topology] = {
         {
             "chief": _CHIEF,
             "ps": RoleKind(MANY),
-            "worker": RoleKind(MANY, usual=2, reads_data=True, mended=True, computes=True),
+            "worker": RoleKind(MANY, usual=2, reads_data=True, restarted=True, computes=True),
             "evaluator": RoleKind(
                 ONE_OR_NONE,
                 usual=0,
                 reads_data=True,
                 writes_run=True,
-                mended=True,
+                restarted=True,
                 needed=False,
                 member=False,
                 shares=True,

@@ -210,11 +210,11 @@ class Run:
 
     def _kept(self, around: Plan, result: dict[str, Any]) -> Plan:
         """Return the plan for a recorded success. Its description may differ in ways that do not change the run."""
-        told = self._training.description_hash
-        if not told or result.get("description_hash") == told:
+        digest = self._training.description_hash
+        if not digest or result.get("description_hash") == digest:
             self.result = result
             return around
-        self.result = {**result, "description_hash": told}
+        self.result = {**result, "description_hash": digest}
         keep = partial(record.keep, self._api, self._training, self.result, self._clock)
         changes = [_record_of(self._training.name, "another description")]
         step = Step(f"Record the description of the training {self._training.name}", keep, changes)
@@ -267,7 +267,7 @@ class Run:
 
         A run that was too short for the probe, or was not followed, is probed again.
         """
-        if not self._settings.stranger or self._training.probed is None:
+        if not self._settings.isolation_probe or self._training.probed is None:
             return True
         return (result.get("isolation") or {}).get("stranger_blocked") is not None
 

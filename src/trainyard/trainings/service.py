@@ -70,13 +70,13 @@ class Service(Run):
         if not self._token_is_kept():
             kept = Change(self._token_file, "without the token", "the token")
             steps.append(Step(f"Write the token of {training.name} to {self._token_file}", self._keep_token, [kept]))
-        told = {**record.submitted(training, attempt), "reach": self._reach()}
+        document = {**record.submitted(training, attempt), "reach": self._reach()}
         # Recorded before the wait, because a service that never answers exists, too.
         if known.get("attempt") == attempt and known.get("result") == record.RUNNING and not known.get("why"):
             self.result = known
         else:
-            self.result = told
-            keep = partial(record.keep, self._api, training, told)
+            self.result = document
+            keep = partial(record.keep, self._api, training, document)
             noted = Change(f"record of run {training.name}", "another attempt", attempt, follows=bool(steps))
             steps.append(Step(f"Record that {training.name} runs", keep, [noted]))
         if wait and (steps or not (live and is_met(live, "RolledOut"))):
@@ -158,7 +158,7 @@ class Service(Run):
             wait_for(self._api, waits, timeout=training.start_timeout)
         except WaitError as error:
             pods = self._pods()
-            told = [part for pod in pods for part in self._told(pod)]
+            states = [part for pod in pods for part in self._told(pod)]
             words, cause = self._settings.explain(self._api, training.name, training.namespace)
             logs, gpus = self._keep_logs(attempt), missing_gpus(self._api, pods)
             self.result = {**self.result, "why": f"it does not answer: {error.message}{gpus}", "logs": logs}
@@ -169,7 +169,7 @@ class Service(Run):
                     [
                         f"The service {training.name} does not answer. {error.message}{gpus}",
                         *filter(None, [words]),
-                        *told,
+                        *states,
                     ]
                 ),
                 remedy="Read its last lines. It keeps running; playbooks/train_stop.yml stops it.",

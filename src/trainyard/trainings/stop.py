@@ -187,8 +187,8 @@ class Stop:
         self.result = {**self.result, "stopped_by": self._by, "stop_asked_at": record.now()}
         self._manifest = manifest(live) if live["kind"] in RUNS else None
         if self._found.kept:
-            told = {**self.result, "attempt": attempt_of(live)}
-            record.change(self._api, self._found.kept, told, self._clock, manifest=self._manifest)
+            outcome = {**self.result, "attempt": attempt_of(live)}
+            record.change(self._api, self._found.kept, outcome, self._clock, manifest=self._manifest)
 
     def _keep(self, known: Mapping[str, Any]) -> None:
         self.result = {**self.result, **known, "result": record.STOPPED, "ended_at": record.now()}

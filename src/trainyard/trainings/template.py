@@ -131,30 +131,30 @@ def _flags(training: Training, role: Role, attempt: str, resume: str) -> Mapping
 
 
 def _environment(training: Training, role: Role, resume: str) -> list[Object]:
-    told = {"RUN": training.name, "RESUME": resume, "HOME": "/tmp", "PYTHONUNBUFFERED": "1"}
+    variables = {"RUN": training.name, "RESUME": resume, "HOME": "/tmp", "PYTHONUNBUFFERED": "1"}
     if cluster(training):
-        told |= {
+        variables |= {
             "TF_CONFIG": tf_config(training, role.name),
             # Valid both as JSON and as a Python literal, for programs older than TF_CONFIG.
             "POD_NAME": f"{role.name}-$(JOB_COMPLETION_INDEX)-{training.name}",
             "CLUSTER_CONFIG": _members(training),
         }
     if role.kind.reads_data and (training.data_image or training.data_claim):
-        told["DATA_DIR"] = "/data"
+        variables["DATA_DIR"] = "/data"
     if role.kind.writes_run:
-        told |= {"LOG_DIR": run_folder(training), "CHECKPOINT_DIR": f"{run_folder(training)}/checkpoints"}
+        variables |= {"LOG_DIR": run_folder(training), "CHECKPOINT_DIR": f"{run_folder(training)}/checkpoints"}
     if training.code:
-        told["PYTHONPATH"] = CODE
+        variables["PYTHONPATH"] = CODE
     if role.gpus:
         # By default TensorFlow allocates the whole memory of a GPU at start, and leaves none to pods that share it.
-        told["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
+        variables["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
     # At least two threads: with one, an operation that waits for another process blocks it, and no step completes.
-    told["TF_NUM_INTEROP_THREADS"] = str(max(2, math.ceil(amount(role.limits["cpu"]))))
+    variables["TF_NUM_INTEROP_THREADS"] = str(max(2, math.ceil(amount(role.limits["cpu"]))))
     index = {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX_LABEL}']"}}
     env: list[Object] = [
         # Must precede its uses: the kubelet expands $(NAME) only from earlier variables.
         {"name": "JOB_COMPLETION_INDEX", "valueFrom": index},
-        *({"name": name, "value": value} for name, value in told.items()),
+        *({"name": name, "value": value} for name, value in variables.items()),
         *({"name": name, "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}} for name in THREADS),
     ]
     if training.token:

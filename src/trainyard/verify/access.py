@@ -92,8 +92,8 @@ def _serving(api: Api) -> bool:
     import yaml
 
     found = api.get("v1", "ConfigMap", "kubelet-config", "kube-system") or {}
-    told = yaml.safe_load((found.get("data") or {}).get("kubelet", "")) or {}
-    return bool(told.get("serverTLSBootstrap"))
+    config = yaml.safe_load((found.get("data") or {}).get("kubelet", "")) or {}
+    return bool(config.get("serverTLSBootstrap"))
 
 
 def _usage(api: Api) -> list[str]:

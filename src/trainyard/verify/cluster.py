@@ -56,8 +56,8 @@ def images_locked(locked: Mapping[str, str], pods: Sequence[Object], own: Mappin
         places = group.setdefault(text, [])
         places += [pod] if pod not in places else []
     if wrong or unpinned:
-        told = "; ".join(f"{text} (in {', '.join(places)})" for text, places in {**wrong, **unpinned}.items())
-        return Check("images_locked", FAIL if wrong else UNKNOWN, told)
+        details = "; ".join(f"{text} (in {', '.join(places)})" for text, places in {**wrong, **unpinned}.items())
+        return Check("images_locked", FAIL if wrong else UNKNOWN, details)
     return Check("images_locked", PASS, "every running image has the digest of the lock")
 
 

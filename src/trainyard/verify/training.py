@@ -44,8 +44,8 @@ def progress(want: Wanted, seen: RunSeen, now: datetime, *, left_alone: bool = F
     said = [] if isinstance(seen.said, Unread) else seen.said
     live = None if isinstance(seen.live, Unread) else seen.live
     wrong, well = _judged(want, live, pods, said, now)
-    told = f"{want.name} is running" + (f" ({LEFT_ALONE})" if left_alone else "")
-    return Check("training", FAIL if wrong else PASS, f"{told}: {wrong or well}")
+    head = f"{want.name} is running" + (f" ({LEFT_ALONE})" if left_alone else "")
+    return Check("training", FAIL if wrong else PASS, f"{head}: {wrong or well}")
 
 
 def _judged(

@@ -137,10 +137,10 @@ def _refusals(view: View, form: re.Pattern[str] | None = None) -> list[Evidence]
     """
     found = []
     for owner in _owners(view):
-        told = view.events(owner, "FailedCreate", "JobCreationFailed", "HeadlessServiceCreationFailed")
-        if told and (form is None or form.search(str(told[-1].get("message", "")))):
-            text = str(told[-1]["message"]).removeprefix("Error creating: ")
-            found.append(Evidence("controller", describe(owner).partition(" ")[2], event_time(told[-1]), text))
+        reported = view.events(owner, "FailedCreate", "JobCreationFailed", "HeadlessServiceCreationFailed")
+        if reported and (form is None or form.search(str(reported[-1].get("message", "")))):
+            text = str(reported[-1]["message"]).removeprefix("Error creating: ")
+            found.append(Evidence("controller", describe(owner).partition(" ")[2], event_time(reported[-1]), text))
     return found
 
 

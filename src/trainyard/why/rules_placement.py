@@ -280,10 +280,10 @@ def claim_unbound(view: View) -> Iterator[Hit]:
                 remedy = "create it, or name an existing one in workloads_trainings"
                 yield Hit(each.place, f"the claim {name} does not exist", EFFECT, said(each), remedy)
                 continue
-            told = [
+            reported = [
                 one for one in view.events(claim) if one.get("type") == "Warning" or one["reason"] == "FailedBinding"
             ]
-            own = [Evidence("claim", name, event_time(one), str(one.get("message", ""))) for one in told[-1:]]
+            own = [Evidence("claim", name, event_time(one), str(one.get("message", ""))) for one in reported[-1:]]
             known = {one["metadata"]["name"] for one in view.part("classes")}
             wanted = claim["spec"].get("storageClassName")
             if wanted and wanted not in known:

@@ -242,8 +242,10 @@ def restarted(view: View) -> Iterator[Hit]:
     live = view.live
     if live is None or not view.goes_on or view.step or not restarts(live):
         return
-    told = view.events(live, "RestartJobSetFailurePolicyAction", "RestartJobSetAndIgnoreMaxRestartsFailurePolicyAction")
-    said = [Evidence("controller", "", event_time(each), str(each.get("message", ""))) for each in told[-1:]]
+    reported = view.events(
+        live, "RestartJobSetFailurePolicyAction", "RestartJobSetAndIgnoreMaxRestartsFailurePolicyAction"
+    )
+    said = [Evidence("controller", "", event_time(each), str(each.get("message", ""))) for each in reported[-1:]]
     if said:
         yield Hit(view.snapshot.run, f"it was restarted, {restarts(live)} so far", "{} was restarted", said)
 
@@ -283,13 +285,13 @@ def silent(view: View) -> Iterator[Hit]:
     step, quiet = view.step, view.now.timestamp() - view.steps_since
     rest = max(0.0, view.stall_timeout - quiet)
     when = datetime.fromtimestamp(view.steps_since, UTC).isoformat(timespec="seconds")
-    told = f"last step: {step.get('step')} of {step.get('steps_total') or '?'}, {span(quiet)} ago"
+    progress = f"last step: {step.get('step')} of {step.get('steps_total') or '?'}, {span(quiet)} ago"
     yield Hit(
         view.deciding,
         f"it has made no step for {span(quiet)}; the usual interval is {span(max(1.0, late))}",
         "{} makes no steps",
         [
-            Evidence("log", view.deciding, when, told),
+            Evidence("log", view.deciding, when, progress),
             Evidence(
                 "log", view.deciding, "", f"its watchdog ends it in {span(rest)}; it continues from its checkpoint"
             ),

@@ -114,16 +114,17 @@ def pulling(view: View) -> Iterator[Hit]:
             continue
         text = str(begun[-1].get("message", ""))
         match = _IMAGE.search(text)
-        told = Evidence("kubelet", place, event_time(begun[-1]), text)
-        yield Hit(place, f"the image {match[1] if match else '?'} is being pulled", "{} waits for its image", [told])
+        evidence = Evidence("kubelet", place, event_time(begun[-1]), text)
+        image = match[1] if match else "?"
+        yield Hit(place, f"the image {image} is being pulled", "{} waits for its image", [evidence])
 
 
 def _last_failure(view: View, pod: Object, *reasons: str) -> Evidence | None:
     """Return the last event with one of these reasons, if the pod has had time to recover."""
-    told = view.events(pod, *reasons)
-    if not told or view.age(created(pod)) < _SETTLE_SECONDS:
+    reported = view.events(pod, *reasons)
+    if not reported or view.age(created(pod)) < _SETTLE_SECONDS:
         return None
-    return Evidence("kubelet", "", event_time(told[-1]), str(told[-1].get("message", "")))
+    return Evidence("kubelet", "", event_time(reported[-1]), str(reported[-1].get("message", "")))
 
 
 def sandbox(view: View) -> Iterator[Hit]:
@@ -159,9 +160,9 @@ def not_started(view: View) -> Iterator[Hit]:
     known = {place for place, _, _ in _pulls(view)} | {hit.object for hit in pulling(view)}
     for place, pod in view.waiting.items():
         reasons = {((each.get("state") or {}).get("waiting") or {}).get("reason") for each in containers(pod)}
-        told = view.events(pod, "FailedCreatePodSandBox", "FailedMount", "FailedAttachVolume", "FailedMapVolume")
+        events = view.events(pod, "FailedCreatePodSandBox", "FailedMount", "FailedAttachVolume", "FailedMapVolume")
         node = pod["spec"].get("nodeName")
-        quiet = bool(node) and place not in known and not told and reasons <= {"ContainerCreating", "PodInitializing"}
+        quiet = bool(node) and place not in known and not events and reasons <= {"ContainerCreating", "PodInitializing"}
         last = max([created(pod), *(event_time(each) for each in view.events(pod))])
         if quiet and view.age(last) > _QUIET_SECONDS:
             remedy = f"check journalctl -u kubelet -u containerd on {node}"

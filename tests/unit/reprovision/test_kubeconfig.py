@@ -12,7 +12,7 @@ from tests.unit.reprovision.sites import Stopped, site
 from tests.unit.reprovision.worlds import World, cluster, failure, leased
 from trainyard.core.errors import TrainyardError
 from trainyard.drift import converge as repair
-from trainyard.drift.access import ITEM, PLAYBOOK, mend, wrong
+from trainyard.drift.access import ITEM, PLAYBOOK, restore_kubeconfig, wrong
 from trainyard.drift.items import class_of
 from trainyard.drift.masking import Masker
 from trainyard.drift.report import Revision
@@ -109,13 +109,15 @@ def test_one_that_is_not_to_be_had_is_said(folder: Path) -> None:
         raise TrainyardError("ansible-runner is missing.")
 
     for play, why in ((Fetching(there.kubeconfig, lost=True), "the disk is full"), (refuse, "ansible-runner is")):
-        mended = mend(there, "run", play=play, masker=Masker())
-        assert not mended.items and "the kubeconfig was not fetched: " in mended.notes[0] and why in mended.notes[0]
+        restored = restore_kubeconfig(there, "run", play=play, masker=Masker())
+        assert (
+            not restored.items and "the kubeconfig was not fetched: " in restored.notes[0] and why in restored.notes[0]
+        )
 
 
 def test_what_somebody_else_keeps_taking_away_is_for_a_person(folder: Path) -> None:
     there = site(folder)
     Path(there.kubeconfig).unlink()
-    mended = mend(there, "run", [[ITEM.key]] * 3, play=Fetching(there.kubeconfig), masker=Masker())
-    assert not mended.items and "3 times in a row" in mended.notes[0]
-    assert mend(there, "run", [[ITEM.key]] * 2, play=Fetching(there.kubeconfig), masker=Masker()).items
+    restored = restore_kubeconfig(there, "run", [[ITEM.key]] * 3, play=Fetching(there.kubeconfig), masker=Masker())
+    assert not restored.items and "3 times in a row" in restored.notes[0]
+    assert restore_kubeconfig(there, "run", [[ITEM.key]] * 2, play=Fetching(there.kubeconfig), masker=Masker()).items

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from trainyard.schedule import notify
-from trainyard.schedule.notify import Notice, Told
+from trainyard.schedule.notify import LastNotice, Notice
 
 HOUR = 3600.0
 REPAIRED = {"class": "repairable", "outcome": "proven"}
@@ -41,26 +41,26 @@ def test_the_state_of_a_report(report: dict[str, Any], state: str | None) -> Non
 @pytest.mark.parametrize(
     ("last", "state", "now", "after", "notice"),
     [
-        (None, "clean", 5.0, Told("clean", 5.0, 0.0), None),
-        (None, "drift", 5.0, Told("drift", 5.0, 5.0), Notice("change", "drift", None, 5.0)),
-        (Told("clean", 1.0, 0.0), "clean", 5.0, Told("clean", 1.0, 0.0), None),
-        (Told("clean", 1.0, 0.0), "repaired", 5.0, Told("repaired", 5.0, 5.0),
+        (None, "clean", 5.0, LastNotice("clean", 5.0, 0.0), None),
+        (None, "drift", 5.0, LastNotice("drift", 5.0, 5.0), Notice("change", "drift", None, 5.0)),
+        (LastNotice("clean", 1.0, 0.0), "clean", 5.0, LastNotice("clean", 1.0, 0.0), None),
+        (LastNotice("clean", 1.0, 0.0), "repaired", 5.0, LastNotice("repaired", 5.0, 5.0),
          Notice("change", "repaired", "clean", 5.0)),
-        (Told("drift", 1.0, 1.0), "drift", 99 * HOUR, Told("drift", 1.0, 1.0), None),
-        (Told("person", 1.0, 1.0), "person", 2 * HOUR, Told("person", 1.0, 1.0), None),
-        (Told("person", 1.0, 1.0), "person", 24 * HOUR - 1700, Told("person", 1.0, 24 * HOUR - 1700),
+        (LastNotice("drift", 1.0, 1.0), "drift", 99 * HOUR, LastNotice("drift", 1.0, 1.0), None),
+        (LastNotice("person", 1.0, 1.0), "person", 2 * HOUR, LastNotice("person", 1.0, 1.0), None),
+        (LastNotice("person", 1.0, 1.0), "person", 24 * HOUR - 1700, LastNotice("person", 1.0, 24 * HOUR - 1700),
          Notice("reminder", "person", "person", 1.0)),
-        (Told("person", 9 * HOUR, 9 * HOUR), "person", 1 * HOUR, Told("person", 9 * HOUR, 1 * HOUR),
+        (LastNotice("person", 9 * HOUR, 9 * HOUR), "person", 1 * HOUR, LastNotice("person", 9 * HOUR, 1 * HOUR),
          Notice("reminder", "person", "person", 9 * HOUR)),
-        (Told("person", 1.0, 1.0), "clean", 2 * HOUR, Told("clean", 2 * HOUR, 2 * HOUR),
+        (LastNotice("person", 1.0, 1.0), "clean", 2 * HOUR, LastNotice("clean", 2 * HOUR, 2 * HOUR),
          Notice("change", "clean", "person", 2 * HOUR)),
-        (Told("failed", 1.0, 1.0), "failed", 99 * HOUR, Told("failed", 1.0, 1.0), None),
-        (Told("person", 1.0, 1.0), None, 99 * HOUR, Told("person", 1.0, 1.0), None),
+        (LastNotice("failed", 1.0, 1.0), "failed", 99 * HOUR, LastNotice("failed", 1.0, 1.0), None),
+        (LastNotice("person", 1.0, 1.0), None, 99 * HOUR, LastNotice("person", 1.0, 1.0), None),
         (None, None, 1.0, None, None),
     ],
 )  # fmt: skip
 def test_who_hears_of_it(
-    last: Told | None, state: notify.State | None, now: float, after: Told | None, notice: Notice | None
+    last: LastNotice | None, state: notify.State | None, now: float, after: LastNotice | None, notice: Notice | None
 ) -> None:
     assert notify.step(last, state, now) == (after, notice)
 
@@ -81,5 +81,5 @@ def test_what_cannot_be_read_is_as_nothing(tmp_path: Path, text: str) -> None:
     path = tmp_path / "state.json"
     path.write_text(text, encoding="utf-8")
     assert notify.load(path) is None
-    notify.save(path, Told("person", 1.0, 2.0))
-    assert notify.load(path) == Told("person", 1.0, 2.0)
+    notify.save(path, LastNotice("person", 1.0, 2.0))
+    assert notify.load(path) == LastNotice("person", 1.0, 2.0)

@@ -21,14 +21,14 @@ def test_the_first_signal_is_noted_and_a_second_does_what_it_did(monkeypatch: py
     before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
     try:
         with stopping.listening():
-            assert not stopping.told()
+            assert not stopping.requested()
             signal.raise_signal(signal.SIGTERM)
-            assert stopping.told() and heard == []
+            assert stopping.requested() and heard == []
             signal.raise_signal(signal.SIGTERM)
             assert heard == [signal.SIGTERM]
         signal.raise_signal(signal.SIGTERM)
         assert len(heard) == 2
-        assert not stopping.told()
+        assert not stopping.requested()
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -46,7 +46,7 @@ def test_the_first_signal_is_noted_and_a_second_does_what_it_did(monkeypatch: py
 def test_a_converge_that_is_told_to_stop(
     tmp_path: Path, during: str, calls: list[str], status: int, done: list[str]
 ) -> None:
-    class Told(World):
+    class LastNotice(World):
         def __call__(self, playbook: str, **options: Any) -> Any:
             played = super().__call__(playbook, **options)
             if self.calls[-1] == during:
@@ -54,7 +54,7 @@ def test_a_converge_that_is_told_to_stop(
             # As ansible-runner ends the play that is at work, unless it has ended by itself.
             return played
 
-    world = Told(DRIFT)
+    world = LastNotice(DRIFT)
     with stopping.listening():
         found = run(Store(tmp_path / "state"), world, clock=Stopped())
     assert world.calls == calls

@@ -20,7 +20,7 @@ FOR_EVER = 1e9
 
 
 def follower(tmp_path: Path, cluster: Cluster, run: Training = TRAINING) -> Follower:
-    return Follower(Api(cluster), run, Settings(str(tmp_path), stranger=False), lambda _: None, cluster.clock)
+    return Follower(Api(cluster), run, Settings(str(tmp_path), isolation_probe=False), lambda _: None, cluster.clock)
 
 
 def muted(seconds: float, *more: tuple) -> Script:
@@ -70,7 +70,9 @@ def test_once_the_pod_is_gone_the_run_goes_on_from_its_checkpoint(tmp_path: Path
     cluster = Cluster(TRAINING, muted(FOR_EVER, (31, "delete", "chief-0")))
 
     def run() -> Run:
-        return Run(Api(cluster), TRAINING, Settings(str(tmp_path), stranger=False), Progress(None), cluster.clock)
+        return Run(
+            Api(cluster), TRAINING, Settings(str(tmp_path), isolation_probe=False), Progress(None), cluster.clock
+        )
 
     with pytest.raises(TrainyardError, match="its pod mnist-chief-0-0-00001 on the node worker1 was deleted before"):
         run().plan().execute()

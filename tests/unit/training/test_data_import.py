@@ -177,7 +177,7 @@ def test_the_run_reads_the_folder_and_cannot_write_it() -> None:
 
 def test_it_comes_before_the_submission_and_needs_its_claim() -> None:
     def plan(server: ApiServer) -> list[str]:
-        run = Run(Api(server), described()[0], Settings(log_dir="/tmp", stranger=False), Progress(None))
+        run = Run(Api(server), described()[0], Settings(log_dir="/tmp", isolation_probe=False), Progress(None))
         return [step.what for step in run.plan(wait=False).steps]
 
     steps = plan(ApiServer({CLAIM: {"metadata": {"name": "datasets"}}, FILES: {"metadata": {"name": "training"}}}))

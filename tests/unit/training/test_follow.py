@@ -38,7 +38,7 @@ def follow(
 ) -> tuple[Any, Cluster, list[str]]:
     """The result, or the error that it ended with; the cluster as it was left; and what was said."""
     cluster, said = Cluster(run, script), list[str]()
-    settings = Settings(str(tmp_path), stranger=False)
+    settings = Settings(str(tmp_path), isolation_probe=False)
     follower = Follower(Api(cluster), run, settings, said.append, cluster.clock)
     try:
         return follower.follow("20261121T120000Z-0001", submitted=submitted), cluster, said
@@ -77,7 +77,7 @@ def test_progress_is_shown_within_two_seconds(tmp_path: Path) -> None:
         if "step" in line:
             ages.append(cluster.clock.now - 5 - int(line.split("step ")[1].split()[0]))
 
-    Follower(Api(cluster), TRAINING, Settings(str(tmp_path), stranger=False), say, cluster.clock).follow(
+    Follower(Api(cluster), TRAINING, Settings(str(tmp_path), isolation_probe=False), say, cluster.clock).follow(
         "20261121T120000Z-0001", submitted=True
     )
     assert len(ages) > 8 and max(ages[:-1]) <= 2

@@ -110,7 +110,7 @@ def test_one_that_finds_no_gpu_is_given_up_with_those_who_have_them(tmp_path: Pa
         "spec": {"nodeName": "worker1", "containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]},
         "status": {"phase": "Running"},
     }
-    follower = Follower(Api(cluster), run, Settings(str(tmp_path), stranger=False), print, cluster.clock)
+    follower = Follower(Api(cluster), run, Settings(str(tmp_path), isolation_probe=False), print, cluster.clock)
     with pytest.raises(TrainyardError) as refused:
         follower.follow("20261121T120000Z-0001", submitted=True)
     for said in (refused.value.message, cluster.record["why"]):

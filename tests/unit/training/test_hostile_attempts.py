@@ -72,7 +72,7 @@ def replace(attempt: Any, logs: Path) -> None:
 
 def adopt_and_follow(attempt: Any, logs: Path) -> None:
     cluster = _cluster([*RUNS, *ENDS], attempt)
-    settings = Settings(str(logs), stranger=False)
+    settings = Settings(str(logs), isolation_probe=False)
     Run(Api(cluster), TRAINING, settings, Progress(None), cluster.clock).plan().execute()
 
 

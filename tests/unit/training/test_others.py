@@ -33,7 +33,7 @@ def test_a_run_that_took_the_place_of_the_one_to_be_given_up_is_not_ended(tmp_pa
 
     cluster = Raced(TRAINING, [(1, "start", "worker-1")])
     with pytest.raises(TrainyardError, match="not all pods ran within start_timeout"):
-        Follower(Api(cluster), TRAINING, Settings(str(tmp_path), stranger=False), print, cluster.clock).follow(
+        Follower(Api(cluster), TRAINING, Settings(str(tmp_path), isolation_probe=False), print, cluster.clock).follow(
             "20261121T120000Z-0001", submitted=True
         )
     there = cluster.objects[f"{SETS}/mnist"]["metadata"]

@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.training.test_isolation_probe import BLOCKED, POD, USED, Found
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.training.samples import training
 from tests.unit.training.scripted import SETS, SPACE, Cluster, Ticking
 from tests.unit.training.test_data_import import JOB, POLICY, described
 from tests.unit.training.test_follow import ENDS, STARTS, follow
-from tests.unit.training.test_stranger import BLOCKED, POD, USED, Found
 from trainyard.kube.api import Api, KubeError
 from trainyard.kube.apply import PatientApi
 from trainyard.trainings.data_import import DataImport
-from trainyard.trainings.probe import Stranger
+from trainyard.trainings.probe import IsolationProbe
 from trainyard.trainings.stop import Stop
 from trainyard.trainings.submit import submit
 
@@ -108,8 +108,8 @@ def test_an_import_goes_on_after_it(after: float) -> None:
     assert not {JOB, POLICY} & server.objects.keys()
 
 
-def stranger(there: Any, clock: Ticking) -> Stranger:
-    return Stranger(Api(there), TRAINING, control="kubernetes.default.svc,443", enabled=True, clock=clock)
+def stranger(there: Any, clock: Ticking) -> IsolationProbe:
+    return IsolationProbe(Api(there), TRAINING, control="kubernetes.default.svc,443", enabled=True, clock=clock)
 
 
 def test_the_stranger_is_asked_again_after_it_and_goes() -> None:

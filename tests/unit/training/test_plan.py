@@ -49,7 +49,7 @@ class Site(ApiServer):
             }
 
     def run(self, wanted: Training) -> Run:
-        return Run(Api(self), wanted, Settings(log_dir="/tmp", stranger=False), Progress(None))
+        return Run(Api(self), wanted, Settings(log_dir="/tmp", isolation_probe=False), Progress(None))
 
 
 def test_a_run_goes_on_where_its_files_are() -> None:

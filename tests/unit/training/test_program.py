@@ -27,7 +27,7 @@ def described(**changes: Any) -> Any:
 
 def run(server: ApiServer, **changes: Any) -> Run:
     server.objects.setdefault(CLAIM, {"metadata": {"name": "training"}})
-    return Run(Api(server), described(**changes), Settings(log_dir="/tmp", stranger=False), Progress(None))
+    return Run(Api(server), described(**changes), Settings(log_dir="/tmp", isolation_probe=False), Progress(None))
 
 
 def submitted(result: str = "stopped", **changes: Any) -> ApiServer:

@@ -29,7 +29,7 @@ TRAINING = training(logs={"claim": "training"})
 SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/trainings/jobsets"
 RECORD = "/api/v1/namespaces/trainings/configmaps/mnist-result"
 CLAIM = "/api/v1/namespaces/trainings/persistentvolumeclaims/training"
-SETTINGS = Settings(log_dir="/tmp", stranger=False)
+SETTINGS = Settings(log_dir="/tmp", isolation_probe=False)
 
 
 def live(attempt: str = EARLIER, uid: str = "old", state: str = "", **changes: Any) -> dict[str, Any]:

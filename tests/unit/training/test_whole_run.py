@@ -23,7 +23,7 @@ OTHER = training(logs={"claim": "training"}, train_steps=400)
 
 
 def run(cluster: Cluster, tmp_path: Path) -> Run:
-    settings = Settings(str(tmp_path), stranger=False)
+    settings = Settings(str(tmp_path), isolation_probe=False)
     return Run(Api(cluster), TRAINING, settings, Progress(None), cluster.clock)
 
 

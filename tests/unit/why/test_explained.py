@@ -29,7 +29,9 @@ SCRIPT = [
 
 def failure(folder: Path, **settings: Any) -> tuple[TrainyardError, Cluster]:
     cluster = Cluster(TRAINING, SCRIPT)
-    follower = Follower(Api(cluster), TRAINING, Settings(str(folder), stranger=False, **settings), print, cluster.clock)
+    follower = Follower(
+        Api(cluster), TRAINING, Settings(str(folder), isolation_probe=False, **settings), print, cluster.clock
+    )
     with pytest.raises(TrainyardError) as caught:
         follower.follow("20261121T120000Z-0001", submitted=True)
     return caught.value, cluster

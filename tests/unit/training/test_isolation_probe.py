@@ -10,7 +10,7 @@ import pytest
 from tests.unit.apiserver import ApiServer
 from tests.unit.training.samples import training
 from trainyard.kube.api import Api
-from trainyard.trainings.probe import Stranger
+from trainyard.trainings.probe import IsolationProbe
 
 SPACE = "/api/v1/namespaces/trainings"
 POD = f"{SPACE}/pods/mnist-stranger"
@@ -36,9 +36,9 @@ class Found(ApiServer):
         return POD in self.objects or POLICY in self.objects
 
 
-def stranger(server: ApiServer, *, enabled: bool = True, **changes: Any) -> Stranger:
+def stranger(server: ApiServer, *, enabled: bool = True, **changes: Any) -> IsolationProbe:
     run = training(logs={"claim": "training"}, **changes)
-    return Stranger(Api(server), run, control="kubernetes.default.svc,443", enabled=enabled)
+    return IsolationProbe(Api(server), run, control="kubernetes.default.svc,443", enabled=enabled)
 
 
 @pytest.mark.parametrize(
