@@ -126,7 +126,7 @@ def describe(obj: Mapping[str, Any]) -> str:
 class Api:
     """A client of one API server.
 
-    :param transport: performs a single call; `kubeconfig.connect` creates one.
+    :param transport: performs a single call; `connection.connect` creates one.
     :param stream: performs a call whose response is read as it arrives.
     """
 

@@ -143,7 +143,7 @@ _PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 def connect_to_look(kubeconfig: str) -> Api:
     """Return a read-only (GET) `Api` for the current context of a kubeconfig.
 
-    :raises KubeError: as `kubeconfig.connect`.
+    :raises KubeError: as `connect`.
     """
     try:
         server = _server(kubeconfig)

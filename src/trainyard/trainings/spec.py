@@ -1,6 +1,6 @@
 """Conversion of a complete description to a training, with all checks before any change.
 
-`arguments` defines the keys of a description and their types, `checks` the allowed values.
+`description_checks` defines the keys of a description, their types and the allowed values.
 """
 
 from __future__ import annotations

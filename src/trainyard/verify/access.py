@@ -30,7 +30,7 @@ from ..unmanaged.rendered import Rendered, missing_parts
 from ..unmanaged.rights import is_static
 from .certificate import trouble_of
 from .reading import Unread, attempt
-from .verdict import FAIL, PASS, UNKNOWN, Check, judge
+from .verdict import FAIL, PASS, UNKNOWN, Check, judge, of_faults
 
 NAMESPACE, NAME = "trainyard-console", "console"
 SECONDS = 5.0
@@ -212,17 +212,17 @@ def kubelet_certificates(nodes: Sequence[str], probes: Mapping[str, Mapping[str,
     if unsure and not wrong:
         return Check("kubelet_certificates", UNKNOWN, "; ".join(unsure))
     well = f"{len(nodes)} kubelets serve with certificates of the cluster's CA"
-    return _check("kubelet_certificates", wrong, well)
+    return of_faults("kubelet_certificates", wrong, well)
 
 
 def usage(nodes: Sequence[str], found: Sequence[str]) -> Check:
     """Check that the metrics API reports each node; a node that has just joined appears within a minute."""
     wrong = [f"the resource usage of {node} is unknown" for node in nodes if node not in found]
-    return _check("usage", wrong, f"the resource usage of {len(nodes)} nodes is known", settles=True)
+    return of_faults("usage", wrong, f"the resource usage of {len(nodes)} nodes is known", settles=True)
 
 
 def console(seen: ConsoleSeen) -> Check:
-    return _check(
+    return of_faults(
         "console", [seen.trouble] if seen.trouble else [], "it answers over a valid certificate", settles=True
     )
 
@@ -269,10 +269,6 @@ def certificate_ends(seen: Access, probes: Mapping[str, Mapping[str, object]]) -
         if found is not None:
             ends[f"kubelet {node}"] = found
     return ends
-
-
-def _check(name: str, wrong: Sequence[str], well: str, *, settles: bool = False) -> Check:
-    return Check(name, FAIL, "; ".join(wrong), settles) if wrong else Check(name, PASS, well)
 
 
 WELL = {

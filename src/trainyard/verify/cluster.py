@@ -20,7 +20,7 @@ from ..kube.gpu_offer import offered
 from ..trainings.template import CODE_VOLUME
 from .gpus import gpu_checks
 from .reading import Observation, Unread
-from .verdict import FAIL, PASS, UNKNOWN, Check, judge
+from .verdict import FAIL, PASS, UNKNOWN, Check, judge, of_faults
 
 
 def images_locked(locked: Mapping[str, str], pods: Sequence[Object], own: Mapping[str, bool] | None = None) -> Check:
@@ -171,7 +171,7 @@ def about_the_run(expected: Expected) -> list[Check]:
 
 
 def api_ready(complaint: str) -> Check:
-    return _check("api_ready", [complaint] if complaint else [], "the API server reports ready", settles=True)
+    return of_faults("api_ready", [complaint] if complaint else [], "the API server reports ready", settles=True)
 
 
 def nodes_ready(expected: Expected, nodes: Sequence[Object]) -> Check:
@@ -182,7 +182,7 @@ def nodes_ready(expected: Expected, nodes: Sequence[Object]) -> Check:
     if missing and expected.planning and not unready:
         return Check("nodes_ready", UNKNOWN, f"not in the cluster yet: {', '.join(missing)}")
     wrong = [f"{name} is not in the cluster" for name in missing] + unready
-    return _check("nodes_ready", wrong, f"{len(expected.nodes)} nodes are Ready", settles=True)
+    return of_faults("nodes_ready", wrong, f"{len(expected.nodes)} nodes are Ready", settles=True)
 
 
 def node_versions(expected: Expected, nodes: Sequence[Object]) -> Check:
@@ -195,7 +195,7 @@ def node_versions(expected: Expected, nodes: Sequence[Object]) -> Check:
                 if row[what] != wanted:
                     wrong.append(f"{row['name']} runs {what} {row[what] or '(unknown)'} instead of {wanted}")
     well = f"kubelet {expected.kubelet_version}, containerd {expected.containerd_version} on all nodes"
-    return _check("node_versions", wrong, well)
+    return of_faults("node_versions", wrong, well)
 
 
 def system_pods(pods: Mapping[str, Sequence[Object]], now: datetime) -> Check:
@@ -203,7 +203,7 @@ def system_pods(pods: Mapping[str, Sequence[Object]], now: datetime) -> Check:
     wrong = [f"namespace {space} has no pods" for space, found in pods.items() if not found]
     for space, found in pods.items():
         wrong += [f"{space}/{_name(pod)} {trouble}" for pod in found if (trouble := pod_trouble(pod, now))]
-    return _check("system_pods", wrong, f"all pods in {', '.join(pods)} are healthy", settles=True)
+    return of_faults("system_pods", wrong, f"all pods in {', '.join(pods)} are healthy", settles=True)
 
 
 def all_pods(seen: Observation) -> list[Object] | Unread:
@@ -251,7 +251,7 @@ def probed(kind: str, what: str, expected: Expected) -> Check:
             unsure.append(f"{node} has no CA to verify the answer with")
     if unsure and not wrong:
         return Check(kind, UNKNOWN, "; ".join(unsure))
-    return _check(kind, wrong, f"{len(expected.nodes)} nodes {what}")
+    return of_faults(kind, wrong, f"{len(expected.nodes)} nodes {what}")
 
 
 def warnings(expected: Expected, seen: Observation) -> list[str]:
@@ -313,10 +313,6 @@ def condition(thing: Object, kind: str) -> str:
         if each.get("type") == kind:
             return str(each.get("status"))
     return "Unknown"
-
-
-def _check(name: str, wrong: Sequence[str], well: str, *, settles: bool = False) -> Check:
-    return Check(name, FAIL, "; ".join(wrong), settles) if wrong else Check(name, PASS, well)
 
 
 def _name(thing: Object) -> str:

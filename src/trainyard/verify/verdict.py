@@ -53,6 +53,15 @@ class Check:
         return {"name": self.name, **run, "result": self.result, "detail": self.detail}
 
 
+def of_faults(name: str, wrong: Sequence[str], well: str, *, settles: bool = False) -> Check:
+    """Return a check that fails with all faults, or passes if there is none.
+
+    :param wrong: the faults, each as a clause.
+    :param well: the detail of a passed check.
+    """
+    return Check(name, FAIL, "; ".join(wrong), settles) if wrong else Check(name, PASS, well)
+
+
 def judge(name: str, seen: T | Unread, rule: Callable[[T], Check]) -> Check:
     """Apply a rule to a value; if it could not be read, return `unknown` with the reason."""
     return Check(name, UNKNOWN, seen.reason, seen.settles) if isinstance(seen, Unread) else rule(seen)

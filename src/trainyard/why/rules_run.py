@@ -183,9 +183,6 @@ def crashed(view: View) -> Iterator[Hit]:
             yield Hit(place, f"its exit code is {how.get('exitCode')}", EFFECT, _words(view, place, pod, how), remedy)
 
 
-END_EFFECT = "{} has failed"
-
-
 def deadline(view: View) -> Iterator[Hit]:
     """An attempt did not finish within `timeout`."""
     for job in view.jobs if view.live is not None else ():
@@ -196,7 +193,7 @@ def deadline(view: View) -> Iterator[Hit]:
                 yield Hit(
                     view.snapshot.run,
                     "it did not finish within its timeout",
-                    END_EFFECT,
+                    EFFECT,
                     [said],
                     "raise timeout in workloads_trainings, or lower train_steps",
                 )
@@ -209,7 +206,7 @@ def restarts_exhausted(view: View) -> Iterator[Hit]:
         said = Evidence("controller", "", str(failed.get("lastTransitionTime") or ""), str(failed.get("message") or ""))
         count = restarts(view.live)
         message = f"it was restarted {count} time{'' if count == 1 else 's'}, which is the maximum"
-        yield Hit(view.snapshot.run, message, END_EFFECT, [said], "fix what ended it, then submit it again")
+        yield Hit(view.snapshot.run, message, EFFECT, [said], "fix what ended it, then submit it again")
 
 
 def stopped(view: View) -> Iterator[Hit]:

@@ -18,7 +18,6 @@ from ..apt import ARCHITECTURE, PrivateApt
 from ..origin import Apt
 from ..program import run
 from . import http
-from . import http as fetch
 
 KEY_LIMIT = 1 << 20
 """Largest key file in bytes; the vendors' have a few KiB."""
@@ -80,14 +79,14 @@ class Archive:
         stanza = self.stanza(origin)
         vouched = stanza["SHA256"].lower()
         if origin.sha256 and origin.sha256 != vouched:
-            raise fetch.mismatch(
+            raise http.mismatch(
                 f"{origin.package} {origin.version} in the index of {origin.base}", origin.sha256, vouched
             )
         url = f"{origin.base}{stanza['Filename'].removeprefix('./')}"
         version = origin.version.rpartition(":")[2]
         name = f"{origin.package}_{version}_{ARCHITECTURE}.deb"
-        limit = whole(stanza.get("Size"), 1, fetch.FILE_LIMIT) or fetch.FILE_LIMIT
-        fetch.download(url.replace("~", "%7E"), out / name, vouched, partial=partial / vouched, limit=limit)
+        limit = whole(stanza.get("Size"), 1, http.FILE_LIMIT) or http.FILE_LIMIT
+        http.download(url.replace("~", "%7E"), out / name, vouched, partial=partial / vouched, limit=limit)
         return {"deb": name, "url": url, "sha256": vouched}
 
     def stanza(self, origin: Apt) -> dict[str, str]:
@@ -128,4 +127,4 @@ class Archive:
     def _key(self, origin: Apt) -> bytes:
         if origin.key.startswith("project:"):
             return (self.project / origin.key.removeprefix("project:")).read_bytes()
-        return fetch.read(origin.key)
+        return http.read(origin.key)
