@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.training.test_isolation_probe import BLOCKED, POD, USED, Found
 
 from tests.unit.apiserver import ApiServer
 from tests.unit.training.samples import training
 from tests.unit.training.scripted import SETS, SPACE, Cluster, Ticking
 from tests.unit.training.test_data_import import JOB, POLICY, described
 from tests.unit.training.test_follow import ENDS, STARTS, follow
+from tests.unit.training.test_isolation_probe import BLOCKED, POD, USED, Found
 from trainyard.kube.api import Api, KubeError
 from trainyard.kube.apply import PatientApi
 from trainyard.trainings.data_import import DataImport
