@@ -156,15 +156,17 @@ def change(root: Path, name: str, version: str, modules: bool) -> None:
     """Change the checkout at `root`, and print what was changed and what is left to do."""
     lock = root / "bundle.lock.yml"
     text = lock.read_text(encoding="utf-8")
-    entry = yaml.safe_load(text)["artefacts"].get(name, {})
     moved, changed = bump(text, name, version)
+    entry = yaml.safe_load(text)["artefacts"][name]
+    old = number(str(entry["version"]))
+    # Before the first write: it refuses a wrapper that does not name the old version.
+    main = main_module(root, entry, old) if modules and "wrapper" in entry else ""
     lock.write_text(moved, encoding="utf-8")
     artefacts = lockfile.load(lock)
     subprocess.run([sys.executable, root / "tools" / "versions.py"], timeout=60, check=True)
     print(f"bundle.lock.yml: {', '.join(changed)}")
-    if modules and "wrapper" in entry:
-        old = number(str(entry["version"]))
-        wrappers = move_modules(root, name, old, number(version), main_module(root, entry, old))
+    if main:
+        wrappers = move_modules(root, name, old, number(version), main)
         print(f"{WRAPPERS}: {', '.join(wrappers)}")
     unpinned = [each for each in changed if (origin := artefacts[each].origin) and not origin.pinned]
     if unpinned:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Take the pictures of README.md and docs/tasks/console.md anew, from a console of a real cluster: `make screenshots`.
+"""Take new pictures for README.md and docs/tasks/console.md from the console of a real cluster: `make screenshots`.
 
     .venv/bin/python tests/browser/screenshots.py --address https://localhost:30443 --token-file FILE --authority ca.crt
 
