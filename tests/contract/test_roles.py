@@ -74,3 +74,12 @@ def test_a_role_names_no_internal_of_another(role: Role) -> None:
         if not match[0].startswith(own)
     }
     assert not found, sorted(found)
+
+
+def test_imports_below_main_name_the_role(role: Role) -> None:
+    """Ansible looks for an import inside an import in `tasks/` of the working directory first."""
+    for path in sorted((role.path / "tasks").glob("*.yml")):
+        if path.name == "main.yml":
+            continue
+        for found in re.findall(r"import_tasks:\s+(?:file:\s+)?(\S.*)", path.read_text(encoding="utf-8")):
+            assert found.startswith('"{{ role_path }}/tasks/'), f"{path.name} imports {found}"
