@@ -17,7 +17,7 @@ description:
     token. The token is created once, stored in a Secret and written to O(token_dir). It is never shown.
 options:
   training:
-    description: The complete training, as returned by the filter P(complete_trainings#filter).
+    description: The complete training, as returned by the filter P(bound_descriptions#filter).
     type: dict
     required: true
     suboptions:

@@ -24,10 +24,10 @@ from trainyard.bundle.assemble import Assembly
 from trainyard.bundle.context import Context
 from trainyard.bundle.store import Store
 from trainyard.trainings.catalogue import read_catalogue
-from trainyard.trainings.described import complete, entry_of
 from trainyard.trainings.jobset import run_object
 from trainyard.trainings.model import Training
 from trainyard.trainings.objects import surroundings
+from trainyard.trainings.resolve import entry_of, resolve
 from trainyard.trainings.site_images import Defaults
 from trainyard.trainings.spec import parse_training
 
@@ -64,7 +64,8 @@ def training(bundle: Mapping[str, Mapping[str, Any]], override: Mapping[str, Any
     knobs = yaml.safe_load((ROOT / "inventories/lab/group_vars/all/workloads.yml").read_text(encoding="utf-8"))
     wanted = {**knobs["workloads_trainings"][0], **override}
     logs = {"claim": claim} if claim else {"size": "1Gi", "node": LOG_NODE, "path": LOG_PATH}
-    return parse_training(complete(wanted, entry_of(wanted, read_catalogue([])), Defaults(REGISTRY, bundle, logs)))
+    resolved = resolve(wanted, entry_of(wanted, read_catalogue([])))
+    return parse_training(resolved.bound(Defaults(REGISTRY, bundle, logs)))
 
 
 def write_manifests(folder: Path, run: Training) -> None:

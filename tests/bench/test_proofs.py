@@ -20,7 +20,7 @@ import wide
 from timed import BenchError
 
 from trainyard.site.short_names import train_call
-from trainyard.trainings.described import complete_all
+from trainyard.trainings.resolve import resolve_all
 
 IMAGES = {name: {"digest": f"sha256:{'0' * 64}"} for name in ("image_tensorflow", "image_workloads", "image_mnist")}
 ENTRIES = {
@@ -42,7 +42,8 @@ def test_every_run_that_is_asked_for_can_be(name: str) -> None:
     call, problems = train_call({"run": name}, [ENTRIES[name]], known)
     assert not problems
     site = inputs.Defaults("registry/trainyard", IMAGES, {"claim": "training"}, archives="https://mirror/files")
-    (described,) = complete_all([call.wanted], known, site)
+    (resolved,) = resolve_all([call.wanted], known)
+    described = resolved.bound(site)
     assert described["name"] == name
 
 

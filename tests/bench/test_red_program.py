@@ -16,8 +16,8 @@ import red_program
 import stand
 
 from trainyard.site.short_names import train_call
-from trainyard.trainings.described import complete_all
 from trainyard.trainings.logs import events
+from trainyard.trainings.resolve import resolve_all
 
 PRINTED = red_program.PRINTED
 NOISE = b"".join(PRINTED.noise())
@@ -33,7 +33,8 @@ def test_every_run_can_be(run: str) -> None:
     assert not problems
     images = {name: {"digest": f"sha256:{'0' * 64}"} for name in ("image_tensorflow", "image_workloads")}
     site = inputs.Defaults("registry/trainyard", images, {"claim": "training"}, archives="https://mirror/files")
-    (described,) = complete_all([call.wanted], known, site)
+    (resolved,) = resolve_all([call.wanted], known)
+    described = resolved.bound(site)
     assert (described["name"], described["max_restarts"]) == (run, 0)
 
 

@@ -11,14 +11,14 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from checkout import ROOT, read_yaml
 
-from plugins.filter.trainings import complete_trainings, training_images, training_runs
+from plugins.filter.trainings import bound_descriptions, resolved_trainings
 from trainyard.bundle.lockfile import load, tree_files
 from trainyard.site.model import Setting, Site
 from trainyard.site.rules import check
 from trainyard.trainings.catalogue import read_catalogue
-from trainyard.trainings.described import complete_all
 from trainyard.trainings.jobset import run_object
 from trainyard.trainings.objects import surroundings
+from trainyard.trainings.resolve import resolve_all
 from trainyard.trainings.site_images import TENSORBOARD, Defaults
 from trainyard.trainings.spec import parse_training
 
@@ -43,13 +43,14 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_workload_is_one_file(folder: Path) -> None:
     wanted = [{"workload": "script", "run": "mine", "worker": 3}]
-    (description,) = complete_trainings(wanted, [str(folder)], {"logs": {"claim": "training"}})
+    resolved = resolved_trainings(wanted, [str(folder)])
+    (description,) = bound_descriptions(resolved, {"logs": {"claim": "training"}})
     training = parse_training(description)
     jobs = run_object(training, "first")["spec"]["replicatedJobs"]
     assert [(job["name"], job["template"]["spec"]["completions"]) for job in jobs] == [("ps", 1), ("worker", 3)]
     assert {each["kind"] for each in surroundings(training)} >= {"Namespace", "NetworkPolicy"}
-    assert training_images(wanted, [str(folder)]) == [TENSORBOARD]
-    (run,) = training_runs(wanted, [str(folder)])
+    assert resolved[0]["images"] == [TENSORBOARD]
+    run = resolved[0]["expected"]
     assert run.pop("description_hash") == description["description_hash"] != ""
     assert run == {"name": "mine", "namespace": "trainings", "topology": "multi_worker"}
 
@@ -66,7 +67,7 @@ def test_the_rules_of_a_site_know_it(folder: Path) -> None:
 
 def test_the_verdict_knows_bounds_of_programs_that_have_them() -> None:
     wanted = [{"workload": "mnist_ps", "accuracy_bound": 0.9}, {"workload": "mnist_ps", "run": "b", "stall_timeout": 9}]
-    first, second = training_runs(wanted, [])
+    first, second = (each["expected"] for each in resolved_trainings(wanted, []))
     assert first.pop("description_hash") != second["description_hash"]
     assert first == {
         "name": "mnist-ps",
@@ -89,8 +90,8 @@ def test_the_verdict_knows_bounds_of_programs_that_have_them() -> None:
     ],
 )
 def test_the_verdict_asks_for_nothing_that_only_a_run_needs(more: dict[str, Any]) -> None:
-    (run,) = training_runs([{"workload": "mnist_ps", **more}], [])
-    assert run["name"] == "mnist-ps"
+    (run,) = resolved_trainings([{"workload": "mnist_ps", **more}], [])
+    assert run["expected"]["name"] == "mnist-ps"
 
 
 NEEDED = {"own": {"command": "python worker.py"}}
@@ -99,10 +100,8 @@ NEEDED = {"own": {"command": "python worker.py"}}
 
 @pytest.mark.parametrize("name", sorted(read_catalogue([])))
 def test_every_entry_of_ours_can_be_run(name: str) -> None:
-    (description,) = complete_all(
-        [{"workload": name, **NEEDED.get(name, {})}], read_catalogue([]), Defaults(known=False, logs={"claim": "c"})
-    )
-    training = parse_training(description)
+    (resolved,) = resolve_all([{"workload": name, **NEEDED.get(name, {})}], read_catalogue([]))
+    training = parse_training(resolved.bound(Defaults(known=False, logs={"claim": "c"})))
     assert run_object(training, "first")["metadata"]["annotations"]["trainyard.dev/workload"] == name
 
 
@@ -113,7 +112,8 @@ def _images(**more: Any) -> list[dict[str, str]]:
     """
     names = sorted(read_catalogue([]))
     wanted = [{"workload": name, "run": f"r-{index}", **more} for index, name in enumerate(names)]
-    return [image for require_gpu in (True, False) for image in training_images(wanted, [], require_gpu)]
+    found = [each for require_gpu in (True, False) for each in resolved_trainings(wanted, [], require_gpu)]
+    return [image for each in found for image in each["images"]]
 
 
 def test_artefacts_of_the_catalogue_are_in_the_lock() -> None:
@@ -128,7 +128,8 @@ def test_artefacts_of_trainings_are_made_for_every_site() -> None:
     catalogue = read_catalogue([])
     locked = read_yaml(ROOT / "bundle.lock.yml")["artefacts"]
     trainings = [{"workload": name} for name, entry in catalogue.items() if entry.get("kind") == "training"]
-    needed = {image["artefact"] for image in training_images(trainings, [], require_gpu=False)}
+    resolved = resolved_trainings(trainings, [], require_gpu=False)
+    needed = {image["artefact"] for each in resolved for image in each["images"]}
     made = set(read_yaml(ROOT / "roles/bundle/vars/main.yml")["__bundle_artefacts_wanted"]["vendors"])
     few = {name for name in needed if locked[name].get("on_demand")}
     assert few == {"image_speech"}
@@ -170,7 +171,7 @@ def test_artefacts_of_the_catalogue_are_made_before_they_are_pushed() -> None:
 
 @pytest.mark.parametrize("name", [name for name, entry in read_catalogue([]).items() if entry.get("code")])
 def test_the_program_of_an_entry_is_in_the_image_of_its_code(name: str) -> None:
-    (described,) = complete_trainings([{"workload": name}], [], {"known": False, "logs": {"claim": "c"}})
+    described = resolved_trainings([{"workload": name}], [])[0]["description"]
     artefact = read_catalogue([])[name]["code"]["artefact"]
     packed = ROOT / load(ROOT / "bundle.lock.yml")[artefact].recipe["folder"].removeprefix("project:")
     files = {str(path.relative_to(packed)) for path in tree_files(packed)}

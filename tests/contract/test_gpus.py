@@ -11,7 +11,7 @@ from checkout import ROOT, read_yaml
 
 from trainyard.site.short_names import train_call
 from trainyard.trainings.catalogue import read_catalogue
-from trainyard.trainings.described import complete_all
+from trainyard.trainings.resolve import resolve_all
 from trainyard.trainings.site_images import Defaults
 from trainyard.trainings.spec import parse_training
 
@@ -33,8 +33,8 @@ def test_gpus_of_a_call_go_to_the_pods_that_compute(name: str, computing: str, i
     catalogue = read_catalogue([])
     call, problems = train_call({"workload": name, "gpus": 1}, [], catalogue)
     assert call and not problems
-    (described,) = complete_all([call.wanted], catalogue, Defaults(known=False, logs={"claim": "c"}))
-    training = parse_training(described)
+    (resolved,) = resolve_all([call.wanted], catalogue)
+    training = parse_training(resolved.bound(Defaults(known=False, logs={"claim": "c"})))
     assert [role.name for role in training.roles.values() if role.gpus] == [computing]
     found = {role.name: role.image.partition("@")[0].rpartition("/")[2] for role in training.roles.values()}
     assert found.pop(computing) == image

@@ -9,7 +9,7 @@ from typing import Any
 from engine import compat
 from engine.errors import InputError
 
-from ..trainings.described import REQUIRE_GPU
+from ..trainings.resolve import REQUIRE_GPU
 from ..trainings.site_images import NO_DIGEST, asked_gpus
 from .model import Problem, Site, named, problem
 from .trainings import trainings

@@ -11,7 +11,8 @@ from ansible.parsing.splitter import parse_kv, split_args
 
 from ..core.errors import TrainyardError
 from ..trainings.catalogue import Catalogue, merged, no_mappings
-from ..trainings.described import (
+from ..trainings.description_checks import FLAG_CHECKS
+from ..trainings.resolve import (
     INSTEAD,
     NAMELESS,
     OF_ROLES,
@@ -22,7 +23,6 @@ from ..trainings.described import (
     run_name,
     with_roles,
 )
-from ..trainings.description_checks import FLAG_CHECKS
 from ..trainings.roles import ROLES, TOPOLOGIES
 from ..trainings.site_images import SOURCES
 from .model import MAGIC, Problem, Site, quoted

@@ -5,25 +5,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..core.errors import TrainyardError
 from ..oci import command, folder
-from ..trainings.catalogue import no_mappings
-from ..trainings.described import (
+from ..trainings.description_checks import Fault
+from ..trainings.resolve import (
     NAMELESS,
-    code_folders,
-    complete,
     entry_of,
     name_of_folder,
     naming_folder,
+    resolve,
     run_name,
     strange_keys,
 )
-from ..trainings.description_checks import Fault
 from ..trainings.site_images import Defaults, asked_gpus
 from ..trainings.spec import check
 from .model import Problem, Setting, Site, problem
@@ -39,14 +37,16 @@ class _Training:
     :param key: its place in the setting, such as `[0]`.
     :param wanted: its entry in the setting.
     :param description: its complete description; empty if the workload is unknown.
+    :param code: its code folder, once for each command.
     :param faults: faults of the description itself.
     """
 
     setting: Setting
     key: str
     wanted: Mapping[str, Any]
-    description: Mapping[str, Any]
-    faults: tuple[Fault, ...]
+    description: Mapping[str, Any] = field(default_factory=dict)
+    code: Sequence[Mapping[str, Any]] = ()
+    faults: tuple[Fault, ...] = ()
 
     def refuse(self, key: str, value: Any, fault: str, remedy: str) -> Problem:
         return problem(self.setting, fault, remedy, key=f"{self.key}.{key}", value=value)
@@ -66,7 +66,7 @@ def trainings(site: Site) -> Iterator[_Training]:
 
 
 def _described(site: Site, setting: Setting, key: str, wanted: Mapping[str, Any]) -> _Training:
-    training = _Training(setting, key, wanted, {}, ())
+    training = _Training(setting, key, wanted)
     try:
         entry = entry_of(wanted, site.catalogue)
     except TrainyardError:
@@ -75,16 +75,16 @@ def _described(site: Site, setting: Setting, key: str, wanted: Mapping[str, Any]
     wrong = {fault.key.partition(".")[0] for fault in faults}
     known = {name: value for name, value in wanted.items() if name not in wrong}
     try:
-        description = complete(known, entry, _defaults(site))
+        resolved = resolve(known, entry, require_gpu=all(each.value for each in site.values("workloads_require_gpu")))
     except TrainyardError as error:
         return replace(training, faults=(*faults, Fault("command", "not a command line", error.message.rstrip("."))))
-    return replace(training, description=description, faults=(*faults, *check(description)[1]))
+    description = resolved.bound(_defaults(site))
+    return replace(training, description=description, code=resolved.code, faults=(*faults, *check(description)[1]))
 
 
 def _defaults(site: Site) -> Defaults:
     """Return the role's defaults for all trainings, as far as they are known before an image is built."""
-    required = all(setting.value for setting in site.values("workloads_require_gpu"))
-    return Defaults(logs=_logs(site), known=False, archives=_archives(site), require_gpu=required, cuda=site.cuda)
+    return Defaults(logs=_logs(site), known=False, archives=_archives(site), cuda=site.cuda)
 
 
 def _logs(site: Site) -> dict[str, str]:
@@ -149,9 +149,7 @@ def description(site: Site) -> Iterator[Problem]:
 def code_folder(site: Site) -> Iterator[Problem]:
     """Refuse a folder of code that cannot be packed, or that lacks the file of its command."""
     for training in trainings(site):
-        if not training.description or any(no_mappings(training.wanted)):
-            continue
-        for code in code_folders(training.wanted, entry_of(training.wanted, site.catalogue)):
+        for code in training.code:
             path = Path(code["path"])
             try:
                 command.check(code["command"], path, folder.read(path))

@@ -25,6 +25,7 @@ from .names import HASH_ANNOTATION, JOB_API, MANAGED, NAME_LABEL
 from .objects import dns_egress, of_run, policy
 from .places import pod_state
 from .pods import container_security, pod_security, pull_secrets
+from .roles import EXIT_REFUSED
 from .state import ended
 from .template import CODE
 
@@ -93,7 +94,6 @@ def _network(text: str) -> _Network | None:
         return None
 
 
-EXIT_REFUSED = 2
 IMPORT_SECONDS = 6 * 3600
 """Time limit of the whole import, whose server may be slow."""
 RETRIES = 3

@@ -15,7 +15,6 @@ from ..kube.api import Api, KubeError
 from ..kube.apply import OUTAGE_SECONDS, PatientApi
 from . import record, state
 from .gpu_requests import missing_gpus
-from .jobset import EXIT_BOUND, EXIT_DIVERGED, EXIT_REFUSED, EXIT_VOLUME
 from .kept_logs import KeptLogs
 from .logs import ERROR_RATES, idle_gpus, last, outcome, progress_line, summary
 from .model import Training
@@ -23,6 +22,7 @@ from .names import API_VERSIONS
 from .pod_logs import PodLogs, kept_logs
 from .pods import RELEASE_SECONDS
 from .probe import IsolationProbe
+from .roles import EXIT_BOUND, EXIT_DIVERGED, EXIT_REFUSED, EXIT_VOLUME
 from .watch import RunView
 
 

@@ -26,15 +26,8 @@ from .names import (
     TOPOLOGY_ANNOTATION,
     WORKLOAD_ANNOTATION,
 )
-from .roles import EXIT_STOPPED
+from .roles import EXIT_BOUND, EXIT_DIVERGED, EXIT_REFUSED, EXIT_STOPPED, EXIT_VOLUME
 from .template import pod_labels, pod_template
-
-EXIT_REFUSED = 2
-EXIT_BOUND = 3
-EXIT_DIVERGED = 4
-EXIT_VOLUME = 5
-"""Exit codes of a training: invalid input, accuracy below the bound, a loss that is not finite, and a faulty volume
-(full, not accessible or damaged)."""
 
 _HOPELESS = (EXIT_REFUSED, EXIT_BOUND, EXIT_DIVERGED, EXIT_VOLUME)
 """Exit codes of the deciding role after which every retry fails in the same way until an operator changes something."""

@@ -11,8 +11,14 @@ from dataclasses import dataclass, replace
 STOPPED = "stopped"
 """Replaces the exit code of a pod that was deleted before its exit was seen."""
 
+EXIT_REFUSED = 2
+EXIT_BOUND = 3
+EXIT_DIVERGED = 4
+EXIT_VOLUME = 5
 EXIT_STOPPED = 42
-"""Exit code after SIGTERM if everything is saved."""
+EXIT_STALLED = 75
+"""Exit codes of the programs in the images, as in `engine.errors`: invalid input; accuracy below the bound; a loss that
+is not finite; a faulty volume (full, not accessible or damaged); SIGTERM, with everything saved; no progress."""
 
 GRACE_SECONDS = 30
 """Default grace period. After SIGTERM a chief needs up to 25 s to save and to end; the others serve it until then."""

@@ -7,7 +7,7 @@ the images. Data comes from an image, from a claim, or from an archive that is i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +32,6 @@ class Defaults:
     :param archives: base URL of the site's archives of data; empty if it serves none.
     :param authority: certificate authority of that server, as PEM.
     :param code: code folder, as a training names it -> digest of the image that it was packed into.
-    :param require_gpu: whether pods with GPUs must compute on them; else they run the image without CUDA, on the CPU.
     :param cuda: artefact -> its CUDA version, for images with CUDA.
     """
 
@@ -43,7 +42,6 @@ class Defaults:
     archives: str = ""
     authority: str = ""
     code: Mapping[str, str] = field(default_factory=dict)
-    require_gpu: bool = True
     cuda: Mapping[str, str] = field(default_factory=dict)
 
     def reference(self, image: Any) -> Any:
@@ -63,9 +61,15 @@ class Defaults:
             )
         return self._named(str(image.get("repository")), digest)
 
-    def has(self, artefact: str) -> bool:
-        """Return whether the bundle has an image, or will have it."""
-        return not self.known or bool((self.artefacts.get(artefact) or {}).get("digest"))
+    def image(self, image: Mapping[str, Any], run: str) -> str:
+        """Return the reference of an image of a resolved training; empty for an optional image that is not built.
+
+        :param image: `{repository, artefact}` and perhaps `optional`, or `{folder}` of code.
+        """
+        if image.get("folder"):
+            return self.packed(str(image["folder"]), run)
+        built = (self.artefacts.get(str(image.get("artefact"))) or {}).get("digest")
+        return "" if image.get("optional") and self.known and not built else str(self.reference(image))
 
     def packed(self, folder: str, run: str) -> str:
         """Return the reference of a packed code folder.
@@ -112,40 +116,34 @@ def image_of(role: Mapping[str, Any], require_gpu: bool) -> Any:
     return for_gpus or {key: value for key, value in image.items() if key != "gpu"}
 
 
-def made(described: Any) -> list[dict[str, str]]:
-    """Return repository and artefact of every image in a description that the project builds."""
-    found: dict[str, dict[str, str]] = {}
-
-    def look(value: Any) -> None:
-        if isinstance(value, Mapping):
-            if {"repository", "artefact"} <= value.keys():
-                found[str(value["artefact"])] = {key: str(value[key]) for key in ("repository", "artefact")}
-            for inner in value.values():
-                look(inner)
-        elif isinstance(value, list):
-            for inner in value:
-                look(inner)
-
-    look(described)
-    return list(found.values())
+def image_places(description: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
+    """Yield each mapping of a complete description that may name an image, with the key of the image."""
+    for role in description["roles"]:
+        yield role, "image"
+        volumes = role.get("volumes")
+        yield from (
+            (each, "image") for each in (volumes if isinstance(volumes, list) else ()) if isinstance(each, Mapping)
+        )
+    if isinstance(description.get("data"), Mapping):
+        yield from ((description["data"], key) for key in ("image", *IMPORTER))
+    yield from ((description, key) for key in ("code", "tensorboard"))
 
 
-def shows_files(described: Mapping[str, Any]) -> bool:
-    """Return whether a run has the project's TensorBoard: by default trainings do and services do not."""
-    said = described.get("tensorboard")
-    return bool(said is True or (said is None and described.get("topology") != "service"))
+def tensorboard_of(described: Mapping[str, Any]) -> Any:
+    """Return the image of a run's TensorBoard; empty for none. A site may set its own image by reference.
+
+    By default trainings have the project's TensorBoard and services do not. It is optional, unless a site requests it.
+    """
+    requested = described.get("tensorboard")
+    if isinstance(requested, str):
+        return requested
+    if requested is True:
+        return TENSORBOARD
+    return {**TENSORBOARD, "optional": True} if requested is None and described.get("topology") != "service" else ""
 
 
-def tensorboard_of(described: Mapping[str, Any], site: Defaults) -> str:
-    """Return the image of a run's TensorBoard; empty for none. A site may set its own image by reference."""
-    said = described.get("tensorboard")
-    if isinstance(said, str):
-        return said
-    wanted = shows_files(described) and (said or site.has(TENSORBOARD["artefact"]))
-    return str(site.reference(TENSORBOARD)) if wanted else ""
-
-
-SOURCES = {"image": "image", "import": "url", "claim": "claim"}
+IMPORT = "import"
+SOURCES = {"image": "image", IMPORT: "url", "claim": "claim"}
 """Source of data -> the key that implies it."""
 DATASETS = "datasets"
 """Default claim for imported data."""
@@ -168,18 +166,17 @@ def with_source(described: Mapping[str, Any]) -> dict[str, Any]:
     return {**described, **({"data": data} if data else {})}
 
 
-def completed(data: Any, site: Defaults) -> Any:
+def completed(data: Any) -> Any:
     """Return only the keys of a run's data source, without those of other sources that its entry offers."""
     if not isinstance(data, Mapping):
         return data
     known = {key: data.get(key) for key in ("image", "claim", "folder", "url", "sha256")}
     strange = {key: value for key, value in data.items() if key not in (*known, "source")}
     if data.get("source") == "image":
-        return {**strange, "image": site.reference(known["image"])}
+        return {**strange, "image": known["image"]}
     if data.get("source") == "claim":
         return {**strange, "claim": known["claim"], "folder": known["folder"]}
-    if data.get("source") == "import":
-        programs = {key: site.reference(image) for key, image in IMPORTER.items()}
-        found = {**strange, **known, **programs, **site.archive(str(known["url"] or ""))}
+    if data.get("source") == IMPORT:
+        found = {**strange, **known, **IMPORTER, "source": IMPORT}
         return {**found, "image": None, "claim": known["claim"] or DATASETS}
     return dict(data)

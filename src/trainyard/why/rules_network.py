@@ -10,6 +10,7 @@ from ..kube.isolation import blocking, end
 from ..trainings.logs import LAST_TIME, last
 from ..trainings.names import CONTAINER
 from ..trainings.places import pod_state
+from ..trainings.roles import EXIT_STALLED
 from ..trainings.state import ended, wanted_pods
 from .answer import Evidence
 from .rule import Hit
@@ -21,8 +22,6 @@ CONNECT_SECONDS = 8.0
 ALONE_SECONDS = 60.0
 """Seconds from the chief's start after which its peers count as unreachable. Before a process answers, it imports
 TensorFlow, which is slow on some machines."""
-STALLED = 75
-"""Exit code of a training whose watchdog has ended it."""
 DNS = "k8s-app"
 
 
@@ -35,7 +34,7 @@ def apart(view: View, seconds: float = CONNECT_SECONDS) -> bool:
     if chief is None or view.live is None or ended(view.live) == "Completed":
         return False
     if pod_state(chief)[0] == "ended":
-        return terminated(chief).get("exitCode") == STALLED
+        return terminated(chief).get("exitCode") == EXIT_STALLED
     if pod_state(chief)[0] != "running" or view.waiting or len(view.pods) < wanted_pods(view.live):
         return False
     said = view.said(chief)

@@ -15,14 +15,21 @@ from ..core.untrusted import number, whole
 from ..kube.api import Object
 from ..kube.pod_log import last_lines
 from ..trainings import record as records
-from ..trainings.jobset import EXIT_BOUND, EXIT_DIVERGED, EXIT_REFUSED, EXIT_VOLUME
 from ..trainings.logs import Event, events, last
 from ..trainings.places import pod_state
-from ..trainings.roles import EXIT_STOPPED, TOPOLOGIES, clean_exits
+from ..trainings.roles import (
+    EXIT_BOUND,
+    EXIT_DIVERGED,
+    EXIT_REFUSED,
+    EXIT_STALLED,
+    EXIT_STOPPED,
+    EXIT_VOLUME,
+    TOPOLOGIES,
+    clean_exits,
+)
 from ..trainings.state import condition, ended, knobs, restarts
 from .answer import Evidence, span
 from .rule import Hit
-from .rules_network import STALLED
 from .view import View, at, containers, event_time, terminated
 
 EFFECT = "{} has failed"
@@ -163,7 +170,7 @@ def diverged(view: View) -> Iterator[Hit]:
 
 def stalled(view: View) -> Iterator[Hit]:
     """It made no progress, and its watchdog has ended it (exit code 75)."""
-    for place, pod, how in _ended_with(view, STALLED):
+    for place, pod, how in _ended_with(view, EXIT_STALLED):
         error = last(view.said(pod), "error")
         if not error.get("unreachable"):
             seconds = error.get("stalled_seconds")
@@ -172,7 +179,7 @@ def stalled(view: View) -> Iterator[Hit]:
             yield Hit(place, f"it made no step{after}, and ended itself", EFFECT, _words(view, place, pod, how), remedy)
 
 
-_NAMED = (EXIT_VOLUME, EXIT_REFUSED, EXIT_BOUND, EXIT_DIVERGED, STALLED)
+_NAMED = (EXIT_VOLUME, EXIT_REFUSED, EXIT_BOUND, EXIT_DIVERGED, EXIT_STALLED)
 
 
 def crashed(view: View) -> Iterator[Hit]:

@@ -11,8 +11,8 @@ from plugins.filter.trainings import code_layouts
 from trainyard.core.errors import TrainyardError
 from trainyard.host.images import Found, Image, make_plan
 from trainyard.trainings.catalogue import read_catalogue
-from trainyard.trainings.described import code_folders, complete, complete_all, images, merged, run_name, strange_keys
 from trainyard.trainings.model import Training
+from trainyard.trainings.resolve import merged, resolve, resolve_all, run_name, strange_keys
 from trainyard.trainings.site_images import NO_DIGEST, TENSORBOARD, Defaults
 from trainyard.trainings.spec import parse_training
 
@@ -34,7 +34,7 @@ SITE = Defaults("registry.example.org/t", BUNDLE, {"claim": "training"})
 
 
 def described(site: Defaults = SITE, **wanted: Any) -> Training:
-    return parse_training(complete({"workload": "my_ps", **wanted}, ENTRY, site))
+    return parse_training(resolve({"workload": "my_ps", **wanted}, ENTRY).bound(site))
 
 
 def test_the_entry_alone() -> None:
@@ -74,11 +74,19 @@ def test_an_image_that_is_not_made_is_named_once_the_bundle_is() -> None:
 
 def test_only_images_that_are_used_have_to_be_made() -> None:
     shown = {"tensorboard": False}
-    assert [each["artefact"] for each in images({**shown}, ENTRY)] == ["image_runtime", "image_set"]
-    assert [each["artefact"] for each in images({**shown, "data": {"claim": "mine"}}, ENTRY)] == ["image_runtime"]
-    assert images({**shown, "image": "r/mine:1", "data": None}, ENTRY) == []
-    assert images({"image": "r/mine:1", "data": None}, ENTRY) == [TENSORBOARD]
-    assert images({"image": "r/mine:1", "data": None, "tensorboard": "r/board:1"}, ENTRY) == []
+    assert [each["artefact"] for each in resolve({**shown}, ENTRY).images] == ["image_runtime", "image_set"]
+    assert [each["artefact"] for each in resolve({**shown, "data": {"claim": "mine"}}, ENTRY).images] == [
+        "image_runtime"
+    ]
+    assert resolve({**shown, "image": "r/mine:1", "data": None}, ENTRY).images == []
+    assert resolve({"image": "r/mine:1", "data": None}, ENTRY).images == [TENSORBOARD]
+    assert resolve({"image": "r/mine:1", "data": None, "tensorboard": "r/board:1"}, ENTRY).images == []
+
+
+def test_an_environment_may_name_a_repository_and_an_artefact() -> None:
+    resolved = resolve({"workload": "my_ps", "env": {"repository": "a", "artefact": "b"}}, ENTRY)
+    assert {each["artefact"] for each in resolved.images} == {"image_runtime", "image_set", "image_tensorboard"}
+    assert resolved.bound(SITE)["roles"][0]["env"]["artefact"] == "b"
 
 
 def test_every_run_has_a_folder_of_its_own_on_a_node() -> None:
@@ -107,13 +115,12 @@ def test_keys_that_a_workload_has_not(wanted: dict, said: str) -> None:
         ([{"workload": "my_sp"}], "'my_sp' is not in the catalogue. Did you mean my_ps? Use one of: my_ps."),
         ([{}], "'None' is not in the catalogue"),
         ([{"workload": "my_ps"}, {"workload": "my_ps"}], "two runs have the name my-ps"),
-        ([{"workload": "my_ps", "port": 80}], "worker.port is 80"),
         ([{"workload": "my_ps", "dept": 80}], "my-ps: dept is 80"),
     ],
 )
 def test_lists_that_cannot_be(listed: list[dict], said: str) -> None:
     with pytest.raises(TrainyardError) as refused:
-        complete_all(listed, {"my_ps": ENTRY}, SITE)
+        resolve_all(listed, {"my_ps": ENTRY})
     assert said in str(refused.value)
 
 
@@ -130,10 +137,8 @@ def test_lists_are_replaced_and_mappings_joined() -> None:
 
 
 def test_the_training_that_this_project_began_with() -> None:
-    (run,) = map(
-        parse_training,
-        complete_all([{"workload": "mnist_ps"}], read_catalogue([]), Defaults(known=False, logs={"claim": "c"})),
-    )
+    (resolved,) = resolve_all([{"workload": "mnist_ps"}], read_catalogue([]))
+    run = parse_training(resolved.bound(Defaults(known=False, logs={"claim": "c"})))
     assert {key: run.flags[key] for key in ("train_steps", "batch_size", "learning_rate")} == {
         "train_steps": 200,
         "batch_size": 20,
@@ -171,12 +176,12 @@ def test_code_of_one_run_does_not_let_go_of_that_of_another_on_a_node() -> None:
 def test_a_folder_of_code_is_looked_at_once_for_each_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     wanted = {"workload": "my_ps", "code": {"folder": "mine"}, "ps": {"command": "python serve.py"}}
-    found = code_folders(wanted, ENTRY)
+    found = resolve(wanted, ENTRY).code
     assert {(each["run"], each["folder"], each["path"]) for each in found} == {("my-ps", "mine", f"{tmp_path}/mine")}
     assert [each["command"] for each in found] == [["python", "-m", "train", "--fast"], ["python", "serve.py"]]
-    assert code_folders({"workload": "my_ps"}, ENTRY) == []
+    assert resolve({"workload": "my_ps"}, ENTRY).code == []
     monkeypatch.setenv("HOME", "/home/of-a-user")
-    (home,) = code_folders({**wanted, "code": {"folder": "~/mine"}, "ps": 0}, ENTRY)
+    (home,) = resolve({**wanted, "code": {"folder": "~/mine"}, "ps": 0}, ENTRY).code
     assert home["path"] == "/home/of-a-user/mine"
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from trainyard.core.errors import TrainyardError
-from trainyard.trainings.described import complete, images
 from trainyard.trainings.model import Import, Training
+from trainyard.trainings.resolve import resolve
 from trainyard.trainings.site_images import Defaults
 from trainyard.trainings.spec import parse_training
 
@@ -33,7 +33,7 @@ SERVED = Defaults(
 
 
 def sourced(data: Any) -> Training:
-    return parse_training(complete({"workload": "my_ps", "data": data}, OFFERED, SERVED))
+    return parse_training(resolve({"workload": "my_ps", "data": data}, OFFERED).bound(SERVED))
 
 
 def test_an_entry_offers_several_sources_of_its_data() -> None:
@@ -74,7 +74,7 @@ def test_a_source_that_cannot_be_is_refused(data: dict[str, str], said: str) -> 
 
 def test_an_import_of_a_workload_that_names_no_archive() -> None:
     with pytest.raises(TrainyardError) as refused:
-        parse_training(complete({"workload": "my_ps", "data": "import"}, ENTRY, SERVED))
+        parse_training(resolve({"workload": "my_ps", "data": "import"}, ENTRY).bound(SERVED))
     for said in ("data.url is missing", "data.sha256 is missing", "data.folder is missing"):
         assert said in str(refused.value)
 
@@ -82,15 +82,19 @@ def test_an_import_of_a_workload_that_names_no_archive() -> None:
 def test_an_archive_that_the_site_should_serve_and_does_not() -> None:
     site = Defaults("r", {**BUNDLE, **PROGRAMS}, {"claim": "training"})
     with pytest.raises(TrainyardError, match=r"data.url is 'set.tar': .* this site serves no archives"):
-        parse_training(complete({"workload": "my_ps", "data": "import"}, OFFERED, site))
+        parse_training(resolve({"workload": "my_ps", "data": "import"}, OFFERED).bound(site))
 
 
 def test_images_are_those_of_the_source() -> None:
-    assert [each["artefact"] for each in images({"data": "import"}, OFFERED)] == [
+    assert [each["artefact"] for each in resolve({"data": "import"}, OFFERED).images] == [
         "image_runtime", "image_tensorflow", "image_workloads", "image_tensorboard",
     ]  # fmt: skip
-    assert [each["artefact"] for each in images({"data": {"claim": "c"}}, OFFERED)] == [
+    assert [each["artefact"] for each in resolve({"data": {"claim": "c"}}, OFFERED).images] == [
         "image_runtime",
         "image_tensorboard",
     ]
-    assert [each["artefact"] for each in images({}, OFFERED)] == ["image_runtime", "image_set", "image_tensorboard"]
+    assert [each["artefact"] for each in resolve({}, OFFERED).images] == [
+        "image_runtime",
+        "image_set",
+        "image_tensorboard",
+    ]

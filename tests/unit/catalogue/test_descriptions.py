@@ -11,19 +11,20 @@ import yaml
 from tests.unit.catalogue.test_complete import BUNDLE, ENTRY, SITE
 from trainyard.core.errors import TrainyardError
 from trainyard.trainings.catalogue import read_catalogue
-from trainyard.trainings.described import complete, complete_all, description_hash, images, strange_keys
+from trainyard.trainings.resolve import resolve, resolve_all, strange_keys
 from trainyard.trainings.site_images import Defaults
 from trainyard.trainings.spec import parse_training
 
 
 def test_a_description_has_a_hash_whatever_images_are_made() -> None:
     def hashed(site: Defaults = SITE, **wanted: Any) -> str:
-        (found,) = complete_all([{"workload": "my_ps", **wanted}], {"my_ps": ENTRY}, site)
+        (resolved,) = resolve_all([{"workload": "my_ps", **wanted}], {"my_ps": ENTRY})
+        found = resolved.bound(site)
         assert parse_training(found).description_hash == found["description_hash"]
         return str(found["description_hash"])
 
     first = hashed()
-    assert first == description_hash({"workload": "my_ps"}, ENTRY)
+    assert first == resolve({"workload": "my_ps"}, ENTRY).description["description_hash"]
     assert first == hashed(Defaults("", BUNDLE, {"node": "w1", "path": "/srv"}))
     # The same in other words: a call of train.yml and an inventory say it differently.
     assert first == hashed(run="my-ps", worker={"replicas": "3"}, flags={"train_steps": "10"}, priority=None)
@@ -47,9 +48,8 @@ def test_a_description_has_a_hash_whatever_images_are_made() -> None:
 def test_texts_where_mappings_belong(wanted: dict, said: str, tmp_path: Path) -> None:
     listed = [{"workload": "my_ps", **wanted}]
     for call in (
-        lambda: complete_all(listed, {"my_ps": ENTRY}, SITE),
-        lambda: complete(listed[0], ENTRY, SITE),
-        lambda: images(listed[0], ENTRY),
+        lambda: resolve_all(listed, {"my_ps": ENTRY}),
+        lambda: resolve(listed[0], ENTRY),
         lambda: read_catalogue([_folder(tmp_path, {**ENTRY, **wanted})], tmp_path),
     ):
         with pytest.raises(TrainyardError) as refused:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.catalogue.test_complete import BUNDLE, ENTRY
-from trainyard.trainings.described import complete, images
+from trainyard.trainings.resolve import resolve
 from trainyard.trainings.site_images import Defaults
 from trainyard.trainings.spec import parse_training
 
@@ -34,16 +34,16 @@ GPU_BUNDLE = {**BUNDLE, "image_runtime_gpu": {"digest": "sha256:3"}}
 def test_pods_with_gpus_that_compute_run_the_image_with_cuda(
     wanted: dict, requires: bool, of_worker: str, flag: Any
 ) -> None:
-    site = Defaults("r", GPU_BUNDLE, {"claim": "c"}, require_gpu=requires, cuda={"image_runtime_gpu": "12.9"})
-    run = parse_training(complete({"workload": "my_ps", **wanted}, GPU_ENTRY, site))
+    site = Defaults("r", GPU_BUNDLE, {"claim": "c"}, cuda={"image_runtime_gpu": "12.9"})
+    resolved = resolve({"workload": "my_ps", **wanted}, GPU_ENTRY, require_gpu=requires)
+    run = parse_training(resolved.bound(site))
     assert run.roles["worker"].image.removeprefix("r/") == of_worker
     assert run.roles["worker"].cuda == ("12.9" if "gpu@" in of_worker else "")
     assert {run.roles[name].image for name in ("chief", "ps")} == {"r/runtime@sha256:1"}
     assert run.flags["require_gpu"] == flag
-    made = [each["artefact"] for each in images(wanted, GPU_ENTRY, require_gpu=requires)]
+    made = [each["artefact"] for each in resolved.images]
     assert ("image_runtime_gpu" in made) == ("gpu@" in of_worker)
 
 
 def test_programs_that_do_not_know_the_flag_do_not_get_it() -> None:
-    site = Defaults("r", BUNDLE, {"claim": "c"}, require_gpu=False)
-    assert "require_gpu" not in parse_training(complete({"workload": "my_ps"}, ENTRY, site)).flags
+    assert "require_gpu" not in resolve({"workload": "my_ps"}, ENTRY, require_gpu=False).description["flags"]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from plugins.filter.trainings import training_runs
+from plugins.filter.trainings import resolved_trainings
 from trainyard.trainings.catalogue import read_catalogue
-from trainyard.trainings.described import complete_all, description_hash, name_of_folder, run_name, strange_keys
+from trainyard.trainings.resolve import name_of_folder, resolve, resolve_all, run_name, strange_keys
 from trainyard.trainings.site_images import Defaults
 from trainyard.trainings.spec import check
 
@@ -22,8 +22,8 @@ def own(**more: Any) -> dict[str, Any]:
 
 
 def complete(**more: Any) -> dict[str, Any]:
-    (found,) = complete_all([own(**more)], CATALOGUE, Defaults(logs={"claim": "c"}, known=False))
-    return found
+    (found,) = resolve_all([own(**more)], CATALOGUE)
+    return found.bound(Defaults(logs={"claim": "c"}, known=False))
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_only_runs_of_own_without_a_name_have_that_of_their_folder(wanted: dict,
 def test_two_folders_are_two_runs_with_files_of_their_own() -> None:
     first, second = (complete(code={"folder": f"/home/a/{name}"}) for name in ("one", "two"))
     assert (first["name"], second["name"]) == ("one", "two")
-    runs = training_runs([own(code={"folder": "/home/a/one"})], [])
-    assert (runs[0]["name"], runs[0]["description_hash"]) == ("one", first["description_hash"])
+    (run,) = (each["expected"] for each in resolved_trainings([own(code={"folder": "/home/a/one"})], []))
+    assert (run["name"], run["description_hash"]) == ("one", first["description_hash"])
 
 
 def test_a_program_is_known_by_its_folder_and_its_command() -> None:
@@ -90,10 +90,9 @@ def test_a_program_is_known_by_its_folder_and_its_command() -> None:
 def test_runs_that_are_on_record_keep_their_description() -> None:
     # As the version before wrote them: a passed run of a site is not run again for its program.
     wide = own(run="wide", code={"folder": "/home/a/one"})
-    assert (
-        description_hash(wide, CATALOGUE["own"]) == "535e4b36ad27bb1c6c9c82a4b32958f226fdf20732ceaff5f8ec25562a0372cc"
-    )
-    assert (
-        description_hash(own(), CATALOGUE["own"]) == "9701ed54af595a6565e8d823a155829c4fcdc421c31f044b8a8dbf8bfb160c24"
-    )
+    hashes = [resolve(each, CATALOGUE["own"]).description["description_hash"] for each in (wide, own())]
+    assert hashes == [
+        "535e4b36ad27bb1c6c9c82a4b32958f226fdf20732ceaff5f8ec25562a0372cc",
+        "9701ed54af595a6565e8d823a155829c4fcdc421c31f044b8a8dbf8bfb160c24",
+    ]
     assert [each.key for each in strange_keys(own(program="x", named=False), CATALOGUE["own"])] == ["program", "named"]

@@ -1,19 +1,21 @@
-"""Expansion of an element of `workloads_trainings` to the complete description of a training.
+"""Resolution of an element of `workloads_trainings`: one object for site rules, role, module and verdict.
 
-The catalogue entry and the site's defaults fill in the rest. The functions are pure. The role, the site rules and the
-verdict share them.
+The catalogue entry and the site's settings fill in the rest. Images stay symbolic until they are built, so a training
+is resolved before its images exist. All functions are pure.
 
-Parts: the name of a run, from its description, its code folder or its workload; the expansion.
+Parts: the name of a run, from its description, its code folder or its workload; the resolution.
 """
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
 import re
 import shlex
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..core.errors import TrainyardError
@@ -21,18 +23,8 @@ from ..kube.apply import content_hash
 from .catalogue import Catalogue, merged, no_mappings
 from .description_checks import NAME_LENGTH, ROLE, TRAINING, Fault, fault, nearest
 from .roles import ROLES, TOPOLOGIES
-from .site_images import (
-    IMPORTER,
-    TENSORBOARD,
-    Defaults,
-    completed,
-    image_of,
-    made,
-    shows_files,
-    tensorboard_of,
-    with_source,
-)
-from .spec import VARIABLE, parse_training
+from .site_images import IMPORT, Defaults, completed, image_of, image_places, tensorboard_of, with_source
+from .spec import VARIABLE
 
 OWN = "own"
 """The workload for programs of users. Two programs are two runs, each with its own files."""
@@ -115,37 +107,123 @@ def strange_keys(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Fa
     return [*found, *no_mappings(wanted)]
 
 
-def complete(wanted: Mapping[str, Any], entry: Mapping[str, Any], site: Defaults) -> dict[str, Any]:
-    """Return the complete description of one training, as the module `training` takes it.
+@dataclass(frozen=True)
+class Resolved:
+    """A training of a site.
+
+    :param description: all that its element and its catalogue entry determine. Images are mappings with `repository`
+        and `artefact`, and code may be a mapping with `folder`; `bound` replaces both by references.
+    :param code: its code folder, once for each command that runs in it: `run`; `folder` as the training names it, below
+        `~` or relative to Ansible's working directory; `path`, absolute; `command`.
+    """
+
+    description: Mapping[str, Any]
+    code: Sequence[Mapping[str, Any]]
+
+    @property
+    def images(self) -> list[dict[str, str]]:
+        """Return repository and artefact of each image that the project builds for this training."""
+        values = [container.get(key) for container, key in image_places(self.description)]
+        made = [value for value in values if isinstance(value, Mapping) and value.keys() >= set(_IMAGE)]
+        return list({str(each["artefact"]): {key: str(each[key]) for key in _IMAGE} for each in made}.values())
+
+    def bound(self, site: Defaults) -> dict[str, Any]:
+        """Return the description for the module `training`: with the site's settings, and references of built images.
+
+        :raises TrainyardError: an image is not built.
+        """
+        description = copy.deepcopy(dict(self.description))
+        logs = dict(site.logs)
+        if logs.get("path"):
+            logs["path"] = f"{logs['path']}/{description['name']}"
+        description["logs"] = {**logs, **(description.get("logs") or {})}
+        data = description.get("data")
+        if isinstance(data, dict) and data.get("source") == IMPORT:
+            del data["source"]
+            data |= site.archive(str(data["url"] or ""))
+        for role in description["roles"]:
+            image = role.get("image")
+            cuda = site.cuda.get(str(image.get("artefact"))) if isinstance(image, Mapping) else None
+            if cuda and not role.get("cuda"):
+                role["cuda"] = cuda
+        for container, key in image_places(description):
+            image = container.get(key)
+            if image and isinstance(image, Mapping):
+                container[key] = site.image(image, description["name"])
+        return description
+
+    @property
+    def expected(self) -> dict[str, Any]:
+        """Return the properties that a verdict compares with the record of the run."""
+        found = {key: self.description[key] for key in _EXPECTED if key in self.description}
+        # A program without these flags has no bound, and no own limit for a step.
+        flags = self.description["flags"]
+        return found | {key: flags[key] for key in _EXPECTED_FLAGS if flags.get(key) is not None}
+
+
+_IMAGE = ("repository", "artefact")
+_EXPECTED = ("name", "namespace", "topology", "start_timeout", "description_hash")
+_EXPECTED_FLAGS = ("train_steps", "accuracy_bound", "stall_timeout")
+
+
+def resolve_all(
+    wanted: Sequence[Mapping[str, Any]], catalogue: Catalogue, *, require_gpu: bool = True
+) -> list[Resolved]:
+    """Return the trainings of a site.
+
+    :param require_gpu: the site's setting, see `resolve`.
+    :raises TrainyardError: a workload or key is unknown, or two runs have the same name.
+    """
+    found = []
+    for each in wanted:
+        entry = entry_of(each, catalogue)
+        if faults := strange_keys(each, entry):
+            raise TrainyardError(f"{VARIABLE}: {run_name(each)}: {'; '.join(map(str, faults))}")
+        found.append(resolve(each, entry, require_gpu=require_gpu))
+    for name in twice(wanted):
+        raise TrainyardError(f"{VARIABLE}: two runs have the name {name}.", remedy="Set another run for one of them.")
+    return found
+
+
+def resolve(wanted: Mapping[str, Any], entry: Mapping[str, Any], *, require_gpu: bool = True) -> Resolved:
+    """Return one training.
 
     :param wanted: one element of `workloads_trainings`, with known keys only.
     :param entry: the catalogue entry of its workload.
-    :raises TrainyardError: an image is not built, or a command has an unclosed quote.
+    :param require_gpu: whether pods with GPUs must compute on them; else they run the image without CUDA, on the CPU.
+    :raises TrainyardError: a command has an unclosed quote, or a value that must be a mapping is none.
     """
-    said = _with_flags(wanted, entry)
-    both, described = _split(_merged(said, entry))
+    description = _described(wanted, entry, require_gpu)
+    code = _code_folders(description)
+    # It depends neither on the site nor on the built images. So a verdict, which does not know them, can compare it
+    # with the record.
+    anywhere = Resolved(_described(wanted, entry, require_gpu=True), ()).bound(Defaults(known=False))
+    identity: dict[str, Any] = {"description_hash": content_hash(_plain(anywhere))}
+    if code and wanted.get("workload") == OWN:
+        # Folder and commands distinguish users' programs of the same name.
+        program = content_hash([[each["path"], each["command"]] for each in code])
+        identity |= {"program": program, "named": bool(wanted.get("run"))}
+    return Resolved({**description, **identity}, code)
+
+
+def _described(wanted: Mapping[str, Any], entry: Mapping[str, Any], require_gpu: bool) -> dict[str, Any]:
+    given = _with_flags(wanted, entry)
+    both, described = _split(_merged(given, entry))
     both = {key: value for key, value in both.items() if key not in ("description", "kind", "run")}
     flags = dict(both.get("flags") or {})
-    if REQUIRE_GPU in flags and not site.require_gpu and REQUIRE_GPU not in (said.get("flags") or {}):
+    if REQUIRE_GPU in flags and not require_gpu and REQUIRE_GPU not in (given.get("flags") or {}):
         flags[REQUIRE_GPU] = False
     for key in flags.keys() & TRAINING.keys():
         # The program and its follower must use the same limit.
         flags[key] = both[key] = both.get(key, flags[key])
-    roles = [_role(name, each, site) for name, each in described.items()]
-    name = run_name(wanted)
-    logs = dict(site.logs)
-    if logs.get("path"):
-        logs["path"] = f"{logs['path']}/{name}"
     return {
         "namespace": TRAINING["namespace"]["default"],
         **both,
-        "name": name,
+        "name": run_name(wanted),
         "flags": flags,
-        "roles": roles,
-        "logs": {**logs, **(both.get("logs") or {})},
-        **({"data": completed(both["data"], site)} if both.get("data") else {}),
-        **({"code": _code(both["code"], name, site)} if both.get("code") else {}),
-        "tensorboard": tensorboard_of(both, site),
+        "roles": [_role(name, each, require_gpu) for name, each in described.items()],
+        **({"data": completed(both["data"])} if both.get("data") else {}),
+        "tensorboard": tensorboard_of(both),
     }
 
 
@@ -158,47 +236,17 @@ def _split(both: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str,
     return rest, {name: merged(common, rest.pop(name, None) or {}) for name in names}
 
 
-def _code(code: Any, run: str, site: Defaults) -> Any:
-    folder = code.get("folder") if isinstance(code, Mapping) else None
-    return site.packed(str(folder), run) if folder else site.reference(code)
-
-
-def images(wanted: Mapping[str, Any], entry: Mapping[str, Any], *, require_gpu: bool = True) -> list[dict[str, str]]:
-    """Return repository and artefact of each image of a training that the project builds.
-
-    :param require_gpu: the site's setting.
-    """
-    rest, roles = _split(_merged(wanted, entry))
-    data = rest.get("data")
-    if isinstance(data, Mapping) and data.get("source") == "import":
-        rest["data"] = IMPORTER
-    elif isinstance(data, Mapping) and data.get("source") == "claim":
-        rest["data"] = {}
-    shown = {"tensorboard": TENSORBOARD} if shows_files(rest) else {}
-    return made([*({**role, "image": image_of(role, require_gpu)} for role in roles.values()), {**rest, **shown}])
-
-
-def code_folders(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the code folder of a training, once for each command that runs in it.
-
-    :return: `run`; `folder` as the training names it, below `~` or relative to Ansible's working directory; `path`,
-        absolute; `command`.
-    """
-    code = _merged(wanted, entry).get("code")
+def _code_folders(description: Mapping[str, Any]) -> list[dict[str, Any]]:
+    code = description.get("code")
     folder = code.get("folder") if isinstance(code, Mapping) else None
     if not folder:
         return []
-    roles = complete(wanted, entry, Defaults(known=False))["roles"]
-    commands = {tuple(map(str, role.get("command") or ())) for role in roles if role.get("replicas") != 0}
-    return [
-        {
-            "run": run_name(wanted),
-            "folder": str(folder),
-            "path": os.path.abspath(os.path.expanduser(str(folder))),
-            "command": list(command),
-        }
-        for command in sorted(commands)
-    ]
+    commands = {
+        tuple(map(str, each.get("command") or ())) for each in description["roles"] if each.get("replicas") != 0
+    }
+    path = os.path.abspath(os.path.expanduser(str(folder)))
+    run = description["name"]
+    return [{"run": run, "folder": str(folder), "path": path, "command": list(each)} for each in sorted(commands)]
 
 
 def entry_of(wanted: Mapping[str, Any], catalogue: Catalogue) -> Mapping[str, Any]:
@@ -215,40 +263,6 @@ def entry_of(wanted: Mapping[str, Any], catalogue: Catalogue) -> Mapping[str, An
             remedy=f"{hint}Use one of: {', '.join(sorted(catalogue))}.",
         )
     return catalogue[name]
-
-
-def complete_all(wanted: Sequence[Mapping[str, Any]], catalogue: Catalogue, site: Defaults) -> list[dict[str, Any]]:
-    """Return the complete descriptions of all trainings of a site.
-
-    :raises TrainyardError: a workload or key is unknown, or two runs have the same name.
-    """
-    found = []
-    for each in wanted:
-        entry = entry_of(each, catalogue)
-        if faults := strange_keys(each, entry):
-            raise TrainyardError(f"{VARIABLE}: {run_name(each)}: {'; '.join(map(str, faults))}")
-        hashes = {"description_hash": description_hash(each, entry), **_program(each, entry)}
-        found.append({**complete(each, entry, site), **hashes})
-    for each in found:
-        parse_training(each)
-    for name in twice(wanted):
-        raise TrainyardError(f"{VARIABLE}: two runs have the name {name}.", remedy="Set another run for one of them.")
-    return found
-
-
-def description_hash(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of the description of a run by the site and the catalogue.
-
-    It does not depend on the built images. So a verdict, which does not know them, can compare it with the record.
-    """
-    return content_hash(_plain(complete(wanted, entry, Defaults(known=False))))
-
-
-def _program(wanted: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the identity of a user's program, which distinguishes programs of the same name: folder and commands."""
-    codes = code_folders(wanted, entry) if wanted.get("workload") == OWN else []
-    program = content_hash([[code["path"], code["command"]] for code in codes])
-    return {"program": program, "named": bool(wanted.get("run"))} if codes else {}
 
 
 def _plain(value: Any) -> Any:
@@ -289,23 +303,12 @@ def with_roles(described: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _role(name: str, described: Mapping[str, Any], site: Defaults) -> dict[str, Any]:
+def _role(name: str, described: Mapping[str, Any], require_gpu: bool) -> dict[str, Any]:
     role = {"name": name, **described}
     if isinstance(role.get("command"), str):
         role["command"] = _words(role["command"])
     if "image" in role:
-        image = image_of(role, site.require_gpu)
-        role["image"] = site.reference(image)
-        cuda = site.cuda.get(str(image.get("artefact"))) if isinstance(image, Mapping) else None
-        if cuda and not role.get("cuda"):
-            role["cuda"] = cuda
-    if isinstance(role.get("volumes"), list):
-        role["volumes"] = [
-            {**each, **({"image": site.reference(each["image"])} if each.get("image") else {})}
-            if isinstance(each, Mapping)
-            else each
-            for each in role["volumes"]
-        ]
+        role["image"] = image_of(role, require_gpu)
     return role
 
 
