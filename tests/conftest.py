@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import one_name
+from tests.cpu_seconds import CpuSeconds
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -14,6 +15,10 @@ one_name.install()
 
 BESIDE = ("test_linter_finds_nothing[", "test_scenario[")
 """Name prefixes of tests whose first one starts background work, which continues while other tests run."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(CpuSeconds())
 
 
 @pytest.hookimpl(trylast=True)  # after the hooks that deselect tests

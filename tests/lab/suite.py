@@ -15,6 +15,8 @@ from threading import Timer
 
 import yaml
 
+from tests.cpu_seconds import wait
+
 ROOT = Path(__file__).resolve().parents[2]
 MOLECULE = ROOT / "molecule"
 
@@ -106,12 +108,13 @@ def run(command: list[str], log: Path, limit: float, env: dict[str, str], show: 
             elif found:
                 steps.append(f"{found['step']} {now - started:.0f} s")
     watch.cancel()
-    status = process.wait()
+    used = wait(process, log.stem)
+    status = process.returncode
     if status != 0:
         end = log.read_text(encoding="utf-8").splitlines()[-TAIL:]
         why = f"ran longer than {limit:.0f} s" if status == -signal.SIGKILL else f"ended with status {status}"
         raise AssertionError("\n".join([f"{' '.join(command)} {why}; whole log: {log}", *end]))
-    return [f"{time.monotonic() - begin:.0f} s", *steps]
+    return [f"{time.monotonic() - begin:.0f} s with {used:.0f} CPU s", *steps]
 
 
 def playbook(name: str, *arguments: str) -> list[str]:
