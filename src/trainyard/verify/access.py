@@ -174,32 +174,6 @@ PROVIDED = (
 )
 
 
-def access_checks(
-    nodes: Sequence[str],
-    probes: Mapping[str, Mapping[str, object]],
-    seen: Access,
-    *,
-    wants_console: bool,
-    wants_usage: bool,
-    planning: bool = False,
-) -> list[Check]:
-    """Return the checks that the site asks for, the most interesting first.
-
-    :param nodes: names of the nodes that the cluster must have.
-    :param probes: node -> findings of `service_probe`.
-    :param planning: whether this is check mode; a run may then still create the console.
-    """
-    checks = []
-    if seen.serving is True:
-        checks.append(kubelet_certificates(nodes, probes))
-    if wants_usage and seen.serving is not False:
-        checks.append(judge("usage", seen.usage, lambda found: usage(nodes, found)))
-    if wants_console:
-        check = judge("console", seen.console, console)
-        checks.append(Check("console", UNKNOWN, check.detail) if planning and check.result == FAIL else check)
-    return checks
-
-
 def kubelet_certificates(nodes: Sequence[str], probes: Mapping[str, Mapping[str, object]]) -> Check:
     """Check that each kubelet serves with a certificate that the cluster issued for its node."""
     wrong, unsure = [], []
@@ -299,9 +273,12 @@ class Judge:
     control_plane: Sequence[str] = ()
     system: Sequence[str] = ()
 
-    def checks(self, seen: World | Unread) -> list[Check]:
-        """Return the checks `rights` and `doors`."""
-        return [judge(name, seen, self._rule(name, look)) for name, look in self._looks().items()]
+    def check(self, name: str, seen: World | Unread) -> Check:
+        """Check rights or entry points.
+
+        :param name: `rights` or `doors`.
+        """
+        return judge(name, seen, self._rule(name, self._looks()[name]))
 
     def allowed(self, seen: World | Unread) -> list[dict[str, str]]:
         """Return the findings that the site allows, each with its reason, for the receipt."""

@@ -18,9 +18,8 @@ from typing import Any
 from ..kube.api import Object
 from ..kube.gpu_offer import offered
 from ..trainings.template import CODE_VOLUME
-from .gpus import gpu_checks
 from .reading import Observation, Unread
-from .verdict import FAIL, PASS, UNKNOWN, Check, judge, of_faults
+from .verdict import FAIL, PASS, UNKNOWN, Check, of_faults
 
 
 def images_locked(locked: Mapping[str, str], pods: Sequence[Object], own: Mapping[str, bool] | None = None) -> Check:
@@ -133,41 +132,15 @@ class Expected:
         return {**(self.made_images or {}), **self.locked_images}
 
 
-def site_checks(
-    expected: Expected, seen: Observation, now: datetime, own: Mapping[str, bool] | None = None
-) -> list[Check]:
-    """Return the checks of the cluster itself, the most interesting first.
-
-    :param own: pods of trainings, see `images_locked`.
-    """
-    return [
-        *about_the_run(expected),
-        judge("api_ready", seen.api, api_ready),
-        judge("nodes_ready", seen.nodes, lambda nodes: nodes_ready(expected, nodes)),
-        judge("node_versions", seen.nodes, lambda nodes: node_versions(expected, nodes)),
-        judge("system_pods", seen.pods, lambda pods: system_pods(pods, now)),
-        judge("images_locked", all_pods(seen), lambda pods: images_locked(expected.images, pods, own)),
-        probed("dns", "resolve a Service name", expected),
-        probed("service", "reach the API server through its Service", expected),
-        *([probed("shared_files", "have the shared files mounted", expected)] if _shares(expected) else []),
-        *([] if isinstance(seen.nodes, Unread) else gpu_checks(expected.gpus, seen.nodes)),
-    ]
+def run_complete(expected: Expected) -> Check:
+    """Check for parts that the run left out."""
+    return Check("run_complete", UNKNOWN, f"this run has left out {', '.join(expected.left_out)}")
 
 
-def _shares(expected: Expected) -> bool:
-    """Return whether shared files were probed on any node; not every site mounts them."""
-    return any("shared_files" in probe for probe in expected.probes.values())
-
-
-def about_the_run(expected: Expected) -> list[Check]:
-    """Check for parts that the run left out and hosts that it lost; no check if there are none."""
-    checks = []
-    if expected.left_out:
-        checks.append(Check("run_complete", UNKNOWN, f"this run has left out {', '.join(expected.left_out)}"))
-    if expected.missing_hosts:
-        lost = "; ".join(f"{host} was unreachable or has dropped out of the run" for host in expected.missing_hosts)
-        checks.append(Check("hosts_reached", UNKNOWN if expected.planning else FAIL, lost))
-    return checks
+def hosts_reached(expected: Expected) -> Check:
+    """Check for hosts that the run lost."""
+    lost = "; ".join(f"{host} was unreachable or has dropped out of the run" for host in expected.missing_hosts)
+    return Check("hosts_reached", UNKNOWN if expected.planning else FAIL, lost)
 
 
 def api_ready(complaint: str) -> Check:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..gpu import offer
-from ..kube.api import Object
-from ..kube.gpu_offer import offered
 from .verdict import FAIL, PASS, UNKNOWN, Check
 
 CHANGE = "playbooks/gpu_driver.yml"
@@ -55,18 +53,6 @@ class GpuNode:
         """GPUs that the node must offer; None if unknown."""
         units = offer.units(self.info, self.gpus, self.mig_strategy)
         return None if units is None else units * self.replicas
-
-
-def gpu_checks(gpus: Mapping[str, Mapping[str, Any]], nodes: Sequence[Object]) -> list[Check]:
-    """Return the checks of a site with GPUs; none for a site without.
-
-    :param gpus: node name -> fields of `GpuNode`.
-    """
-    wanted = {name: GpuNode(**each) for name, each in sorted(gpus.items())}
-    if not wanted:
-        return []
-    offers = {node["metadata"]["name"]: offered(node) for node in nodes}
-    return [gpu_drivers(wanted), gpus_offered(wanted, offers), gpus_healthy(wanted, offers)]
 
 
 def gpu_drivers(wanted: Mapping[str, GpuNode]) -> Check:

@@ -20,14 +20,14 @@ from .access import (
     Access,
     ConsoleSeen,
     Judge,
-    access_checks,
     access_warnings,
     certificate_ends,
     nothing_known,
     observe_access,
 )
+from .checks import SITE, RunView, SiteView, checks_of, run_checks
 from .reading import Observation, RunSeen, Unread, Wanted, nothing_read, observe
-from .training import summary, training_checks, training_warnings
+from .training import summary, training_warnings
 from .verdict import PASS, Check, make_receipt, read_receipt, stable, table, title, write_receipt
 
 LOOK_AGAIN_S = 2.0
@@ -133,18 +133,9 @@ class Site:
             if not isinstance(run.pods, Unread)
             for pod in run.pods
         }
-        checks = cluster.site_checks(settings, seen, now, own)
-        checks += access_checks(
-            settings.nodes,
-            settings.probes,
-            self._access,
-            wants_console=bool(settings.console),
-            wants_usage=settings.usage,
-            planning=settings.planning,
-        )
-        checks += self._foreign.checks(self._access.world)
+        checks = checks_of(SITE, SiteView(settings, seen, self._access, self._foreign, now, own))
         for want, run, left in self._runs(seen):
-            checks += training_checks(want, run, now, site_bound=settings.accuracy_bound, left_alone=left)
+            checks += run_checks(RunView(want, run, now, settings.accuracy_bound, left))
         return checks
 
     def _runs(self, seen: Observation) -> list[tuple[Wanted, RunSeen, bool]]:

@@ -8,7 +8,6 @@ everyone. If a training has ended, its recorded result counts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -25,7 +24,7 @@ from ..trainings.state import attempt_of, condition, created
 from ..trainings.state import ended as ended_as
 from ..why.answer import sentence
 from .reading import RunSeen, Unread, Wanted
-from .verdict import FAIL, PASS, UNKNOWN, Check, judge
+from .verdict import FAIL, PASS, UNKNOWN, Check
 
 LEFT_ALONE = "its description differs from the site's, and it was left unchanged"
 
@@ -151,27 +150,6 @@ RECEIPT_FIELDS = (
     "roles",
 )
 """Fields that the receipt copies from the recorded result."""
-
-
-def training_checks(
-    want: Wanted, seen: RunSeen, now: datetime, *, site_bound: float = 0.0, left_alone: bool = False
-) -> list[Check]:
-    """Return the checks of one training.
-
-    :param site_bound: accuracy that the site requires of each training with a bound; the higher bound applies.
-    :param left_alone: whether the run of this name has another description and was left running.
-    """
-    if seen.goes_on:
-        # A running training may hold resources, and its isolation is recorded only at its end.
-        checks = [progress(want, seen, now, left_alone=left_alone)]
-    else:
-        checks = [training(want, seen, site_bound)]
-        if TOPOLOGIES[str(seen.record.get("topology", want.topology))].probed:
-            checks.append(judge("isolation", seen.result, lambda _: isolation(want.name, seen.record)))
-    checks.append(judge("network_policies", seen.policies, lambda policies: network_policies(want.name, policies)))
-    if not seen.goes_on:
-        checks.append(judge("released", seen.pods, lambda pods: released(want.name, pods)))
-    return [replace(check, run=want.name) for check in checks]
 
 
 def training(want: Wanted, seen: RunSeen, site_bound: float = 0.0) -> Check:

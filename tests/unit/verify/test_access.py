@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from tests.unit.kube.requests_of_kubelets import pem, request
+from tests.unit.verify.views import site_checks
 from trainyard.kube.kubelet_certificates import KubeletHost
 from trainyard.unmanaged.foreign import World
 from trainyard.verify import access
 from trainyard.verify.access import Access, ConsoleSeen
+from trainyard.verify.cluster import Expected
 from trainyard.verify.reading import Unread
 from trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
@@ -26,9 +28,10 @@ def seen(**changes: Any) -> Access:
 
 
 def results(found: Access, **changes: Any) -> dict[str, tuple[str, str]]:
-    settings = {"wants_console": True, "wants_usage": True, **changes}
-    probes = settings.pop("probes", {"cp1": SOUND, "w1": SOUND})
-    return {each.name: (each.result, each.detail) for each in access.access_checks(NODES, probes, found, **settings)}
+    settings = {"console": {"name": "a"}, "usage": True, "probes": {"cp1": SOUND, "w1": SOUND}, **changes}
+    expected = Expected(nodes=NODES, kubelet_version="1", containerd_version="2", **settings)
+    names = ("kubelet_certificates", "usage", "console")
+    return {each.name: (each.result, each.detail) for each in site_checks(expected, None, found, names)}
 
 
 def test_a_sound_site() -> None:
@@ -76,7 +79,7 @@ def test_a_cluster_without_serving_certificates_is_warned_and_not_judged() -> No
 
 
 def test_what_is_not_asked_for() -> None:
-    assert results(seen(), wants_console=False, wants_usage=False).keys() == {"kubelet_certificates"}
+    assert results(seen(), console={}, usage=False).keys() == {"kubelet_certificates"}
 
 
 def test_a_check_run_may_have_no_console_yet() -> None:

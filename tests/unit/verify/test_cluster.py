@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.verify.views import site_checks
 from trainyard.verify import cluster as verify_checks
 from trainyard.verify.cluster import Expected
 from trainyard.verify.reading import Observation, Unread, nothing_read
@@ -157,7 +158,7 @@ def test_bad_finding_outweighs_a_missing_one() -> None:
 
 
 def test_site_that_cannot_be_read_is_unknown_throughout() -> None:
-    checks = verify_checks.site_checks(expected(probes={}), nothing_read(Unread("no answer", settles=True)), NOW)
+    checks = site_checks(expected(probes={}), nothing_read(Unread("no answer", settles=True)))
     assert {check.result for check in checks} == {UNKNOWN}
     assert all(check.settles for check in checks[:4])
     assert verify_checks.warnings(expected(), nothing_read(Unread("no answer"))) == []
@@ -165,7 +166,7 @@ def test_site_that_cannot_be_read_is_unknown_throughout() -> None:
 
 def test_healthy_site_passes_every_check() -> None:
     seen = Observation("", [node("cp1"), node("w1")], {"kube-system": [pod()]}, [])
-    assert {check.result for check in verify_checks.site_checks(expected(), seen, NOW)} == {PASS}
+    assert {check.result for check in site_checks(expected(), seen)} == {PASS}
 
 
 def test_shared_files_are_judged_where_a_node_mounts_them() -> None:
@@ -173,11 +174,7 @@ def test_shared_files_are_judged_where_a_node_mounts_them() -> None:
     mounted = {**GOOD, "shared_files": {"ok": True}}
     for other, result in (({"ok": True}, PASS), ({"ok": False, "error": "nothing is mounted at /srv"}, FAIL)):
         probes = {"cp1": mounted, "w1": {**GOOD, "shared_files": other}}
-        (check,) = [
-            each
-            for each in verify_checks.site_checks(expected(probes=probes), seen, NOW)
-            if each.name == "shared_files"
-        ]
+        (check,) = [each for each in site_checks(expected(probes=probes), seen) if each.name == "shared_files"]
         assert check.result == result and ("w1: nothing is mounted at /srv" in check.detail) is (result == FAIL)
 
 

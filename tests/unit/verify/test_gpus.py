@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from plugins.filter.gpus import gpu_hosts
-from trainyard.verify.cluster import node_row
-from trainyard.verify.gpus import gpu_checks
+from tests.unit.verify.views import site_checks
+from trainyard.verify.cluster import Expected, node_row
+from trainyard.verify.reading import Observation
 from trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
 INFO = {"gpus": [{}, {}], "driver": "580.95.05", "library_version": "580.95.05", "module_version": "580.95.05"}
@@ -27,11 +28,14 @@ def wanted(**changes: Any) -> dict[str, Any]:
 
 
 def results(gpus: dict[str, Any], *nodes: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    return {check.name: (check.result, check.detail) for check in gpu_checks(gpus, nodes)}
+    expected = Expected(nodes=[], kubelet_version="1", containerd_version="2", gpus=gpus)
+    seen = Observation("", list(nodes), {}, [])
+    names = ("gpu_drivers", "gpus_offered", "gpus_healthy")
+    return {check.name: (check.result, check.detail) for check in site_checks(expected, seen, None, names)}
 
 
 def test_a_site_without_gpus_has_no_such_checks() -> None:
-    assert gpu_checks({}, [node(0, 0)]) == []
+    assert results({}, node(0, 0)) == {}
 
 
 @pytest.mark.parametrize(

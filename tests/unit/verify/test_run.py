@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trainyard.verify import cluster
+from tests.unit.verify.views import site_checks
+from trainyard.verify.cluster import Expected
 from trainyard.verify.verdict import FAIL, UNKNOWN
 
 
@@ -20,8 +21,7 @@ from trainyard.verify.verdict import FAIL, UNKNOWN
 def test_what_the_run_lost_or_left_out_is_named(
     given: dict[str, list[str]], planning: bool, expected: list[tuple[str, str]]
 ) -> None:
-    checks = cluster.about_the_run(
-        cluster.Expected(nodes=["w1"], kubelet_version="1", containerd_version="2", planning=planning, **given)
-    )
+    known = Expected(nodes=["w1"], kubelet_version="1", containerd_version="2", planning=planning, **given)
+    checks = site_checks(known, names=("run_complete", "hosts_reached"))
     assert [(check.name, check.result) for check in checks] == expected
     assert all(name in check.detail for check in checks for names in given.values() for name in names)

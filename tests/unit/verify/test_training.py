@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.verify.test_policies import DENY, OWN
 from trainyard.verify import training as verify_training
+from trainyard.verify.checks import RunView, run_checks
 from trainyard.verify.reading import RunSeen, Unread, Wanted
 from trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
@@ -142,7 +143,7 @@ def test_released(phase: str, result: str) -> None:
 
 
 def names(want: Wanted, run: RunSeen) -> list[str]:
-    return [check.name for check in verify_training.training_checks(want, run, NOW)]
+    return [check.name for check in run_checks(RunView(want, run, NOW))]
 
 
 def test_which_checks_a_training_has() -> None:
@@ -152,7 +153,7 @@ def test_which_checks_a_training_has() -> None:
     assert "isolation" not in names(wanted(), seen({**RESULT, "topology": "multi_worker"}))
     # What goes on holds its resources by right.
     assert names(wanted(), seen(RUNNING, jobset())) == ["training", "network_policies"]
-    assert {check.run for check in verify_training.training_checks(wanted(), seen(RESULT), NOW)} == {"m"}
+    assert {check.run for check in run_checks(RunView(wanted(), seen(RESULT), NOW))} == {"m"}
 
 
 @pytest.mark.parametrize(
@@ -193,5 +194,5 @@ def test_summary_of_a_run_that_goes_on_does_not_change_with_its_steps() -> None:
 
 def test_what_cannot_be_read_is_unknown() -> None:
     unread = Unread("no answer")
-    checks = verify_training.training_checks(wanted(), RunSeen(*[unread] * 5), NOW)
+    checks = run_checks(RunView(wanted(), RunSeen(*[unread] * 5), NOW))
     assert [(check.result, check.detail) for check in checks] == [(UNKNOWN, "no answer")] * 4

@@ -1,0 +1,33 @@
+"""Checks of the table for an observation; parts that a test does not give are unread."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+
+from trainyard.unmanaged.rendered import Rendered
+from trainyard.verify.access import Access, Judge, nothing_known
+from trainyard.verify.checks import SITE, SiteView, checks_of
+from trainyard.verify.cluster import Expected
+from trainyard.verify.reading import Observation, Unread
+from trainyard.verify.verdict import Check
+
+NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
+ABOUT_RIGHTS = ("rights", "doors")
+"""Checks of objects of others, which have tests of their own."""
+
+
+def site_checks(
+    expected: Expected,
+    seen: Observation | None = None,
+    access: Access | None = None,
+    names: Collection[str] = (),
+) -> list[Check]:
+    """Return the checks of the site itself.
+
+    :param names: of the checks; empty for all but those of rights.
+    """
+    rows = [row for row in SITE if (row.name in names if names else row.name not in ABOUT_RIGHTS)]
+    unread = nothing_known(Unread("-"))
+    judge = Judge(Rendered(frozenset(), {}))
+    return checks_of(rows, SiteView(expected, seen or Observation("", [], {}, []), access or unread, judge, NOW))
