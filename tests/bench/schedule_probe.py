@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,20 +27,20 @@ def look(folder: Path, places: tuple[Path, ...], owner: int, proc: Path = Path("
     :param owner: user id of the schedule.
     """
     state = folder / "site" / "reprovision"
-    files = [path for path in _all(state) if path.is_file()]
+    sizes = [found.st_size for path in _all(state) if (found := _stat(path)) and stat.S_ISREG(found.st_mode)]
     left = [str(path) for path in _all(folder) if path.name.startswith(TEMPORARY) or path.is_socket()]
     left += [str(path) for path in _all(folder / "worktrees")]
     repository = folder / "git" / "repository.git"
     left += [str(path) for path in _all(repository) if path.suffix == ".lock" and path.name != LOCK]
     for place in places:
-        left += [str(path) for path in _all(place) if path.lstat().st_uid == owner]
+        left += [str(path) for path in _all(place) if (found := _stat(path)) and found.st_uid == owner]
     documents = [path for place in (folder / "site", SETTINGS) for path in _all(place) if path.suffix == ".json"]
     return {
         "reports": [_read(path) for path in sorted(state.glob("runs/*/report.json"))],
-        "files": len(files),
-        "bytes": sum(path.stat().st_size for path in files),
+        "files": len(sizes),
+        "bytes": sum(sizes),
         "left": sorted(set(left)),
-        "broken": [str(path) for path in documents if _read(path) is None],
+        "broken": [str(path) for path in documents if _read(path) is None and path.exists()],
         "processes": [name for name, uid in _processes(proc) if uid == owner],
     }
 
@@ -48,6 +49,14 @@ def _all(folder: Path) -> Iterator[Path]:
     """Yield everything below a folder; nothing if it is missing."""
     for place, folders, files in os.walk(folder):
         yield from (Path(place, name) for name in (*folders, *files))
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    """Return the status of a file or link; None if a run has removed it meanwhile."""
+    try:
+        return path.lstat()
+    except FileNotFoundError:
+        return None
 
 
 def _read(path: Path) -> Any:
