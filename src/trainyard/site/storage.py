@@ -9,10 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import yaml
 
 from ..aws.access_point import PATH_REMEDY, fault_of
 from ..kube.placement import amount
 from .model import Problem, Setting, Site, problem
+from .provided import ROLES
 from .trainings import trainings
 
 OF_HOSTS = ("efs_mount_", "storage_timeout")
@@ -91,18 +96,31 @@ def sizes(site: Site) -> Iterator[Problem]:
                 yield problem(setting, fault, remedy, key=f".{key}", value=size)
 
 
-def backend_has_what_it_needs(site: Site) -> Iterator[Problem]:
-    """Refuse NFS without a server or path, and deletion with a back end that cannot delete."""
+@cache
+def backends() -> dict[str, dict[str, Any]]:
+    """Return the table of the role `storage`: name of a back end -> its row. The file documents the keys."""
+    found = yaml.safe_load((ROLES / "storage/meta/backends.yml").read_text(encoding="utf-8"))
+    return {str(name): dict(row) for name, row in found.items()}
+
+
+def _chosen(site: Site) -> Iterator[tuple[Setting, dict[str, Any]]]:
+    """Yield each known back end of the site, with its row."""
     for setting in site.values("storage_backend"):
-        if setting.value == "nfs":
-            for name in ("storage_nfs_server", "storage_nfs_path"):
-                if not any(each.value for each in site.values(name)):
-                    yield problem(setting, f"{name} is not set", "Name the server, and the folder that it exports.")
-            for path in site.values("storage_nfs_path"):
+        if row := backends().get(str(setting.value)):
+            yield setting, row
+
+
+def backend_has_what_it_needs(site: Site) -> Iterator[Problem]:
+    """Refuse a back end without its variables, and deletion with a back end that cannot delete."""
+    for setting, row in _chosen(site):
+        for name in row["needs"]:
+            if not any(each.value for each in site.values(name)):
+                yield problem(setting, f"{name} is not set", "Name the server, and the folder that it exports.")
+            for path in site.values(name) if name.endswith("_path") else ():
                 if path.value and not str(path.value).startswith("/"):
                     yield problem(path, "not absolute", "Write the server's path from its root.")
         for policy in site.values("storage_reclaim_policy"):
-            if policy.value == "Delete" and setting.value not in ("", "efs_csi"):
+            if policy.value == "Delete" and not row["driver"]:
                 fault = f"storage_backend {setting.value} cannot delete a volume"
                 yield problem(policy, fault, "Set it to Retain, and delete the files by hand.")
 
@@ -113,22 +131,20 @@ def a_file_system_is_there(site: Site) -> Iterator[Problem]:
     The values may need facts, so this rule checks only whether the variables are set.
     """
     said = {setting.name: setting for setting in site.settings}
-    own = {"efs_mount": "efs_mount_server", "efs_csi": "storage_efs_handles"}
-    for setting in site.values("storage_backend"):
-        if setting.value not in own:
+    for setting, row in _chosen(site):
+        own = row["efs"]
+        if not own:
             continue
-        if "efs_name" in said and _is_said(site, own[setting.value]):
+        if "efs_name" in said and _is_said(site, own):
             fault = "efs_name is set, too, and would create an unused file system"
-            yield problem(said[own[setting.value]], fault, f"Remove efs_name, or {own[setting.value]}.")
+            yield problem(said[own], fault, f"Remove efs_name, or {own}.")
         elif "efs_name" in said:
             for name in ("efs_subnet_ids", "efs_clients"):
                 if name not in said:
                     yield problem(said["efs_name"], f"{name} is not set", "Set it; see roles/efs/README.md.")
-        elif not _is_said(site, own[setting.value]):
-            remedy = (
-                "Set efs_name, efs_subnet_ids and efs_clients to create a file system, or set "
-                f"{own[setting.value]} to an existing one."
-            )
+        elif not _is_said(site, own):
+            remedy = f"or set {own} to an existing one."
+            remedy = f"Set efs_name, efs_subnet_ids and efs_clients to create a file system, {remedy}"
             yield problem(setting, "efs_name is not set", remedy)
 
 
@@ -139,23 +155,24 @@ def _is_said(site: Site, name: str) -> bool:
 
 def one_way_to_mount(site: Site) -> Iterator[Problem]:
     """Refuse mounts on hosts if a driver mounts the file system, and missing mounts if the back end is a folder."""
-    backends = [str(each.value) for each in site.values("storage_backend")]
+    mounts = {str(setting.value): row["mount"] for setting, row in _chosen(site)}
+    mounted = [name for name, mount in mounts.items() if mount == "efs_mount"]
     for mode in site.values("efs_mount_mode"):
-        if mode.value in ("none", "absent") and "efs_mount" in backends:
+        if mode.value in ("none", "absent") and mounted:
             remedy = "Set it to efs_utils, or to nfs4 for NFS without TLS."
-            yield problem(mode, "storage_backend is efs_mount", remedy)
-        for backend in ("efs_csi", "nfs"):
-            if mode.value not in ("none", "absent") and backend in backends:
+            yield problem(mode, f"storage_backend is {mounted[0]}", remedy)
+        for backend, mount in mounts.items():
+            if mode.value not in ("none", "absent") and mount == "kubelet":
                 fault = f"storage_backend is {backend}, which mounts by itself for each pod"
                 yield problem(mode, fault, "Set it to none, or storage_backend to efs_mount.")
-        other = set(backends) - {"", "shared_path"}
+        other = set(mounts.values()) - {"owner"}
         if mode.value in ("nfs4", "efs_utils") and not other and not _is_said(site, "efs_mount_server"):
             fault = "there is nothing to mount: efs_mount_server is not set, and storage_backend is not efs_mount"
             yield problem(mode, fault, "Set one of them.")
     for path in site.values("efs_mount_path"):
         if not str(path.value).startswith("/") or not str(path.value).strip("/"):
             yield problem(path, "not the path of a folder", "Use for example /srv/trainyard/shared.")
-    if "efs_mount" in backends:
+    if mounted:
         paths = {str(each.value) for each in site.values("storage_path")}
         for mount in site.values("efs_mount_path"):
             if paths and str(mount.value) not in paths:
@@ -173,8 +190,8 @@ def nfs_has_no_tls(site: Site) -> Iterator[Problem]:
     for mode in site.values("efs_mount_mode"):
         if mode.value == "nfs4" and _is_efs(site, "efs_mount_server", empty=True):
             yield problem(mode, "NFS has no TLS, and efs_require_tls is true", remedy)
-    for backend in site.values("storage_backend"):
-        if backend.value == "nfs" and _is_efs(site, "storage_nfs_server", empty=False):
+    for backend, row in _chosen(site):
+        if row["server"] and _is_efs(site, row["server"], empty=False):
             yield problem(backend, "NFS has no TLS, and efs_require_tls is true", remedy)
 
 

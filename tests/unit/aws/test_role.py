@@ -65,7 +65,7 @@ def test_from_nothing_to_three_zones_and_back(user: User, tmp_path: Path) -> Non
         (
             bound,
             ("-e", f"efs_confirm={its_id}"),
-            "that may be on it: trainings/datasets, trainings/mine, trainings/served.",
+            "that may belong to it: trainings/datasets, trainings/mine, trainings/served.",
         ),
         ([], ("--limit", "w1", "-e", f"efs_confirm={its_id}"), "leaves out localhost"),
     ):
