@@ -1,4 +1,4 @@
-"""Tests that each back end of shared storage is one row of a table, with files that exist and options that are declared."""
+"""Tests that each back end of shared storage is one row of a table, with existing files and declared options."""
 
 from __future__ import annotations
 

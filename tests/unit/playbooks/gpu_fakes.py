@@ -65,7 +65,7 @@ module.exit_json(changed=True, changed_paths=[])
     "distribution": """
 from ansible.module_utils.basic import AnsibleModule
 module = AnsibleModule({"name": {}}, supports_check_mode=True)
-facts = {"distribution": module.params["name"], "distribution_release": "trixie"}
+facts = {"distribution": module.params["name"], "distribution_version": "24.04", "distribution_major_version": "13"}
 module.exit_json(changed=False, ansible_facts=facts)
 """,
     "gpu_info": """
