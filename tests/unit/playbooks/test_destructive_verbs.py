@@ -88,6 +88,7 @@ def test_a_confirmed_reset_takes_the_named_hosts(
         pytest.param("-e remove_node_name=workers -e remove_node_confirm=workers --limit w1", "w1 is not removed"),
         pytest.param("-e remove_node_name=cp1 -e remove_node_confirm=cp1 --limit cp1", "cp1 is not removed"),
         pytest.param("-e remove_node_name=w1 -e remove_node_confirm=w1 --limit w1", "/nonexistent", id="not drained"),
+        pytest.param("-e remove_node_name=w1,w2 -e remove_node_confirm=w1,w2", "Set both to the name of one host"),
         pytest.param(
             "-e remove_node_name=w1 -e remove_node_confirm=w1 --start-at-task=*Undo?init*",
             "is not confirmed",
