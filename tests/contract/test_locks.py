@@ -31,7 +31,16 @@ def touches(play: dict[str, Any]) -> bool:
     """Return whether a play could change something: it has roles, or tasks other than checks of inputs."""
     if play.get("roles") or play.get("pre_tasks"):
         return True
-    return any(not [key for key in task if key.rpartition(".")[2] in BEFORE] for task in play.get("tasks", []))
+    return any(not [key for key in task if key.rpartition(".")[2] in BEFORE] for task in tasks(play.get("tasks", [])))
+
+
+def tasks(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return tasks, with those of imported files in place of the import."""
+    found = []
+    for task in listed:
+        file = task.get("ansible.builtin.import_tasks")
+        found += tasks(read_yaml(ROOT / "playbooks" / file)) if file else [task]
+    return found
 
 
 def test_the_list_of_verbs_is_not_empty() -> None:
