@@ -55,7 +55,7 @@ class CpuSeconds:
         try:
             return (yield)
         finally:
-            self.used[item.nodeid.split("::")[0].rpartition("/")[0]] += own() - before
+            self.used[item.nodeid.split("::")[0]] += own() - before
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("CPU seconds by folder")

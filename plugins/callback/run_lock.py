@@ -12,15 +12,21 @@ type: aggregate
 short_description: Locks of a site during a run
 description:
   - Warns once if the lease that the task C(run_lock) has taken was lost. Releases the locks at the end of the run.
+  - Ends the run when the program that started it and holds its locks is killed.
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 
+from trainyard.core.command import end_with
 from trainyard.site_lock import keeper
 from trainyard.site_lock.holder import parse, start_of
+
+STARTER = "TRAINYARD_STARTER"
+"""As in `trainyard.drift.runner`: the process that started this run and holds its locks."""
 
 
 class CallbackModule(CallbackBase):
@@ -33,6 +39,8 @@ class CallbackModule(CallbackBase):
 
     def __init__(self) -> None:
         super().__init__()
+        if starter := os.environ.get(STARTER):
+            end_with(int(starter))
         self._taken: dict[str, Any] = {}
         self._said = ""
 

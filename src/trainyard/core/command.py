@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -73,6 +75,17 @@ def run(
             f"{' '.join(argv[:3])} ended with status {status}: {_tail(stdout, stderr)}", argv=list(argv), status=status
         )
     return subprocess.CompletedProcess(argv, status, stdout, stderr)
+
+
+def end_with(parent: int) -> None:
+    """Let the kernel send SIGTERM to this process when its parent ends, also if the parent is killed.
+
+    :param parent: process id of the parent; if it has ended already, this process ends at once.
+    """
+    # PR_SET_PDEATHSIG: see prctl(2).
+    ctypes.CDLL(None, use_errno=True).prctl(1, signal.SIGTERM)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _bounds(outlives: bool, largest: int) -> list[str]:

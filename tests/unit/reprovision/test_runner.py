@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from threading import Timer
@@ -12,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from trainyard.core.waiter import wait_until
 from trainyard.drift import runner, stopping
 from trainyard.drift.masking import Masker
 from trainyard.drift.runner import CHECK, Played, play
@@ -107,3 +110,36 @@ def test_it_is_told_to_stop_by_a_signal(tmp_path: Path) -> None:
         teller.start()
         done = played(tmp_path, text)
     assert done.stopped == "it received a stop signal" and done.rc == 254
+
+
+@pytest.mark.slow
+def test_it_ends_with_the_program_that_holds_the_locks(tmp_path: Path) -> None:
+    """A killed program releases its locks, and another run may start at once."""
+    mark = tmp_path / "begun"
+    task = f"{{ansible.builtin.shell: 'echo $PPID > {mark}; sleep 300', check_mode: false}}"
+    (tmp_path / "hosts.yml").write_text("all: {hosts: {localhost: {ansible_connection: local}}}\n")
+    (tmp_path / "play.yml").write_text(f"- {{hosts: localhost, gather_facts: false, tasks: [{task}]}}")
+    program = (
+        "import sys\nfrom trainyard.drift.masking import Masker\nfrom trainyard.drift.runner import CHECK, play\n"
+        "play(sys.argv[1], inventory=[sys.argv[2]], mode=CHECK, masker=Masker([]), timeout=120)\n"
+    )
+    arguments = [str(tmp_path / "play.yml"), str(tmp_path / "hosts.yml")]
+    process = subprocess.Popen([sys.executable, "-c", program, *arguments])
+    wait_until(mark.exists, bool, what="the task", timeout=60)
+    started = children(process.pid)
+    assert started, "no ansible-playbook"
+    process.kill()
+    process.wait()
+    wait_until(lambda: any(map(alive, started)), lambda found: not found, what="its end", timeout=20)
+
+
+def children(pid: int) -> list[int]:
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(each) for each in found.stdout.split()]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
