@@ -9,31 +9,34 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import init_plugin_loader
 from ansible.template import Templar, trust_as_template
-from checkout import read_yaml
+from checkout import ROLES, Role, read_yaml, role_id
 
 OLDER_KEY = "EB693B3035CD5710E231E123A4B469963BF863CC"
 NEWER_KEY = "02182E60104FCDC26EAE1B8597A5D4CB8793F200"
 VALIDATE = ["dockerd", "--validate", "--config-file=%s"]
 
-SYSTEMS: dict[str, tuple[str, str, str, list[str], list[str], str]] = {
-    "debian-12": ("Debian", "debian12", OLDER_KEY, ["docker.io"], [], "nvidia-kernel-open-dkms=580.*"),
+SYSTEMS: dict[str, tuple[str, str, str, str, list[str], list[str], str]] = {
+    "debian-12": ("Debian", "bookworm", "debian12", OLDER_KEY, ["docker.io"], [], "nvidia-kernel-open-dkms=580.*"),
     "debian-13": (
-        *("Debian", "debian13", NEWER_KEY),
+        *("Debian", "trixie", "debian13", NEWER_KEY),
         *(["docker.io", "docker-cli", "docker-buildx"], VALIDATE, "nvidia-kernel-open-dkms=580.*"),
     ),
     "ubuntu-22.04": (
-        *("Ubuntu", "ubuntu2204", OLDER_KEY),
+        *("Ubuntu", "jammy", "ubuntu2204", OLDER_KEY),
         *(["docker.io", "docker-buildx"], VALIDATE, "nvidia-dkms-580-open=580.*"),
     ),
     "ubuntu-24.04": (
-        *("Ubuntu", "ubuntu2404", OLDER_KEY),
+        *("Ubuntu", "noble", "ubuntu2404", OLDER_KEY),
         *(["docker.io", "docker-buildx"], VALIDATE, "nvidia-dkms-580-open=580.*"),
     ),
 }
-"""System -> distribution, NVIDIA's repository and key, packages of Docker, its validation, first driver package."""
+"""System -> distribution, code name, NVIDIA's repository and key, Docker's packages and validation, a driver package."""
 
 
 LOOKUP = "lookup('ansible.builtin.first_found', {'files': %s, 'paths': [role_path ~ '/vars']})"
+ONLY_SOME = {"bundle", "lab", "mirror", "reprovision"}
+"""Roles for some systems only: those of builders, of the lab, and those with a Python that the locks have."""
+
 FILE = {
     "base": "{{ __base_system_file }}",
     **{role: "{{ " + LOOKUP % f"__{role}_system_files" + " }}" for role in ("docker", "nvidia_driver")},
@@ -70,7 +73,7 @@ def test_tasks_load_these_files(root: Path) -> None:
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_each_system_has_its_packages_and_sources(root: Path, system: str) -> None:
-    _, repository, key, packages, validate, driver = SYSTEMS[system]
+    _, _, repository, key, packages, validate, driver = SYSTEMS[system]
     source = rendered(root, "base", system, "__base_driver_source")
     assert source["uris"][0].endswith(f"/repos/{repository}/x86_64/") and source["fingerprint"] == key
     assert rendered(root, "docker", system, "__docker_packages") == packages
@@ -82,6 +85,8 @@ def test_the_files_are_the_supported_systems(root: Path) -> None:
     assert rendered(root, "base", "debian-13", "__base_supported_systems")["vendors"] == sorted(SYSTEMS)
 
 
-def test_the_metadata_of_base_names_each_system(root: Path) -> None:
-    platforms = read_yaml(root / "roles/base/meta/main.yml")["galaxy_info"]["platforms"]
-    assert sum(len(each["versions"]) for each in platforms) == len(SYSTEMS)
+@pytest.mark.parametrize("role", [role for role in ROLES if role.name not in ONLY_SOME], ids=role_id)
+def test_the_metadata_of_a_role_names_each_system(role: Role) -> None:
+    platforms = read_yaml(role.path / "meta" / "main.yml")["galaxy_info"]["platforms"]
+    named = {(each["name"], version) for each in platforms for version in each["versions"]}
+    assert named == {(distribution, code) for distribution, code, *_ in SYSTEMS.values()}

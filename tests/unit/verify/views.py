@@ -1,4 +1,4 @@
-"""Checks of the table for an observation; parts that a test does not give are unread."""
+"""Checks of the table for an observation; a part that a test does not give could not be read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trainyard.unmanaged.rendered import Rendered
 from trainyard.verify.access import Access, Judge, nothing_known
 from trainyard.verify.checks import SITE, SiteView, checks_of
 from trainyard.verify.cluster import Expected
-from trainyard.verify.reading import Observation, Unread
+from trainyard.verify.reading import Observation, Unread, nothing_read
 from trainyard.verify.verdict import Check
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
@@ -30,4 +30,4 @@ def site_checks(
     rows = [row for row in SITE if (row.name in names if names else row.name not in ABOUT_RIGHTS)]
     unread = nothing_known(Unread("-"))
     judge = Judge(Rendered(frozenset(), {}))
-    return checks_of(rows, SiteView(expected, seen or Observation("", [], {}, []), access or unread, judge, NOW))
+    return checks_of(rows, SiteView(expected, seen or nothing_read(Unread("-")), access or unread, judge, NOW))
