@@ -9,7 +9,7 @@ from checkout import read_yaml
 
 from trainyard.site.storage import backends
 
-KEYS = {"mount", "prepare", "check", "volume", "needs", "efs", "server", "driver", "class"}
+KEYS = {"mount", "prepare", "check", "volume", "needs", "efs", "server", "driver", "deletes", "class"}
 
 
 def test_the_specification_has_the_rows_of_the_table(root: Path) -> None:

@@ -30,7 +30,7 @@ SYSTEMS: dict[str, tuple[str, str, str, str, list[str], list[str], str]] = {
         *(["docker.io", "docker-buildx"], VALIDATE, "nvidia-dkms-580-open=580.*"),
     ),
 }
-"""System -> distribution, code name, NVIDIA's repository and key, Docker's packages and validation, a driver package."""
+"""System -> distribution, code name, NVIDIA's repository and key, packages and validation of Docker, a driver's."""
 
 
 LOOKUP = "lookup('ansible.builtin.first_found', {'files': %s, 'paths': [role_path ~ '/vars']})"

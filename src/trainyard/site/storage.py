@@ -115,12 +115,12 @@ def backend_has_what_it_needs(site: Site) -> Iterator[Problem]:
     for setting, row in _chosen(site):
         for name in row["needs"]:
             if not any(each.value for each in site.values(name)):
-                yield problem(setting, f"{name} is not set", "Name the server, and the folder that it exports.")
+                yield problem(setting, f"{name} is not set", "Set it; see roles/storage/README.md.")
             for path in site.values(name) if name.endswith("_path") else ():
                 if path.value and not str(path.value).startswith("/"):
                     yield problem(path, "not absolute", "Write the server's path from its root.")
         for policy in site.values("storage_reclaim_policy"):
-            if policy.value == "Delete" and not row["driver"]:
+            if policy.value == "Delete" and not row["deletes"]:
                 fault = f"storage_backend {setting.value} cannot delete a volume"
                 yield problem(policy, fault, "Set it to Retain, and delete the files by hand.")
 

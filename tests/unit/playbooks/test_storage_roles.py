@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.aws.volumes import cluster, volume
 from tests.unit.playbooks.storage_cases import OUTPUTS, prepared, run, start
+from trainyard.site.storage import backends
 
 # Several seconds for each start of Ansible.
 pytestmark = pytest.mark.slow
@@ -66,7 +67,7 @@ def test_the_same_claims_on_every_back_end(checkout: Path, tmp_path: Path) -> No
     for name in ("bare", "kept"):
         (tmp_path / name).mkdir()
     with (
-        cluster(tmp_path, [], ("efs.csi.aws.com",)) as config,
+        cluster(tmp_path, [], tuple(row["driver"] for row in backends().values() if row["driver"])) as config,
         cluster(tmp_path / "bare", []) as bare,
         cluster(tmp_path / "kept", kept) as deleted,
     ):
@@ -95,6 +96,7 @@ def test_the_same_claims_on_every_back_end(checkout: Path, tmp_path: Path) -> No
         metadata = objects["PersistentVolume", "trainings-training"]["metadata"]
         assert metadata["labels"].get("trainyard.dev/file-system", "") == file_system
         assert bool(metadata.get("annotations")) is (policy == "Delete"), "no driver deletes what it has not made"
-        assert claim["storageClassName"] == spec["storageClassName"] == ("trainyard-efs" if "csi" in source else "")
+        own = backends()[str(cases[case]["storage_backend"])]["class"]
+        assert claim["storageClassName"] == spec["storageClassName"] == own
         classes = [each["provisioner"] for (kind, _), each in objects.items() if kind == "StorageClass"]
-        assert classes == (["kubernetes.io/no-provisioner"] if "csi" in source else [])
+        assert classes == (["kubernetes.io/no-provisioner"] if own else [])
