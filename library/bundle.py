@@ -131,10 +131,10 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.bundle import assemble, delivery, lockfile, machine, pin
+from ansible.module_utils.trainyard.bundle import assemble, build_machine, delivery, lockfile, pin
+from ansible.module_utils.trainyard.bundle.artefact_store import Store
 from ansible.module_utils.trainyard.bundle.assemble import Assembly
 from ansible.module_utils.trainyard.bundle.context import Context
-from ansible.module_utils.trainyard.bundle.store import Store
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.plan import Plan, Step
 from ansible.module_utils.trainyard.core.progress import Progress
@@ -177,13 +177,13 @@ def _make(module: AnsibleModule) -> None:
     missing, recipes = list(assembly.missing), assembly.recipes
     kinds = set() if delivered else {assembly.artefacts[name].kind for name in recipes}
     if missing:
-        machine.check_disk(cache, delivered is not None)
+        build_machine.check_disk(cache, delivered is not None)
     if kinds & {"debian_packages", "rootfs"}:
-        context.debian_mirror = context.debian_mirror or machine.debian_mirror()
+        context.debian_mirror = context.debian_mirror or build_machine.debian_mirror()
 
     def find_go() -> None:
         if kinds & {"go_programs", "go_module_files"}:
-            context.go = machine.go_folder(params["go_min"], cache, context.project / machine.GO_TOOLCHAIN)
+            context.go = build_machine.go_folder(params["go_min"], cache, context.project / build_machine.GO_TOOLCHAIN)
 
     def build() -> None:
         assembly.build_missing(Progress(params["progress_file"]), find_go)
@@ -224,7 +224,9 @@ def _make(module: AnsibleModule) -> None:
 
 def _inputs(artefacts: dict[str, lockfile.Artefact]) -> list[str]:
     references = [reference for artefact in artefacts.values() for reference in artefact.references()]
-    return sorted({machine.GO_TOOLCHAIN} | {reference.path for reference in references if reference.kind == "project"})
+    return sorted(
+        {build_machine.GO_TOOLCHAIN} | {reference.path for reference in references if reference.kind == "project"}
+    )
 
 
 def _pin(module: AnsibleModule) -> None:

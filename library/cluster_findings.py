@@ -103,7 +103,7 @@ from ansible.module_utils.trainyard.kube.api import KubeError
 from ansible.module_utils.trainyard.kube.connection import KUBECONFIG, connect
 from ansible.module_utils.trainyard.kube.reads import read
 from ansible.module_utils.trainyard.unmanaged import rendered
-from ansible.module_utils.trainyard.unmanaged.cluster import Site, cluster_findings, snapshot
+from ansible.module_utils.trainyard.unmanaged.unmanaged_objects import Site, cluster_findings, snapshot
 
 
 def main() -> None:

@@ -104,7 +104,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
-from ansible.module_utils.trainyard.oci import command, folder, layout
+from ansible.module_utils.trainyard.oci import code_command, code_folder, layout
 
 
 def main() -> None:
@@ -122,8 +122,8 @@ def main() -> None:
 
     def make_plan() -> Plan:
         code = Path(module.params["folder"])
-        entries = folder.read(code)
-        command.check(_words(module.params["command"]), code, entries)
+        entries = code_folder.read(code)
+        code_command.check(_words(module.params["command"]), code, entries)
         image = layout.pack(code, entries)
         files = [entry for entry in entries if entry.is_file]
         result.update(

@@ -103,7 +103,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core import files
 from ansible.module_utils.trainyard.core.plan import Plan, Step
 from ansible.module_utils.trainyard.core.runner import run_plan
-from ansible.module_utils.trainyard.gpu import metrics
+from ansible.module_utils.trainyard.gpu import gpu_metrics
 from ansible.module_utils.trainyard.gpu.look import look
 
 
@@ -120,7 +120,9 @@ def main() -> None:
         if not module.params["textfile"]:
             return Plan()
         return _plan_textfile(
-            Path(module.params["textfile"]), metrics.render(inventory, socket.gethostname()), check=module.check_mode
+            Path(module.params["textfile"]),
+            gpu_metrics.render(inventory, socket.gethostname()),
+            check=module.check_mode,
         )
 
     run_plan(module, make_plan, lambda: {"ansible_facts": {"gpus": facts}})
@@ -129,7 +131,7 @@ def main() -> None:
 def _plan_textfile(path: Path, text: str, *, check: bool) -> Plan:
     """Plan a step if the series differ; mere value changes are written without a step."""
     before = path.read_text(encoding="utf-8") if path.is_file() else ""
-    old, new = metrics.series(before), metrics.series(text)
+    old, new = gpu_metrics.series(before), gpu_metrics.series(text)
     steps = []
     if old != new or not path.is_file():
         steps.append(Step(f"Write {path}", lambda: files.write(str(path), text, 0o644)))

@@ -135,8 +135,8 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.finding import shown
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import fail
+from ansible.module_utils.trainyard.host import cluster_membership
 from ansible.module_utils.trainyard.host import facts as base_ports
-from ansible.module_utils.trainyard.host import membership
 from ansible.module_utils.trainyard.host.facts import Needs, observe, problems, refuse, space_findings, space_problems
 from ansible.module_utils.trainyard.host.kernel import FEATURES, Kernel
 from ansible.module_utils.trainyard.host.ownership import foreign_files, refusal
@@ -149,12 +149,12 @@ CLUSTER: dict[str, Any] = {
 }
 
 
-def _site(given: dict[str, str]) -> membership.Cluster:
-    authorities = frozenset(membership.fingerprints(given["ca"]))
-    return membership.Cluster(given["kubeconfig"], given["name"], given["server"], authorities)
+def _site(given: dict[str, str]) -> cluster_membership.Cluster:
+    authorities = frozenset(cluster_membership.fingerprints(given["ca"]))
+    return cluster_membership.Cluster(given["kubeconfig"], given["name"], given["server"], authorities)
 
 
-def _shown(member: membership.Membership | None) -> dict[str, Any]:
+def _shown(member: cluster_membership.Membership | None) -> dict[str, Any]:
     if member is None:
         return {}
     cluster = member.cluster
@@ -191,8 +191,8 @@ def main() -> None:
     found = problems(host, needs)
     found += base_ports.port_problems({int(port): program for port, program in module.params["ports"].items()})
     given = module.params["cluster"]
-    member = membership.look()
-    found += membership.problems(member, _site(given)) if given else []
+    member = cluster_membership.look()
+    found += cluster_membership.problems(member, _site(given)) if given else []
     if foreign := foreign_files(module.params["files"], module.params["replace"]):
         found.append(str(refusal(foreign)))
     sysctls = {name: str(value) for name, value in module.params["sysctls"].items()}

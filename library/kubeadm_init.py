@@ -63,7 +63,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
-from ansible.module_utils.trainyard.kubeadm import program as adm
+from ansible.module_utils.trainyard.kubeadm import kubeadm_program as adm
 from ansible.module_utils.trainyard.kubeadm.init import WANTED, InitSettings, config_drift, decide, make_plan, observe
 
 ARGUMENT_SPEC = {

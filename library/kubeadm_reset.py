@@ -75,7 +75,7 @@ steps:
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
-from ansible.module_utils.trainyard.kubeadm import program as adm
+from ansible.module_utils.trainyard.kubeadm import kubeadm_program as adm
 from ansible.module_utils.trainyard.kubeadm.reset import ResetSettings, make_plan, observe, require_confirmation
 
 ARGUMENT_SPEC = {

@@ -36,7 +36,7 @@ control_plane:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.kubeadm.program import Host, control_plane_part
+from ansible.module_utils.trainyard.kubeadm.kubeadm_program import Host, control_plane_part
 
 
 def main() -> None:

@@ -80,13 +80,13 @@ from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
 from ansible.module_utils.trainyard.kube.api import KubeError
 from ansible.module_utils.trainyard.kube.apply import unreachable_plan
-from ansible.module_utils.trainyard.kube.connection import KUBECONFIG, connect
-from ansible.module_utils.trainyard.kube.kubelet_certificates import (
+from ansible.module_utils.trainyard.kube.certificate_requests import (
     KubeletHost,
     Seen,
     plan_approvals,
     wait_until_served,
 )
+from ansible.module_utils.trainyard.kube.connection import KUBECONFIG, connect
 
 
 def main() -> None:

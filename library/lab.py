@@ -151,14 +151,14 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.flock import locked
 from ansible.module_utils.trainyard.core.plan import Plan, Step
 from ansible.module_utils.trainyard.core.runner import run_plan
-from ansible.module_utils.trainyard.lab import gpus, host, keys, machines, model, network, nodes
+from ansible.module_utils.trainyard.lab import host, keys, lab_model, lab_nodes, machines, network, simulated_gpus
 from ansible.module_utils.trainyard.lab.host import missing
 
 LOCK_TIMEOUT = 300.0
 """Seconds to wait for another run on the same lab."""
 
 
-def plan_present(lab: model.Lab, states: dict[str, str]) -> Plan:
+def plan_present(lab: lab_model.Lab, states: dict[str, str]) -> Plan:
     """Plan the steps of O(state=present), in order."""
     if absent := missing(*(machines.PROGRAMS if lab.machines else ())):
         states.update({node.name: "absent" for node in lab.nodes})
@@ -171,17 +171,17 @@ def plan_present(lab: model.Lab, states: dict[str, str]) -> Plan:
     steps += network_steps
     steps += host.plan_inotify()
     steps += keys.plan_keys(lab)
-    containers = nodes.containers(lab)
-    node_steps, node_states = nodes.plan_nodes(lab, containers)
+    containers = lab_nodes.containers(lab)
+    node_steps, node_states = lab_nodes.plan_nodes(lab, containers)
     if "absent" in node_states.values():
-        steps += nodes.plan_image(lab)
+        steps += lab_nodes.plan_image(lab)
     machine_steps, machine_states = machines.plan(lab, containers, network.bridge_of(lab))
     node_steps += machine_steps
     node_states |= machine_states
     states.update(node_states)
     # Outbound traffic is blocked before the first node starts.
     steps += network.plan_firewall(lab) + node_steps
-    gpu_steps = gpus.plan(lab, node_states)
+    gpu_steps = simulated_gpus.plan(lab, node_states)
     if node_steps:
         steps.append(Step("Wait for SSH on all nodes", lambda: _reach(lab)))
     elif found == "present":
@@ -192,10 +192,10 @@ def plan_present(lab: model.Lab, states: dict[str, str]) -> Plan:
     )
 
 
-def plan_absent(lab: model.Lab) -> Plan:
+def plan_absent(lab: lab_model.Lab) -> Plan:
     """Plan the steps of O(state=absent)."""
     carried = not missing()
-    found = sorted(nodes.containers(lab)) if carried else []
+    found = sorted(lab_nodes.containers(lab)) if carried else []
     emulated = machines.known(lab) if carried else []
     before = {"containers": found, "machines": emulated}
     if lab.nodes:
@@ -205,9 +205,9 @@ def plan_absent(lab: model.Lab) -> Plan:
             "machines": [name for name in emulated if name not in gone],
         }
         steps = machines.plan_removal(lab, [name for name in emulated if name in gone])
-        return Plan(steps + nodes.plan_node_removal(lab, found), before, after)
+        return Plan(steps + lab_nodes.plan_node_removal(lab, found), before, after)
     steps = machines.plan_removal(lab, emulated)
-    steps += nodes.plan_removal(lab, found) + network.plan_removal(lab) if carried else []
+    steps += lab_nodes.plan_removal(lab, found) + network.plan_removal(lab) if carried else []
     # Planned here to refuse before anything is removed, but executed last.
     steps += host.plan_restore(lab) + keys.plan_state_removal(lab)
     return Plan(steps, before, {"containers": [], "machines": []})
@@ -220,9 +220,9 @@ def _impossible(absent: list[str]) -> None:
     )
 
 
-def _reach(lab: model.Lab) -> None:
+def _reach(lab: lab_model.Lab) -> None:
     network.assert_route(lab)
-    nodes.wait_for_ssh(lab)
+    lab_nodes.wait_for_ssh(lab)
 
 
 def main() -> None:
@@ -262,7 +262,7 @@ def main() -> None:
     def make_plan() -> Plan:
         if os.geteuid() != 0:
             raise TrainyardError("The lab needs root on this machine.", remedy="Run as root.")
-        lab = replace(model.parse(module.params), gpus=gpus.parse(module.params["gpus"] or {}))
+        lab = replace(lab_model.parse(module.params), gpus=simulated_gpus.parse(module.params["gpus"] or {}))
         paths.update(ssh_key=str(lab.ssh_key), known_hosts=str(lab.known_hosts))
         return plan_present(lab, states) if module.params["state"] == "present" else plan_absent(lab)
 

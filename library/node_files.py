@@ -53,9 +53,9 @@ for_a_person:
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.finding import Finding, run_with_findings
 from ansible.module_utils.trainyard.core.plan import Plan
-from ansible.module_utils.trainyard.kubeadm import node_files
-from ansible.module_utils.trainyard.kubeadm.node_files import plan_modes, wanted_modes
-from ansible.module_utils.trainyard.kubeadm.program import Host
+from ansible.module_utils.trainyard.kubeadm import kubelet_files
+from ansible.module_utils.trainyard.kubeadm.kubeadm_program import Host
+from ansible.module_utils.trainyard.kubeadm.kubelet_files import plan_modes, wanted_modes
 
 
 def main() -> None:
@@ -71,7 +71,7 @@ def main() -> None:
         if not host.has("kubelet.conf"):
             return Plan(), []
         modes = plan_modes(wanted_modes(host))
-        plan, findings = node_files.make_plan(node_files.observe(host), module.params["cri_socket"], host)
+        plan, findings = kubelet_files.make_plan(kubelet_files.observe(host), module.params["cri_socket"], host)
         before = {**(modes.before or {}), **(plan.before or {})}
         return Plan([*modes.steps, *plan.steps], before, {**(modes.after or {}), **(plan.after or {})}), findings
 

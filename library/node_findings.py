@@ -79,10 +79,10 @@ from collections.abc import Iterator
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.finding import Finding, run_with_findings
 from ansible.module_utils.trainyard.core.plan import Plan
-from ansible.module_utils.trainyard.host.node_findings import containerd_findings, flag_findings, unit_findings
+from ansible.module_utils.trainyard.host.host_findings import containerd_findings, flag_findings, unit_findings
 from ansible.module_utils.trainyard.kubeadm.etcd import look_at_members
-from ansible.module_utils.trainyard.kubeadm.node_findings import changed_pods, dates_of, ending, unknown_pods
-from ansible.module_utils.trainyard.kubeadm.program import Host
+from ansible.module_utils.trainyard.kubeadm.kubeadm_program import Host
+from ansible.module_utils.trainyard.kubeadm.kubelet_findings import changed_pods, dates_of, ending, unknown_pods
 
 
 def main() -> None:

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Thin module; the logic is in src/trainyard/controller/repository.py."""
+"""Thin module; the logic is in src/trainyard/controller/bare_repository.py."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ steps:
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.controller.repository import Pushed, make_plan
+from ansible.module_utils.trainyard.controller.bare_repository import Pushed, make_plan
 from ansible.module_utils.trainyard.core.runner import run_plan
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Thin module; the logic is in src/trainyard/controller/environment.py."""
+"""Thin module; the logic is in src/trainyard/controller/python_environment.py."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ steps:
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.controller.environment import Environment, make_plan, version
+from ansible.module_utils.trainyard.controller.python_environment import Environment, make_plan, version
 from ansible.module_utils.trainyard.core.runner import run_plan
 
 

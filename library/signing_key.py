@@ -53,7 +53,7 @@ import tempfile
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.bundle.vendor import apt
+from ansible.module_utils.trainyard.bundle.vendor import vendor_apt
 from ansible.module_utils.trainyard.bundle.vendor.http import HttpError
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 
@@ -71,9 +71,9 @@ def main() -> None:
     fingerprint = module.params["fingerprint"].replace(" ", "").upper()
     kept = path.read_text(encoding="ascii", errors="replace") if path.is_file() else ""
     try:
-        key = apt.fetch_key(module.params["url"], fingerprint)
+        key = vendor_apt.fetch_key(module.params["url"], fingerprint)
     except HttpError as error:
-        if apt.fingerprints(kept.encode()) != [fingerprint]:
+        if vendor_apt.fingerprints(kept.encode()) != [fingerprint]:
             module.fail_json(msg=str(error))
         module.warn(f"{error} The key of the last run in {path} is used; it may have expired since.")
         key = kept

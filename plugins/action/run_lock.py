@@ -15,7 +15,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from trainyard.core.errors import TrainyardError
-from trainyard.site_lock import keeper, machine
+from trainyard.site_lock import keeper, machine_lock
 from trainyard.site_lock.holder import start_of
 
 RUN_ID = "TRAINYARD_RUN_ID"
@@ -25,8 +25,8 @@ RUN_ID = "TRAINYARD_RUN_ID"
 class ActionModule(ActionBase):
     """Fails if another run has a lock. A second call in the same run finds the locks already held.
 
-    `site` is the folder of the site (site_lock/machine.py), empty for its inventory. `kubeconfig` is the file with the
-    credentials of its cluster.
+    `site` is the folder of the site (site_lock/machine_lock.py), empty for its inventory. `kubeconfig` is the file with
+    the credentials of its cluster.
     """
 
     _requires_connection = False
@@ -45,7 +45,7 @@ class ActionModule(ActionBase):
         parent = multiprocessing.parent_process()
         run = (parent.pid if parent else None) or os.getpid()
         site = arguments["site"] or str((context.CLIARGS.get("inventory") or ["."])[0])
-        known = machine.holder(site)
+        known = machine_lock.holder(site)
         if known and (known.pid == run or known.run_id == os.environ.get(RUN_ID)):
             return {**result, "changed": False, "msg": f"Held by {known}."}
         try:
@@ -63,7 +63,7 @@ class ActionModule(ActionBase):
         for note in holder.notes:
             Display().display(f"    {note}")
         # For the callback of the same name, which releases the locks at the end.
-        said = {"keeper": pid, "keeper_started": start_of(pid), "lock": str(machine.path_of(site))}
+        said = {"keeper": pid, "keeper_started": start_of(pid), "lock": str(machine_lock.path_of(site))}
         return {**result, **said, "changed": False, "msg": f"Held by {holder}."}
 
 

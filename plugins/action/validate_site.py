@@ -22,14 +22,14 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 
 from trainyard.core.errors import TrainyardError
-from trainyard.site import lockfile
+from trainyard.site import locked_versions
 from trainyard.site.collect import Resolver, collect_settings, read, read_lock
-from trainyard.site.inventory_files import unexpected_files_of_call
-from trainyard.site.model import Option, Problem, Setting, Site
-from trainyard.site.provided import provided
+from trainyard.site.inventory_file_rules import unexpected_files_of_call
+from trainyard.site.role_facts import provided
 from trainyard.site.rules import DEFAULTS_READ, EFS_VERB_RULES, RULES, check
 from trainyard.site.short_names import VERBS, after_command, of_call, stop_call, strange, train_call, words_taken, wrong
-from trainyard.site.variables import OF_PLAYBOOKS, meant, unknown_tags
+from trainyard.site.site_model import Option, Problem, Setting, Site
+from trainyard.site.variable_rules import OF_PLAYBOOKS, meant, unknown_tags
 from trainyard.trainings.catalogue import read_catalogue
 
 _LOCKED = re.compile(r"v?\{\{\s*lookup\(\s*['\"](?:[a-z_.]+\.)?locked_version['\"],\s*['\"](\w+)['\"]\s*\)\s*\}\}")
@@ -110,11 +110,11 @@ class ActionModule(ActionBase):
         options, defaults = self._roles(project)
         # The controller runs its own plays with the variables of `all`, but is not a host of the site.
         raw = {name: hostvars.raw_get(name) for name in dict.fromkeys([*hostvars, "localhost"])}
-        named = raw["localhost"].get(lockfile.VARIABLE, "")
+        named = raw["localhost"].get(locked_versions.VARIABLE, "")
         named = Resolver(self._templar, raw, defaults, hostvars, {}).value("localhost", named)
-        lock = lockfile.path_of(named, project)
+        lock = locked_versions.path_of(named, project)
         entries = read_lock(lock) if isinstance(named, str) and (named or lock.exists()) else None
-        versions = lockfile.versions(entries or {})
+        versions = locked_versions.versions(entries or {})
         resolver = Resolver(self._templar, raw, defaults, hostvars, versions)
         roles = frozenset(path.name for path in (project / "roles").iterdir() if path.is_dir())
         first = next(iter(raw))
@@ -136,7 +136,7 @@ class ActionModule(ActionBase):
             namespaces=frozenset(chain(*provided("namespaces", self._loader, project / "roles"))),
             locked={name: found[1] for name, value in defaults.items() if (found := _LOCKED.fullmatch(str(value)))},
             versions=None if entries is None else versions,
-            cuda=lockfile.cuda(entries or {}),
+            cuda=locked_versions.cuda(entries or {}),
             catalogue=read_catalogue(dict.fromkeys(chain(*folders)), project / "workloads" / "catalogue"),
             is_root=os.geteuid() == 0,
             unexpected_files=unexpected_files_of_call(),

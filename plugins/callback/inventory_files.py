@@ -12,14 +12,14 @@ type: aggregate
 short_description: Refuse unexpected files in an inventory's folder
 description:
   - Ends the run before its first task, with status 1, and names the files.
-  - The rule is that of C(trainyard.site.inventory_files).
+  - The rule is that of C(trainyard.site.inventory_file_rules).
 """
 
 from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 
-from trainyard.site.inventory_files import problems_of, unexpected_files_of_call
+from trainyard.site.inventory_file_rules import problems_of, unexpected_files_of_call
 
 
 class CallbackModule(CallbackBase):

@@ -26,7 +26,7 @@ from trainyard.site_lock import keeper
 from trainyard.site_lock.holder import parse, start_of
 
 STARTER = "TRAINYARD_STARTER"
-"""As in `trainyard.drift.runner`: the process that started this run and holds its locks."""
+"""As in `trainyard.drift.playbook_runner`: the process that started this run and holds its locks."""
 
 
 class CallbackModule(CallbackBase):

@@ -1,4 +1,4 @@
-"""Documentation that the modules for kubeadm share; `trainyard.kubeadm.program` has the specifications."""
+"""Documentation that the modules for kubeadm share; `trainyard.kubeadm.kubeadm_program` has the specifications."""
 
 from __future__ import annotations
 

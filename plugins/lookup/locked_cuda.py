@@ -29,11 +29,11 @@ _list:
 
 from ansible.plugins.lookup import LookupBase
 
-from trainyard.site import lockfile
+from trainyard.site import locked_versions
 
 
 class LookupModule(LookupBase):
     """See DOCUMENTATION."""
 
     def run(self, terms, variables=None, **kwargs):
-        return [lockfile.cuda(lockfile.artefacts(variables, self._templar))]
+        return [locked_versions.cuda(locked_versions.artefacts(variables, self._templar))]

@@ -31,14 +31,14 @@ _list:
 
 from ansible.plugins.lookup import LookupBase
 
-from trainyard.site import lockfile
+from trainyard.site import locked_versions
 
 
 class LookupModule(LookupBase):
     """See DOCUMENTATION."""
 
     def run(self, terms, variables=None, **kwargs):
-        found = lockfile.artefacts(variables, self._templar)
-        wanted = {term: lockfile.entry(term, variables, self._templar) for term in terms} or found
+        found = locked_versions.artefacts(variables, self._templar)
+        wanted = {term: locked_versions.entry(term, variables, self._templar) for term in terms} or found
         pins = (entry.get("upstream", {}).get("image", "").partition("@") for entry in wanted.values())
         return [{reference: digest for reference, _, digest in pins if digest.startswith("sha256:")}]

@@ -32,7 +32,7 @@ _list:
 from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 
-from trainyard.site import lockfile
+from trainyard.site import locked_versions
 
 
 class LookupModule(LookupBase):
@@ -41,7 +41,7 @@ class LookupModule(LookupBase):
     def run(self, terms, variables=None, **kwargs):
         origins = []
         for term in terms:
-            upstream = lockfile.entry(term, variables, self._templar).get("upstream", {})
+            upstream = locked_versions.entry(term, variables, self._templar).get("upstream", {})
             if "apt" not in upstream:
                 raise AnsibleLookupError(f"The lock file names no apt repository for {term}.")
             shape = {"suite": "/", "component": "", **upstream}

@@ -30,12 +30,12 @@ _list:
 
 from ansible.plugins.lookup import LookupBase
 
-from trainyard.site import lockfile
+from trainyard.site import locked_versions
 
 
 class LookupModule(LookupBase):
     """See DOCUMENTATION."""
 
     def run(self, terms, variables=None, **kwargs):
-        entries = [lockfile.entry(term, variables, self._templar) for term in terms]
+        entries = [locked_versions.entry(term, variables, self._templar) for term in terms]
         return [str(entry["version"]).removeprefix("v") for entry in entries]

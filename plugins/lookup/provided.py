@@ -32,7 +32,7 @@ _list:
 
 from ansible.plugins.lookup import LookupBase
 
-from trainyard.site.provided import provided
+from trainyard.site.role_facts import provided
 
 
 class LookupModule(LookupBase):

@@ -22,7 +22,7 @@ from stand import Stand, add_options, standing
 from timed import BenchError
 
 from trainyard.kube.api import KubeError
-from trainyard.trainings.logs import events, last
+from trainyard.trainings.log_events import events, last
 
 FOLDER = Path(__file__).with_name("bare")
 NODE = "worker1"

@@ -32,7 +32,7 @@ from playwright.sync_api import expect
 from stand import NAMESPACE
 from timed import BenchError
 
-from trainyard.trainings.logs import events
+from trainyard.trainings.log_events import events
 from trainyard.trainings.names import ROLE_LABEL
 
 WAITING, TABS = "console-waits", 8

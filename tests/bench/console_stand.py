@@ -16,7 +16,7 @@ from stand import NAMESPACE, Stand
 from timed import BenchError
 
 from tests.browser.chromium import chromium
-from trainyard.trainings.logs import events
+from trainyard.trainings.log_events import events
 
 WAIT_SECONDS, LIMIT = 60.0, 180.0
 """Limits for a page's expected reaction, and for the cluster."""

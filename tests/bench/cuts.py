@@ -14,7 +14,7 @@ from stand import Stand
 from timed import BenchError
 
 from trainyard.kube.api import Api
-from trainyard.trainings.logs import events
+from trainyard.trainings.log_events import events
 
 TABLE = "inet trainyard_drill"
 RULES = f"""\
@@ -29,7 +29,7 @@ GIVEN_UP_SECONDS = 120.0
 OVERTAKEN_SECONDS = 30.0
 BACK_SECONDS = 180.0
 HEARD_SECONDS = 2.0
-"""Time within which an overtaken chief ends (workloads/engine/run/lease.py checks every second)."""
+"""Time within which an overtaken chief ends (workloads/engine/run/run_lease.py checks every second)."""
 
 
 def cut(watched: Watched, lab: str, role: str) -> Pod:

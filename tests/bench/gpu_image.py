@@ -28,12 +28,12 @@ from engine import compat
 from engine.errors import InputError
 from tools.compat_columns import PARTS
 from trainyard.bundle import lockfile
+from trainyard.bundle.artefact_store import Store
 from trainyard.bundle.assemble import Assembly
 from trainyard.bundle.build import image
 from trainyard.bundle.context import Context
-from trainyard.bundle.store import Store
 from trainyard.core.errors import TrainyardError
-from trainyard.trainings.logs import events, last
+from trainyard.trainings.log_events import events, last
 
 ARTEFACT = "image_tensorflow_gpu"
 LABEL = "dev.trainyard.cuda"

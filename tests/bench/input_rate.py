@@ -13,7 +13,7 @@ import page
 import report
 from timed import BenchError
 
-from trainyard.trainings.logs import events
+from trainyard.trainings.log_events import events
 
 PROGRAM = Path(__file__).with_name("input_rate")
 HEAD = ["256 MiB in", "written, median (range)", "read, median (range)", "times"]

@@ -20,9 +20,9 @@ from typing import Any
 import yaml
 
 from trainyard.bundle import lockfile
+from trainyard.bundle.artefact_store import Store
 from trainyard.bundle.assemble import Assembly
 from trainyard.bundle.context import Context
-from trainyard.bundle.store import Store
 from trainyard.trainings.catalogue import read_catalogue
 from trainyard.trainings.jobset import run_object
 from trainyard.trainings.model import Training

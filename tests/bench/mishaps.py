@@ -11,7 +11,7 @@ from typing import Any
 from timed import BenchError
 
 from trainyard.kube.api import Api, KubeError
-from trainyard.trainings.logs import events
+from trainyard.trainings.log_events import events
 from trainyard.trainings.model import Training
 from trainyard.trainings.names import INDEX_LABEL, NAME_LABEL, ROLE_LABEL
 

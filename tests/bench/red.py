@@ -23,7 +23,7 @@ from timed import BenchError
 from trainyard.core.errors import TrainyardError
 from trainyard.kube.api import Api
 from trainyard.kube.connection import connect
-from trainyard.trainings import kept_logs, state
+from trainyard.trainings import kept_logs, run_state
 
 VERDICT_SECONDS = 900.0
 WRITTEN = ("code", "logs", "tokens", "reprovision", "receipt.json", "known_hosts")
@@ -173,7 +173,7 @@ def open_paths() -> Iterator[None]:
         return os.open(join(folder, *parts), flags, mode)
 
     with (
-        mock.patch.object(state, "checked_attempt", str),
+        mock.patch.object(run_state, "checked_attempt", str),
         mock.patch.object(kept_logs, "path_below", join),
         mock.patch.object(kept_logs, "open_below", anywhere),
     ):

@@ -12,7 +12,7 @@ import red_node_python as hostile
 from red_node_attacks import ATTACKER, VICTIM
 from stand import Stand
 
-from trainyard.drift import runner
+from trainyard.drift import playbook_runner
 from trainyard.drift.find import find
 from trainyard.drift.masking import Masker
 
@@ -26,7 +26,7 @@ ASK = """
 """
 
 
-def asked(stand: Stand, mode: str, guards: str) -> tuple[runner.Played, list[Mapping[str, Any]]]:
+def asked(stand: Stand, mode: str, guards: str) -> tuple[playbook_runner.Played, list[Mapping[str, Any]]]:
     """Send one request to attacker and victim; return the result of the report's reader, and the events of
     ansible-runner.
 
@@ -36,8 +36,8 @@ def asked(stand: Stand, mode: str, guards: str) -> tuple[runner.Played, list[Map
     playbook.write_text(ASK.replace("ATTACKER", ATTACKER).replace("VICTIM", VICTIM), encoding="utf-8")
     attacks.mode(stand, mode)
     try:
-        played = runner.play(
-            playbook, inventory=[str(stand.inventory)], mode=runner.CHECK, masker=Masker(), timeout=SECONDS,
+        played = playbook_runner.play(
+            playbook, inventory=[str(stand.inventory)], mode=playbook_runner.CHECK, masker=Masker(), timeout=SECONDS,
             environment={"ANSIBLE_CALLBACKS_ENABLED": guards or "run_lock"}, raw=seen.append, root=inputs.ROOT,
         )  # fmt: skip
     finally:
@@ -45,7 +45,7 @@ def asked(stand: Stand, mode: str, guards: str) -> tuple[runner.Played, list[Map
     return played, seen
 
 
-def forged(played: runner.Played) -> bool:
+def forged(played: playbook_runner.Played) -> bool:
     return any(item.host == VICTIM for item in find(played.events).items)
 
 
@@ -56,7 +56,7 @@ def without_guards(stand: Stand) -> list[str]:
     events = [each for each in seen if (each.get("event_data") or {}).get("task") == hostile.TASK]
     wrong += [] if events else ["a forged event, without the cleaning of what is shown"]
     wrong += ["an event without the number of its run counts"] if forged(played) else []
-    with mock.patch.object(runner.secrets, "randbits", return_value=hostile.JOB):
+    with mock.patch.object(playbook_runner.secrets, "randbits", return_value=hostile.JOB):
         wrong += [] if forged(asked(stand, "forged", "host_answers")[0]) else ["the same, with a number that is known"]
     played, _ = asked(stand, "flood", "plain_output")
     failed = [each for each in played.events if each.get("host") == ATTACKER and "unreachable" in each["event"]]

@@ -27,7 +27,7 @@ from stand import Stand
 from timed import BenchError
 
 from trainyard.trainings.kept_logs import RUN_BYTES
-from trainyard.trainings.logs import SUCCESSES, events
+from trainyard.trainings.log_events import SUCCESSES, events
 
 CODE = Path(__file__).with_name("red_program_code")
 NOISE, FORGED, FLOOD = RUNS = ("red-noise", "red-forged", "red-flood")

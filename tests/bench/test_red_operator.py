@@ -25,7 +25,7 @@ from tests.unit.console import consoles
 from tests.unit.training.test_hostile_attempts import Stopping, stop
 from trainyard.kube.api import Api
 from trainyard.trainings import record, run_index
-from trainyard.trainings.state import attempt_of
+from trainyard.trainings.run_state import attempt_of
 
 THERE = There(f"mirror.example.org:5000/trainyard/tensorflow@sha256:{'1' * 64}", "red-record-result")
 TRIES = attempts(THERE)

@@ -16,7 +16,7 @@ import red_program
 import stand
 
 from trainyard.site.short_names import train_call
-from trainyard.trainings.logs import events
+from trainyard.trainings.log_events import events
 from trainyard.trainings.resolve import resolve_all
 
 PRINTED = red_program.PRINTED

@@ -7,7 +7,7 @@ from typing import Any
 
 from trainyard.kube.placement import unplaced
 from trainyard.kube.reads import Unread
-from trainyard.trainings.logs import events, last
+from trainyard.trainings.log_events import events, last
 from trainyard.why.snapshot import Snapshot
 from trainyard.why.view import View, containers, terminated
 

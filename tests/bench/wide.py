@@ -21,8 +21,8 @@ from stand import NAMESPACE, Stand, add_options, standing
 from timed import BenchError
 
 from trainyard.kube.api import KubeError
-from trainyard.trainings.logs import events
-from trainyard.trainings.state import created, live_object
+from trainyard.trainings.log_events import events
+from trainyard.trainings.run_state import created, live_object
 
 RUN = "wide"
 PS, WORKERS, STEPS = 8, 16, 200

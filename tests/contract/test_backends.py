@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from checkout import read_yaml
 
-from trainyard.site.storage import backends
+from trainyard.site.storage_rules import backends
 
 KEYS = {"mount", "prepare", "check", "volume", "needs", "efs", "server", "driver", "deletes", "class"}
 

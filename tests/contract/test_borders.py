@@ -148,7 +148,7 @@ def test_programs_of_the_bundle_end_with_the_module() -> None:
     """The next run uses the same folders, so no program may continue there after its module was killed."""
     for path in (PACKAGE / "bundle").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
-        assert path.name == "program.py" or not re.search(r"core.*command|subprocess", text), path
+        assert path.name == "build_program.py" or not re.search(r"core.*command|subprocess", text), path
 
 
 @pytest.mark.parametrize("package", [*ON_HOSTS, *ON_OTHERS])

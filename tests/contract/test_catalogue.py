@@ -11,10 +11,10 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from checkout import ROOT, read_yaml
 
-from plugins.filter.trainings import bound_descriptions, resolved_trainings
+from plugins.filter.resolved_trainings import bound_descriptions, resolved_trainings
 from trainyard.bundle.lockfile import load, tree_files
-from trainyard.site.model import Setting, Site
 from trainyard.site.rules import check
+from trainyard.site.site_model import Setting, Site
 from trainyard.trainings.catalogue import read_catalogue
 from trainyard.trainings.jobset import run_object
 from trainyard.trainings.objects import surroundings

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trainyard.oci import folder
+from trainyard.oci import code_folder
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def workloads(root: Path) -> Path:
 @pytest.fixture(scope="module")
 def packed(workloads: Path) -> dict[str, Path]:
     """Return the modules of the image by their names."""
-    return named(workloads, (workloads / entry.name for entry in folder.read(workloads)))
+    return named(workloads, (workloads / entry.name for entry in code_folder.read(workloads)))
 
 
 def named(workloads: Path, files: Iterable[Path]) -> dict[str, Path]:

@@ -35,7 +35,7 @@ EVALUATED = 0.8
 def test_there_are_uses() -> None:
     assert len(USES) > 150
     of_program = {name for role in ROLES for name in role.entry_points.get("run", {})}
-    # Variables of the program `trainyard` alone are converted by src/trainyard/site/variables.py.
+    # Variables of the program `trainyard` alone are converted by src/trainyard/site/variable_rules.py.
     assert not TYPED.keys() - of_program - {name for use in USES for name in use.names}
 
 

@@ -16,7 +16,7 @@ from ansible.utils.plugin_docs import get_docstring
 from checkout import ROLES, ROOT, read_yaml
 from jinja2 import nodes
 
-from trainyard.site.variables import OF_PLAYBOOKS
+from trainyard.site.variable_rules import OF_PLAYBOOKS
 
 KINDS = ("bool", "int", "float")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trainyard.bundle.build import files
+from trainyard.bundle.build import plain_files
 from trainyard.bundle.context import Context
 from trainyard.bundle.lockfile import load
 
@@ -31,5 +31,5 @@ def made_gpus(nvml_header: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     """The folder that the bundle makes of its entry `lab_gpus`."""
     out = tmp_path_factory.mktemp("lab_gpus")
     context = Context(PROJECT, out / "cache", "", made={"nvml_header": nvml_header})
-    files.c_library(load(PROJECT / "bundle.lock.yml")["lab_gpus"], out, context)
+    plain_files.c_library(load(PROJECT / "bundle.lock.yml")["lab_gpus"], out, context)
     return out

@@ -18,9 +18,9 @@ from engine.cluster.preemption import Preemption
 from engine.cluster.watchdog import Watchdog
 from engine.config import Config
 from engine.errors import DivergedError, ExitCode, InputError, StalledError, unwritable
-from engine.run.lease import Lease
 from engine.run.metrics import MetricsLog
 from engine.run.run_folder import Attempt, RunFolder
+from engine.run.run_lease import Lease
 from engine.workload import Workload
 
 _DETAIL_CHARACTERS = 600

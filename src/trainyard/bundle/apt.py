@@ -7,7 +7,7 @@ import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 
-from .program import run
+from .build_program import run
 
 ARCHITECTURE = "amd64"
 OPTIONS = {

@@ -14,13 +14,13 @@ from typing import Any
 from ..core.errors import TrainyardError
 from ..core.progress import Progress
 from . import delivery, lockfile
+from .artefact_store import Store
 from .build import image
 from .build.image import LAYOUT
 from .build.kinds import BUILDERS, REVISIONS
 from .choose import Choice, Chooser, upstream_key
 from .context import Context
 from .lockfile import Artefact
-from .store import Store
 from .vendor.upstream import Upstream
 
 JOBS = 2

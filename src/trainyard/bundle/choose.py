@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import TrainyardError
+from .artefact_store import Store
+from .build_machine import GO_TOOLCHAIN, pinned_go
 from .lockfile import VENDOR, Artefact, tree_hash
-from .machine import GO_TOOLCHAIN, pinned_go
-from .store import Store
 from .vendor import http as fetch
 
 SOURCES = ("auto", "upstream", "source")

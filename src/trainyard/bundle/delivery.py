@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..core.errors import TrainyardError
-from .store import CHUNK, MANIFEST, Store
+from .artefact_store import CHUNK, MANIFEST, Store
 
 AGAIN = "Run again: the builder has the artefact already, and only the archive is fetched again."
 

@@ -17,9 +17,9 @@ from typing import Any
 
 from ..core.errors import TrainyardError
 from . import lockfile
+from .artefact_store import Store
 from .build.kinds import REVISIONS
 from .choose import Chooser
-from .store import Store
 
 SCHEMA = 1
 TIMEOUT = 30.0

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from ..core.errors import TrainyardError
-from ..oci import folder
+from ..oci import code_folder
 from .origin import Origin, parse
 
 SCHEMA = 1
@@ -209,7 +209,7 @@ def tree_files(path: Path) -> list[Path]:
         return [path]
     if not path.is_dir():
         raise TrainyardError(f"The recipe's input {path} does not exist.")
-    rules = folder.read_ignore(path)
+    rules = code_folder.read_ignore(path)
     below = ((found, found.relative_to(path)) for found in path.rglob("*") if found.is_file())
     return sorted(found for found, name in below if not _ignored(name) and not rules.leaves_out(PurePosixPath(name)))
 

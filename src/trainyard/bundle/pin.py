@@ -21,7 +21,7 @@ from .origin import UNPINNED, Apt, Downloads, Image, Origin
 from .registry import NoRegistryError
 from .vendor import http as fetch
 from .vendor import upstream
-from .vendor.apt import Archive
+from .vendor.vendor_apt import Archive
 
 
 @dataclass(frozen=True)

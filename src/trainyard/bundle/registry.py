@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 from ..core.errors import CommandError, TrainyardError
 from ..core.plan import MISSING, Change, Plan, Step
-from .program import run
+from .build_program import run
 
 ASK_TIMEOUT = 60
 """Seconds for one query to a registry."""

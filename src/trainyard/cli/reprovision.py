@@ -13,11 +13,11 @@ from ..core.waiter import CLOCK
 from ..drift import repair_plan
 from ..drift.markdown import markdown
 from ..drift.masking import Masker
+from ..drift.playbook_runner import ROOT
 from ..drift.report import EXIT_BUSY, EXIT_UNKNOWN, of_checkout
 from ..drift.report_run import credentials
-from ..drift.runner import ROOT
+from ..drift.report_store import BusyError, Store
 from ..drift.settings import Site, site_of
-from ..drift.store import BusyError, Store
 from ..schedule import notify
 from ..schedule.session import MODES, perform
 from ..schedule.status import Status, status_of

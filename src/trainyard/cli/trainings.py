@@ -11,7 +11,7 @@ from rich.console import Console
 
 from ..kube.connection import connect_to_look
 from ..site.inventory import places
-from ..trainings.logs import idle_gpus
+from ..trainings.log_events import idle_gpus
 from ..trainings.runs import Row, runs
 from ..why.answer import about
 from . import terminal

@@ -9,9 +9,9 @@ import signal
 import sys
 
 from ..core.errors import TrainyardError
-from .config import Config, from_environment
-from .server import serving
-from .views.pages import PAGES
+from .console_config import Config, from_environment
+from .views.page_table import PAGES
+from .web_server import serving
 
 
 async def serve(config: Config) -> None:

@@ -20,13 +20,13 @@ from ..kube.api import Api, KubeError
 from ..trainings import run_index
 from ..trainings.again import Again
 from ..trainings.stop import Stop
-from .api import CALL_SECONDS, Client, LoginEnded
+from .app import CONSOLE
 from .bodies import body, form
-from .console import CONSOLE
 from .guard import SESSION
 from .pages import params_of
-from .rights import of_action
+from .permissions import of_action
 from .sessions import Session
+from .user_api import CALL_SECONDS, Client, LoginEnded
 
 LOG = logging.getLogger("console")
 T = TypeVar("T")

@@ -9,12 +9,12 @@ from aiohttp import web
 from ..core.untrusted import plain
 from ..kube.api import KubeError
 from ..trainings.run_detail import reading
-from .api import drive
-from .console import CONSOLE
+from .app import CONSOLE
 from .guard import SESSION
 from .pages import params_of
-from .rights import of_tensorboard
-from .tensorboard import TensorBoards, named
+from .permissions import of_tensorboard
+from .tensorboard_proxy import TensorBoards, named
+from .user_api import drive
 from .views.curves import Points, attempts, of_board
 
 NEWEST = 10

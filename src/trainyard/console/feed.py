@@ -18,15 +18,15 @@ from ..core.waiter import CLOCK, Clock
 from ..kube.api import KubeError, Object
 from ..kube.pod_log import Line, Lines, Position
 from ..kube.reads import Get, Unread
-from ..trainings.logs import event_in
+from ..trainings.log_events import event_in
 from ..trainings.names import CONTAINER, JOB_API, JOBSET_API, NAME_LABEL
-from ..trainings.places import decider, newest, pod_state, role_of, started
-from .api import Ask, Client, LoginEnded, of_the_server
+from ..trainings.pod_places import decider, newest, pod_state, role_of, started
 from .lists import Lists, Watch
-from .rights import Right, of_reading
+from .permissions import Right, of_reading
 from .ring import FIRST_PAUSE, Health, Ring
 from .sessions import Session
 from .shares import FULL, LINE_BYTES, VIEW_DEPTH
+from .user_api import Ask, Client, LoginEnded, of_the_server
 
 FIRST_LINES = 2_000
 """Lines to read at the start of following; a browser has already drawn the earlier ones."""

@@ -9,11 +9,11 @@ from typing import Any
 from ..core.waiter import CLOCK, Clock
 from ..kube.api import KubeError
 from ..why.snapshot import JOBSET_SYSTEM, LEASES, SYSTEM
-from .api import Ask, Client
 from .feed import Feed
 from .lists import Lists
-from .rights import FRESH_SECONDS, JOBSETS, LONG_SECONDS, Right, Rights, of_watching
+from .permissions import FRESH_SECONDS, JOBSETS, LONG_SECONDS, Right, Rights, of_watching
 from .sessions import Session, Sessions
+from .user_api import Ask, Client
 
 FEEDS = 50
 Key = tuple[str, str, frozenset[Right]]

@@ -11,10 +11,10 @@ from aiohttp import web
 
 from ..core.errors import TrainyardError
 from ..kube.api import KubeError
-from .api import LoginEnded
+from .app import CONSOLE, Console
 from .bodies import form
-from .console import CONSOLE, Console
 from .sessions import Session
+from .user_api import LoginEnded
 
 LOG = logging.getLogger("console")
 COOKIE = "__Host-console"

@@ -17,11 +17,11 @@ from ..core.waiter import CLOCK, Clock
 from ..kube.api import KubeError, Object
 from ..kube.pod_log import Lines
 from ..kube.reads import Get, Unread
-from .api import Ask, Client, LoginEnded
 from .paged import Paged, slim, whole
-from .rights import Right, Rights, of_list
+from .permissions import Right, Rights, of_list
 from .sessions import Session
 from .shares import Held, weight
+from .user_api import Ask, Client, LoginEnded
 
 WATCH_SECONDS = 240
 """Time after which the server ends a watch, which is then opened again."""

@@ -10,13 +10,13 @@ from aiohttp import web
 
 from ..core.untrusted import clean
 from ..kube.api import KubeError
-from .api import LoginEnded
+from .app import CONSOLE, Console
 from .bodies import form
 from .connections import address_of
-from .console import CONSOLE, Console
 from .guard import COOKIE, SESSION, own_origin, safe_next, session_of
-from .rights import WHO
+from .permissions import WHO
 from .sessions import Session
+from .user_api import LoginEnded
 
 LOG = logging.getLogger("console")
 TOKEN = re.compile(r"[\x21-\x7e]{1,16384}")

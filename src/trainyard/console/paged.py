@@ -20,8 +20,8 @@ from ..trainings.names import (
     TOPOLOGY_ANNOTATION,
     WORKLOAD_ANNOTATION,
 )
-from .api import LARGER, Client, parsed
 from .shares import Held, weight
+from .user_api import LARGER, Client, parsed
 
 ANNOTATIONS = (
     ATTEMPT_ANNOTATION, DECIDING_ANNOTATION, HASH_ANNOTATION, TOPOLOGY_ANNOTATION, WORKLOAD_ANNOTATION,

@@ -17,12 +17,12 @@ from aiohttp import web
 from ..core.untrusted import clean, plain
 from ..kube.api import KubeError
 from ..kube.reads import Unread, listing
-from .api import drive, of_the_server
-from .console import CONSOLE, Console
+from .app import CONSOLE, Console
 from .guard import SESSION
-from .rights import ACTIONS, of_action, of_tensorboard, of_watching
+from .permissions import ACTIONS, of_action, of_tensorboard, of_watching
 from .sessions import Session
 from .shares import VIEW_DEPTH
+from .user_api import drive, of_the_server
 from .views.page import Page
 
 SPACES = "trainyard.dev/trainings=true"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..core.waiter import CLOCK, Clock
-from .config import IDLE_SECONDS
+from .console_config import IDLE_SECONDS
 
 SESSIONS = 200
 SESSIONS_OF_ONE = 20

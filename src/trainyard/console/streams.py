@@ -10,14 +10,14 @@ from contextlib import asynccontextmanager, contextmanager
 from aiohttp import web
 
 from ..kube.api import KubeError
-from .api import LoginEnded
+from .app import CONSOLE, Console
 from .bodies import WRITE_SECONDS
-from .console import CONSOLE, Console
 from .feed import Feed
 from .guard import SESSION
 from .pages import params_of
-from .rights import FRESH_SECONDS, GOOD_SECONDS
+from .permissions import FRESH_SECONDS, GOOD_SECONDS
 from .sessions import Session
+from .user_api import LoginEnded
 
 BEAT_SECONDS = 10.0
 """Interval of comments on an idle stream, which detect a dead connection."""

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Mapping
 from contextlib import suppress
 
-from . import places
+from . import safe_paths
 from .errors import TrainyardError
 
 _SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -30,7 +30,7 @@ def write(path: str, text: str, mode: int, owner: int = -1, group: int = -1) -> 
     """
     data = text.encode(errors="surrogateescape")
     try:
-        with places.at(path, make=0o755) as (folder, name):
+        with safe_paths.at(path, make=0o755) as (folder, name):
             _replace(folder, name, data, mode, owner, group)
             # A folder that the caller may not read cannot be synced.
             with suppress(PermissionError):
@@ -46,7 +46,7 @@ def read(path: str) -> tuple[str, os.stat_result] | None:
     :raises OSError: the file system refuses.
     """
     try:
-        with places.at(path) as (folder, name):
+        with safe_paths.at(path) as (folder, name):
             # O_NONBLOCK: opening a named pipe would otherwise block for ever.
             descriptor = os.open(name, _READ, dir_fd=folder)
     except FileNotFoundError:

@@ -17,6 +17,7 @@ from ..site import schedule
 from . import node_state, repair_plan, stopping
 from .find import LOCALHOST, REFUSED, find
 from .items import PERSON, PROVEN, REPAIRED, Item
+from .playbook_runner import RUN
 from .repair_plan import OWN, Plan, plan
 from .repairs import PROVEN_WORDS, VERDICT_FAILS, Hands, Outcome, Seen, carry_out
 from .report import (
@@ -32,8 +33,7 @@ from .report import (
     verdict_notes,
 )
 from .report_run import Looked, Session
-from .runner import RUN
-from .store import Store, known
+from .report_store import Store, known
 
 
 def repaired(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .items import CLUSTER, CONTROLLER, Item, class_of
-from .runner import Event
+from .playbook_runner import Event
 from .subjects import Change, changes
 
 LOCALHOST = "localhost"

@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from ..core.errors import TrainyardError
-from ..site.provided import FILE, ROLES
+from ..site.role_facts import FILE, ROLES
 
 REPAIRABLE = "repairable"
 RESTART = "restart"

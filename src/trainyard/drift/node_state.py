@@ -19,7 +19,7 @@ from ..kube.api import Api, KubeError, Object
 from ..kube.apply import PatientApi
 from ..trainings import run_index
 from ..trainings.names import MANAGED, NAME_LABEL, ROLE_LABEL, RUNS
-from ..verify.cluster import condition, pod_trouble
+from ..verify.cluster_checks import condition, pod_trouble
 from . import stopping
 
 READY_SECONDS = 360.0

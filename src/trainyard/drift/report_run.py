@@ -10,16 +10,16 @@ from typing import Any
 
 from ..core.errors import TrainyardError
 from ..core.waiter import CLOCK, Clock
-from .access import NOTHING, Locks, Restored
 from .find import Found, find
 from .items import CLUSTER, CONTROLLER, Item
 from .markdown import markdown
 from .masking import Masker
+from .playbook_runner import CHECK, ROOT, Played, play
 from .report import COMPLETE, EXIT_UNKNOWN, Revision, begun, finished
-from .runner import CHECK, ROOT, Played, play
+from .report_store import History, Store, aged, known, prune
 from .settings import Site
+from .site_access import NOTHING, Locks, Restored
 from .stopping import Deadline, deadline
-from .store import History, Store, aged, known, prune
 
 PLAYBOOK = "site.yml"
 LARGEST_SECRET = 65536

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.errors import TrainyardError
 from ..site.inventory import Inventory
-from ..site.variables import SCALARS, typed
+from ..site.variable_rules import SCALARS, typed
 
 SITE = ("cluster", "mirror", "builders", "gpu_nodes")
 """Groups of the hosts that `site.yml` configures."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..core.plan import MISSING, Change
 from ..core.untrusted import items, line, mapping
-from .runner import Event
+from .playbook_runner import Event
 
 SHORT = 80
 """Limit of the characters of a value in a report."""

@@ -15,7 +15,7 @@ from ..core.errors import CommandError, TrainyardError
 from ..core.untrusted import whole
 from ..host.nvidia import gpus_on_bus, module_on_disk
 from . import nvml, smi
-from .model import Inventory
+from .gpu_model import Inventory
 
 ROOT = Path("/")
 LIBRARY = "libnvidia-ml.so.1"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import TrainyardError
-from .model import ACTIONS, Gpu, Inventory
+from .gpu_model import ACTIONS, Gpu, Inventory
 
 ARCHITECTURES = {
     2: "Kepler",

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from ..core.errors import TrainyardError
 from ..core.untrusted import number, whole
-from .model import ACTIONS, Gpu, Inventory
+from .gpu_model import ACTIONS, Gpu, Inventory
 
 QUERY = ("nvidia-smi", "-q", "-x")
 CAPABILITIES = ("nvidia-smi", "--query-gpu=uuid,compute_cap", "--format=csv,noheader")

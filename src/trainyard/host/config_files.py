@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ..core import places
+from ..core import safe_paths
 from ..core.command import run
 from ..core.errors import TrainyardError
 from ..core.files import digest_of, write
@@ -45,7 +45,7 @@ def plan_folders(folders: Sequence[Folder]) -> tuple[list[Step], dict[str, Any],
     before: dict[str, Any] = {}
     after: dict[str, Any] = {}
     for folder in folders:
-        found = places.status(folder.path)
+        found = safe_paths.status(folder.path)
         if found and not stat.S_ISDIR(found.st_mode):
             raise TrainyardError(f"{folder.path} is not a folder.", remedy="Move it away, and run the playbook again.")
         owner, group = number(pwd.getpwnam, folder.owner), number(grp.getgrnam, folder.group)
@@ -65,7 +65,7 @@ def _make(folder: Folder) -> None:
             f"The owner {folder.owner}:{folder.group} of {folder.path} does not exist on this host.",
             remedy="Create the user and the group first.",
         )
-    places.make_folder(folder.path, folder.mode, owner, group)
+    safe_paths.make_folder(folder.path, folder.mode, owner, group)
 
 
 def number(look_up: Callable[[str], Sequence[Any]], name: str) -> int | None:
@@ -82,7 +82,7 @@ def number(look_up: Callable[[str], Sequence[Any]], name: str) -> int | None:
 class File:
     """One desired file.
 
-    :param path: absolute path; a link is followed if root made it (core/places.py).
+    :param path: absolute path; a link is followed if root made it (core/safe_paths.py).
     :param content: whole text, or with `block` the text between the two marker lines (empty: no block).
     :param mode: permission bits; None keeps those of an existing file.
     :param validate: argv with `%s` for a file with the new text; skipped if the program is not installed.

@@ -18,8 +18,8 @@ from ..core.errors import TrainyardError, WaitError
 from ..core.finding import Finding
 from ..core.plan import Step
 from ..core.waiter import wait_until
-from . import program as adm
-from .api import REQUEST_SECONDS, get_json, opener, trusting
+from . import kubeadm_program as adm
+from .node_api import REQUEST_SECONDS, get_json, opener, trusting
 
 OWN_URL = "https://127.0.0.1:2379"
 LEAVE_SECONDS = 120.0

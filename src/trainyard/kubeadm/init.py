@@ -9,8 +9,8 @@ from typing import Any
 from ..core.errors import TrainyardError
 from ..core.new_clusters import as_made
 from ..core.plan import MISSING, Change, Plan, Step
-from . import program as adm
-from .api import api_get
+from . import kubeadm_program as adm
+from .node_api import api_get
 from .reset import reset_step
 
 KUBEADM_FILES = (

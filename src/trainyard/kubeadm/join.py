@@ -13,9 +13,9 @@ from ..core.command import run
 from ..core.errors import TrainyardError, WaitError
 from ..core.plan import MISSING, Change, Plan, Step
 from ..core.waiter import wait_until
-from . import program as adm
-from .api import api_get, node_is_ready
+from . import kubeadm_program as adm
 from .etcd import is_member, leave_step
+from .node_api import api_get, node_is_ready
 from .reset import reset_step
 
 

@@ -12,7 +12,7 @@ from ..core.command import run
 from ..core.errors import CommandError, TrainyardError, WaitError
 from ..core.plan import Plan, Step
 from ..core.waiter import wait_until
-from . import program as adm
+from . import kubeadm_program as adm
 from .etcd import is_member, leave_step
 
 INTERFACES = "/sys/class/net"

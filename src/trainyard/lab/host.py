@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..core.command import run
 from ..core.plan import Step
-from .model import Lab
+from .lab_model import Lab
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 NODE_NOFILE = 1048576

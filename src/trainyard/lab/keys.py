@@ -12,7 +12,7 @@ from pathlib import Path
 from ..core.command import run
 from ..core.errors import TrainyardError
 from ..core.plan import Step
-from .model import Lab, Node
+from .lab_model import Lab, Node
 
 HOME = Path("/var/lib/trainyard")
 """Default folder for the state of labs."""

@@ -14,7 +14,7 @@ from ..core.errors import CommandError, TrainyardError
 from ..core.plan import Step
 from ..core.waiter import wait_until
 from . import keys, network
-from .model import Lab, Node
+from .lab_model import Lab, Node
 
 PROGRAMS = ("qemu-system-x86_64", "qemu-img")
 PROC = Path("/proc")

@@ -16,7 +16,7 @@ from ..core.command import run
 from ..core.errors import CommandError, TrainyardError
 from ..core.plan import Step
 from .host import podman
-from .model import LABEL, Lab, Node, fingerprint
+from .lab_model import LABEL, Lab, Node, fingerprint
 
 
 def plan(lab: Lab) -> tuple[list[Step], str]:

@@ -25,7 +25,7 @@ from typing import Any
 from ..core.errors import TrainyardError
 from ..core.flock import locked
 from ..core.plan import Plan, Step
-from .folder import Entry
+from .code_folder import Entry
 
 TYPE = "application/vnd.oci.image"
 ARCHITECTURE = "amd64"

@@ -29,10 +29,10 @@ from ..core.waiter import CLOCK, Clock
 from ..drift.items import DONE, PROVEN
 from ..drift.report import RUNNING, of_the_site
 from ..drift.report_run import Session
+from ..drift.report_store import Store
 from ..drift.settings import Site
-from ..drift.store import Store
 from ..site.schedule import next_elapse
-from . import metrics
+from . import schedule_metrics
 
 COMMAND_SECONDS = 30.0
 WEBHOOK_SECONDS = 10.0
@@ -360,13 +360,13 @@ def _measured(site: Site, store: Store, report: dict[str, Any], due: Due, *, loc
     if not path:
         return []
     ended = [each for each in of_the_site(store.reports()) if each["ended"]]
-    good = [each["ended"] for each in ended if each["exit_status"] in metrics.SUCCESS]
-    listed = metrics.metrics(
+    good = [each["ended"] for each in ended if each["exit_status"] in schedule_metrics.SUCCESS]
+    listed = schedule_metrics.metrics(
         report, site=name_of(site), last_success=max(good, default=0.0), lock_refused=lock_refused,
         interval=_interval(site, float(report["began"]), due),
     )  # fmt: skip
     try:
-        metrics.write(path, listed)
+        schedule_metrics.write(path, listed)
     except (TrainyardError, OSError) as error:
         return [f"the metrics cannot be written: {error}"]
     return []

@@ -133,7 +133,7 @@ def change(old: str, new: str) -> str:
 LAST_GOOD = "refs/trainyard/last-good"
 REQUIREMENTS = "requirements.txt"
 LOCK = "trainyard.lock"
-"""File that each process locks while it uses the repository; `controller/repository.py` locks it, too."""
+"""File that each process locks while it uses the repository; `controller/bare_repository.py` locks it, too."""
 
 LOCK_TIMEOUT = 180.0
 """Seconds; the lock is held for one fetch and one checkout."""

@@ -15,15 +15,15 @@ from ..core.command import run
 from ..core.errors import TrainyardError
 from ..core.waiter import CLOCK, Clock
 from ..drift import stopping
-from ..drift.access import NOTHING, SECONDS, locked, restore_kubeconfig
 from ..drift.converge import converge, converges
 from ..drift.masking import Masker
+from ..drift.playbook_runner import RUN, play
 from ..drift.report import Revision, of_the_site
 from ..drift.report_run import Play, Session, credentials, report
-from ..drift.runner import RUN, play
+from ..drift.report_store import Store
 from ..drift.settings import Site
+from ..drift.site_access import NOTHING, SECONDS, locked, restore_kubeconfig
 from ..drift.stopping import deadline
-from ..drift.store import Store
 from ..site import schedule
 from ..site_lock import keeper
 from . import notify

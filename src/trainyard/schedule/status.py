@@ -8,10 +8,10 @@ from typing import Any
 
 from ..core.errors import TrainyardError
 from ..drift.report import EXIT_CLEAN, EXIT_DRIFT, EXIT_UNKNOWN, RUNNING, of_the_site
+from ..drift.report_store import BusyError, Store
 from ..drift.settings import Site
-from ..drift.store import BusyError, Store
 from ..site.schedule import next_elapse
-from ..site_lock import machine
+from ..site_lock import machine_lock
 
 LIMITS = ("max_hosts", "max_items", "max_unreachable", "batch", "canary", "windows")
 
@@ -71,7 +71,7 @@ def status_of(site: Site, store: Store, now: float, due: Callable[[str, float], 
         last=last,
         running=next((each for each in reports if each["state"] == RUNNING), None) if busy else None,
         busy=busy,
-        holder=str(machine.holder(site.site_dir) or ""),
+        holder=str(machine_lock.holder(site.site_dir) or ""),
         enabled=site.settings.enabled,
         mode=site.settings.mode,
         next_run=next_run,

@@ -12,9 +12,9 @@ import yaml
 from ansible.errors import AnsibleError
 
 from ..core.errors import TrainyardError
-from .model import MAGIC, UNRESOLVED, Option, Setting
 from .rules import DEFAULTS_READ
-from .variables import SCALARS, typed
+from .site_model import MAGIC, UNRESOLVED, Option, Setting
+from .variable_rules import SCALARS, typed
 
 try:
     from ansible._internal._datatag._tags import Origin

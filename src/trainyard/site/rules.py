@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from .console import CONSOLE_RULES, CONSOLE_VARIABLES
-from .gpus import GPU_RULES
-from .hosts import HOST_RULES
-from .inventory_files import INVENTORY_FILE_RULES
-from .model import Problem, Site
-from .namespaces import NAMESPACE_RULES
-from .networks import NETWORK_RULES, NETWORK_VARIABLES
-from .reprovision import REPROVISION_RULES
-from .storage import BACKEND_RULES, EFS_RULES, STORAGE_RULES
-from .supply import SUPPLY_RULES
-from .trainings import TRAINING_RULES
-from .variables import VARIABLE_RULES
+from .console_rules import CONSOLE_RULES, CONSOLE_VARIABLES
+from .gpu_rules import GPU_RULES
+from .host_rules import HOST_RULES
+from .inventory_file_rules import INVENTORY_FILE_RULES
+from .namespace_rules import NAMESPACE_RULES
+from .network_rules import NETWORK_RULES, NETWORK_VARIABLES
+from .reprovision_rules import REPROVISION_RULES
+from .site_model import Problem, Site
+from .storage_rules import BACKEND_RULES, EFS_RULES, STORAGE_RULES
+from .supply_rules import SUPPLY_RULES
+from .training_rules import TRAINING_RULES
+from .variable_rules import VARIABLE_RULES
 
 Rule = Callable[[Site], Iterator[Problem]]
 

@@ -25,8 +25,8 @@ from ..trainings.resolve import (
 )
 from ..trainings.roles import ROLES, TOPOLOGIES
 from ..trainings.site_images import SOURCES
-from .model import MAGIC, Problem, Site, quoted
-from .variables import fits, typed
+from .site_model import MAGIC, Problem, Site, quoted
+from .variable_rules import fits, typed
 
 TRAIN: Mapping[str, str] = {
     "workload": "str",

@@ -26,7 +26,7 @@ from ..core.waiter import CLOCK, Clock
 from ..kube.api import Api, KubeError
 from ..kube.connection import connect
 from ..project import python_environment
-from . import lease, machine
+from . import lease, machine_lock
 from .holder import Busy, Holder, of
 
 PROGRAM = ("-s", "-P", "-m", "trainyard.site_lock.keeper")
@@ -73,7 +73,7 @@ class Keeper:
         where: Path | None = None,
     ) -> None:
         self._wanted, self._connected, self._clock, self._where = wanted, connected, clock, where
-        self._machine: machine.Held | None = None
+        self._machine: machine_lock.Held | None = None
         self._lease: lease.Lease | None = None
         self._renewed = 0.0
         self.holder: Holder | None = None
@@ -85,7 +85,7 @@ class Keeper:
         """
         it = self._wanted
         if it.held is None:
-            self._machine = machine.acquire(
+            self._machine = machine_lock.acquire(
                 it.site, it.verb, it.run_id, revision=it.revision, pid=it.pid, where=self._where, clock=self._clock
             )
             self._machine.note(keeper=os.getpid())

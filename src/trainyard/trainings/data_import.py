@@ -19,14 +19,14 @@ from ..core.waiter import CLOCK, Clock, wait_until
 from ..kube.api import Api, KubeError, Object, describe
 from ..kube.apply import PatientApi, content_hash
 from ..kube.pod_log import last_lines
-from .logs import Event, events, last
+from .log_events import Event, events, last
 from .model import Import, Training
 from .names import HASH_ANNOTATION, JOB_API, MANAGED, NAME_LABEL
 from .objects import dns_egress, of_run, policy
-from .places import pod_state
+from .pod_places import pod_state
 from .pods import container_security, pod_security, pull_secrets
 from .roles import EXIT_REFUSED
-from .state import ended
+from .run_state import ended
 from .template import CODE
 
 ALWAYS = (

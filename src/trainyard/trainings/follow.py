@@ -13,10 +13,10 @@ from ..core.errors import TrainyardError
 from ..core.waiter import CLOCK, Clock
 from ..kube.api import Api, KubeError
 from ..kube.apply import OUTAGE_SECONDS, PatientApi
-from . import record, state
+from . import record, run_state
 from .gpu_requests import missing_gpus
 from .kept_logs import KeptLogs
-from .logs import ERROR_RATES, idle_gpus, last, outcome, progress_line, summary
+from .log_events import ERROR_RATES, idle_gpus, last, outcome, progress_line, summary
 from .model import Training
 from .names import API_VERSIONS
 from .pod_logs import PodLogs, kept_logs
@@ -160,7 +160,7 @@ class Follower:
             "restarts": view.restarts,
             **more,
         }
-        if begun := state.created(view.live):
+        if begun := run_state.created(view.live):
             known["submitted_at"] = begun
         if result != record.RUNNING:
             known["ended_at"] = record.now()
@@ -177,7 +177,7 @@ class Follower:
         restarts = 0
         while not view.condition("Completed"):
             view.refresh()
-            if state.attempt_of(view.live) != attempt:
+            if run_state.attempt_of(view.live) != attempt:
                 raise self._stopped(attempt)
             if view.restarts > restarts:
                 restarts = view.restarts
@@ -207,7 +207,7 @@ class Follower:
 
     def _release(self, view: RunView, kept: KeptLogs) -> None:
         """Wait until no pod of the run holds resources."""
-        deadline = self._clock.monotonic() + state.grace(view.live) + RELEASE_SECONDS
+        deadline = self._clock.monotonic() + run_state.grace(view.live) + RELEASE_SECONDS
         while view.unreleased():
             if self._clock.monotonic() > deadline:
                 raise self._failure(view, kept, f"these pods did not end with the run: {', '.join(view.unreleased())}")
@@ -260,7 +260,7 @@ class Follower:
         code = roles.get(self._training.deciding)
         remedy = REMEDIES.get(code, "") if isinstance(code, int) else ""
         said = {"why": why, "isolation": {}, "logs": kept.paths, **({"cause": cause} if cause else {})}
-        self._record(view, state.attempt_of(view.live), record.FAILED, **said)
+        self._record(view, run_state.attempt_of(view.live), record.FAILED, **said)
         parts = [
             f"Training {self._training.name} failed: {why}",
             f"exit codes: {roles}",

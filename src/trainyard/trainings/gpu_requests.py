@@ -17,7 +17,7 @@ from ..kube.placement import pieces
 from ..kube.reads import Reader, listing, must, objects, read
 from .model import Role, Training
 from .names import GPU, NAME_LABEL
-from .places import place_of, pod_state
+from .pod_places import place_of, pod_state
 
 MARK = "trainyard.dev/gpu"
 """Label of the nodes in `gpu_nodes`: `ready`, or `skew` if the loaded kernel module does not match the library."""

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from ..kube.api import Api, KubeError, Object
 from ..kube.pod_log import Line, Lines, Position
 from .kept_logs import KeptLogs
-from .logs import EVENT_BYTES, Event, event_in
-from .places import pod_state, role_of, started
-from .state import UNKNOWN_ATTEMPT
+from .log_events import EVENT_BYTES, Event, event_in
+from .pod_places import pod_state, role_of, started
+from .run_state import UNKNOWN_ATTEMPT
 
 HELD_EVENTS = 20_000
 """Number of latest events that are kept."""

@@ -14,7 +14,7 @@ from typing import Any
 from ..core.waiter import CLOCK, Clock, wait_until
 from ..kube.api import Api, KubeError, Object
 from ..kube.apply import OUTAGE_SECONDS, PatientApi, retry
-from .logs import IN_USE, Event, events, isolation
+from .log_events import IN_USE, Event, events, isolation
 from .model import Role, Training
 from .names import MANAGED, NAME_LABEL
 from .objects import policy

@@ -9,7 +9,7 @@ from typing import Protocol
 from ..kube.api import Object
 from ..kube.placement import allocatable, bars, by_node, lacking, left, on_node, requests, unplaced
 from .names import GPU, NAME_LABEL
-from .places import place_of
+from .pod_places import place_of
 
 _FIRST = (GPU, "memory", "cpu")
 """Order in which resources are named if several are short."""

@@ -11,11 +11,11 @@ from ..core.untrusted import at, clean, is_name, mapping
 from ..core.waiter import CLOCK, Clock
 from ..kube.api import Api, Object
 from ..kube.apply import PatientApi
-from .logs import SUCCESSES, is_ours
+from .log_events import SUCCESSES, is_ours
 from .model import Training
 from .names import ATTEMPT_ANNOTATION, MANIFEST_KEY, RESULT_KEY, result_name
 from .objects import result_record
-from .state import checked_attempt
+from .run_state import checked_attempt
 from .template import logs_claim, run_folder
 
 RUNNING, FAILED, STOPPED, UNKNOWN = "running", "failed", "stopped", "unknown"

@@ -27,10 +27,10 @@ from .jobset import spec_hash
 from .model import Logs, Training
 from .names import API_VERSIONS, MANIFEST_KEY, NAME_LABEL
 from .objects import COLLECTOR, DEFAULT_DENY, collector_binding, logs_volume, node_of, result_record, surroundings
-from .places import newest
+from .pod_places import newest
 from .pods import RELEASE_SECONDS
 from .probe import probe_objects, repeat
-from .state import attempt_of, ended, grace, hash_of, live_object
+from .run_state import attempt_of, ended, grace, hash_of, live_object
 from .submit import refuse_another_program, refuse_another_workload, refuse_what_has_no_place, runners, submit
 from .template import CODE_VOLUME
 

@@ -13,12 +13,12 @@ from ..kube.placement import unplaced
 from ..kube.reads import Reader, Unread, listing, log, must, objects
 from . import record, run_index
 from .gpu_requests import held
-from .logs import Event, events
+from .log_events import Event, events
 from .names import NAME_LABEL, RUNS
-from .places import age_order, decider, newest, place_of, pod_state, role_of, started
+from .pod_places import age_order, decider, newest, place_of, pod_state, role_of, started
 from .queue import Key, held_by
+from .run_state import attempt_of, created, files, knobs, restarts
 from .runs import Row, by_run, row, saying
-from .state import attempt_of, created, files, knobs, restarts
 
 SAID = 2000
 """Last log lines of the deciding pod, from which its curve is drawn."""

@@ -10,7 +10,7 @@ from ..core.errors import TrainyardError
 from ..kube.api import Api, KubeError, Object, describe
 from ..kube.reads import Get, Reader, listing, must, objects, read
 from .names import API_VERSIONS, MANAGED, NAME_LABEL, RESULT_KEY, RUNS, result_name
-from .state import ended, live_object
+from .run_state import ended, live_object
 
 LABELS = ",".join(f"{key}={value}" for key, value in MANAGED.items())
 

@@ -16,8 +16,8 @@ from ..kube.apply import OUTAGE_SECONDS, retry
 from ..kube.pod_log import Line, Lines, Position
 from . import run_index
 from .names import NAME_LABEL
-from .places import decider, newest, pod_state
-from .state import ended, live_object
+from .pod_places import decider, newest, pod_state
+from .run_state import ended, live_object
 
 LOOK_SECONDS = 1.0
 """Interval of looking for the next pod of a place."""

@@ -13,11 +13,11 @@ from ..kube.placement import unplaced
 from ..kube.reads import Get, Reader, Unread, listing, log, must, objects, read
 from . import record, run_index
 from .gpu_requests import held
-from .logs import DEVICE_FIELDS, SUCCESSES, Event, devices, events, last
+from .log_events import DEVICE_FIELDS, SUCCESSES, Event, devices, events, last
 from .names import NAME_LABEL, ROLE_LABEL
-from .places import STUCK, decider, newest, place_of, pod_state, started
+from .pod_places import STUCK, decider, newest, place_of, pod_state, started
 from .queue import HeldBy, Key, held_by
-from .state import attempt_of, created, ended, wanted_pods, workload_of
+from .run_state import attempt_of, created, ended, wanted_pods, workload_of
 
 ENDED = (*SUCCESSES, record.FAILED, record.STOPPED, "ended")
 TAIL = 200

@@ -17,10 +17,10 @@ from .gpu_requests import missing_gpus
 from .jobset import run_object, spec_hash
 from .names import NAME_LABEL
 from .objects import collector_binding, of_run, surroundings
-from .places import newest, pod_state, started
 from .pod_logs import PodLogs, kept_logs
+from .pod_places import newest, pod_state, started
 from .run import Run, run_subject
-from .state import attempt_of, hash_of, live_object
+from .run_state import attempt_of, hash_of, live_object
 from .submit import new_attempt, refuse_another_workload, refuse_what_has_no_place
 from .template import TOKEN_KEY, token_secret
 

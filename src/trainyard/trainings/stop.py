@@ -18,13 +18,13 @@ from ..kube.apply import PatientApi
 from ..kube.pod_log import last_lines
 from . import record
 from .again import manifest
-from .logs import last
+from .log_events import last
 from .names import MANAGED, MANIFEST_KEY, NAME_LABEL, RUNS, TOPOLOGY_ANNOTATION, result_name
-from .places import decider, newest, place_of
 from .pod_logs import TAIL, PodLogs, kept_logs
+from .pod_places import decider, newest, place_of
 from .pods import container_security, pod_security
 from .run_index import LABELS, Found, find
-from .state import attempt_of, grace, workload_of
+from .run_state import attempt_of, grace, workload_of
 from .tensorboard import tensorboard_name
 
 DELETE_SECONDS = 300.0

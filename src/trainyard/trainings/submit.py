@@ -23,7 +23,7 @@ from .names import API_VERSIONS, NAME_LABEL
 from .pod_logs import PodLogs, kept_logs
 from .pods import RELEASE_SECONDS
 from .probe import probe_objects
-from .state import attempt_of, ended, grace, live_object, program_of, workload_of
+from .run_state import attempt_of, ended, grace, live_object, program_of, workload_of
 
 QUOTA = "exceeded quota: "
 """Part of the message of an exhausted quota. The object that is deleted next releases its share."""

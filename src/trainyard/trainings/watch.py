@@ -10,12 +10,12 @@ from ..core.untrusted import line as one_line
 from ..core.waiter import CLOCK, Clock
 from ..kube.api import Api, KubeError, Object
 from ..kube.apply import OUTAGE_SECONDS, PatientApi
-from . import state
-from .logs import Event, last
+from . import run_state as state
+from .log_events import Event, last
 from .model import Training
 from .names import API_VERSIONS, NAME_LABEL
-from .places import age_order, newest, place_of, pod_state
 from .pod_logs import PodLogs
+from .pod_places import age_order, newest, place_of, pod_state
 
 WATCH_SECONDS = 1
 """Duration of each watch request. It sets the pace of the whole wait."""

@@ -14,10 +14,10 @@ from typing import Generic, TypeVar
 
 from ..kube.gpu_offer import offered
 from ..trainings.roles import TOPOLOGIES
-from . import cluster, gpus, training
-from .access import Access, Judge, console, kubelet_certificates, usage
-from .cluster import Expected, all_pods, images_locked, node_versions, nodes_ready, probed, system_pods
-from .reading import Observation, RunSeen, Unread, Wanted
+from . import cluster_checks, gpu_checks, training_checks
+from .access_checks import Access, Judge, console, kubelet_certificates, usage
+from .cluster_checks import Expected, all_pods, images_locked, node_versions, nodes_ready, probed, system_pods
+from .observation import Observation, RunSeen, Unread, Wanted
 from .verdict import FAIL, UNKNOWN, Check, judge
 
 V = TypeVar("V")
@@ -41,10 +41,10 @@ class SiteView:
     own: Mapping[str, bool] = field(default_factory=dict)
 
     @cached_property
-    def gpus(self) -> dict[str, gpus.GpuNode]:
+    def gpus(self) -> dict[str, gpu_checks.GpuNode]:
         """The nodes with GPUs; empty if the nodes could not be read."""
         known = {} if isinstance(self.seen.nodes, Unread) else self.expected.gpus
-        return {name: gpus.GpuNode(**each) for name, each in sorted(known.items())}
+        return {name: gpu_checks.GpuNode(**each) for name, each in sorted(known.items())}
 
     @cached_property
     def offers(self) -> dict[str, tuple[int, int]]:
@@ -98,9 +98,9 @@ def _console(view: SiteView) -> Check:
 
 
 SITE: tuple[Row[SiteView], ...] = (
-    Row("run_complete", lambda v: cluster.run_complete(v.expected), lambda v: bool(v.expected.left_out)),
-    Row("hosts_reached", lambda v: cluster.hosts_reached(v.expected), lambda v: bool(v.expected.missing_hosts)),
-    Row("api_ready", lambda v: judge("api_ready", v.seen.api, cluster.api_ready)),
+    Row("run_complete", lambda v: cluster_checks.run_complete(v.expected), lambda v: bool(v.expected.left_out)),
+    Row("hosts_reached", lambda v: cluster_checks.hosts_reached(v.expected), lambda v: bool(v.expected.missing_hosts)),
+    Row("api_ready", lambda v: judge("api_ready", v.seen.api, cluster_checks.api_ready)),
     Row("nodes_ready", lambda v: judge("nodes_ready", v.seen.nodes, lambda x: nodes_ready(v.expected, x))),
     Row("node_versions", lambda v: judge("node_versions", v.seen.nodes, lambda x: node_versions(v.expected, x))),
     Row("system_pods", lambda v: judge("system_pods", v.seen.pods, lambda x: system_pods(x, v.now))),
@@ -116,9 +116,9 @@ SITE: tuple[Row[SiteView], ...] = (
         # Not every site mounts them.
         lambda v: any("shared_files" in probe for probe in v.expected.probes.values()),
     ),
-    Row("gpu_drivers", lambda v: gpus.gpu_drivers(v.gpus), lambda v: bool(v.gpus)),
-    Row("gpus_offered", lambda v: gpus.gpus_offered(v.gpus, v.offers), lambda v: bool(v.gpus)),
-    Row("gpus_healthy", lambda v: gpus.gpus_healthy(v.gpus, v.offers), lambda v: bool(v.gpus)),
+    Row("gpu_drivers", lambda v: gpu_checks.gpu_drivers(v.gpus), lambda v: bool(v.gpus)),
+    Row("gpus_offered", lambda v: gpu_checks.gpus_offered(v.gpus, v.offers), lambda v: bool(v.gpus)),
+    Row("gpus_healthy", lambda v: gpu_checks.gpus_healthy(v.gpus, v.offers), lambda v: bool(v.gpus)),
     Row(
         "kubelet_certificates",
         lambda v: kubelet_certificates(v.expected.nodes, v.expected.probes),
@@ -137,22 +137,24 @@ SITE: tuple[Row[SiteView], ...] = (
 RUN: tuple[Row[RunView], ...] = (
     Row(
         "training",
-        lambda v: training.progress(v.want, v.seen, v.now, left_alone=v.left_alone),
+        lambda v: training_checks.progress(v.want, v.seen, v.now, left_alone=v.left_alone),
         lambda v: not v.ended,
     ),
-    Row("training", lambda v: training.training(v.want, v.seen, v.site_bound), lambda v: v.ended),
+    Row("training", lambda v: training_checks.training(v.want, v.seen, v.site_bound), lambda v: v.ended),
     Row(
         "isolation",
-        lambda v: judge("isolation", v.seen.result, lambda _: training.isolation(v.want.name, v.seen.record)),
+        lambda v: judge("isolation", v.seen.result, lambda _: training_checks.isolation(v.want.name, v.seen.record)),
         lambda v: v.ended and v.probed,
     ),
     Row(
         "network_policies",
-        lambda v: judge("network_policies", v.seen.policies, lambda x: training.network_policies(v.want.name, x)),
+        lambda v: judge(
+            "network_policies", v.seen.policies, lambda x: training_checks.network_policies(v.want.name, x)
+        ),
     ),
     Row(
         "released",
-        lambda v: judge("released", v.seen.pods, lambda x: training.released(v.want.name, x)),
+        lambda v: judge("released", v.seen.pods, lambda x: training_checks.released(v.want.name, x)),
         lambda v: v.ended,
     ),
 )

@@ -11,12 +11,12 @@ from typing import Any
 
 from ..core.plan import Plan, Step
 from ..kube.api import Api, KubeError
+from ..kube.certificate_requests import KubeletHost
 from ..kube.connection import connect
-from ..kube.kubelet_certificates import KubeletHost
-from ..trainings.state import attempt_of
+from ..trainings.run_state import attempt_of
 from ..unmanaged import rendered
-from . import cluster
-from .access import (
+from . import cluster_checks
+from .access_checks import (
     Access,
     ConsoleSeen,
     Judge,
@@ -26,15 +26,15 @@ from .access import (
     observe_access,
 )
 from .checks import SITE, RunView, SiteView, checks_of, run_checks
-from .reading import Observation, RunSeen, Unread, Wanted, nothing_read, observe
-from .training import summary, training_warnings
+from .observation import Observation, RunSeen, Unread, Wanted, nothing_read, observe
+from .training_checks import summary, training_warnings
 from .verdict import PASS, Check, make_receipt, read_receipt, stable, table, title, write_receipt
 
 LOOK_AGAIN_S = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(cluster.Expected):
+class Settings(cluster_checks.Expected):
     """The options of the module `verify_site`, documented there."""
 
     kubeconfig: str
@@ -166,12 +166,12 @@ class Site:
         runs = self._runs(seen)
         return make_receipt(
             checks,
-            nodes=sorted(map(cluster.node_row, nodes), key=lambda row: row["name"]),
-            versions=cluster.versions(nodes, system),
+            nodes=sorted(map(cluster_checks.node_row, nodes), key=lambda row: row["name"]),
+            versions=cluster_checks.versions(nodes, system),
             made_images=settings.made_images or {},
             trainings=[summary(want, run, left_alone=left) for want, run, left in runs],
             warnings=[
-                *cluster.warnings(settings, seen),
+                *cluster_checks.warnings(settings, seen),
                 *access_warnings(
                     self._access,
                     settings.probes,
@@ -183,7 +183,7 @@ class Site:
                 *(text for want, run, left in runs for text in training_warnings(want, run, left_alone=left)),
             ],
             measured={
-                "restarts": cluster.restarts(system),
+                "restarts": cluster_checks.restarts(system),
                 "probes": measured_probes(settings.probes),
                 "steps": {want.name: run.step for want, run, _ in runs if run.step is not None},
                 "certificates": {

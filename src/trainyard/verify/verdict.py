@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from ..core import files
 from ..core.errors import TrainyardError
 from ..core.untrusted import clean
-from ..trainings.logs import DEVICE_FIELDS, ERROR_RATES, idle_gpus
-from .reading import Unread
+from ..trainings.log_events import DEVICE_FIELDS, ERROR_RATES, idle_gpus
+from .observation import Unread
 
 T = TypeVar("T")
 

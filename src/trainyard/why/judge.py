@@ -13,9 +13,9 @@ from ..core.errors import TrainyardError
 from ..kube.api import Api
 from ..kube.reads import read
 from ..trainings import record as records
-from ..trainings.logs import SUCCESSES
-from ..trainings.places import pod_state
-from ..trainings.state import condition, ended
+from ..trainings.log_events import SUCCESSES
+from ..trainings.pod_places import pod_state
+from ..trainings.run_state import condition, ended
 from . import answer as a
 from .answer import Answer, Finding, Missing, span, text
 from .rule import joined

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..trainings.places import role_of
+from ..trainings.pod_places import role_of
 from .answer import Evidence
 from .node_blockers import Placement, placements
 from .view import IMPORT, View

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ..kube.api import Object, describe
-from ..trainings.state import created
+from ..trainings.run_state import created
 from .answer import Evidence
 from .rule import Hit
 from .snapshot import JOBSET_SYSTEM, LEASES, SYSTEM

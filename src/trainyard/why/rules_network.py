@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from ..core.untrusted import number
 from ..kube.api import Object
 from ..kube.isolation import blocking, end
-from ..trainings.logs import LAST_TIME, last
+from ..trainings.log_events import LAST_TIME, last
 from ..trainings.names import CONTAINER
-from ..trainings.places import pod_state
+from ..trainings.pod_places import pod_state
 from ..trainings.roles import EXIT_STALLED
-from ..trainings.state import ended, wanted_pods
+from ..trainings.run_state import ended, wanted_pods
 from .answer import Evidence
 from .rule import Hit
 from .snapshot import SYSTEM

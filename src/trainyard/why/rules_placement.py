@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from ..kube.api import Object
 from ..kube.placement import PODS, bars, shown
-from ..trainings.places import newest, pod_state
+from ..trainings.pod_places import newest, pod_state
 from ..trainings.queue import NodeShare, Share, Shortage
 from .answer import Evidence, about
 from .node_blockers import Placement

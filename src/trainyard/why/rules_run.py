@@ -15,8 +15,8 @@ from ..core.untrusted import number, whole
 from ..kube.api import Object
 from ..kube.pod_log import last_lines
 from ..trainings import record as records
-from ..trainings.logs import Event, events, last
-from ..trainings.places import pod_state
+from ..trainings.log_events import Event, events, last
+from ..trainings.pod_places import pod_state
 from ..trainings.roles import (
     EXIT_BOUND,
     EXIT_DIVERGED,
@@ -27,7 +27,7 @@ from ..trainings.roles import (
     TOPOLOGIES,
     clean_exits,
 )
-from ..trainings.state import condition, ended, knobs, restarts
+from ..trainings.run_state import condition, ended, knobs, restarts
 from .answer import Evidence, span
 from .rule import Hit
 from .view import View, at, containers, event_time, terminated

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ..kube.api import Object
-from ..trainings.state import created
+from ..trainings.run_state import created
 from .answer import Evidence, span
 from .rule import Hit
 from .view import View, containers, event_time

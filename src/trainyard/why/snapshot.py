@@ -19,9 +19,9 @@ from ..kube.api import KubeError, Object
 from ..kube.placement import OVER
 from ..kube.reads import Get, Reader, Unread, listing, log, objects, path
 from ..trainings import run_index
-from ..trainings.logs import Event, last
+from ..trainings.log_events import Event, last
 from ..trainings.names import NAME_LABEL
-from ..trainings.places import decider, newest, pod_state, started
+from ..trainings.pod_places import decider, newest, pod_state, started
 from ..trainings.queue import Key, holders, open_nodes, shortages
 from ..trainings.runs import by_run, saying, seconds_left
 

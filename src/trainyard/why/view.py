@@ -11,10 +11,10 @@ from ..core.untrusted import number
 from ..kube.api import Object
 from ..kube.reads import Unread
 from ..trainings import record as records
-from ..trainings.logs import Event, events, last
+from ..trainings.log_events import Event, events, last
 from ..trainings.names import NAME_LABEL, TOPOLOGY_ANNOTATION
-from ..trainings.places import age_order, decider, newest, place_of, pod_state
-from ..trainings.state import attempt_of, created, ended, knobs
+from ..trainings.pod_places import age_order, decider, newest, place_of, pod_state
+from ..trainings.run_state import attempt_of, created, ended, knobs
 from .snapshot import Snapshot
 
 IMPORT = "import"

@@ -14,7 +14,7 @@ import pytest
 from tests.unit.bundle.vendors import Signer, Vendor, flipped, make_signer, sha256, stop_agent
 from trainyard.bundle import apt
 from trainyard.bundle.origin import Apt
-from trainyard.bundle.vendor.apt import Archive
+from trainyard.bundle.vendor.vendor_apt import Archive
 from trainyard.core.errors import TrainyardError
 
 DEB = b"a package, which nobody here unpacks" * 10

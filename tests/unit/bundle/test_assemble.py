@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from trainyard.bundle import assemble, delivery, lockfile
+from trainyard.bundle.artefact_store import Store
 from trainyard.bundle.assemble import Assembly
 from trainyard.bundle.context import Context
-from trainyard.bundle.store import Store
 from trainyard.core.errors import TrainyardError, WaitError
 from trainyard.core.flock import locked
 from trainyard.core.progress import Progress

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from tests.unit.bundle.vendors import vendor_server
-from trainyard.bundle.build import deb, files
+from trainyard.bundle.artefact_store import sha256
+from trainyard.bundle.build import deb, plain_files
 from trainyard.bundle.build.kinds import BUILDERS
 from trainyard.bundle.context import Context
 from trainyard.bundle.lockfile import REQUIRED, VENDOR, Artefact
-from trainyard.bundle.store import sha256
 from trainyard.core.errors import TrainyardError
 
 PROJECT = Path(__file__).parents[3]
@@ -114,7 +114,9 @@ def test_a_repository_holds_the_packages_and_waits_for_its_signature(context, tm
 
 @needs("gcc")
 def test_a_program_in_c_runs_alone(context, tmp_path) -> None:
-    files.c_program(artefact("c_program", {"source": "project:tool.c", "program": "tool"}), tmp_path / "out", context)
+    plain_files.c_program(
+        artefact("c_program", {"source": "project:tool.c", "program": "tool"}), tmp_path / "out", context
+    )
     program = tmp_path / "out/tool"
     assert subprocess.run([program], check=False, timeout=10).returncode == 42
     assert b"/lib64/ld-linux" not in program.read_bytes()
@@ -124,7 +126,7 @@ def test_a_program_in_c_runs_alone(context, tmp_path) -> None:
 def test_the_pause_program_tells_its_version_and_ends(tmp_path) -> None:
     """As `pause -v`, kubeadm's check before an upgrade runs it as another user than its image's."""
     recipe = {"source": "project:roles/bundle/files/c/pause.c", "program": "pause"}
-    files.c_program(artefact("c_program", recipe, "3.10.2"), tmp_path, Context(PROJECT, tmp_path, ""))
+    plain_files.c_program(artefact("c_program", recipe, "3.10.2"), tmp_path, Context(PROJECT, tmp_path, ""))
     # pytest's folders are for their owner only.
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
@@ -145,7 +147,7 @@ def test_without_npm_the_registry_is_asked_itself(context, tmp_path, monkeypatch
     with vendor_server(tmp_path, monkeypatch) as vendor:
         vendor.files["/@team/data/-/data-1.2-1.tgz"] = packed
         monkeypatch.setenv("NPM_CONFIG_REGISTRY", f"{vendor.url}/")
-        files.npm_files(artefact("npm_files", recipe), tmp_path / "out", context)
+        plain_files.npm_files(artefact("npm_files", recipe), tmp_path / "out", context)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["labels"]
 
 
@@ -154,7 +156,7 @@ def test_without_npm_and_registry_the_remedy_is_named(context, tmp_path, monkeyp
     monkeypatch.delenv("NPM_CONFIG_REGISTRY", raising=False)
     recipe = {"package": "data", "integrity": "sha512-x", "files": {}}
     with pytest.raises(TrainyardError, match="npm is not installed"):
-        files.npm_files(artefact("npm_files", recipe), tmp_path, context)
+        plain_files.npm_files(artefact("npm_files", recipe), tmp_path, context)
 
 
 def npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
@@ -174,9 +176,9 @@ def test_an_npm_package_with_another_hash_is_refused(context, tmp_path, monkeypa
     npm(tmp_path, monkeypatch, b"labels")
     recipe = {"package": "data", "integrity": "sha512-AAAA", "files": {"labels": "data/labels"}}
     with pytest.raises(TrainyardError, match=r"the integrity sha512-(\S+), but the lock has sha512-AAAA") as failure:
-        files.npm_files(artefact("npm_files", recipe), tmp_path / "out", context)
+        plain_files.npm_files(artefact("npm_files", recipe), tmp_path / "out", context)
     recipe["integrity"] = failure.value.message.split("integrity ")[1].split(",")[0]
-    files.npm_files(artefact("npm_files", recipe), tmp_path / "out", context)
+    plain_files.npm_files(artefact("npm_files", recipe), tmp_path / "out", context)
     assert (tmp_path / "out/labels").read_bytes() == b"labels"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from trainyard.bundle.build import files
+from trainyard.bundle.build import plain_files
 from trainyard.bundle.context import Context
 from trainyard.bundle.lockfile import Artefact
 from trainyard.core.errors import TrainyardError
@@ -41,7 +41,7 @@ def context(tmp_path: Path) -> Context:
 
 
 def build(context: Context, out: Path, **changed: Any) -> dict[str, Any]:
-    return files.c_library(Artefact("tool", "c_library", "1", {**RECIPE, **changed}, {}, None), out, context)
+    return plain_files.c_library(Artefact("tool", "c_library", "1", {**RECIPE, **changed}, {}, None), out, context)
 
 
 def test_what_is_not_written_is_added(context: Context, tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from trainyard.bundle import lockfile
+from trainyard.bundle.artefact_store import Store
 from trainyard.bundle.assemble import Assembly
 from trainyard.bundle.choose import Chooser, upstream_key
 from trainyard.bundle.context import Context
-from trainyard.bundle.store import Store
 from trainyard.core.errors import TrainyardError
 
 LOCK = f"""schema: 1

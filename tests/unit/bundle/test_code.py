@@ -12,12 +12,12 @@ import pytest
 import yaml
 
 from trainyard.bundle import lockfile
+from trainyard.bundle.artefact_store import Store
 from trainyard.bundle.assemble import Assembly
 from trainyard.bundle.context import Context
-from trainyard.bundle.store import Store
 from trainyard.core.errors import TrainyardError
 from trainyard.core.progress import Progress
-from trainyard.oci import folder
+from trainyard.oci import code_folder as folder
 
 LOCK = {
     "schema": 1,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from trainyard.bundle import delivery
-from trainyard.bundle.store import Store
+from trainyard.bundle.artefact_store import Store
 from trainyard.core.errors import TrainyardError
 
 KEY, OTHER = "a" * 64, "b" * 64

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.bundle.vendors import Vendor
-from trainyard.bundle.vendor import apt
+from trainyard.bundle.vendor import vendor_apt
 from trainyard.core.errors import TrainyardError
 
 
@@ -32,22 +32,22 @@ def make_key(folder: Path, name: str, *, armored: bool = True) -> tuple[Path, st
     form = ["--armor"] if armored else []
     path.write_bytes(subprocess.run([*gpg, *form, "--export"], check=True, capture_output=True, timeout=60).stdout)
     subprocess.run(["gpgconf", f"--homedir={home}", "--kill", "all"], check=False, timeout=60)
-    (fingerprint,) = apt.fingerprints(path.read_bytes())
+    (fingerprint,) = vendor_apt.fingerprints(path.read_bytes())
     return path, fingerprint
 
 
 @pytest.mark.parametrize("armored", [True, False])
 def test_a_key_comes_back_armored(vendor, tmp_path: Path, armored: bool) -> None:
     path, fingerprint = make_key(tmp_path, "vendor", armored=armored)
-    key = apt.fetch_key(serve(vendor, path), fingerprint.lower())
+    key = vendor_apt.fetch_key(serve(vendor, path), fingerprint.lower())
     assert key.startswith("-----BEGIN PGP PUBLIC KEY BLOCK-----\n")
-    assert apt.fingerprints(key.encode()) == [fingerprint]
+    assert vendor_apt.fingerprints(key.encode()) == [fingerprint]
 
 
 def test_another_key_is_refused(vendor, tmp_path: Path) -> None:
     path, fingerprint = make_key(tmp_path, "vendor")
     with pytest.raises(TrainyardError, match=f"has the key {fingerprint} instead of {'A' * 40}"):
-        apt.fetch_key(serve(vendor, path), "A" * 40)
+        vendor_apt.fetch_key(serve(vendor, path), "A" * 40)
 
 
 def test_a_second_key_in_the_file_is_refused(vendor, tmp_path: Path) -> None:
@@ -55,14 +55,14 @@ def test_a_second_key_in_the_file_is_refused(vendor, tmp_path: Path) -> None:
     other, _ = make_key(tmp_path, "stranger")
     path.write_bytes(path.read_bytes() + other.read_bytes())
     with pytest.raises(TrainyardError, match="instead of"):
-        apt.fetch_key(serve(vendor, path), fingerprint)
+        vendor_apt.fetch_key(serve(vendor, path), fingerprint)
 
 
 def test_what_is_no_key_is_refused(vendor, tmp_path: Path) -> None:
     page = tmp_path / "page"
     page.write_text("<html>Not found</html>")
     with pytest.raises(TrainyardError, match="has the key none instead of"):
-        apt.fetch_key(serve(vendor, page), "A" * 40)
+        vendor_apt.fetch_key(serve(vendor, page), "A" * 40)
 
 
 def run_module(root: Path, url: str, fingerprint: str, path: Path, *flags: str) -> dict[str, object]:
@@ -87,7 +87,7 @@ def test_the_module_keeps_the_key_and_uses_it_on_when_nobody_answers(vendor, roo
     planned = run_module(root, url, fingerprint, kept, "--check")
     assert planned["changed"] and not kept.exists()
     assert run_module(root, url, fingerprint, kept)["changed"]
-    assert apt.fingerprints(kept.read_bytes()) == [fingerprint]
+    assert vendor_apt.fingerprints(kept.read_bytes()) == [fingerprint]
     vendor.files.clear()
     again = run_module(root, url, fingerprint, kept)
     assert not again["changed"] and again["key"] == kept.read_text()

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from trainyard.bundle import lockfile
+from trainyard.bundle.artefact_store import Store
 from trainyard.bundle.choose import Chooser
-from trainyard.bundle.store import Store
 from trainyard.core.errors import TrainyardError
 
 C = {"kind": "c_program", "version": "1", "source": "project:a.c", "program": "a"}

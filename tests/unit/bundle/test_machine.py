@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainyard.bundle import machine
+from trainyard.bundle import build_machine
 from trainyard.bundle.build import go
 from trainyard.bundle.context import Context
 from trainyard.bundle.lockfile import Artefact
@@ -47,32 +47,32 @@ def test_another_go_than_the_pinned_one_is_replaced(tmp_path, monkeypatch, versi
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     (tmp_path / "toolchain.txt").write_text("# Go\ngo-bin==1.27.3 --hash=sha256:0\nno such thing\n")
     if there is not None:
-        assert machine.go_folder("1.26", tmp_path / "cache", tmp_path / "toolchain.txt") == there
+        assert build_machine.go_folder("1.26", tmp_path / "cache", tmp_path / "toolchain.txt") == there
     else:
         with pytest.raises(TrainyardError, match=r"Go is 1.27.*, 1.27.3 is pinned, .*Install Go 1.27.3"):
-            machine.go_folder("1.26", tmp_path / "cache", tmp_path / "toolchain.txt")
+            build_machine.go_folder("1.26", tmp_path / "cache", tmp_path / "toolchain.txt")
 
 
 def test_a_full_disk_is_refused_before_anything_is_made(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(machine, "DISK_GIB", 1 << 30)
+    monkeypatch.setattr(build_machine, "DISK_GIB", 1 << 30)
     with pytest.raises(TrainyardError, match=r"GiB free, the bundle needs 1073741824"):
-        machine.check_disk(tmp_path / "not" / "there")
+        build_machine.check_disk(tmp_path / "not" / "there")
     assert not (tmp_path / "not").exists()
 
 
 def test_a_controller_with_a_builder_needs_little_room(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(machine, "DISK_GIB", 1 << 30)
-    monkeypatch.setattr(machine, "DISK_DELIVERED_GIB", 0)
-    machine.check_disk(tmp_path, delivered=True)
-    monkeypatch.setattr(machine, "DISK_DELIVERED_GIB", 1 << 30)
+    monkeypatch.setattr(build_machine, "DISK_GIB", 1 << 30)
+    monkeypatch.setattr(build_machine, "DISK_DELIVERED_GIB", 0)
+    build_machine.check_disk(tmp_path, delivered=True)
+    monkeypatch.setattr(build_machine, "DISK_DELIVERED_GIB", 1 << 30)
     with pytest.raises(TrainyardError, match=r"GiB free, the bundle needs 1073741824"):
-        machine.check_disk(tmp_path, delivered=True)
+        build_machine.check_disk(tmp_path, delivered=True)
 
 
 def test_a_folder_of_somebody_else_is_refused(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(machine.os, "access", lambda path, mode: False)
+    monkeypatch.setattr(build_machine.os, "access", lambda path, mode: False)
     with pytest.raises(TrainyardError, match=r"this user may not write in .*Set bundle_cache_dir to a folder"):
-        machine.check_disk(tmp_path / "not" / "there")
+        build_machine.check_disk(tmp_path / "not" / "there")
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,9 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path, monkeypatch) -> None:
 )
 def test_the_archive_is_that_of_the_machine(tmp_path, monkeypatch, text: str, expected: str | None) -> None:
     (tmp_path / "a.sources").write_text(text)
-    monkeypatch.setattr(machine, "SOURCES", (str(tmp_path / "*.sources"),))
+    monkeypatch.setattr(build_machine, "SOURCES", (str(tmp_path / "*.sources"),))
     if expected:
-        assert machine.debian_mirror() == expected
+        assert build_machine.debian_mirror() == expected
     else:
         with pytest.raises(TrainyardError, match=r"Set bundle_debian_mirror"):
-            machine.debian_mirror()
+            build_machine.debian_mirror()

@@ -63,7 +63,7 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path, vendor, capsys, monkeypatch) -> Site:
-    monkeypatch.setattr(bundle.machine, "DISK_GIB", 0)
+    monkeypatch.setattr(bundle.build_machine, "DISK_GIB", 0)
     return Site(tmp_path, vendor, capsys)
 
 
@@ -148,7 +148,7 @@ def delivery(site: Site, **options: Any) -> dict[str, Any]:
 def test_made_on_a_builder_and_taken_by_the_controller(site) -> None:
     (site.folder / "archives").mkdir()
     asked = delivery(site, check=True)
-    assert (asked["recipes"], asked["inputs"]) == (["pause"], ["pause.c", bundle.machine.GO_TOOLCHAIN])
+    assert (asked["recipes"], asked["inputs"]) == (["pause"], ["pause.c", bundle.build_machine.GO_TOOLCHAIN])
     made = site.run(source="source", artefacts=asked["recipes"], packed=str(site.folder / "archives"))
     assert made["steps"] == ["Make 1 artefacts: pause", "Pack pause"]
     taken = delivery(site)
@@ -190,5 +190,5 @@ def test_sweeping_is_asked_for(site) -> None:
 
 
 def test_a_go_kind_asks_for_go_only_when_it_is_missing(site, monkeypatch) -> None:
-    monkeypatch.setattr(bundle.machine, "go_folder", lambda *arguments: pytest.fail("no artefact needs Go"))
+    monkeypatch.setattr(bundle.build_machine, "go_folder", lambda *arguments: pytest.fail("no artefact needs Go"))
     assert site.run()["changed"] is True

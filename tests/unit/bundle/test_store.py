@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from trainyard.bundle import assemble, lockfile, store
+from trainyard.bundle import artefact_store, assemble, lockfile
+from trainyard.bundle.artefact_store import Store
 from trainyard.bundle.context import Context
-from trainyard.bundle.store import Store
 from trainyard.core.errors import WaitError
 
 KEY, OTHER = "a" * 64, "b" * 64
@@ -72,14 +72,14 @@ def test_damage_is_noticed_and_repaired(made, damage: Any) -> None:
 @pytest.fixture
 def hashed(made, monkeypatch) -> Store:
     """With an artefact that was read before, at a time when its files were no longer new."""
-    monkeypatch.setattr(store, "CLOCK_SECONDS", -1)
+    monkeypatch.setattr(artefact_store, "CLOCK_SECONDS", -1)
     assert made.read("tool", KEY)
     time.sleep(0.05)  # Several ticks of the kernel's clock, which the times of files are from.
     return made
 
 
 def test_what_has_not_changed_is_not_hashed_again(hashed, monkeypatch) -> None:
-    monkeypatch.setattr(store, "sha256", lambda path: pytest.fail(f"{path} is hashed again"))
+    monkeypatch.setattr(artefact_store, "sha256", lambda path: pytest.fail(f"{path} is hashed again"))
     assert Store(hashed.root).read("tool", KEY)
 
 
@@ -100,7 +100,7 @@ def test_damage_is_noticed_although_the_times_of_the_file_are_put_back(hashed) -
 
 @pytest.mark.parametrize("remembers", [True, False])
 def test_nothing_is_noted_of_new_files_or_in_check_mode(made, monkeypatch, remembers) -> None:
-    monkeypatch.setattr(store, "CLOCK_SECONDS", 2 if remembers else -1)
+    monkeypatch.setattr(artefact_store, "CLOCK_SECONDS", 2 if remembers else -1)
     assert Store(made.root, remembers=remembers).read("tool", KEY)
     assert not (made.root / "hashed").exists()
 
@@ -155,7 +155,7 @@ def test_the_second_run_waits_for_the_first(made) -> None:
 
 
 def test_the_wait_is_bounded(made, monkeypatch) -> None:
-    monkeypatch.setattr(store, "LOCK_TIMEOUT", 0)
+    monkeypatch.setattr(artefact_store, "LOCK_TIMEOUT", 0)
     with (
         made.locked(lambda: None),
         pytest.raises(WaitError, match="another run of the bundle"),

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from trainyard.bundle.build_machine import GO_TOOLCHAIN, pinned_go
 from trainyard.bundle.choose import UNNAMED_GO, source_key
 from trainyard.bundle.lockfile import Artefact
-from trainyard.bundle.machine import GO_TOOLCHAIN, pinned_go
 from trainyard.core.errors import TrainyardError
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -16,9 +16,9 @@ from tests.unit.bundle import test_apt_fetch as apt
 from tests.unit.bundle import test_registry_fetch as registry
 from tests.unit.bundle.vendors import Signer, Vendor, flipped, make_signer, stop_agent
 from trainyard.bundle import lockfile
+from trainyard.bundle.artefact_store import Store
 from trainyard.bundle.assemble import Assembly
 from trainyard.bundle.context import Context
-from trainyard.bundle.store import Store
 from trainyard.core.errors import TrainyardError
 from trainyard.core.progress import Progress
 

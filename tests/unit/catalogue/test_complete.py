@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plugins.filter.trainings import code_layouts
+from plugins.filter.resolved_trainings import code_layouts
 from trainyard.core.errors import TrainyardError
 from trainyard.host.images import Found, Image, make_plan
 from trainyard.trainings.catalogue import read_catalogue

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plugins.filter.trainings import resolved_trainings
+from plugins.filter.resolved_trainings import resolved_trainings
 from trainyard.trainings.catalogue import read_catalogue
 from trainyard.trainings.resolve import name_of_folder, resolve, resolve_all, run_name, strange_keys
 from trainyard.trainings.site_images import Defaults

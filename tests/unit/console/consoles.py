@@ -16,11 +16,11 @@ import aiohttp
 from tests.unit.certificates import self_signed
 from tests.unit.console.fake import FakeApi, User, listening
 from tests.unit.training.samples import training
-from trainyard.console.config import Config
-from trainyard.console.console import Console
-from trainyard.console.server import serving
-from trainyard.console.tensorboard import TensorBoards
-from trainyard.console.views.pages import PAGES
+from trainyard.console.app import Console
+from trainyard.console.console_config import Config
+from trainyard.console.tensorboard_proxy import TensorBoards
+from trainyard.console.views.page_table import PAGES
+from trainyard.console.web_server import serving
 from trainyard.core.waiter import Clock
 from trainyard.trainings.jobset import run_object
 from trainyard.trainings.objects import result_record

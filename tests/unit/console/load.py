@@ -25,7 +25,7 @@ from trainyard.console.connections import spare_memory
 PROGRAM = """
 import asyncio, dataclasses, os
 from trainyard.console import __main__ as program
-from trainyard.console.config import from_environment
+from trainyard.console.console_config import from_environment
 asyncio.run(program.serve(dataclasses.replace(from_environment(os.environ), address="127.0.0.1")))
 """
 BODY = 20_000

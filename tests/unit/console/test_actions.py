@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.conftest import ROOT
 from tests.unit.console.consoles import LIVE, LOG, RECORD, RUN, Stand, run
-from trainyard.console import actions, server
+from trainyard.console import actions, web_server
 
 STEP = '2026-11-21T12:00:01.000000000Z {"event": "step", "step": 40}'
 
@@ -133,7 +133,7 @@ def test_a_pod_that_ends_has_the_time_that_actions_get() -> None:
     text = (ROOT / "roles/dashboard/templates/console.yaml.j2").read_text(encoding="utf-8")
     grace = re.search(r"terminationGracePeriodSeconds: (\d+)", text)
     # Connections of both ports end one after the other, and before that.
-    assert grace and int(grace[1]) >= actions.END_SECONDS + 2 * server.END_SECONDS
+    assert grace and int(grace[1]) >= actions.END_SECONDS + 2 * web_server.END_SECONDS
 
 
 def test_a_forged_record_makes_nothing(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from tests.unit.console.consoles import CHIEF, LIVE, RECORD, RUN, Stand, run
-from trainyard.console.tensorboard import TensorBoards
+from trainyard.console.tensorboard_proxy import TensorBoards
 
 FIRST = "20261121T120000Z-0001"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.console.consoles import LOG, SPACE, Stand, run
-from trainyard.console import api as calls
-from trainyard.console import server
+from trainyard.console import user_api as calls
+from trainyard.console import web_server
 from trainyard.kube.api import KubeError
 
 MAP = f"{SPACE}/configmaps/large"
@@ -38,7 +38,7 @@ def test_an_answer_that_is_too_large(bound: str, said: str, tmp_path: Path, monk
 
 @pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"])
 def test_a_connection_that_says_nothing_ends(sent: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "IDLE_SECONDS", 0.2)
+    monkeypatch.setattr(web_server, "IDLE_SECONDS", 0.2)
 
     async def scenario(stand: Stand) -> None:
         trusted = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))

@@ -15,8 +15,8 @@ import pytest
 from tests.unit.console.consoles import CHIEF, LOG, RUN, Events, Stand, run
 from tests.unit.console.fake import User
 from tests.unit.console.watching import until, watching
-from trainyard.console import api as calls
-from trainyard.console import logs, streams
+from trainyard.console import log_pages, streams
+from trainyard.console import user_api as calls
 from trainyard.console.sessions import Session
 
 CHUNK = b"2026-11-21T12:00:00.%09dZ " + b"x" * 60_000 + b"\n"
@@ -35,7 +35,7 @@ def test_it_goes_on_after_a_silence_and_a_connection_that_breaks_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calls, "SILENCE_SECONDS", 0.3)
-    monkeypatch.setattr(logs, "AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(log_pages, "AGAIN_SECONDS", 0.05)
 
     async def scenario(stand: Stand) -> None:
         stand.api.set_log(LOG, line(1))
@@ -59,7 +59,7 @@ def test_it_goes_on_after_a_silence_and_a_connection_that_breaks_off(
 
 
 def test_who_may_not_see_it_any_more_gets_no_more_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "BEAT_SECONDS", 0.1)
+    monkeypatch.setattr(log_pages, "BEAT_SECONDS", 0.1)
     monkeypatch.setattr(streams, "BEAT_SECONDS", 0.1)
 
     async def scenario(stand: Stand) -> None:
@@ -93,9 +93,9 @@ def test_a_browser_that_takes_nothing_holds_the_reading_up() -> None:
 
     async def scenario() -> None:
         console: Any = SimpleNamespace(client=Hostile())
-        texts = logs.Texts(maxsize=logs.WAITING)
+        texts = log_pages.Texts(maxsize=log_pages.WAITING)
         session = Session("key", "csrf", "token", "alice", ends=float("inf"), used=0.0)
-        reader = asyncio.create_task(logs.read_on(console, session, CHIEF, "500", texts))
+        reader = asyncio.create_task(log_pages.read_on(console, session, CHIEF, "500", texts))
         for _ in range(100):
             await asyncio.sleep(0)
         assert not reader.done() and taken * len(CHUNK) < 256 * 1024

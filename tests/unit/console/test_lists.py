@@ -12,8 +12,8 @@ from tests.unit.console.consoles import Stand, run
 from tests.unit.console.fake import User
 from tests.unit.console.large import NODES, PODS, Large, node, pod
 from tests.unit.console.watching import until
-from trainyard.console import api as calls
 from trainyard.console import lists
+from trainyard.console import user_api as calls
 from trainyard.console.paged import slim
 from trainyard.kube.reads import listing
 

@@ -22,10 +22,10 @@ from trainyard.console.paged import Paged, slim
 from trainyard.console.shares import FULL, Held, weight
 from trainyard.kube.api import KubeError
 from trainyard.kube.reads import listing
-from trainyard.trainings import state
+from trainyard.trainings import run_state
 from trainyard.trainings.jobset import run_object
-from trainyard.trainings.places import decider
-from trainyard.trainings.state import attempt_of, grace, hash_of, wanted_pods, workload_of
+from trainyard.trainings.pod_places import decider
+from trainyard.trainings.run_state import attempt_of, grace, hash_of, wanted_pods, workload_of
 
 JOBS, MB = "/apis/batch/v1/jobs", 1_000_000
 Make = Callable[[str], dict[str, Any]]
@@ -133,7 +133,7 @@ def test_readers_see_the_same_of_a_run_that_was_cut(topology: str) -> None:
         live = {**live, "kind": "Job", "spec": chief}
     cut = slim(live)
     assert weight(cut) < weight(live) / 2 and "env" not in json.dumps(cut)
-    for look in (state.knobs, state.files, wanted_pods, grace, attempt_of, hash_of, workload_of, decider):
+    for look in (run_state.knobs, run_state.files, wanted_pods, grace, attempt_of, hash_of, workload_of, decider):
         assert look(cut) == look(live) and look(live), look
 
 

@@ -16,7 +16,7 @@ from tests.unit.console.test_attempts import good
 from tests.unit.console.test_tensorboard import BOARD, FRAME, board, enter
 from trainyard.console.opaque import SCRIPT, with_script
 from trainyard.console.sessions import Sessions
-from trainyard.console.tensorboard import OF_SESSION, PASS_SECONDS, Passes
+from trainyard.console.tensorboard_proxy import OF_SESSION, PASS_SECONDS, Passes
 
 REPLICAS = "/apis/apps/v1/namespaces/trainings/replicasets/tensorboard-training-5d"
 

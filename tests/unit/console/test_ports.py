@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from trainyard.console.config import Config
-from trainyard.console.console import Console
+from trainyard.console.app import Console
+from trainyard.console.console_config import Config
 
 PORTS = {
     ("console_origin", "site:30444"): "https://site:30443",

@@ -10,9 +10,9 @@ import pytest
 
 from tests.unit.console.consoles import CHIEF, LOG, RUN, SPACE, Stand, objects, run
 from tests.unit.console.fake import FakeApi, User
-from trainyard.console.server import pages_app
-from trainyard.console.tensorboard import TensorBoards
-from trainyard.console.views.pages import PAGES
+from trainyard.console.tensorboard_proxy import TensorBoards
+from trainyard.console.views.page_table import PAGES
+from trainyard.console.web_server import pages_app
 from trainyard.kube.api import KubeError
 
 USERS = {

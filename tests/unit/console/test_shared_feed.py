@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.unit.console.consoles import CHIEF, LOG, RUN, Events, Stand, run
 from tests.unit.console.fake import User
 from tests.unit.console.watching import step, until, watching
-from trainyard.trainings.logs import events as ours
+from trainyard.trainings.log_events import events as ours
 
 
 def test_the_feed_is_one_for_equal_rights_and_ends_with_its_last_watcher(tmp_path: Path) -> None:

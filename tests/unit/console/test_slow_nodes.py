@@ -13,8 +13,8 @@ from aiohttp import web
 from tests.unit.console.consoles import CHIEF, LIVE, LOG, RECORD, USERS, Events, Stand, objects, run
 from tests.unit.console.fake import FakeApi
 from tests.unit.console.watching import step, until, watching
-from trainyard.console import api as calls
 from trainyard.console import feed as feeds
+from trainyard.console import user_api as calls
 
 
 class SlowNode(FakeApi):

@@ -10,10 +10,10 @@ import pytest
 
 from tests.unit.console.consoles import Time
 from trainyard.console import throttle
-from trainyard.console.api import LoginEnded
 from trainyard.console.connections import Connections
 from trainyard.console.login import admitted
 from trainyard.console.throttle import Throttle
+from trainyard.console.user_api import LoginEnded
 
 LOOPBACK, OFFICE = "127.0.0.1", "192.0.2.7"
 HOUR = 3_600

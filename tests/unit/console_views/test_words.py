@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from trainyard.console.views import cluster, curves, events, words
+from trainyard.console.views import cluster_page, curves, events, words
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_links_quote_every_part() -> None:
     ],
 )  # fmt: skip
 def test_yaml_says_what_the_object_says(value: Any) -> None:
-    assert yaml.safe_load(cluster.text(value)) == value
+    assert yaml.safe_load(cluster_page.text(value)) == value
 
 
 STEPS = [{"event": "step", "step": step, "loss": loss} for step, loss in ((20, 2.0), (40, 1.0), (60, 0.5))]

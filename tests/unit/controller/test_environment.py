@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from trainyard.controller.environment import Environment, make_plan, version
+from trainyard.controller.python_environment import Environment, make_plan, version
 from trainyard.core.errors import TrainyardError
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"

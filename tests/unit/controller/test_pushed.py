@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from trainyard.controller import repository as controller
-from trainyard.controller.repository import LAST_GOOD, Pushed, make_plan
+from trainyard.controller import bare_repository as controller
+from trainyard.controller.bare_repository import LAST_GOOD, Pushed, make_plan
 from trainyard.core.errors import TrainyardError, WaitError
 from trainyard.schedule import repository
 

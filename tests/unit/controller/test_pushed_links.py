@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from trainyard.controller.repository import LOCK, Pushed, make_plan
+from trainyard.controller.bare_repository import LOCK, Pushed, make_plan
 from trainyard.core.errors import TrainyardError
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be led to files of others")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from trainyard.core import files, places
-from trainyard.core.places import LinkError
+from trainyard.core import files, safe_paths
+from trainyard.core.safe_paths import LinkError
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of others")
 
@@ -52,7 +52,7 @@ def test_a_link_is_followed_where_no_other_user_can_have_made_it(
     os.lchown(above / "link", link, link)
     os.chown(above, folder, folder)
     above.chmod(mode)
-    monkeypatch.setattr(places.os, "geteuid", lambda: caller)
+    monkeypatch.setattr(safe_paths.os, "geteuid", lambda: caller)
     if not says:
         files.write(str(above / "link" / "file"), "x", 0o600)
         assert (tmp_path / "real" / "file").read_text() == "x"
@@ -75,7 +75,7 @@ def test_a_link_that_is_replaced_while_it_is_looked_at_is_refused(
         os.lchown(above / name, owner, owner)
     os.chown(above, CALLER, CALLER)
     above.chmod(0o775)
-    monkeypatch.setattr(places.os, "geteuid", lambda: CALLER)
+    monkeypatch.setattr(safe_paths.os, "geteuid", lambda: CALLER)
     read = os.readlink
 
     def replaced(path: str, *, dir_fd: int) -> str:
@@ -83,8 +83,8 @@ def test_a_link_that_is_replaced_while_it_is_looked_at_is_refused(
         os.replace(above / "own", above / "link")
         return text
 
-    monkeypatch.setattr(places.os, "readlink", replaced)
-    with pytest.raises(LinkError, match="writable by its group"), places.at(str(above / "link")):
+    monkeypatch.setattr(safe_paths.os, "readlink", replaced)
+    with pytest.raises(LinkError, match="writable by its group"), safe_paths.at(str(above / "link")):
         pass
 
 

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from trainyard.core.errors import CommandError
-from trainyard.gpu import look, metrics, nvml
-from trainyard.gpu.model import Gpu, Inventory, same_bus
+from trainyard.gpu import gpu_metrics, look, nvml
+from trainyard.gpu.gpu_model import Gpu, Inventory, same_bus
 
 OPEN = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build  (builder)\nGCC version:\n"
 PROPRIETARY = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 19:39:15 UTC 2024\nGCC version:\n"
@@ -141,7 +141,7 @@ def test_addresses_of_kernel_and_library() -> None:
 
 def test_the_text_for_prometheus() -> None:
     found = Inventory("nvml", "580.95.05", gpus=(GPU,)).with_xids([("0000:3b:00", 31), ("0000:3b:00", 79)])
-    text = metrics.render(found, 'a"b')
+    text = gpu_metrics.render(found, 'a"b')
     labels = 'gpu="0",UUID="GPU-1",pci_bus_id="00000000:3B:00.0",device="nvidia3",modelName="Tesla T4"'
     labels += ',Hostname="a\\"b",DCGM_FI_DRIVER_VERSION="580.95.05"'
     assert text.splitlines() == [
@@ -155,7 +155,7 @@ def test_the_text_for_prometheus() -> None:
         "# TYPE DCGM_FI_DEV_XID_ERRORS gauge",
         f"DCGM_FI_DEV_XID_ERRORS{{{labels}}} 79",
     ]
-    assert metrics.series(text) == [line.rpartition(" ")[0] for line in text.splitlines()[2::3]]
+    assert gpu_metrics.series(text) == [line.rpartition(" ")[0] for line in text.splitlines()[2::3]]
 
 
 def test_a_library_that_starts_and_then_fails_is_no_answer() -> None:

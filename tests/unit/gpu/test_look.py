@@ -16,8 +16,8 @@ import pytest
 from tests.unit.gpu_hosts import LIBRARIES, Host
 from trainyard.gpu import look as driver
 from trainyard.gpu import nvml, smi
+from trainyard.gpu.gpu_model import Inventory
 from trainyard.gpu.look import look
-from trainyard.gpu.model import Inventory
 
 pytestmark = [
     pytest.mark.slow,

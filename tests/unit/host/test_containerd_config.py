@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from trainyard.core.errors import CommandError
-from trainyard.host import node_findings
-from trainyard.host.node_findings import containerd_findings
+from trainyard.host import host_findings
+from trainyard.host.host_findings import containerd_findings
 
 OURS = """\
 # Managed by trainyard
@@ -83,7 +83,7 @@ def test_drop_ins(
             raise CommandError("bad\nworse")
         return SimpleNamespace(stdout=dump)
 
-    monkeypatch.setattr(node_findings, "run", answer)
+    monkeypatch.setattr(host_findings, "run", answer)
     found = [
         (each.subject.replace(f"{tmp_path}/", ""), each.before) for each in containerd_findings(f"{tmp_path}/*.toml")
     ]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from trainyard.core import places
+from trainyard.core import safe_paths
 from trainyard.core.errors import TrainyardError
-from trainyard.core.places import LinkError
+from trainyard.core.safe_paths import LinkError
 from trainyard.host.config_files import File, Folder, HostFiles
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be led to files of others")
@@ -127,7 +127,7 @@ def test_a_link_of_another_user_in_a_folder_of_all_is_refused(tmp_path: Path, ou
 def test_links_in_a_circle_and_what_is_no_file(tmp_path: Path, theirs: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
-    with pytest.raises(OSError, match="symbolic links"), places.at(str(tmp_path / "a")):
+    with pytest.raises(OSError, match="symbolic links"), safe_paths.at(str(tmp_path / "a")):
         pass
     os.mkfifo(theirs / "pipe")
     with pytest.raises(TrainyardError, match="not a regular file"):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trainyard.host.membership import Cluster, look, problems
+from trainyard.host.cluster_membership import Cluster, look, problems
 from trainyard.host.ownership import MARKER
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from trainyard.host import started_with, units
 from trainyard.host.units import Service, make_plan
-from trainyard.kubeadm import node_files
+from trainyard.kubeadm import kubelet_files
 
 TWO_HOURS = 7200.0
 
@@ -31,7 +31,7 @@ class Machine:
         self.ahead = 0.0
         monkeypatch.setattr(units.time, "time", lambda: real() + self.ahead)
         monkeypatch.setattr(units, "run", self._run)
-        monkeypatch.setattr(node_files, "properties_of", lambda *_: self.seen())
+        monkeypatch.setattr(kubelet_files, "properties_of", lambda *_: self.seen())
         monkeypatch.setattr(started_with, "FOLDER", str(folder / "run"))
 
     def _run(self, argv: Sequence[str], **_: object) -> SimpleNamespace:
@@ -156,11 +156,11 @@ def test_a_folder_changes_with_its_names(machine: Machine, tmp_path: Path) -> No
 def test_the_kubelets_configuration_is_judged_alike(machine: Machine) -> None:
     path = str(machine.configuration)
     machine.write("b\n")
-    assert node_files.is_stale(path)
-    units.start(node_files.UNIT, "restart", [path], 10.0)
+    assert kubelet_files.is_stale(path)
+    units.start(kubelet_files.UNIT, "restart", [path], 10.0)
     machine.ahead = -TWO_HOURS
-    assert not node_files.is_stale(path)
+    assert not kubelet_files.is_stale(path)
     os.chmod(path, 0o600)
-    assert not node_files.is_stale(path)
+    assert not kubelet_files.is_stale(path)
     machine.write("c\n")
-    assert node_files.is_stale(path)
+    assert kubelet_files.is_stale(path)

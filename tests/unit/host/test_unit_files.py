@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from trainyard.host import node_findings
-from trainyard.host.node_findings import flag_findings, judged, unit_findings, variable
+from trainyard.host import host_findings
+from trainyard.host.host_findings import flag_findings, judged, unit_findings, variable
 
 UNIT = b"[Service]\nExecStart=/usr/bin/kubelet\n"
 PATH = "/usr/lib/systemd/system/kubelet.service"
@@ -45,11 +45,11 @@ def test_a_unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "kubelet.md5sums").write_text(
         f"{digest}  {str(unit)[1:]}\n{digest}  {str(drop_in)[1:]}\n{digest}  usr/bin/kubelet\n"
     )
-    monkeypatch.setattr(node_findings, "INFO", str(tmp_path))
-    monkeypatch.setattr(node_findings, "_is_packaged", lambda path: False)
+    monkeypatch.setattr(host_findings, "INFO", str(tmp_path))
+    monkeypatch.setattr(host_findings, "_is_packaged", lambda path: False)
     drop_ins = f"{drop_in} {mine} /usr/lib/systemd/system/service.d/10-all.conf"
     seen = {"LoadState": "loaded", "FragmentPath": str(unit), "DropInPaths": drop_ins}
-    monkeypatch.setattr(node_findings, "properties_of", lambda *_: seen)
+    monkeypatch.setattr(host_findings, "properties_of", lambda *_: seen)
     assert [(each.subject, each.before) for each in unit_findings("kubelet.service", "kubelet")] == [
         (str(mine), "there")
     ]
@@ -76,6 +76,6 @@ def test_dpkg_is_asked_by_both_names_of_a_file(monkeypatch: pytest.MonkeyPatch) 
     def answer(argv: list[str], **_: object) -> SimpleNamespace:
         return SimpleNamespace(stdout="systemd: /lib/nowhere/x.conf\n" if "/lib/nowhere/x.conf" in argv else "")
 
-    monkeypatch.setattr(node_findings, "run", answer)
-    assert node_findings._is_packaged("/usr/lib/nowhere/x.conf")
-    assert not node_findings._is_packaged("/etc/nowhere/x.conf")
+    monkeypatch.setattr(host_findings, "run", answer)
+    assert host_findings._is_packaged("/usr/lib/nowhere/x.conf")
+    assert not host_findings._is_packaged("/etc/nowhere/x.conf")

@@ -18,12 +18,12 @@ from tests.unit.training.samples import training
 from tests.unit.why import samples
 from trainyard.cli import gpus, terminal, trainings
 from trainyard.core.errors import TrainyardError
-from trainyard.kube.kubelet_certificates import KubeletHost, node_of, pending, refusal
+from trainyard.kube.certificate_requests import KubeletHost, node_of, pending, refusal
 from trainyard.kube.placement import bars, left, requests
 from trainyard.trainings import record
 from trainyard.trainings.again import another
 from trainyard.trainings.gpu_requests import gpu_faults, rows
-from trainyard.trainings.logs import events, outcome, progress_line, summary
+from trainyard.trainings.log_events import events, outcome, progress_line, summary
 from trainyard.trainings.model import Success
 from trainyard.trainings.run_detail import attempts
 from trainyard.trainings.run_index import Found

@@ -11,14 +11,14 @@ from xml.sax.saxutils import escape
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugins.filter.gpus import gpu_fault, gpu_hosts, gpu_units, mig_fault
+from plugins.filter.gpu_hosts import gpu_fault, gpu_hosts, gpu_units, mig_fault
 from plugins.filter.kubelets import kubelet_hosts
 from tests.unit.hostile.values import EXAMPLES, JSON, TEXTS, documents
 from trainyard.bundle import index
 from trainyard.core.errors import TrainyardError
 from trainyard.gpu import smi
+from trainyard.gpu.gpu_metrics import render
 from trainyard.gpu.look import xids
-from trainyard.gpu.metrics import render
 from trainyard.host.packages import removals
 
 ELEMENTS = ("uuid", "product_name", "minor_number", "serial", "fb_memory_usage/total", "fb_memory_usage/used",

@@ -11,7 +11,7 @@ from tests.unit.kube.requests_of_kubelets import pem, request
 from trainyard.core.errors import WaitError
 from trainyard.core.waiter import Clock
 from trainyard.kube.api import Api
-from trainyard.kube.kubelet_certificates import KubeletHost, look, plan_approvals, wait_until_served
+from trainyard.kube.certificate_requests import KubeletHost, look, plan_approvals, wait_until_served
 
 HOSTS = {"worker1": KubeletHost.of(["worker1"], ["10.1.0.21"])}
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"

@@ -10,7 +10,7 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from tests.unit.kube.requests_of_kubelets import pem, request, two_lists
-from trainyard.kube.kubelet_certificates import KubeletHost, node_of, pending, refusal
+from trainyard.kube.certificate_requests import KubeletHost, node_of, pending, refusal
 
 HOSTS = {
     "worker1": KubeletHost.of(["worker1"], ["10.1.0.21"]),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.unit.certificates import pair_file, self_signed, tls_server
-from trainyard.kubeadm import api as kubeadm_api
+from trainyard.kubeadm import node_api as kubeadm_api
 
 NODES = {
     "ready": '{"status": {"conditions": [{"type": "Other", "status": "False"}, {"type": "Ready", "status": "True"}]}}',

@@ -13,7 +13,7 @@ import pytest
 from tests.unit.certificates import pair_file, self_signed, tls_server
 from trainyard.core.errors import TrainyardError
 from trainyard.kubeadm import etcd
-from trainyard.kubeadm.program import Host
+from trainyard.kubeadm.kubeadm_program import Host
 
 OWN = "https://192.0.2.2:2380"
 OTHER = {"ID": "1", "name": "cp1", "peerURLs": ["https://192.0.2.1:2380"]}

@@ -11,11 +11,18 @@ from cryptography import x509
 
 from tests.unit.certificates import self_signed
 from trainyard.core.errors import CommandError
-from trainyard.kubeadm import node_findings
+from trainyard.kubeadm import kubelet_findings
 from trainyard.kubeadm.etcd import member_findings
-from trainyard.kubeadm.node_files import plan_modes, wanted_modes
-from trainyard.kubeadm.node_findings import certificate_of, changed_lines, changed_pods, dates_of, ending, unknown_pods
-from trainyard.kubeadm.program import STATIC_PODS, Host
+from trainyard.kubeadm.kubeadm_program import STATIC_PODS, Host
+from trainyard.kubeadm.kubelet_files import plan_modes, wanted_modes
+from trainyard.kubeadm.kubelet_findings import (
+    certificate_of,
+    changed_lines,
+    changed_pods,
+    dates_of,
+    ending,
+    unknown_pods,
+)
 
 DAY = 86400.0
 NOW = 1_800_000_000.0
@@ -101,8 +108,8 @@ def test_static_pods(
 ) -> None:
     host = node(tmp_path, *pods)
     host.set_marker("init", marker)
-    monkeypatch.setattr(node_findings.adm, "installed", lambda: True)
-    monkeypatch.setattr(node_findings, "rendered", lambda _: dict.fromkeys(STATIC_PODS, POD))
+    monkeypatch.setattr(kubelet_findings.adm, "installed", lambda: True)
+    monkeypatch.setattr(kubelet_findings, "rendered", lambda _: dict.fromkeys(STATIC_PODS, POD))
     found = [*unknown_pods(host), *changed_pods(host, [{}])]
     assert {os.path.basename(each.subject): each.before for each in found} == expected
 
@@ -111,8 +118,8 @@ def test_a_configuration_that_kubeadm_refuses_is_a_finding(tmp_path: Path, monke
     def refuse(_: object) -> dict[str, str]:
         raise CommandError("kubeadm init phase ended with status 1: unknown field")
 
-    monkeypatch.setattr(node_findings.adm, "installed", lambda: True)
-    monkeypatch.setattr(node_findings, "rendered", refuse)
+    monkeypatch.setattr(kubelet_findings.adm, "installed", lambda: True)
+    monkeypatch.setattr(kubelet_findings, "rendered", refuse)
     (found,) = changed_pods(node(tmp_path, *FILES), [{}])
     assert "unknown field" in found.before
 

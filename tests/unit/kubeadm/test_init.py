@@ -15,7 +15,7 @@ from trainyard.kubeadm.init import (
     decide,
     make_plan,
 )
-from trainyard.kubeadm.program import COMPLETE, STARTED, Host, as_text
+from trainyard.kubeadm.kubeadm_program import COMPLETE, STARTED, Host, as_text
 
 ALL = KUBEADM_FILES
 CERTIFICATES = ("pki/ca.crt", "admin.conf")

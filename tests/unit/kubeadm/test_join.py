@@ -10,7 +10,7 @@ import pytest
 from trainyard.core.errors import TrainyardError
 from trainyard.kubeadm import join as kubeadm_join
 from trainyard.kubeadm.join import JoinSettings, JoinState, decide, join_configuration, make_plan, require_credentials
-from trainyard.kubeadm.program import COMPLETE, STARTED, STATIC_PODS
+from trainyard.kubeadm.kubeadm_program import COMPLETE, STARTED, STATIC_PODS
 
 CA = "-----BEGIN CERTIFICATE-----\nours\n-----END CERTIFICATE-----"
 OTHER_CA = CA.replace("ours", "theirs")

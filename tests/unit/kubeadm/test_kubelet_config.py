@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from trainyard.host import units
-from trainyard.kubeadm import node_files
-from trainyard.kubeadm.node_files import NAME, KubeletSeen, is_stale, make_plan, writer_of
-from trainyard.kubeadm.program import Host
+from trainyard.kubeadm import kubelet_files
+from trainyard.kubeadm.kubeadm_program import Host
+from trainyard.kubeadm.kubelet_files import NAME, KubeletSeen, is_stale, make_plan, writer_of
 
 SOCKET = "unix:///run/containerd/containerd.sock"
 CLUSTER = """\
@@ -122,7 +122,7 @@ def test_a_configuration_newer_than_the_process(
     # A mode that is set afterwards changes the inode, and not the text.
     os.utime(path, (1000 + written, 1000 + written))
     properties = {"ActiveState": active, "ExecMainStartTimestampMonotonic": str(started * 1_000_000)}
-    monkeypatch.setattr(node_files, "properties_of", lambda *_: properties)
+    monkeypatch.setattr(kubelet_files, "properties_of", lambda *_: properties)
     monkeypatch.setattr(units.time, "monotonic", lambda: 200.0)
     monkeypatch.setattr(units.time, "time", lambda: 1200.0)
     assert is_stale(str(path)) is stale
@@ -148,4 +148,4 @@ def test_a_field_manager_s_name_opens_no_kubelet(name: str, writer: str) -> None
 
 def test_the_words_of_kubeadm_open_nothing() -> None:
     more = "authorization:\n  mode: Webhook\n  webhook:\n    cacheAuthorizedTTL: 0s\nreadOnlyPort: 0\n"
-    assert node_files.opens(f"{CLUSTER}{more}staticPodPath: /etc/kubernetes/manifests\n") == []
+    assert kubelet_files.opens(f"{CLUSTER}{more}staticPodPath: /etc/kubernetes/manifests\n") == []

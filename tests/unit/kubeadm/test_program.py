@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trainyard.core.errors import CommandError, TrainyardError, WaitError
-from trainyard.kubeadm import program as kubeadm
+from trainyard.kubeadm import kubeadm_program as kubeadm
 
 
 def program(directory: Path, name: str, script: str) -> None:

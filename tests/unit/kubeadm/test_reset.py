@@ -10,7 +10,7 @@ import pytest
 
 from trainyard.core.errors import TrainyardError
 from trainyard.kubeadm import reset
-from trainyard.kubeadm.program import Host
+from trainyard.kubeadm.kubeadm_program import Host
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from trainyard.core.errors import TrainyardError
-from trainyard.lab import gpus, model
+from trainyard.lab import lab_model, simulated_gpus
 
 PARAMETERS = {
     "name": "lab",
@@ -26,7 +26,7 @@ RUNNING = {"one": "running", "two": "running"}
 def made(tmp_path: Path) -> Path:
     folder = tmp_path / "made"
     folder.mkdir()
-    for name in (*gpus.PARTS, "lab-gpus"):
+    for name in (*simulated_gpus.PARTS, "lab-gpus"):
         (folder / name).write_bytes(name.encode())
     return folder
 
@@ -40,17 +40,17 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         calls.append(arguments)
         return subprocess.CompletedProcess(arguments, 0, "", "")
 
-    monkeypatch.setattr(gpus, "podman", podman)
+    monkeypatch.setattr(simulated_gpus, "podman", podman)
     return calls
 
 
-def lab(state_dir: Path, folder: Path, kinds: dict[str, str] | None = None, **changed: Any) -> model.Lab:
-    plain = model.parse({**PARAMETERS, "state_dir": str(state_dir / "lab"), "kinds": kinds})
-    return replace(plain, gpus=gpus.parse({**GPUS, "folder": str(folder), **changed}))
+def lab(state_dir: Path, folder: Path, kinds: dict[str, str] | None = None, **changed: Any) -> lab_model.Lab:
+    plain = lab_model.parse({**PARAMETERS, "state_dir": str(state_dir / "lab"), "kinds": kinds})
+    return replace(plain, gpus=simulated_gpus.parse({**GPUS, "folder": str(folder), **changed}))
 
 
-def do(this: model.Lab, states: dict[str, str]) -> list[str]:
-    steps = gpus.plan(this, states)
+def do(this: lab_model.Lab, states: dict[str, str]) -> list[str]:
+    steps = simulated_gpus.plan(this, states)
     for step in steps:
         step.act()
     return [step.what for step in steps]
@@ -87,19 +87,19 @@ def test_gpus_are_taken_again(tmp_path: Path, made: Path, asked: list[tuple[str,
 def test_a_node_that_is_made_anew_forgets(tmp_path: Path, made: Path, asked: list[tuple[str, ...]]) -> None:
     this = lab(tmp_path, made)
     do(this, RUNNING)
-    gpus.forget(this, this.nodes[0])
-    assert len(gpus.plan(this, RUNNING)) == 1
+    simulated_gpus.forget(this, this.nodes[0])
+    assert len(simulated_gpus.plan(this, RUNNING)) == 1
 
 
 def test_without_the_library_it_is_refused_when_it_is_needed(tmp_path: Path) -> None:
-    steps = gpus.plan(lab(tmp_path, tmp_path / "nothing"), RUNNING)
+    steps = simulated_gpus.plan(lab(tmp_path, tmp_path / "nothing"), RUNNING)
     with pytest.raises(TrainyardError, match="does not contain the GPUs"):
         steps[0].act()
 
 
 def test_a_machine_is_refused(tmp_path: Path, made: Path) -> None:
     with pytest.raises(TrainyardError, match="one is an emulated machine, which cannot have 2 GPUs"):
-        gpus.plan(lab(tmp_path, made, kinds={"one": "machine"}), RUNNING)
+        simulated_gpus.plan(lab(tmp_path, made, kinds={"one": "machine"}), RUNNING)
 
 
 @pytest.mark.parametrize(
@@ -112,5 +112,5 @@ def test_a_machine_is_refused(tmp_path: Path, made: Path) -> None:
 )
 def test_what_is_no_number_or_version_is_refused(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(TrainyardError, match=message):
-        gpus.parse({**GPUS, **changed})
-    assert gpus.parse({"counts": {"one": 0}}).counts == {"one": 0}
+        simulated_gpus.parse({**GPUS, **changed})
+    assert simulated_gpus.parse({"counts": {"one": 0}}).counts == {"one": 0}

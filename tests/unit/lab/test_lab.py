@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from trainyard.core.errors import TrainyardError
-from trainyard.lab import host, keys, model, network, nodes
+from trainyard.lab import host, keys, lab_model, lab_nodes, network
 
 PARAMETERS = {
     "name": "lab",
@@ -30,8 +30,8 @@ MADE = {"StartedAt": "0001-01-01T00:00:00Z", "Running": False, "Status": "create
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> model.Lab:
-    return model.parse({**PARAMETERS, "state_dir": str(tmp_path / "lab")})
+def lab(tmp_path: Path) -> lab_model.Lab:
+    return lab_model.parse({**PARAMETERS, "state_dir": str(tmp_path / "lab")})
 
 
 class Engine:
@@ -62,11 +62,11 @@ class Engine:
 )
 def test_labs_that_cannot_be_are_refused(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(TrainyardError, match=message):
-        model.parse({**PARAMETERS, "state_dir": "/nowhere/lab", **changed})
+        lab_model.parse({**PARAMETERS, "state_dir": "/nowhere/lab", **changed})
 
 
-def test_two_labs_share_no_name(lab: model.Lab) -> None:
-    other = model.parse({**PARAMETERS, "name": "lab-2", "state_dir": "/nowhere/lab-2"})
+def test_two_labs_share_no_name(lab: lab_model.Lab) -> None:
+    other = lab_model.parse({**PARAMETERS, "name": "lab-2", "state_dir": "/nowhere/lab-2"})
     for one, two in ((lab.network, other.network), (lab.table, other.table)):
         assert one != two
     node = lab.nodes[0]
@@ -89,7 +89,7 @@ def test_two_labs_share_no_name(lab: model.Lab) -> None:
     ],
 )
 def test_nodes(
-    lab: model.Lab,
+    lab: lab_model.Lab,
     found: dict[str, Any],
     states: list[str],
     steps: list[str],
@@ -99,24 +99,24 @@ def test_nodes(
     for pid, group in ((100, "/libpod_parent/libpod-c0ffee/init.scope"), (102, "/user.slice")):
         (tmp_path / str(pid)).mkdir()
         (tmp_path / str(pid) / "cgroup").write_text(f"9:name=systemd:{group}\n", encoding="utf-8")
-    monkeypatch.setattr(nodes, "PROC", tmp_path)
-    monkeypatch.setattr(nodes, "podman", Engine(container_exists=(1, "")))
-    plan, seen = nodes.plan_nodes(lab, {name: {"Id": "c0ffee", "State": state} for name, state in found.items()})
+    monkeypatch.setattr(lab_nodes, "PROC", tmp_path)
+    monkeypatch.setattr(lab_nodes, "podman", Engine(container_exists=(1, "")))
+    plan, seen = lab_nodes.plan_nodes(lab, {name: {"Id": "c0ffee", "State": state} for name, state in found.items()})
     assert list(seen.values()) == states
     assert [step.what for step in plan] == steps
 
 
-def test_somebody_elses_container_is_refused(lab: model.Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nodes, "podman", Engine(container_exists=(0, "")))
+def test_somebody_elses_container_is_refused(lab: lab_model.Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lab_nodes, "podman", Engine(container_exists=(0, "")))
     with pytest.raises(TrainyardError, match="lab-one that no lab made"):
-        nodes.plan_nodes(lab, {})
+        lab_nodes.plan_nodes(lab, {})
 
 
-def test_only_the_named_nodes_are_removed(lab: model.Lab) -> None:
-    one = model.parse({**PARAMETERS, "nodes": {"one": "10.99.0.21"}, "state_dir": str(lab.state_dir)})
-    steps = [step.what for step in nodes.plan_node_removal(one, ["lab-one", "lab-two"])]
+def test_only_the_named_nodes_are_removed(lab: lab_model.Lab) -> None:
+    one = lab_model.parse({**PARAMETERS, "nodes": {"one": "10.99.0.21"}, "state_dir": str(lab.state_dir)})
+    steps = [step.what for step in lab_nodes.plan_node_removal(one, ["lab-one", "lab-two"])]
     assert steps == ["Remove the container lab-one", "Remove the volumes of one"]
-    assert nodes.plan_node_removal(one, ["lab-two"]) == []
+    assert lab_nodes.plan_node_removal(one, ["lab-two"]) == []
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_the_state_goes_and_what_is_beside_it_stays(
     monkeypatch.setattr(keys, "HOME", tmp_path / "home")
     for name in ["lab/ssh", *beside]:
         (tmp_path / home / name).mkdir(parents=True)
-    lab = model.parse({**PARAMETERS, "state_dir": str(tmp_path / home / "lab")})
+    lab = lab_model.parse({**PARAMETERS, "state_dir": str(tmp_path / home / "lab")})
     lab.marker.write_text("lab", encoding="utf-8")
     (step,) = keys.plan_state_removal(lab)
     step.act()
@@ -141,8 +141,8 @@ def test_the_state_goes_and_what_is_beside_it_stays(
     ("label", "subnet", "message"),
     [("lab", "10.99.0.0/24", ""), ("other", "10.99.0.0/24", "that no lab made"), ("lab", "10.1.0.0/24", "inventory")],
 )
-def test_network(lab: model.Lab, label: str, subnet: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [{"labels": {model.LABEL: label}, "subnets": [{"subnet": subnet}], "network_interface": "br0"}]
+def test_network(lab: lab_model.Lab, label: str, subnet: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [{"labels": {lab_model.LABEL: label}, "subnets": [{"subnet": subnet}], "network_interface": "br0"}]
     monkeypatch.setattr(network, "podman", Engine(network_inspect=(0, json.dumps(found))))
     if message:
         with pytest.raises(TrainyardError, match=message):
@@ -151,15 +151,15 @@ def test_network(lab: model.Lab, label: str, subnet: str, message: str, monkeypa
         assert network.plan(lab) == ([], "present")
 
 
-def test_a_network_of_this_machine_is_refused(lab: model.Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_network_of_this_machine_is_refused(lab: lab_model.Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "podman", Engine(network_inspect=(125, "")))
     monkeypatch.setattr(network, "_host_networks", lambda: [("eth7", ipaddress.IPv4Network("10.0.0.0/8"))])
     with pytest.raises(TrainyardError, match=r"overlaps 10\.0\.0\.0/8 on this machine's interface eth7"):
         network.plan(lab)
 
 
-def test_keys_are_made_once_and_other_nodes_stay_known(lab: model.Lab) -> None:
-    def run_plan(which: model.Lab) -> int:
+def test_keys_are_made_once_and_other_nodes_stay_known(lab: lab_model.Lab) -> None:
+    def run_plan(which: lab_model.Lab) -> int:
         steps = keys.plan_keys(which)
         for step in steps:
             step.act()
@@ -167,7 +167,7 @@ def test_keys_are_made_once_and_other_nodes_stay_known(lab: model.Lab) -> None:
 
     assert run_plan(lab) == 4
     assert run_plan(lab) == 0
-    third = model.parse({**PARAMETERS, "nodes": {"three": "10.99.0.23"}, "state_dir": str(lab.state_dir)})
+    third = lab_model.parse({**PARAMETERS, "nodes": {"three": "10.99.0.23"}, "state_dir": str(lab.state_dir)})
     assert run_plan(third) == 2
     pinned = [line.split()[0] for line in lab.known_hosts.read_text(encoding="utf-8").splitlines()]
     assert pinned == ["10.99.0.21", "10.99.0.22", "10.99.0.23"]
@@ -182,7 +182,7 @@ def test_options_follow_the_machine(kmsg: bool, expected: bool) -> None:
     assert {"--ulimit=nofile=20000:20000", "--ulimit=nproc=4096:4096", "--systemd=false"} <= set(arguments)
 
 
-def test_a_hardware_address_belongs_to_the_address(lab: model.Lab) -> None:
+def test_a_hardware_address_belongs_to_the_address(lab: lab_model.Lab) -> None:
     assert [node.mac for node in lab.nodes] == ["02:42:0a:63:00:15", "02:42:0a:63:00:16"]
 
 

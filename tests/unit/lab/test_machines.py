@@ -11,13 +11,13 @@ import pytest
 
 from tests.unit.lab.test_lab import PARAMETERS
 from trainyard.core.errors import CommandError, TrainyardError
-from trainyard.lab import keys, machines, model, network
+from trainyard.lab import keys, lab_model, machines, network
 
 KINDS = {"one": "machine", "two": "container"}
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> model.Lab:
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> lab_model.Lab:
     """A lab of a machine and a container, on a computer where nothing runs."""
     image = tmp_path / "image"
     image.mkdir()
@@ -28,34 +28,34 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> model.Lab:
     monkeypatch.setattr(network, "links", dict)
     monkeypatch.setattr(network, "bridge_of", lambda lab: "br0")
     machine = {"image": str(image), "cpus": 3, "memory_mib": 4096, "disk_gib": 10, "accelerator": "auto"}
-    return model.parse({**PARAMETERS, "kinds": KINDS, "machine": machine, "state_dir": str(tmp_path / "lab")})
+    return lab_model.parse({**PARAMETERS, "kinds": KINDS, "machine": machine, "state_dir": str(tmp_path / "lab")})
 
 
-def process(lab: model.Lab, pid: int, name: str, program: str = "/usr/bin/qemu-system-x86_64") -> None:
+def process(lab: lab_model.Lab, pid: int, name: str, program: str = "/usr/bin/qemu-system-x86_64") -> None:
     folder = machines.PROC / str(pid)
     folder.mkdir()
     words = [program, "-name", "x", "-pidfile", str(machines.folder(lab, name) / "pid"), ""]
     (folder / "cmdline").write_text("\0".join(words), encoding="utf-8")
 
 
-def disk(lab: model.Lab, name: str) -> Path:
+def disk(lab: lab_model.Lab, name: str) -> Path:
     path = machines.folder(lab, name) / "disk.qcow2"
     path.parent.mkdir(parents=True)
     path.touch()
     return path
 
 
-def planned(lab: model.Lab, containers: tuple[str, ...] = ()) -> tuple[list[str], dict[str, str]]:
+def planned(lab: lab_model.Lab, containers: tuple[str, ...] = ()) -> tuple[list[str], dict[str, str]]:
     steps, states = machines.plan(lab, containers, "br0")
     return [step.what for step in steps], states
 
 
 def test_a_kind_that_there_is_not_is_refused() -> None:
     with pytest.raises(TrainyardError, match="lab_kind of one is 'vm'"):
-        model.parse({**PARAMETERS, "state_dir": "/nowhere/lab", "kinds": {"one": "vm"}})
+        lab_model.parse({**PARAMETERS, "state_dir": "/nowhere/lab", "kinds": {"one": "vm"}})
 
 
-def test_a_machine_is_made_started_and_left_alone(lab: model.Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_is_made_started_and_left_alone(lab: lab_model.Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     create, start = "Create the machine one at 10.99.0.21", "Start the machine one"
     assert planned(lab) == ([create, start], {"one": "absent"})
     path = disk(lab, "one")
@@ -71,7 +71,7 @@ def test_a_machine_is_made_started_and_left_alone(lab: model.Lab, monkeypatch: p
         planned(lab)
 
 
-def test_a_host_cannot_become_the_other_kind(lab: model.Lab) -> None:
+def test_a_host_cannot_become_the_other_kind(lab: lab_model.Lab) -> None:
     with pytest.raises(TrainyardError, match="one is a container of this lab, but its lab_kind is machine"):
         planned(lab, ("lab-one",))
     disk(lab, "two")
@@ -79,7 +79,7 @@ def test_a_host_cannot_become_the_other_kind(lab: model.Lab) -> None:
         planned(lab)
 
 
-def test_a_machine_has_its_own_copy_and_identity(lab: model.Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_has_its_own_copy_and_identity(lab: lab_model.Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bundle's cache may be emptied while the machine lives."""
     calls: list[list[str]] = []
 
@@ -107,14 +107,14 @@ def test_a_machine_has_its_own_copy_and_identity(lab: model.Lab, monkeypatch: py
     assert "Address=10.99.0.21/24\nGateway=10.99.0.1" in listed
 
 
-def test_a_missing_image_is_refused_by_name(lab: model.Lab) -> None:
+def test_a_missing_image_is_refused_by_name(lab: lab_model.Lab) -> None:
     (lab.machine.image / "disk.raw").unlink()
     with pytest.raises(TrainyardError, match="not in the bundle"):
         machines._create(lab, lab.machines[0])
     assert not machines.folder(lab, "one").exists()
 
 
-def test_the_command_line_has_what_the_inventory_says(lab: model.Lab) -> None:
+def test_the_command_line_has_what_the_inventory_says(lab: lab_model.Lab) -> None:
     words = machines.arguments(lab, lab.machines[0], "tcg")
     assert {"3", "4096M", "qemu64,-cx16", "-daemonize", "lab-one"} <= set(words)
     assert "virtio-net-pci,netdev=lab,mac=02:42:0a:63:00:15,romfile=,csum=off" in words
@@ -145,7 +145,7 @@ def test_kvm_is_taken_where_a_kernel_starts_under_it(
     assert machines.accelerator("auto", tmp_path) == "tcg"
 
 
-def test_only_the_named_machines_are_removed(lab: model.Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_named_machines_are_removed(lab: lab_model.Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     disk(lab, "one")
     process(lab, 101, "one")
     device = network.name(lab, "three")
@@ -163,7 +163,7 @@ def test_only_the_named_machines_are_removed(lab: model.Lab, monkeypatch: pytest
     [("", "tuntap", "refuses the network device"), ("somebody", "", "that no lab made")],
 )
 def test_a_device_that_cannot_be_had_is_refused_by_name(
-    found: str, refused: str, message: str, lab: model.Lab, monkeypatch: pytest.MonkeyPatch
+    found: str, refused: str, message: str, lab: lab_model.Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def ip(*words: str) -> None:
         if words[0] == refused:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from trainyard.core.errors import TrainyardError
-from trainyard.lab import model, nodes
+from trainyard.lab import lab_model, lab_nodes
 
-LAB = model.parse(
+LAB = lab_model.parse(
     {
         "name": "lab",
         "subnet": "10.99.0.0/24",
@@ -23,10 +23,10 @@ STOPPED = {"StartedAt": "2026-01-01T00:00:00Z", "Running": False, "Status": "exi
 
 def test_a_node_without_it_is_named() -> None:
     with pytest.raises(TrainyardError, match="node one was created without the shared folder /srv/shared"):
-        nodes.plan_nodes(LAB, {"lab-one": {"Id": "c0ffee", "State": STOPPED, "Mounts": []}})
+        lab_nodes.plan_nodes(LAB, {"lab-one": {"Id": "c0ffee", "State": STOPPED, "Mounts": []}})
 
 
 def test_a_node_with_it_is_started() -> None:
     entry = {"Id": "c0ffee", "State": STOPPED, "Mounts": [{"Destination": "/srv/shared"}]}
-    steps, _ = nodes.plan_nodes(LAB, {"lab-one": entry})
+    steps, _ = lab_nodes.plan_nodes(LAB, {"lab-one": entry})
     assert [step.what for step in steps] == ["Start the node one"]

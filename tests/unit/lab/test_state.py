@@ -8,15 +8,15 @@ import pytest
 
 from tests.unit.lab.test_lab import PARAMETERS
 from trainyard.core.errors import TrainyardError
-from trainyard.lab import host, keys, model
+from trainyard.lab import host, keys, lab_model
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> model.Lab:
-    return model.parse({**PARAMETERS, "state_dir": str(tmp_path / "lab")})
+def lab(tmp_path: Path) -> lab_model.Lab:
+    return lab_model.parse({**PARAMETERS, "state_dir": str(tmp_path / "lab")})
 
 
-def test_a_folder_of_somebody_else_is_neither_taken_nor_removed(lab: model.Lab) -> None:
+def test_a_folder_of_somebody_else_is_neither_taken_nor_removed(lab: lab_model.Lab) -> None:
     """A lab named `etc` would have the name of a folder that every machine has."""
     lab.state_dir.mkdir()
     (lab.state_dir / "passwd").touch()
@@ -30,7 +30,7 @@ def test_a_folder_of_somebody_else_is_neither_taken_nor_removed(lab: model.Lab) 
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_a_lab_marks_its_folder_once_and_removes_it(lab: model.Lab, exists: bool) -> None:
+def test_a_lab_marks_its_folder_once_and_removes_it(lab: lab_model.Lab, exists: bool) -> None:
     if exists:
         lab.state_dir.mkdir()
     (step,) = keys.plan_marker(lab)
@@ -41,7 +41,7 @@ def test_a_lab_marks_its_folder_once_and_removes_it(lab: model.Lab, exists: bool
     assert not lab.state_dir.exists()
 
 
-def test_a_lab_from_before_the_marker_is_known_by_its_key(lab: model.Lab) -> None:
+def test_a_lab_from_before_the_marker_is_known_by_its_key(lab: lab_model.Lab) -> None:
     public = Path(f"{lab.ssh_key}.pub")
     public.parent.mkdir(parents=True)
     public.write_text("ssh-ed25519 AAAA lab lab\n", encoding="utf-8")
@@ -50,7 +50,7 @@ def test_a_lab_from_before_the_marker_is_known_by_its_key(lab: model.Lab) -> Non
     assert not keys.is_ours(lab)
 
 
-def test_kernel_settings_are_put_back(lab: model.Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_settings_are_put_back(lab: lab_model.Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "PROC_SYS", tmp_path / "sys")
     paths = [tmp_path / "sys" / name.replace(".", "/") for name in host.KUBELET_SETTINGS]
     for path in paths:

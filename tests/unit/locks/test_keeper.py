@@ -15,7 +15,7 @@ from tests.unit.locks.samples import OTHER, Leases, Ticking
 from trainyard.core.errors import TrainyardError
 from trainyard.core.waiter import wait_until
 from trainyard.kube.api import KubeError
-from trainyard.site_lock import keeper, lease, machine
+from trainyard.site_lock import keeper, lease, machine_lock
 from trainyard.site_lock.holder import Busy
 from trainyard.site_lock.keeper import Keeper, Wanted
 
@@ -32,11 +32,11 @@ def test_both_locks_are_taken_and_given_back(tmp_path: Path) -> None:
     mine = kept(server, Ticking(), tmp_path)
     taken = mine.take()
     assert (taken.leased, taken.notes, taken.lost) == (True, (), "")
-    assert machine.holder(SITE, tmp_path) == taken
+    assert machine_lock.holder(SITE, tmp_path) == taken
     found = lease.read(server.api)
     assert found and (found.run_id, found.revision, found.place) == ("run-1", "3f2a91c", taken.place)
     mine.give_back()
-    assert (machine.holder(SITE, tmp_path), server.lease) == (None, None)
+    assert (machine_lock.holder(SITE, tmp_path), server.lease) == (None, None)
 
 
 def test_with_the_lease_in_other_hands_the_lock_of_the_machine_is_not_kept_either(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_with_the_lease_in_other_hands_the_lock_of_the_machine_is_not_kept_eithe
     lease.Lease(server.api, OTHER, Ticking()).take()
     with pytest.raises(Busy, match="controller1"):
         kept(server, Ticking(), tmp_path).take()
-    machine.acquire(SITE, "site", "run-3", where=tmp_path).release()
+    machine_lock.acquire(SITE, "site", "run-3", where=tmp_path).release()
     assert lease.read(server.api) == replace(OTHER, leased=True)
 
 
@@ -65,7 +65,7 @@ def test_without_an_api_the_lock_of_the_machine_counts_and_that_is_said(tmp_path
     assert taken.notes[0].startswith("Only the lock of this machine counts, because there is no lease: ")
     mine.renew()
     mine.give_back()
-    assert (machine.holder(SITE, tmp_path), server.lease) == (None, None)
+    assert (machine_lock.holder(SITE, tmp_path), server.lease) == (None, None)
 
 
 def test_in_check_mode_the_cluster_is_not_asked(tmp_path: Path) -> None:
@@ -80,12 +80,12 @@ def test_in_check_mode_the_cluster_is_not_asked(tmp_path: Path) -> None:
 
 def test_a_run_that_holds_the_machine_s_lock_itself_gets_the_lease_alone(tmp_path: Path) -> None:
     server = Leases()
-    with machine.acquire(SITE, "reprovision", "run-1", where=tmp_path) as own:
+    with machine_lock.acquire(SITE, "reprovision", "run-1", where=tmp_path) as own:
         mine = kept(server, Ticking(), tmp_path, replace(WANTED, held=own.holder))
         assert mine.take().leased
         mine.give_back()
         assert server.lease is None
-        assert machine.holder(SITE, tmp_path) == own.holder
+        assert machine_lock.holder(SITE, tmp_path) == own.holder
 
 
 def test_what_becomes_of_the_lease_can_be_read(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_what_becomes_of_the_lease_can_be_read(tmp_path: Path) -> None:
     mine.take()
 
     def lost() -> str:
-        found = machine.holder(SITE, tmp_path)
+        found = machine_lock.holder(SITE, tmp_path)
         assert found
         return found.lost
 
@@ -120,7 +120,7 @@ def test_a_server_that_is_gone_at_the_end_keeps_nothing(tmp_path: Path) -> None:
     mine.take()
     server.down = [0]
     mine.give_back()
-    assert machine.holder(SITE, tmp_path) is None
+    assert machine_lock.holder(SITE, tmp_path) is None
     with pytest.raises(KubeError):
         server.down = [0]
         lease.read(server.api)
@@ -136,7 +136,7 @@ def run() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def gone(site: str) -> bool:
-    return wait_until(lambda: machine.path_of(site).read_text(encoding="utf-8"), lambda text: not text,
+    return wait_until(lambda: machine_lock.path_of(site).read_text(encoding="utf-8"), lambda text: not text,
                       what="the lock to be given back", timeout=120, interval=0.05) == ""  # fmt: skip
 
 
@@ -152,16 +152,16 @@ def test_a_real_keeper_gives_the_locks_back_when_the_run_is_killed(
     run.kill()
     assert gone(str(tmp_path))
     assert keeper.stop(pid)
-    machine.path_of(str(tmp_path)).unlink()
+    machine_lock.path_of(str(tmp_path)).unlink()
 
 
 def test_a_real_keeper_is_told_to_end(tmp_path: Path, run: subprocess.Popen[bytes]) -> None:
     _, pid = keeper.start(Wanted(str(tmp_path), "site", "run-1", run.pid))
     assert keeper.stop(pid)
-    assert machine.holder(str(tmp_path)) is None
+    assert machine_lock.holder(str(tmp_path)) is None
     assert run.poll() is None
     assert keeper.stop(pid)
-    machine.path_of(str(tmp_path)).unlink()
+    machine_lock.path_of(str(tmp_path)).unlink()
 
 
 @pytest.mark.parametrize(

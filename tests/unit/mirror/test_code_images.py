@@ -15,7 +15,7 @@ import yaml
 from tests.unit.mirror.front import NGINX, ROLE, SECRET, Front, mirror
 from tests.unit.registries import PROGRAMS
 from trainyard.bundle import registry as oci
-from trainyard.oci import folder, layout
+from trainyard.oci import code_folder, layout
 
 pytestmark = [PROGRAMS, pytest.mark.skipif(NGINX is None, reason="not installed: nginx")]
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -34,7 +34,7 @@ def pushed(front: Front, place: Path, reference: str, text: str) -> str:
     """Push an image of one file and return its digest."""
     (place / "code").mkdir(parents=True)
     (place / "code" / "main.py").write_text(text)
-    image = layout.pack(place / "code", folder.read(place / "code"))
+    image = layout.pack(place / "code", code_folder.read(place / "code"))
     image.write(place / "oci")
     files = {name: str(front.folder / f"push.{end}") for name, end in (("client_cert", "crt"), ("client_key", "key"))}
     access = oci.Access(ca_file=str(front.etc / "server.crt"), **files)

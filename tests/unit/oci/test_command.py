@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from trainyard.core.errors import TrainyardError
-from trainyard.oci import folder
-from trainyard.oci.command import MOUNT, check
+from trainyard.oci import code_folder
+from trainyard.oci.code_command import MOUNT, check
 from trainyard.trainings.template import CODE
 
 
 def look(code: Path, command: str) -> None:
-    check(shlex.split(command), code, folder.read(code))
+    check(shlex.split(command), code, code_folder.read(code))
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,13 @@ from tempfile import mkdtemp
 import pytest
 
 from trainyard.core.errors import TrainyardError
-from trainyard.oci import folder
+from trainyard.oci import code_folder
 
 NOBODY = 65534
 
 
 def names(code: Path) -> list[str]:
-    return [entry.name for entry in folder.read(code)]
+    return [entry.name for entry in code_folder.read(code)]
 
 
 def test_files_and_the_folders_on_the_way_to_them_are_sorted(code) -> None:
@@ -54,7 +54,7 @@ def test_a_folder_that_is_left_out_is_not_entered(code) -> None:
 def test_links_inside_the_folder_stay_links(code) -> None:
     (code / "again.py").symlink_to("worker.py")
     (code / "mine/up").symlink_to("../mine/tool")
-    found = {entry.name: entry.target for entry in folder.read(code) if entry.target}
+    found = {entry.name: entry.target for entry in code_folder.read(code) if entry.target}
     assert found == {"again.py": "worker.py", "mine/up": "../mine/tool"}
 
 
@@ -67,13 +67,13 @@ def test_a_link_out_of_the_folder_is_refused(code, target: str) -> None:
         target = "deep/outward/other"
     (code / "way.py").symlink_to(target)
     with pytest.raises(TrainyardError, match=rf"way\.py is a link that leads out of the folder, to {target}[;.]"):
-        folder.read(code)
+        code_folder.read(code)
 
 
 def test_an_absolute_link_into_the_folder_is_refused_too(code) -> None:
     (code / "way.py").symlink_to(code / "worker.py")
     with pytest.raises(TrainyardError, match=r"way\.py is a link that leads out"):
-        folder.read(code)
+        code_folder.read(code)
 
 
 def test_what_is_no_file_is_refused_by_its_kind(code, monkeypatch) -> None:
@@ -82,14 +82,14 @@ def test_what_is_no_file_is_refused_by_its_kind(code, monkeypatch) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("door")
         with pytest.raises(TrainyardError, match=r"cannot be packed: door is a socket; pipe is a pipe\."):
-            folder.read(code)
+            code_folder.read(code)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
 def test_a_device_is_refused(code) -> None:
     os.mknod(code / "null", 0o600 | 0o020000, os.makedev(1, 3))
     with pytest.raises(TrainyardError, match=r"cannot be packed: null is a device\."):
-        folder.read(code)
+        code_folder.read(code)
 
 
 def test_names_that_an_image_cannot_hold_are_refused(code) -> None:
@@ -97,7 +97,7 @@ def test_names_that_an_image_cannot_hold_are_refused(code) -> None:
     (code / ".wh.train/x").write_text("")
     (code / os.fsdecode(b"\xff.py")).write_text("")
     with pytest.raises(TrainyardError) as refused:
-        folder.read(code)
+        code_folder.read(code)
     assert "with the prefix .wh., which deletes a file" in refused.value.message
     assert "a name that is not UTF-8" in refused.value.message
 
@@ -128,7 +128,7 @@ def test_what_cannot_be_read_is_refused(somebody, name: str) -> None:
     (somebody / name).chmod(0)
     os.seteuid(user)
     with pytest.raises(TrainyardError, match=rf"{name} cannot be read"):
-        folder.read(somebody)
+        code_folder.read(somebody)
 
 
 def test_too_much_names_the_biggest_files(code) -> None:
@@ -137,26 +137,26 @@ def test_too_much_names_the_biggest_files(code) -> None:
             stream.truncate(mib << 20)
     message = r"has 81\.0 MiB, at most 64 MiB are packed; .* are bigger\.bin \(41\.0 MiB\), big\.bin \(40\.0 MiB\), "
     with pytest.raises(TrainyardError, match=message):
-        folder.read(code)
+        code_folder.read(code)
     (code / ".trainignore").write_text("big.bin\n")
     assert "bigger.bin" in names(code)
 
 
 def test_exactly_the_limit_is_packed(tmp_path) -> None:
     with (tmp_path / "all.bin").open("wb") as stream:
-        stream.truncate(folder.LIMIT)
+        stream.truncate(code_folder.LIMIT)
     assert names(tmp_path) == ["all.bin"]
 
 
 def test_no_folder_no_files_and_many_faults(code) -> None:
     with pytest.raises(TrainyardError, match=r"code folder .*/absent does not exist\. Set the folder"):
-        folder.read(code / "absent")
+        code_folder.read(code / "absent")
     with pytest.raises(TrainyardError, match=r"worker\.py is not a folder"):
-        folder.read(code / "worker.py")
+        code_folder.read(code / "worker.py")
     (code / "empty").mkdir()
     with pytest.raises(TrainyardError, match="has no file that could be packed"):
-        folder.read(code / "empty")
+        code_folder.read(code / "empty")
     for number in range(7):
         (code / f"out{number}").symlink_to("/")
     with pytest.raises(TrainyardError, match=r"out4 is a link [^;]*; and 2 more\."):
-        folder.read(code)
+        code_folder.read(code)

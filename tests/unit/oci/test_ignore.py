@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from trainyard.core.errors import TrainyardError
-from trainyard.oci import folder as ignore
+from trainyard.oci import code_folder as ignore
 
 
 def rules(folder: Path, *lines: str) -> ignore.Rules:

@@ -15,7 +15,7 @@ import pytest
 from tests.unit.registries import PROGRAMS, running
 from trainyard.bundle import registry
 from trainyard.core.errors import TrainyardError
-from trainyard.oci import folder, layout
+from trainyard.oci import code_folder, layout
 
 DIGEST = "sha256:bb27e5cc27df4246b1dd0fe6807ae0f189cb56dac77d00dcebd87b53617673a9"
 """Of the image of `code` with `LONG` and a link: what any Python on any machine has to make of it."""
@@ -23,7 +23,7 @@ LONG = f"mine/{'l' * 90}/ä-{'x' * 90}.py"
 
 
 def pack(code: Path) -> layout.Layout:
-    return layout.pack(code, folder.read(code))
+    return layout.pack(code, code_folder.read(code))
 
 
 def layer(image: layout.Layout, place: Path) -> list[tarfile.TarInfo]:
@@ -128,7 +128,7 @@ def test_a_layout_is_there_whole_or_not_at_all(code, tmp_path) -> None:
 
 
 def test_a_file_that_goes_while_it_is_packed_is_named(code) -> None:
-    entries = folder.read(code)
+    entries = code_folder.read(code)
     (code / "worker.py").unlink()
     with pytest.raises(TrainyardError, match=r"worker\.py cannot be read"):
         layout.pack(code, entries)

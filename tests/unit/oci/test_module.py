@@ -14,7 +14,7 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 
 from library import code_image
-from trainyard.oci import folder, layout
+from trainyard.oci import code_folder, layout
 
 Run = Callable[..., dict[str, Any]]
 
@@ -88,7 +88,7 @@ def test_what_a_killed_run_left_is_taken_away(run, tmp_path) -> None:
 
 
 def _put(store: Path, code: Path) -> None:
-    entries = folder.read(code)
+    entries = code_folder.read(code)
     layout.make_plan(store, layout.pack(code, entries), len(entries), 1).execute()
 
 
@@ -100,7 +100,7 @@ def test_two_at_once(code, tmp_path) -> None:
     with ProcessPoolExecutor(4) as pool:
         for made in [pool.submit(_put, tmp_path / "store", path) for path in codes * 4]:
             made.result(timeout=60)
-    images = [layout.pack(path, folder.read(path)) for path in codes]
+    images = [layout.pack(path, code_folder.read(path)) for path in codes]
     assert all(image.is_at(layout.path_of(tmp_path / "store", image)) for image in images)
 
 

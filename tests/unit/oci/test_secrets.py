@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trainyard.core.errors import TrainyardError
-from trainyard.oci import folder, secrets
+from trainyard.oci import code_folder, secrets
 
 BODY = base64.b64encode(b"no key at all, only bytes " * 4).decode()
 KEY = f"-----BEGIN RSA {'PRIVATE'} KEY-----\n{BODY}\n"
@@ -21,7 +21,7 @@ GOOGLE = '{"project_id": "x", "type": "service_account", "private_key_id": "y", 
 
 
 def names(code: Path) -> list[str]:
-    return [entry.name for entry in folder.read(code)]
+    return [entry.name for entry in code_folder.read(code)]
 
 
 def put(code: Path, name: str, text: str = "x") -> None:
@@ -45,7 +45,7 @@ def test_a_name_of_secrets_is_refused_left_out_or_allowed(code: Path, name: str)
     before = names(code)
     put(code, name)
     with pytest.raises(TrainyardError, match="would be packed with its secrets") as refused:
-        folder.read(code)
+        code_folder.read(code)
     said = refused.value.message.partition(": ")[2].split(" ")[0]
     assert name == said or name.startswith(f"{said}/")
     assert f"such as !{said}." in refused.value.remedy
@@ -83,7 +83,7 @@ def test_a_name_of_secrets_is_refused_left_out_or_allowed(code: Path, name: str)
 def test_a_secret_in_a_program_is_refused_or_allowed(code: Path, text: str, what: str) -> None:
     put(code, "mine/settings.py", text)
     with pytest.raises(TrainyardError, match=rf"mine/settings\.py contains {what}\."):
-        folder.read(code)
+        code_folder.read(code)
     (code / ".trainignore").write_text("!/mine/settings.py\n")
     assert "mine/settings.py" in names(code)
 
@@ -92,7 +92,7 @@ def test_a_secret_in_a_program_is_refused_or_allowed(code: Path, text: str, what
 def test_a_key_in_another_encoding_is_refused(code: Path, encoding: str) -> None:
     (code / "a.txt").write_bytes(("" if encoding == "utf-16" else "\ufeff").encode(encoding) + KEY.encode(encoding))
     with pytest.raises(TrainyardError, match=r"a\.txt contains a private key\."):
-        folder.read(code)
+        code_folder.read(code)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_key_in_another_encoding_is_refused(code: Path, encoding: str) -> None
 def test_what_only_resembles_a_harmless_file_is_refused(code: Path, name: str, text: str) -> None:
     put(code, name, text)
     with pytest.raises(TrainyardError, match="would be packed with its secrets"):
-        folder.read(code)
+        code_folder.read(code)
 
 
 @pytest.mark.parametrize(
@@ -173,14 +173,14 @@ def test_a_virtual_environment_is_named_once_and_not_entered(code: Path) -> None
         put(code, f".venv/lib/a{number}.pem")
     (code / ".venv/out").symlink_to("/etc")
     with pytest.raises(TrainyardError) as refused:
-        folder.read(code)
+        code_folder.read(code)
     assert refused.value.message.endswith("secrets: .venv is a virtual environment.")
 
 
 def test_a_link_with_the_name_of_a_secret_is_refused(code: Path) -> None:
     (code / ".env").symlink_to("worker.py")
     with pytest.raises(TrainyardError, match=r"\.env has the name of a file with secrets"):
-        folder.read(code)
+        code_folder.read(code)
 
 
 def test_a_line_that_allows_brings_back_nothing_that_is_left_out(code: Path) -> None:
@@ -192,6 +192,6 @@ def test_a_line_that_allows_brings_back_nothing_that_is_left_out(code: Path) -> 
 def test_a_file_that_is_too_big_is_not_read(code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "read_bytes", lambda _: pytest.fail("it was read"))
     with (code / "data.bin").open("wb") as file:
-        file.truncate(folder.LIMIT + 1)
+        file.truncate(code_folder.LIMIT + 1)
     with pytest.raises(TrainyardError, match="at most 64 MiB"):
-        folder.read(code)
+        code_folder.read(code)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.aws.volumes import cluster, volume
 from tests.unit.playbooks.storage_cases import OUTPUTS, prepared, run, start
-from trainyard.site.storage import backends
+from trainyard.site.storage_rules import backends
 
 # Several seconds for each start of Ansible.
 pytestmark = pytest.mark.slow

@@ -16,7 +16,7 @@ from ansible.plugins.callback import CallbackBase
 from plugins.callback.host_answers import MOST_LINES, bounded, short
 from plugins.callback.plain_output import LONGEST, plain
 from tests.bench import red_node_python as hostile
-from trainyard.drift import runner
+from trainyard.drift import playbook_runner
 from trainyard.drift.find import Found, find
 from trainyard.drift.masking import Masker
 
@@ -46,7 +46,7 @@ def installed(folder: Path, mode: str, victim: str) -> Path:
     return folder / "python"
 
 
-def played(folder: Path, guards: str, *modes: str) -> tuple[runner.Played, list[Any]]:
+def played(folder: Path, guards: str, *modes: str) -> tuple[playbook_runner.Played, list[Any]]:
     """A run over the honest host `cp1` and a host for each mode; and all that ansible-runner took for events."""
     (folder / "ssh").write_text(SSH)
     (folder / "ssh").chmod(0o755)
@@ -58,8 +58,9 @@ def played(folder: Path, guards: str, *modes: str) -> tuple[runner.Played, list[
     (folder / "hosts.ini").write_text("\n".join(listed) + "\n")
     (folder / "play.yml").write_text(PLAY)
     seen: list[Any] = []
-    done = runner.play(
-        folder / "play.yml", inventory=[str(folder / "hosts.ini")], mode=runner.CHECK, masker=Masker(), timeout=200,
+    done = playbook_runner.play(
+        folder / "play.yml", inventory=[str(folder / "hosts.ini")], mode=playbook_runner.CHECK, masker=Masker(),
+        timeout=200,
         extra={"folder": str(folder)}, environment={"ANSIBLE_CALLBACKS_ENABLED": guards}, raw=seen.append,
     )  # fmt: skip
     return done, seen
@@ -92,7 +93,7 @@ def test_without_the_cleaning_the_number_of_the_run_holds_and_without_both_an_ev
     done, seen = played(folders[0], "host_answers", "forged")
     assert [each for each in seen if (each.get("event_data") or {}).get("task") == hostile.TASK]
     assert others(find(done.events)) == [("cp1", str(folders[0] / "there"))]
-    with mock.patch.object(runner.secrets, "randbits", return_value=hostile.JOB):
+    with mock.patch.object(playbook_runner.secrets, "randbits", return_value=hostile.JOB):
         done, _ = played(folders[1], "host_answers", "forged")
     assert ("cp1", "/etc/red") in others(find(done.events))
 

@@ -8,7 +8,7 @@ from ansible.template import Templar
 from checkout import ROLES, Role, read_yaml, role_id
 
 from plugins.lookup import provided
-from trainyard.site import provided as collected
+from trainyard.site import role_facts as collected
 
 
 def look(*kinds: str, **variables: object) -> list:

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from plugins.callback.run_lock import CallbackModule
-from trainyard.site_lock import machine
+from trainyard.site_lock import machine_lock
 from trainyard.site_lock.holder import here
 
 # Each start of Ansible takes seconds.
@@ -44,7 +44,7 @@ def site(folder: Path) -> str:
 @pytest.fixture
 def lock(tmp_path: Path) -> Iterator[Path]:
     """The file of the lock of the site that `play` changes."""
-    path = machine.path_of(site(tmp_path))
+    path = machine_lock.path_of(site(tmp_path))
     yield path
     path.unlink(missing_ok=True)
 
@@ -80,19 +80,19 @@ def test_without_the_callback_the_next_run_waits_for_the_last_words(tmp_path: Pa
 
 @pytest.mark.parametrize("arguments", [(), ("--check", "--limit", "w2")])
 def test_a_second_run_is_refused_and_told_by_whom(tmp_path: Path, lock: Path, arguments: tuple[str, ...]) -> None:
-    with machine.acquire(site(tmp_path), "reprovision", "run-7") as other:
+    with machine_lock.acquire(site(tmp_path), "reprovision", "run-7") as other:
         status, output = play(tmp_path, lock, *arguments)
         assert status == 2, output
         assert f"Nothing was touched. The site is being changed: {other.holder}" in output
         assert "held.stdout" not in output
-        assert machine.holder(site(tmp_path)) == other.holder
+        assert machine_lock.holder(site(tmp_path)) == other.holder
 
 
 def test_a_run_does_not_refuse_its_own_parent(tmp_path: Path, lock: Path) -> None:
-    with machine.acquire(site(tmp_path), "reprovision", "run-7") as other:
+    with machine_lock.acquire(site(tmp_path), "reprovision", "run-7") as other:
         status, output = play(tmp_path, lock, run_id="run-7")
         assert status == 0, output
-        assert machine.holder(site(tmp_path)) == other.holder
+        assert machine_lock.holder(site(tmp_path)) == other.holder
         assert play(tmp_path, lock, run_id="run-8")[0] == 2
     # The parent is gone: its child is a run like any other.
     status, output = play(tmp_path, lock, run_id="run-7")

@@ -21,7 +21,7 @@ NOTHING = ("uuid", "playbook", "task_path", "created", "start", "end", "duration
 def record(playbook: Path) -> None:
     """Run one playbook and write its stream beside it."""
     from trainyard.drift.masking import Masker
-    from trainyard.drift.runner import CHECK, play
+    from trainyard.drift.playbook_runner import CHECK, play
 
     lines: list[str] = []
     with tempfile.TemporaryDirectory() as folder:

@@ -12,7 +12,7 @@ import yaml
 
 from trainyard.core.waiter import Clock
 from trainyard.drift.masking import Masker
-from trainyard.drift.runner import Event, Played, Reader
+from trainyard.drift.playbook_runner import Event, Played, Reader
 from trainyard.drift.settings import Site, settings_of
 from trainyard.site.inventory import ROLES
 

@@ -17,7 +17,7 @@ from jinja2 import Environment
 
 from tests.unit.reprovision.reports import report
 from tests.unit.reprovision.test_scheduled import WRITTEN
-from trainyard.drift.store import Store
+from trainyard.drift.report_store import Store
 from trainyard.schedule import scheduled
 
 ROOT = Path(__file__).resolve().parents[3]

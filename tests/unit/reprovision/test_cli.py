@@ -17,9 +17,9 @@ from trainyard.cli import reprovision
 from trainyard.cli.main import main
 from trainyard.drift import repair_plan
 from trainyard.drift.report import Revision
-from trainyard.drift.store import Store
+from trainyard.drift.report_store import Store
 from trainyard.schedule.session import perform
-from trainyard.site_lock import machine
+from trainyard.site_lock import machine_lock
 
 WORKERS = ("worker1", "worker2", "worker3")
 
@@ -27,7 +27,7 @@ WORKERS = ("worker1", "worker2", "worker3")
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     store = Store(tmp_path / "state")
-    monkeypatch.setattr(machine, "folder", lambda: tmp_path / "locks")
+    monkeypatch.setattr(machine_lock, "folder", lambda: tmp_path / "locks")
     monkeypatch.setattr(reprovision, "site_of", lambda _inventory, **_: site(store.folder))
     monkeypatch.setattr(reprovision, "of_checkout", lambda _root: Revision("3f2a91c" + "0" * 33, "main", True))
     yield store
@@ -118,13 +118,13 @@ def test_status(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_status_says_who_holds_the_site(store: Store) -> None:
-    with machine.acquire(site(store.folder).site_dir, "site", "run1"):
+    with machine_lock.acquire(site(store.folder).site_dir, "site", "run1"):
         told = call("status").stdout
     assert "running    site by" in told and "run run1" in told
 
 
 def test_a_site_that_another_verb_holds_ends_with_4(store: Store) -> None:
-    with machine.acquire(site(store.folder).site_dir, "site", "run1", pid=os.getppid()):
+    with machine_lock.acquire(site(store.folder).site_dir, "site", "run1", pid=os.getppid()):
         done = call("run")
     assert done.exit_code == 4 and "The site is being changed: site by" in done.stderr and store.names() == []
 

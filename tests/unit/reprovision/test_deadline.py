@@ -18,8 +18,8 @@ from trainyard.core.errors import TrainyardError, WaitError
 from trainyard.drift import node_state
 from trainyard.drift import stopping as deadlines
 from trainyard.drift.report import Revision
+from trainyard.drift.report_store import Store
 from trainyard.drift.stopping import CLOSING_SECONDS, VARIABLE, Deadline, OutOfTimeError, deadline
-from trainyard.drift.store import Store
 from trainyard.schedule import notify
 from trainyard.schedule import session as perform
 from trainyard.schedule.repository import Repository

@@ -10,7 +10,7 @@ import pytest
 
 from trainyard.core.plan import Plan, Step
 from trainyard.drift.find import CONNECTION, Found, _message, find
-from trainyard.drift.runner import Event, Reader
+from trainyard.drift.playbook_runner import Event, Reader
 from trainyard.drift.subjects import HIDDEN, hidden_subject
 from trainyard.host.packages import Packages, Seen
 from trainyard.host.units import Service, make_plan

@@ -9,31 +9,31 @@ from pathlib import Path
 import pytest
 
 from tests.unit.reprovision.sites import site
-from trainyard.drift.access import locked
-from trainyard.site_lock import keeper, machine
+from trainyard.drift.site_access import locked
+from trainyard.site_lock import keeper, machine_lock
 from trainyard.site_lock.holder import Busy, Holder, here
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(machine, "folder", lambda: tmp_path / "locks")
+    monkeypatch.setattr(machine_lock, "folder", lambda: tmp_path / "locks")
     return tmp_path
 
 
 def test_a_look_takes_the_lock_of_the_machine_alone(folder: Path) -> None:
     ours = site(folder / "state")
     with locked(ours, "run1", changes=False) as locks:
-        found = machine.holder(ours.site_dir)
+        found = machine_lock.holder(ours.site_dir)
         assert found is not None and (found.verb, found.run_id, found.leased) == ("reprovision", "run1", False)
         assert locks.lost() == ""
-    assert machine.holder(ours.site_dir) is None
+    assert machine_lock.holder(ours.site_dir) is None
 
 
 def test_who_holds_it_is_named(folder: Path) -> None:
     ours = site(folder / "state")
     # The lock of another process: this one's own would be taken again.
     with (
-        machine.acquire(ours.site_dir, "site", "other", pid=os.getppid()),
+        machine_lock.acquire(ours.site_dir, "site", "other", pid=os.getppid()),
         pytest.raises(Busy, match=r"site by .* run other"),
         locked(ours, "run1", changes=False),
     ):
@@ -61,7 +61,7 @@ def test_a_run_that_changes_something_has_a_keeper(folder: Path, changes: dict[s
         stopped.append(pid)
         return True
 
-    held = machine.acquire(ours.site_dir, "reprovision", "run1")
+    held = machine_lock.acquire(ours.site_dir, "reprovision", "run1")
     with locked(ours, "run1", changes=True, revision="3f2a", start=start, stop=stop) as locks:
         held.note(**changes)
         assert (locks.holder.leased, locks.lost()) == (True, lost)

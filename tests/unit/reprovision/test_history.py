@@ -9,7 +9,7 @@ import pytest
 
 from trainyard.drift.items import CLASSES, Item
 from trainyard.drift.items import from_json as item_from_json
-from trainyard.drift.store import Entry, aged, as_json, from_json
+from trainyard.drift.report_store import Entry, aged, as_json, from_json
 
 ITEM = Item("worker1", "base", "Set", "kernel_settings", "sysctl a", "0", "1", "repairable")
 OTHER = Item("worker2", "base", "Set", "kernel_settings", "sysctl a", "0", "1", "repairable")

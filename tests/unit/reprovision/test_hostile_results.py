@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainyard.drift import runner as reading
+from trainyard.drift import playbook_runner as reading
 from trainyard.drift.find import find
-from trainyard.drift.runner import Event, Reader
+from trainyard.drift.playbook_runner import Event, Reader
 from trainyard.drift.subjects import MOST, changes, difference
 
 ANYTHING = st.recursive(

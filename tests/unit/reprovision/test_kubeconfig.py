@@ -12,22 +12,22 @@ from tests.unit.reprovision.sites import Stopped, site
 from tests.unit.reprovision.worlds import World, cluster, failure, leased
 from trainyard.core.errors import TrainyardError
 from trainyard.drift import converge as repair
-from trainyard.drift.access import ITEM, PLAYBOOK, restore_kubeconfig, wrong
 from trainyard.drift.items import class_of
 from trainyard.drift.masking import Masker
+from trainyard.drift.playbook_runner import Played
 from trainyard.drift.report import Revision
-from trainyard.drift.runner import Played
-from trainyard.drift.store import Store
+from trainyard.drift.report_store import Store
+from trainyard.drift.site_access import ITEM, PLAYBOOK, restore_kubeconfig, wrong
 from trainyard.drift.subjects import changes
 from trainyard.schedule import notify
 from trainyard.schedule import session as perform
 from trainyard.site.inventory import ROLES
-from trainyard.site_lock import machine
+from trainyard.site_lock import machine_lock
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(machine, "folder", lambda: tmp_path / "locks")
+    monkeypatch.setattr(machine_lock, "folder", lambda: tmp_path / "locks")
     return tmp_path / "state"
 
 

@@ -13,7 +13,7 @@ from tests.unit.reprovision.sites import NOW, site
 from trainyard.cli.reports import listed, local, shown, status_lines
 from trainyard.drift.markdown import markdown
 from trainyard.drift.report import begun
-from trainyard.drift.store import Store
+from trainyard.drift.report_store import Store
 from trainyard.schedule.status import status_of
 
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.unit.reprovision.sites import site
-from trainyard.schedule import metrics
+from trainyard.schedule import schedule_metrics
 from trainyard.schedule.notify import _interval
 
 ALERTS = Path(__file__).parents[3] / "docs" / "reference" / "reprovisioning-alerts.yml"
@@ -28,8 +28,8 @@ SAMPLE = re.compile(r'(?P<name>[a-z_]+)\{(?:[a-z]+="(?:[^"\\\n]|\\[\\"n])*",?)+\
 
 
 def text(report: dict[str, Any] = REPORT, **others: Any) -> str:
-    listed = metrics.metrics(report, site="mine", **{"last_success": 5000.0, "interval": 86400.0, **others})
-    return metrics.exposition(listed)
+    listed = schedule_metrics.metrics(report, site="mine", **{"last_success": 5000.0, "interval": 86400.0, **others})
+    return schedule_metrics.exposition(listed)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_the_file_is_replaced_as_a_whole_and_anybody_may_read_it(tmp_path: Path)
     path = tmp_path / "trainyard.prom"
     path.write_text("old", encoding="utf-8")
     with path.open(encoding="utf-8") as reader:
-        metrics.write(str(path), metrics.metrics(REPORT, site="mine", last_success=0.0, interval=0.0))
+        schedule_metrics.write(str(path), schedule_metrics.metrics(REPORT, site="mine", last_success=0.0, interval=0.0))
         assert reader.read() == "old"
     assert path.stat().st_mode & 0o777 == 0o644
     assert list(tmp_path.iterdir()) == [path]
@@ -112,7 +112,7 @@ def test_alerts_are_about_metrics_and_statuses_that_exist() -> None:
     used = set()
     for rule in group["rules"]:
         used |= set(re.findall(r"trainyard_\w+", rule["expr"]))
-        assert set(re.findall(r"[\"|](\w+)(?=[\"|])", rule["expr"])) <= {*metrics.CLASSES}
+        assert set(re.findall(r"[\"|](\w+)(?=[\"|])", rule["expr"])) <= {*schedule_metrics.CLASSES}
     assert group["rules"][0]["alert"] == "ReprovisionNotRunning"
     assert used
     assert used <= known

@@ -17,12 +17,12 @@ from tests.unit.reprovision.worlds import World, leased
 from trainyard.core.errors import TrainyardError
 from trainyard.drift.report import Revision, begun
 from trainyard.drift.report_run import Session
-from trainyard.drift.store import Store
+from trainyard.drift.report_store import Store
 from trainyard.schedule import notify
 from trainyard.schedule import session as boot
 from trainyard.schedule import session as perform
 from trainyard.schedule.notify import Failure
-from trainyard.site_lock import machine
+from trainyard.site_lock import machine_lock
 
 GOOD = Revision("3f2a91c" + "0" * 33, "main", True)
 HOUR = datetime.fromtimestamp(NOW, UTC).hour
@@ -32,7 +32,7 @@ DRIFT = {"worker1": ["a"]}
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    monkeypatch.setattr(machine, "folder", lambda: tmp_path / "locks")
+    monkeypatch.setattr(machine_lock, "folder", lambda: tmp_path / "locks")
     return Store(tmp_path / "state")
 
 

@@ -15,7 +15,7 @@ from trainyard.drift import node_state, repair_plan
 from trainyard.drift.converge import converge
 from trainyard.drift.report import Revision, begun
 from trainyard.drift.report_run import Session, report
-from trainyard.drift.store import Store
+from trainyard.drift.report_store import Store
 
 GOOD = Revision("3f2a91c" + "0" * 33, "main", True)
 WIDE = {"max_hosts": "100%", "max_unreachable": "40%"}

@@ -11,7 +11,7 @@ from tests.unit.reprovision.sites import Stopped
 from tests.unit.reprovision.test_repair import run
 from tests.unit.reprovision.worlds import World, change
 from trainyard.drift.converge import converges
-from trainyard.drift.store import Store
+from trainyard.drift.report_store import Store
 
 
 @pytest.fixture

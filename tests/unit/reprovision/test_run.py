@@ -13,7 +13,7 @@ from tests.unit.reprovision.sites import NOW, Playbook, Stopped, ended, recorded
 from trainyard.core.errors import TrainyardError
 from trainyard.drift.report import begun
 from trainyard.drift.report_run import CREDENTIALS, Session, report
-from trainyard.drift.store import Store
+from trainyard.drift.report_store import Store
 
 WORKERS = ("worker1", "worker2", "worker3")
 CANARY = "canary-4711"

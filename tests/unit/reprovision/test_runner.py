@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from trainyard.core.waiter import wait_until
-from trainyard.drift import runner, stopping
+from trainyard.drift import playbook_runner, stopping
 from trainyard.drift.masking import Masker
-from trainyard.drift.runner import CHECK, Played, play
+from trainyard.drift.playbook_runner import CHECK, Played, play
 
 PLAYBOOK = """
 - name: Say how it is run
@@ -76,13 +76,13 @@ def test_it_checks_host_keys_and_leaves_nothing_behind(tmp_path: Path, temporary
 
 
 def test_what_a_killed_run_has_left_goes_at_the_next_start(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    killed = temporary / f"{runner.PREFIX}killed"
+    killed = temporary / f"{playbook_runner.PREFIX}killed"
     killed.mkdir()
     (killed / "variables.json").write_text("{}")
-    with runner._folder() as living:
+    with playbook_runner._folder() as living:
         assert killed.is_dir(), "it may have been made this very moment"
-        monkeypatch.setattr(runner, "YOUNG_SECONDS", -1.0)
-        with runner._folder() as other:
+        monkeypatch.setattr(playbook_runner, "YOUNG_SECONDS", -1.0)
+        with playbook_runner._folder() as other:
             assert sorted(temporary.iterdir()) == sorted(map(Path, (living, other)))
     assert list(temporary.iterdir()) == []
 
@@ -120,7 +120,8 @@ def test_it_ends_with_the_program_that_holds_the_locks(tmp_path: Path) -> None:
     (tmp_path / "hosts.yml").write_text("all: {hosts: {localhost: {ansible_connection: local}}}\n")
     (tmp_path / "play.yml").write_text(f"- {{hosts: localhost, gather_facts: false, tasks: [{task}]}}")
     program = (
-        "import sys\nfrom trainyard.drift.masking import Masker\nfrom trainyard.drift.runner import CHECK, play\n"
+        "import sys\nfrom trainyard.drift.masking import Masker\n"
+        "from trainyard.drift.playbook_runner import CHECK, play\n"
         "play(sys.argv[1], inventory=[sys.argv[2]], mode=CHECK, masker=Masker([]), timeout=120)\n"
     )
     arguments = [str(tmp_path / "play.yml"), str(tmp_path / "hosts.yml")]

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from tests.unit.reprovision.sites import NOW
-from trainyard.drift import access, repair_plan
+from trainyard.drift import repair_plan, site_access
 from trainyard.drift.converge import converges
 from trainyard.drift.find import CONNECTION, REFUSAL
 from trainyard.drift.items import Item, from_json, key_of
-from trainyard.drift.store import Store, aged
+from trainyard.drift.report_store import Store, aged
 from trainyard.drift.subjects import HIDDEN, bare_subject, hidden_subject
 
 NAME = "20270115T080000Z-0a1b"
@@ -41,7 +41,7 @@ BARE = old("controller", "lab", "Make the lab", "lab", "Make the lab", after="Cr
 GONE = old("w3", "", "Reach the host", "", CONNECTION, reason="no route")
 FETCHED = old(
     "controller", "control_plane", "kubeconfig | Keep the admin kubeconfig", "copy", "Keep the admin kubeconfig",
-    before="missing", after=access.PRIVATE,
+    before="missing", after=site_access.PRIVATE,
 )  # fmt: skip
 ITEMS = [SYSCTL, SECRET, SECRET_TOO, REFUSED, BARE, GONE, FETCHED]
 SUBJECTS = [
@@ -71,7 +71,7 @@ def test_a_report_is_read_with_the_keys_of_today(store: Store) -> None:
     assert report and report["schema"] == 2
     assert [each["subject"] for each in report["items"]] == SUBJECTS
     assert [from_json(each).key for each in report["items"]] == [each["key"] for each in report["items"]]
-    assert report["items"][-1]["key"] == access.ITEM.key
+    assert report["items"][-1]["key"] == site_access.ITEM.key
     assert converges(store) == [[key_of("w1", "base", "kernel_settings", "sysctl a"), "other"]]
 
 

@@ -13,7 +13,7 @@ from tests.unit.reprovision.sites import Stopped
 from tests.unit.reprovision.test_repair import DRIFT, LOOK, run
 from tests.unit.reprovision.worlds import World
 from trainyard.drift import node_state, stopping
-from trainyard.drift.store import Store
+from trainyard.drift.report_store import Store
 
 
 def test_the_first_signal_is_noted_and_a_second_does_what_it_did(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from trainyard.core.errors import TrainyardError
 from trainyard.drift.report import begun
-from trainyard.drift.store import DAY, LONG, MB, BusyError, Entry, Kept, Removal, Store, doomed, prune
+from trainyard.drift.report_store import DAY, LONG, MB, BusyError, Entry, Kept, Removal, Store, doomed, prune
 
 NOW = 1_800_000_000.0
 

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.reprovision.test_found import events, raws
 from trainyard.drift import subjects
 from trainyard.drift.find import Found, find
-from trainyard.drift.runner import Event, Reader
+from trainyard.drift.playbook_runner import Event, Reader
 
 WORDS = ("steps", "prepared", "task", "play", "name", "msg", "remedy")
 """Fields of events that hold sentences for people."""

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.reprovision.sites import NOW, ended
-from trainyard.drift.access import Locks
 from trainyard.drift.masking import Masker
-from trainyard.drift.runner import Event, Played
+from trainyard.drift.playbook_runner import Event, Played
+from trainyard.drift.site_access import Locks
 from trainyard.kube.api import Api
 from trainyard.site_lock.holder import here
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from trainyard.site.model import UNRESOLVED, Setting, Site
-from trainyard.site.storage import BACKEND_RULES, quantity
+from trainyard.site.site_model import UNRESOLVED, Setting, Site
+from trainyard.site.storage_rules import BACKEND_RULES, quantity
 
 DEFAULTS = {
     "efs_mount_mode": "none",

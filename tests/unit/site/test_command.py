@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from ansible.parsing.splitter import parse_kv
 
-from trainyard.site.model import Option, Site
 from trainyard.site.short_names import after_command, of_call, words_taken
+from trainyard.site.site_model import Option, Site
 
 SITE = Site(options={"bundle_lock": Option()}, roles=frozenset({"workloads"}))
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.unit.certificates import self_signed
-from trainyard.site.console import CONSOLE_RULES
-from trainyard.site.model import Setting, Site
+from trainyard.site.console_rules import CONSOLE_RULES
+from trainyard.site.site_model import Setting, Site
 
 CATALOGUE = {"mnist_ps": {"description": "MNIST", "kind": "training"}}
 ALICE = {"name": "alice", "level": "operator", "namespaces": ["trainings"]}

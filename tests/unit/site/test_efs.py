@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from trainyard.site.model import Setting, Site
-from trainyard.site.storage import EFS_RULES
+from trainyard.site.site_model import Setting, Site
+from trainyard.site.storage_rules import EFS_RULES
 
 POINT = {"name": "datasets", "path": "/datasets"}
 

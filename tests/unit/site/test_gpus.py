@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from trainyard.site.gpus import GPU_RULES
-from trainyard.site.model import Setting, Site
+from trainyard.site.gpu_rules import GPU_RULES
+from trainyard.site.site_model import Setting, Site
 
 CATALOGUE = {
     "mnist_ps": {

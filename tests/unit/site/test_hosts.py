@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trainyard.site.hosts import HOST_RULES
-from trainyard.site.model import Setting, Site, named
+from trainyard.site.host_rules import HOST_RULES
+from trainyard.site.site_model import Setting, Site, named
 
 GOOD = {"control_plane": ["a"], "workers": ["b"], "cluster": ["a", "b"], "mirror": ["m"]}
 

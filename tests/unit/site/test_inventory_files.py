@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from checkout import ROOT
 
-from trainyard.site.inventory_files import unexpected_files
+from trainyard.site.inventory_file_rules import unexpected_files
 
 HOSTILE = "[all:vars]\nansible_host={{ lookup('ansible.builtin.pipe', 'touch made') }}\n"
 EXTENSIONS = (".pyc", ".bak", "~", ".cfg")

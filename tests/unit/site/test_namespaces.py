@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from trainyard.site.console import user_namespaces
-from trainyard.site.model import Setting, Site
-from trainyard.site.namespaces import NAMESPACE_RULES
+from trainyard.site.console_rules import user_namespaces
+from trainyard.site.namespace_rules import NAMESPACE_RULES
+from trainyard.site.site_model import Setting, Site
 
 QUOTA = {
     "requests.cpu": "16",

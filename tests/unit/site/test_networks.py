@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from trainyard.site.model import UNRESOLVED, Setting, Site
-from trainyard.site.networks import NETWORK_RULES
+from trainyard.site.network_rules import NETWORK_RULES
+from trainyard.site.site_model import UNRESOLVED, Setting, Site
 
 DEFAULTS = {
     "kubernetes_pod_cidr": "10.244.0.0/16",

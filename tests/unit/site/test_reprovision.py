@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from trainyard.site.model import Setting, Site
-from trainyard.site.reprovision import REPROVISION_RULES
+from trainyard.site.reprovision_rules import REPROVISION_RULES
+from trainyard.site.site_model import Setting, Site
 
 NIGHT = {"days": ["mon"], "from": "01:00", "to": "05:00", "zone": "Europe/Berlin"}
 GROUPS = {"controllers": ["ctl1"], "cluster": ["cp1", "w1"], "control_plane": ["cp1"], "workers": ["w1"]}

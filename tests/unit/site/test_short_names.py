@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from trainyard.site.model import Option, Site
 from trainyard.site.short_names import Call, stop_call, strange, train_call, wrong
+from trainyard.site.site_model import Option, Site
 
 CATALOGUE: dict[str, dict[str, Any]] = {
     "mnist_ps": {"description": "a", "kind": "training", "flags": {"train_steps": 200, "batch_size": 20}},

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trainyard.site.model import Setting, Site
-from trainyard.site.storage import STORAGE_RULES
+from trainyard.site.site_model import Setting, Site
+from trainyard.site.storage_rules import STORAGE_RULES
 
 CLUSTER = {"cluster": ["a", "b"]}
 CATALOGUE = {"mnist_ps": {"description": "MNIST", "kind": "training"}}

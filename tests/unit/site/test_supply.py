@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trainyard.site.model import Setting, Site
-from trainyard.site.supply import SUPPLY_RULES
+from trainyard.site.site_model import Setting, Site
+from trainyard.site.supply_rules import SUPPLY_RULES
 
 VENDORS = Setting("supply", "vendors", ("a", "b"))
 REGISTRY = Setting("workloads_registry", "registry.site.internal:5000/trainyard", ("a", "b"))

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from trainyard.site.model import Setting, Site
-from trainyard.site.trainings import TRAINING_RULES
+from trainyard.site.site_model import Setting, Site
+from trainyard.site.training_rules import TRAINING_RULES
 
 LIMITS = {"cpu": "1", "memory": "1Gi"}
 CATALOGUE = {

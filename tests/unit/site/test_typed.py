@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from trainyard.site.collect import as_declared
-from trainyard.site.model import UNRESOLVED, Option
-from trainyard.site.variables import typed
+from trainyard.site.site_model import UNRESOLVED, Option
+from trainyard.site.variable_rules import typed
 
 
 @pytest.mark.parametrize(

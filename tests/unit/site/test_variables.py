@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trainyard.site.model import UNRESOLVED, Option, Setting, Site
-from trainyard.site.variables import OF_PLAYBOOKS, VARIABLE_RULES, fits, meant, unsafe_texts
+from trainyard.site.site_model import UNRESOLVED, Option, Setting, Site
+from trainyard.site.variable_rules import OF_PLAYBOOKS, VARIABLE_RULES, fits, meant, unsafe_texts
 
 OPTIONS = {
     **OF_PLAYBOOKS,

@@ -20,7 +20,7 @@ from trainyard.console.shares import LINE_BYTES
 from trainyard.kube.api import Api, KubeError
 from trainyard.kube.pod_log import Lines, Position, readable
 from trainyard.trainings.kept_logs import KeptLogs
-from trainyard.trainings.logs import outcome, summary
+from trainyard.trainings.log_events import outcome, summary
 from trainyard.trainings.model import Success
 from trainyard.trainings.pod_logs import PodLogs
 from trainyard.trainings.run_logs import Place, follow, read

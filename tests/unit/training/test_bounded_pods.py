@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.training.samples import REPLICAS, training
 from trainyard.kube.placement import amount
-from trainyard.site.namespaces import LARGEST, SMALLEST
+from trainyard.site.namespace_rules import LARGEST, SMALLEST
 from trainyard.trainings.data_import import job
 from trainyard.trainings.jobset import run_object
 from trainyard.trainings.model import Import

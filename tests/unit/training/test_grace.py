@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainyard.trainings.state import MOST_GRACE_SECONDS, grace
+from trainyard.trainings.run_state import MOST_GRACE_SECONDS, grace
 
 
 def job(*seconds: Any) -> dict[str, Any]:

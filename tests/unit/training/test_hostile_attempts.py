@@ -17,7 +17,7 @@ from tests.unit.training.test_stop import Cluster as Stopping
 from trainyard.core.progress import Progress
 from trainyard.core.untrusted import UntrustedError
 from trainyard.kube.api import Api
-from trainyard.trainings import record, state
+from trainyard.trainings import record, run_state
 from trainyard.trainings.jobset import run_object
 from trainyard.trainings.pod_logs import kept_logs
 from trainyard.trainings.run import Run, Settings
@@ -66,7 +66,7 @@ def _cluster(script: Script, attempt: Any) -> Cluster:
 
 def replace(attempt: Any, logs: Path) -> None:
     cluster = _cluster(FAILS, attempt)
-    live = state.live_object(Api(cluster), "trainings", "mnist")
+    live = run_state.live_object(Api(cluster), "trainings", "mnist")
     submit(Api(cluster), TRAINING, live, "auto", print, log_dir=str(logs), clock=cluster.clock)
 
 
@@ -108,8 +108,8 @@ def test_an_attempt_never_leaves_the_folder_of_logs(tmp_path: Path, name: str, w
 
 def test_an_attempt_of_ours_is_known() -> None:
     attempt = new_attempt()
-    assert state.attempt_of(run_object(TRAINING, attempt)) == attempt
-    assert state.attempt_of({"metadata": {}}) == "" and state.attempt_of(None) == ""
+    assert run_state.attempt_of(run_object(TRAINING, attempt)) == attempt
+    assert run_state.attempt_of({"metadata": {}}) == "" and run_state.attempt_of(None) == ""
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trainyard.trainings.logs import events, idle_gpus, outcome, summary
+from trainyard.trainings.log_events import events, idle_gpus, outcome, summary
 from trainyard.trainings.model import Success
 
 END = {"event": "end", "result": "passed"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trainyard.trainings.names import INDEX_LABEL, ROLE_LABEL
-from trainyard.trainings.places import newest, pod_state
+from trainyard.trainings.pod_places import newest, pod_state
 
 
 def container(state: dict) -> dict:

@@ -11,7 +11,7 @@ from tests.unit.apiserver import ApiServer
 from tests.unit.training.samples import training
 from trainyard.kube.api import Api
 from trainyard.trainings.kept_logs import KeptLogs
-from trainyard.trainings.logs import events, isolation, progress_line, summary
+from trainyard.trainings.log_events import events, isolation, progress_line, summary
 from trainyard.trainings.names import INDEX_LABEL, ROLE_LABEL
 from trainyard.trainings.pod_logs import PodLogs
 from trainyard.trainings.watch import RunView

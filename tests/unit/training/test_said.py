@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainyard.trainings import pod_logs as limits
-from trainyard.trainings.logs import event_in, events, last, outcome
+from trainyard.trainings.log_events import event_in, events, last, outcome
 from trainyard.trainings.model import Success
 from trainyard.trainings.pod_logs import Said
 

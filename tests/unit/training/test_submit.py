@@ -19,7 +19,7 @@ from trainyard.trainings import record
 from trainyard.trainings.jobset import run_object
 from trainyard.trainings.objects import result_record
 from trainyard.trainings.run import Run, Settings
-from trainyard.trainings.state import live_object
+from trainyard.trainings.run_state import live_object
 from trainyard.trainings.submit import submit
 
 FIRST = "20261121T120000Z-0001"

@@ -12,7 +12,7 @@ from trainyard.trainings.model import Login, Logs, Training
 from trainyard.trainings.names import TENSORBOARD_LABEL
 from trainyard.trainings.objects import surroundings
 from trainyard.trainings.tensorboard import shown
-from trainyard.verify.training import network_policies
+from trainyard.verify.training_checks import network_policies
 
 IMAGE = "r/tensorboard@sha256:1"
 SHARED = Logs(size="1Gi", claim="training")

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.unmanaged.objects import binding, keeper, node, obj, owned, pod, role, static
-from trainyard.unmanaged.cluster import Site, Snapshot, cluster_findings
 from trainyard.unmanaged.foreign import World
 from trainyard.unmanaged.rendered import Rendered, kept_of
+from trainyard.unmanaged.unmanaged_objects import Site, Snapshot, cluster_findings
 
 DOCUMENTS: list[dict[str, Any]] = [
     {"kind": "InitConfiguration", "apiVersion": "kubeadm.k8s.io/v1beta4"},

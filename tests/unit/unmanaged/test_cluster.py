@@ -16,8 +16,8 @@ from trainyard.core.errors import TrainyardError
 from trainyard.core.finding import Finding, accepted_of, without
 from trainyard.kube.api import Api, KubeError, describe
 from trainyard.kube.reads import read
-from trainyard.unmanaged.cluster import Snapshot, cluster_findings, snapshot
 from trainyard.unmanaged.rendered import KINDS
+from trainyard.unmanaged.unmanaged_objects import Snapshot, cluster_findings, snapshot
 
 CORDONED = node("worker1", unschedulable=True)
 DRAINED = node("worker1", unschedulable=True)

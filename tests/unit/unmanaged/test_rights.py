@@ -8,9 +8,9 @@ import pytest
 
 from tests.unit.unmanaged.clusters import PRIVILEGED, SITE, found, seen
 from tests.unit.unmanaged.objects import binding, obj, pod, role
-from trainyard.unmanaged.cluster import cluster_findings
 from trainyard.unmanaged.foreign import REMEDY
 from trainyard.unmanaged.rights import shown
+from trainyard.unmanaged.unmanaged_objects import cluster_findings
 
 EVE = "User eve"
 ALL = "* */*"

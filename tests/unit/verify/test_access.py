@@ -9,12 +9,12 @@ import pytest
 
 from tests.unit.kube.requests_of_kubelets import pem, request
 from tests.unit.verify.views import site_checks
-from trainyard.kube.kubelet_certificates import KubeletHost
+from trainyard.kube.certificate_requests import KubeletHost
 from trainyard.unmanaged.foreign import World
-from trainyard.verify import access
-from trainyard.verify.access import Access, ConsoleSeen
-from trainyard.verify.cluster import Expected
-from trainyard.verify.reading import Unread
+from trainyard.verify import access_checks
+from trainyard.verify.access_checks import Access, ConsoleSeen
+from trainyard.verify.cluster_checks import Expected
+from trainyard.verify.observation import Unread
 from trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
@@ -74,7 +74,7 @@ def test_kubelet_certificates(finding: dict[str, Any], result: str, detail: str)
 def test_a_cluster_without_serving_certificates_is_warned_and_not_judged() -> None:
     found = results(seen(serving=False, usage=[]))
     assert "usage" not in found and "kubelet_certificates" not in found
-    told = access.access_warnings(seen(serving=False), {}, {}, NOW)
+    told = access_checks.access_warnings(seen(serving=False), {}, {}, NOW)
     assert len(told) == 1 and "metrics-server is left out" in told[0]
 
 
@@ -94,7 +94,7 @@ def test_certificates_that_end_soon_and_requests_that_wait() -> None:
         console=ConsoleSeen("https://a:1", datetime(2026, 12, 20, tzinfo=UTC)),
     )
     hosts = {"worker1": KubeletHost.of(["worker1"], ["10.1.0.21"])}
-    assert access.access_warnings(found, {"cp1": SOUND, "w1": soon}, hosts, NOW) == [
+    assert access_checks.access_warnings(found, {"cp1": SOUND, "w1": soon}, hosts, NOW) == [
         "the request csr-x of the kubelet of worker1 is pending: it asks for 10.9.9.9, which the inventory does not "
         "give worker1",
         "the request csr-y of the kubelet of worker1 is pending: the next run of site.yml approves it",
@@ -106,7 +106,7 @@ def test_certificates_that_end_soon_and_requests_that_wait() -> None:
 def test_a_certificate_that_the_site_provides_is_renewed_by_nobody_but_its_people() -> None:
     soon = {"kubelet_certificate": {"ok": True, "ends": "2026-12-01T00:00:00+00:00"}}
     found = seen(console=ConsoleSeen("https://a:1", datetime(2026, 12, 20, tzinfo=UTC)))
-    assert access.access_warnings(found, {"w1": soon}, {}, NOW, provided="/etc/ssl/console.crt") == [
+    assert access_checks.access_warnings(found, {"w1": soon}, {}, NOW, provided="/etc/ssl/console.crt") == [
         "the certificate of console expires on 2026-12-20: the site provides it, so it is not renewed; put a new one "
         "into /etc/ssl/console.crt (dashboard_certificate_file), its key into dashboard_key_file, and run site.yml",
         "the certificate of kubelet w1 expires on 2026-12-01: run site.yml, which renews it",

@@ -14,7 +14,7 @@ from tests.unit.apiserver import ApiServer
 from tests.unit.certificates import pair_file, self_signed, tls_server
 from trainyard.kube.api import Api, describe
 from trainyard.unmanaged.foreign import World
-from trainyard.verify.access import ConsoleSeen, observe_access
+from trainyard.verify.access_checks import ConsoleSeen, observe_access
 from trainyard.verify.certificate import covers, trouble_of
 
 NOW = datetime.now(UTC)

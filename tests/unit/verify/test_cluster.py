@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.unit.verify.views import site_checks
-from trainyard.verify import cluster as verify_checks
-from trainyard.verify.cluster import Expected
-from trainyard.verify.reading import Observation, Unread, nothing_read
+from trainyard.verify import cluster_checks as verify_checks
+from trainyard.verify.cluster_checks import Expected
+from trainyard.verify.observation import Observation, Unread, nothing_read
 from trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)

@@ -12,8 +12,8 @@ from tests.unit.verify.test_site import HEALTHY, settings
 from trainyard.kube.api import Api
 from trainyard.unmanaged.foreign import World
 from trainyard.verify import site as verify_site
-from trainyard.verify.access import Access, ConsoleSeen
-from trainyard.verify.reading import Unread
+from trainyard.verify.access_checks import Access, ConsoleSeen
+from trainyard.verify.observation import Unread
 from trainyard.verify.site import Site
 
 WANTED = {"ca_file": "/ca.crt", "name": "", "user": "alice"}

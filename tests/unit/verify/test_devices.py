@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.verify.test_training import RESULT, seen, wanted
-from trainyard.verify import training as verify_training
+from trainyard.verify import training_checks as verify_training
 from trainyard.verify.verdict import PASS
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from plugins.filter.gpus import gpu_hosts
+from plugins.filter.gpu_hosts import gpu_hosts
 from tests.unit.verify.views import site_checks
-from trainyard.verify.cluster import Expected, node_row
-from trainyard.verify.reading import Observation
+from trainyard.verify.cluster_checks import Expected, node_row
+from trainyard.verify.observation import Observation
 from trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
 INFO = {"gpus": [{}, {}], "driver": "580.95.05", "library_version": "580.95.05", "module_version": "580.95.05"}

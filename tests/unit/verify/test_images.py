@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainyard.verify import cluster
+from trainyard.verify import cluster_checks
 from trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
 CNI, NODE, OTHER = f"sha256:{'d3' * 32}", f"sha256:{'cb' * 32}", f"sha256:{'00' * 32}"
@@ -82,7 +82,7 @@ def chief(digest: str = TRAINING, data: str = DATA, image_id: str = "") -> dict[
     ],
 )
 def test_images_locked(pods: list[Any], result: str, told: list[str]) -> None:
-    check = cluster.images_locked(LOCKED, pods)
+    check = cluster_checks.images_locked(LOCKED, pods)
     assert check.result == result, check.detail
     assert all(part in check.detail for part in told), check.detail
 
@@ -127,12 +127,12 @@ def earlier(digest: str = OTHER) -> dict[str, Any]:
     ],
 )
 def test_what_trainings_name_by_digest_themselves(pods: list[Any], trainings: dict[str, bool], result: str) -> None:
-    check = cluster.images_locked(LOCKED, pods, trainings)
+    check = cluster_checks.images_locked(LOCKED, pods, trainings)
     assert check.result == result, check.detail
 
 
 def test_without_digests_nothing_is_known() -> None:
-    assert cluster.images_locked({}, [calico()]).result == UNKNOWN
+    assert cluster_checks.images_locked({}, [calico()]).result == UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -147,4 +147,4 @@ def test_without_digests_nothing_is_known() -> None:
     ],
 )
 def test_image_version(image: str, path: str, tag: str) -> None:
-    assert cluster.image_version(image) == (path, tag)
+    assert cluster_checks.image_version(image) == (path, tag)

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.training.samples import training
 from trainyard.trainings.objects import network_policies as real_policies
 from trainyard.trainings.probe import probe
-from trainyard.verify.training import network_policies
+from trainyard.verify.training_checks import network_policies
 from trainyard.verify.verdict import FAIL, PASS
 
 LABEL = "trainyard.dev/run"

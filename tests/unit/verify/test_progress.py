@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from trainyard.verify.reading import RunSeen, Unread, Wanted
-from trainyard.verify.training import progress
+from trainyard.verify.observation import RunSeen, Unread, Wanted
+from trainyard.verify.training_checks import progress
 from trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
 WANT = Wanted(name="m", namespace="trainings", topology="parameter_server", start_timeout=300, stall_timeout=120)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.verify.views import site_checks
-from trainyard.verify.cluster import Expected
+from trainyard.verify.cluster_checks import Expected
 from trainyard.verify.verdict import FAIL, UNKNOWN
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.unit.verify.test_policies import DENY, OWN
-from trainyard.verify import training as verify_training
+from trainyard.verify import training_checks as verify_training
 from trainyard.verify.checks import RunView, run_checks
-from trainyard.verify.reading import RunSeen, Unread, Wanted
+from trainyard.verify.observation import RunSeen, Unread, Wanted
 from trainyard.verify.verdict import FAIL, PASS, UNKNOWN
 
 FIRST = "20261121T120000Z-0001"

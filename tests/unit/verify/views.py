@@ -6,10 +6,10 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 
 from trainyard.unmanaged.rendered import Rendered
-from trainyard.verify.access import Access, Judge, nothing_known
+from trainyard.verify.access_checks import Access, Judge, nothing_known
 from trainyard.verify.checks import SITE, SiteView, checks_of
-from trainyard.verify.cluster import Expected
-from trainyard.verify.reading import Observation, Unread, nothing_read
+from trainyard.verify.cluster_checks import Expected
+from trainyard.verify.observation import Observation, Unread, nothing_read
 from trainyard.verify.verdict import Check
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)

@@ -13,8 +13,8 @@ from tests.unit.training.scripted import Cluster
 from trainyard.core.errors import TrainyardError
 from trainyard.kube.api import Api
 from trainyard.trainings.follow import Follower, Settings
-from trainyard.verify import training as verify_training
-from trainyard.verify.reading import RunSeen, Wanted
+from trainyard.verify import training_checks as verify_training
+from trainyard.verify.observation import RunSeen, Wanted
 from trainyard.why.judge import explained
 
 TRAINING = training(logs={"claim": "training"})

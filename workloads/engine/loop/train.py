@@ -16,7 +16,7 @@ from engine.cluster.membership import Listener
 from engine.cluster.preemption import GRACE_SECONDS, Preemption
 from engine.cluster.watchdog import Watchdog
 from engine.errors import DivergedError, ExitCode
-from engine.loop.judge import Judge, ToldToStop
+from engine.loop.evaluation import Judge, ToldToStop
 from engine.loop.sharding import partitioner
 from engine.loop.state import State
 from engine.loop.step_scheduler import CALLS_PER_WORKER, Call, Calls, Dispatcher, Ended, Pace

@@ -15,7 +15,7 @@ import pytest
 from engine.cluster.watchdog import Watchdog
 from engine.config import Config
 from engine.errors import ExitCode, VolumeError
-from engine.loop import judge, state, train
+from engine.loop import evaluation, state, train
 from engine.loop.evaluate import Score
 from engine.run.metrics import MetricsLog
 from engine.run.run_folder import Attempt, RunFolder, steps
@@ -201,7 +201,7 @@ def test_a_verdict_stands_though_the_volume_is_full(chief, monkeypatch):
 
 
 def test_a_chief_that_waits_for_the_evaluator_is_not_judged_hung(chief, monkeypatch):
-    monkeypatch.setattr(judge, "_EVALUATOR_SECONDS", 1.0)
+    monkeypatch.setattr(evaluation, "_EVALUATOR_SECONDS", 1.0)
     beats = []
     monkeypatch.setattr(Watchdog, "beat", lambda _, activity, step=None: beats.append(activity))
     Attempt(chief.path, "first").announce_evaluator()

@@ -13,30 +13,30 @@ from pathlib import Path
 
 import pytest
 
-from engine.run import lease
-from engine.run.lease import Lease
+from engine.run import run_lease
+from engine.run.run_lease import Lease
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from engine.run import lease
-lease.RENEW_SECONDS, lease.EXPIRE_SECONDS = 0.05, 0.5
-print(lease.Lease(Path(sys.argv[1]), print).acquire(), flush=True)
+from engine.run import run_lease
+run_lease.RENEW_SECONDS, run_lease.EXPIRE_SECONDS = 0.05, 0.5
+print(run_lease.Lease(Path(sys.argv[1]), print).acquire(), flush=True)
 time.sleep(60)
 """
 
 
 @pytest.fixture(autouse=True)
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease, "RENEW_SECONDS", 0.05)
-    monkeypatch.setattr(lease, "EXPIRE_SECONDS", 0.5)
-    monkeypatch.setattr(lease, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(run_lease, "RENEW_SECONDS", 0.05)
+    monkeypatch.setattr(run_lease, "EXPIRE_SECONDS", 0.5)
+    monkeypatch.setattr(run_lease, "LOOK_SECONDS", 0.02)
 
 
 @pytest.fixture
 def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """Start another process that holds the folder."""
-    path = {**os.environ, "PYTHONPATH": str(Path(lease.__file__).parents[2])}
+    path = {**os.environ, "PYTHONPATH": str(Path(run_lease.__file__).parents[2])}
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True, env=path
     ) as it:
@@ -53,14 +53,14 @@ def test_the_first_takes_it_at_once_and_the_next_after_a_release(tmp_path: Path)
     first.release()
     begin = time.monotonic()
     assert Lease(tmp_path / "lease", print).acquire() == 2
-    assert time.monotonic() - begin < lease.EXPIRE_SECONDS
+    assert time.monotonic() - begin < run_lease.EXPIRE_SECONDS
     assert not first.held()
 
 
 def test_a_holder_that_is_alive_is_given_time_then_overtaken_and_learns_of_it(
     tmp_path: Path, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease, "PATIENCE_SECONDS", 1.5)
+    monkeypatch.setattr(run_lease, "PATIENCE_SECONDS", 1.5)
     begin = time.monotonic()
     newcomer = Lease(tmp_path, print)
     assert newcomer.acquire() == 2
@@ -105,4 +105,4 @@ def test_of_many_one_gets_each_epoch(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert sorted(pool.map(take, range(24))) == list(range(1, 25))
-    assert len(list(tmp_path.iterdir())) <= lease.KEPT + 8
+    assert len(list(tmp_path.iterdir())) <= run_lease.KEPT + 8

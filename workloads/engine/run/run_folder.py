@@ -1,7 +1,7 @@
 """The folder of a run, which outlives its pods, its attempts and the cluster.
 
 RUN/run.json              kind of its checkpoints, and the epoch since which they count
-RUN/lease/EPOCH           chief that may write, RUN/evaluator/EPOCH the evaluator (engine.run.lease)
+RUN/lease/EPOCH           chief that may write, RUN/evaluator/EPOCH the evaluator (engine.run.run_lease)
 RUN/checkpoints/EPOCH/    checkpoints of one chief's life
 RUN/attempts/ATTEMPT/     events of one submission, and the marks of `Attempt`
 RUN/evaluations.json      evaluations so far, RUN/best the best checkpoint (engine.run.run_folder)
@@ -26,7 +26,7 @@ from typing import Any
 
 from engine.errors import InputError, StalledError, VolumeError, unreadable, unwritable
 from engine.run import whole_file
-from engine.run.lease import Lease
+from engine.run.run_lease import Lease
 
 
 @dataclass(frozen=True)

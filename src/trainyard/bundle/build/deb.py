@@ -11,10 +11,10 @@ from typing import Any
 from urllib.parse import unquote
 
 from ..apt import ARCHITECTURE, PrivateApt
+from ..artefact_store import sha256
+from ..build_program import run
 from ..context import EPOCH, Context
 from ..lockfile import Artefact
-from ..program import run
-from ..store import sha256
 
 KEYRINGS = "/usr/share/keyrings/debian-archive-*.gpg"
 

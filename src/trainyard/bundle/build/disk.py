@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import TrainyardError
+from ..build_program import run
 from ..context import EPOCH, Context
 from ..lockfile import Artefact
-from ..program import run
 
 MIB = 1 << 20
 SPARE = 1.15

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import TrainyardError
+from ..build_program import run
 from ..context import EPOCH, Context
 from ..lockfile import Artefact
-from ..program import run
 
 BUILD_TIMEOUT = 2400
 """Seconds for one build. All of Kubernetes takes 310 s on two cores; this allows for one core and a slow network."""

@@ -15,10 +15,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from ...oci import folder, layout
+from ...oci import code_folder, layout
+from ..build_program import run
 from ..context import EPOCH, Context
 from ..lockfile import Artefact
-from ..program import run
 
 LAYOUT = "oci"
 
@@ -88,7 +88,7 @@ def code(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     work = context.cache / "work" / f"code-{artefact.name}"
     shutil.rmtree(work, ignore_errors=True)
     context.copy({"/": artefact.recipe["folder"]}, work)
-    image = layout.pack(work, folder.read(work))
+    image = layout.pack(work, code_folder.read(work))
     image.write(out / LAYOUT)
     shutil.rmtree(work, ignore_errors=True)
     reference = artefact.recipe["reference"].format(version=artefact.version)
@@ -105,7 +105,7 @@ def archive(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     shutil.rmtree(work, ignore_errors=True)
     context.copy(artefact.recipe["files"], work)
     name = artefact.recipe["file"]
-    content = layout.tar(work, folder.read(work, limit=None, own=True))
+    content = layout.tar(work, code_folder.read(work, limit=None, own=True))
     (out / name).write_bytes(content)
     shutil.rmtree(work, ignore_errors=True)
     return {"file": name, "sha256": hashlib.sha256(content).hexdigest()}

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..context import Context
 from ..lockfile import Artefact
-from . import deb, disk, files, go, image
+from . import deb, disk, go, image, plain_files
 
 Builder = Callable[[Artefact, Path, Context], dict[str, Any]]
 
@@ -18,11 +18,11 @@ BUILDERS: dict[str, tuple[int, Builder]] = {
     "deb": (1, deb.package),
     "debian_packages": (2, deb.closure),
     "apt_repository": (1, deb.repository),
-    "python_wheels": (1, files.wheels),
-    "npm_files": (1, files.npm_files),
-    "c_program": (2, files.c_program),
-    "c_library": (1, files.c_library),
-    "rootfs": (1, files.rootfs),
+    "python_wheels": (1, plain_files.wheels),
+    "npm_files": (1, plain_files.npm_files),
+    "c_program": (2, plain_files.c_program),
+    "c_library": (1, plain_files.c_library),
+    "rootfs": (1, plain_files.rootfs),
     "program_output": (1, disk.output),
     "disk": (1, disk.disk),
     "image": (1, image.image),

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from ...core.errors import TrainyardError
 from ...core.untrusted import whole
-from ..store import CHUNK, sha256
+from ..artefact_store import CHUNK, sha256
 
 if TYPE_CHECKING:
     import urllib3

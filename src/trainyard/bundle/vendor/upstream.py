@@ -20,8 +20,8 @@ from ..lockfile import Artefact
 from ..origin import Apt, Download, Image
 from ..registry import digest_of_tag, skopeo
 from . import http as fetch
-from .apt import Archive
 from .http import ALTERED
+from .vendor_apt import Archive
 
 LAYOUT = "oci"
 PULL_TIMEOUT = 1800
