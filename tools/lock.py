@@ -15,7 +15,8 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
@@ -31,6 +32,11 @@ GO_SECONDS = 1800
 NUMBER = re.compile(r"\d+(?:\.\d+)+")
 ENTRY = re.compile(r"^  (\w+):$", re.MULTILINE)
 HASH = re.compile(r"(?<=@)sha256:[0-9a-f]{64}|(?<=#sha256=)[0-9a-f]{64}|(?<= sha256: )[0-9a-f]{64}")
+WRAPPER = re.compile(rf"project:{WRAPPERS}/\w+")
+PSEUDO = re.compile(r"\d{14}-[0-9a-f]{12}")
+"""A commit in a version of Go that names no release."""
+RECORD = ("downloads:", "- url: >-", "url: >-")
+"""Lines between a comment and the address with its hash."""
 STAGING = re.compile(r"^\s*(?:replace )?(\S+) => \./staging/src/\S+$", re.MULTILINE)
 """Modules that Kubernetes keeps in its own repository and publishes as v0.MINOR.PATCH."""
 
@@ -52,14 +58,15 @@ def replaced(text: str, old: str, new: str) -> str:
 
 
 def followers(name: str, blocks: Mapping[str, str], numbers: Mapping[str, str]) -> list[str]:
-    """Return the entries with the version of an artefact that are made from it, and the artefact itself."""
+    """Return the entries with the version of an artefact that are made from it or from its Go wrapper, and itself."""
     found = [name]
+    wrapper = WRAPPER.search(blocks[name])
     for each in found:
-        made = [
+        marks = [f"artefact:{each}/", *([f"{wrapper[0]}\n"] if wrapper else [])]
+        found += [
             other for other, block in blocks.items()
-            if f"artefact:{each}/" in block and numbers[other] == numbers[name] and other not in found
+            if any(mark in block for mark in marks) and numbers[other] == numbers[name] and other not in found
         ]  # fmt: skip
-        found += made
     return found
 
 
@@ -80,12 +87,16 @@ def bump(text: str, name: str, version: str) -> tuple[str, list[str]]:
             f"bundle.lock.yml has no entry {name}.", remedy=f"Set one of {', '.join(sorted(entries))}."
         )
     numbers = {each: (NUMBER.search(str(entry["version"])) or [""])[0] for each, entry in entries.items()}
+    if PSEUDO.search(str(entries[name]["version"])):
+        raise TrainyardError(f"{name} is a commit, not a release.", remedy="Change its entry and wrapper by hand.")
     old, new = numbers[name], number(version)
     if old == new:
         raise TrainyardError(f"{name} has the version {new} already.")
     changed = followers(name, blocks, numbers)
     for each in changed:
         text = text.replace(blocks[each], _moved(blocks[each], old, new))
+    # A package that contains the artefact names its version in `Provides`.
+    text = re.sub(rf"(?<=[ \"]){re.escape(name)} \(= {re.escape(old)}\)", f"{name} (= {new})", text)
     # A repository of a minor version serves other packages, too, so their addresses move with it.
     minors = [".".join(each.split(".")[:2]) for each in (old, new)]
     for address in {entries[each].get("upstream", {}).get("apt", "") for each in changed} - {""}:
@@ -95,13 +106,22 @@ def bump(text: str, name: str, version: str) -> tuple[str, list[str]]:
 
 def _moved(block: str, old: str, new: str) -> str:
     """Return an entry with another version, without the pins of the old one."""
-    lines = []
-    for line in block.splitlines(keepends=True):
+    above, below = block.partition("    upstream:")[::2] if "    upstream:" in block else (block, "")
+    lines, comments = [], []
+    for line in below.splitlines(keepends=True):
+        if line.lstrip().startswith("#"):
+            comments.append(line)
+            continue
         moved = replaced(line, old, new)
-        # Comments in `upstream` name the public records of the old hash.
-        if not (line.startswith("      #") and "upstream:" in block):
-            lines.append(HASH.sub(UNPINNED, moved) if moved != line else line)
-    return "".join(lines)
+        pinless = HASH.sub(UNPINNED, moved) if moved != line else line
+        # Comments name the public records of the old hash. A list's item may begin in the line before its hash.
+        if line.strip() in RECORD:
+            comments.append(line)
+            continue
+        kept = [each for each in comments if each.strip() in RECORD] if pinless != moved else comments
+        lines += [*kept, pinless]
+        comments = []
+    return "".join([replaced(above, old, new), *(["    upstream:"] if below else []), *lines, *comments])
 
 
 def move_modules(root: Path, name: str, old: str, new: str, main: str) -> list[str]:
@@ -161,16 +181,29 @@ def change(root: Path, name: str, version: str, modules: bool) -> None:
     old = number(str(entry["version"]))
     # Before the first write: it refuses a wrapper that does not name the old version.
     main = main_module(root, entry, old) if modules and "wrapper" in entry else ""
-    lock.write_text(moved, encoding="utf-8")
+    with _restored([*(root / WRAPPERS).glob("*/go.*")]):
+        wrappers = move_modules(root, name, old, number(version), main) if main else []
+        lock.write_text(moved, encoding="utf-8")
     artefacts = lockfile.load(lock)
     subprocess.run([sys.executable, root / "tools" / "versions.py"], timeout=60, check=True)
     print(f"bundle.lock.yml: {', '.join(changed)}")
-    if main:
-        wrappers = move_modules(root, name, old, number(version), main)
+    if wrappers:
         print(f"{WRAPPERS}: {', '.join(wrappers)}")
     unpinned = [each for each in changed if (origin := artefacts[each].origin) and not origin.pinned]
     if unpinned:
         print(f"No hash is known for {', '.join(unpinned)}: pin them (docs/adr/0002-upstream-pins.md), or build them.")
+
+
+@contextmanager
+def _restored(files: Sequence[Path]) -> Iterator[None]:
+    """Restore files if an error, such as a version that Go's proxy does not have, ends their change."""
+    before = {path: path.read_bytes() for path in files}
+    try:
+        yield
+    except BaseException:
+        for path, content in before.items():
+            path.write_bytes(content)
+        raise
 
 
 def main() -> int:

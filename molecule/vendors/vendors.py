@@ -112,7 +112,12 @@ def main(bundle: Path, debian12: Path, lock: Path, address: str, folder: Path) -
     docker = [rename(folder / each.name, DOCKER[Path(each.name).name.partition("_")[0]], renamed) for each in pool]
     keys = {name: Key(folder, name) for name in ("kubernetes", "docker", "debian")}
     www = folder / "www"
-    publish(www / "pkgs.k8s.io/core:/stable:/v1.36/deb", kubernetes, keys["kubernetes"], index="Packages")
+    data = yaml.safe_load(lock.read_text())
+    # Its host and path, as the lock names them.
+    packages_of_kubernetes = (
+        str(data["artefacts"]["deb_kubelet"]["upstream"]["apt"]).removeprefix("https://").rstrip("/")
+    )
+    publish(www / packages_of_kubernetes, kubernetes, keys["kubernetes"], index="Packages")
     for suite in ("bookworm", "trixie"):
         release = www / "download.docker.com/linux/debian/dists" / suite
         names = {"Suite": suite, "Codename": suite, "Components": "stable"}
@@ -124,7 +129,7 @@ def main(bundle: Path, debian12: Path, lock: Path, address: str, folder: Path) -
         names = {"Suite": suite, "Codename": suite, "Components": "main"}
         release = www / "deb.debian.org/debian/dists" / suite
         publish(release, held, keys["debian"], index="main/binary-amd64/Packages", **names)
-    (www / "pkgs.k8s.io/core:/stable:/v1.36/deb/Release.key").write_bytes(keys["kubernetes"].armored)
+    (www / packages_of_kubernetes / "Release.key").write_bytes(keys["kubernetes"].armored)
     (www / "download.docker.com/linux/debian/gpg").write_bytes(keys["docker"].armored)
     (folder / "archive.asc").write_bytes(keys["debian"].armored)
     manifest = (
@@ -158,10 +163,9 @@ def main(bundle: Path, debian12: Path, lock: Path, address: str, folder: Path) -
     )
 
     base = f"https://{address}:{PORT}"
-    data = yaml.safe_load(lock.read_text())
     entries = data["artefacts"]
     for name, origin, path in (
-        ("deb_kubelet", "kubernetes", "pkgs.k8s.io/core:/stable:/v1.36/deb/Release.key"),
+        ("deb_kubelet", "kubernetes", f"{packages_of_kubernetes}/Release.key"),
         ("deb_containerd", "docker", "download.docker.com/linux/debian/gpg"),
     ):
         entries[name]["upstream"] |= {"key": f"{base}/{path}", "signed_by": keys[origin].fingerprint}

@@ -26,6 +26,7 @@ BUILT = {
     },
     "cri_tools": {"cri_tools", "deb_cri_tools"},
     "containerd": {"containerd", "deb_containerd"},
+    "jobset": {"jobset", "jobset_manifest", "image_jobset"},
 }
 
 
@@ -69,9 +70,44 @@ def test_a_version_is_no_part_of_a_longer_one() -> None:
     )
 
 
+def test_a_package_provides_the_version_that_it_contains() -> None:
+    new = next_patch("runc")
+    text, _ = lock.bump(LOCK, "runc", new)
+    assert f"runc (= {new})" in entries(text)["deb_containerd"]["control"]["Provides"]
+
+
+def test_only_comments_about_a_dropped_hash_go() -> None:
+    block = (
+        "  a:\n    # stays\n    version: v1.2.3\n    upstream:\n      # two records\n      downloads:\n"
+        f"        - url: >-\n            https://x/v1.2.3#sha256={'0' * 64}\n"
+        "          # NVIDIA's key\n          signed_by: ABC\n"
+    )
+    text, _ = lock.bump(f"artefacts:\n{block}", "a", "1.2.4")
+    assert "# stays" in text and "# NVIDIA's key" in text and "two records" not in text
+    assert "https://x/v1.2.4#sha256=unpinned" in text
+
+
+def test_a_version_that_go_does_not_have_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrapper = tmp_path / lock.WRAPPERS / "runc"
+    wrapper.mkdir(parents=True)
+    old = lock.number(str(entries(LOCK)["runc"]["version"]))
+    (wrapper / "go.mod").write_text(f"require github.com/opencontainers/runc v{old}\n", encoding="utf-8")
+    (tmp_path / "bundle.lock.yml").write_text(LOCK, encoding="utf-8")
+
+    def refuse(*words: str, folder: Path) -> str:
+        raise TrainyardError("unknown revision")
+
+    monkeypatch.setattr(lock, "_go", refuse)
+    with pytest.raises(TrainyardError, match="unknown revision"):
+        lock.change(tmp_path, "runc", next_patch("runc"), modules=True)
+    assert (tmp_path / "bundle.lock.yml").read_text(encoding="utf-8") == LOCK
+    assert f"v{old}" in (wrapper / "go.mod").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("name", "version", "message"),
     [
+        ("calico", "3.28.6", "a commit, not a release"),
         ("kubernets", "1.2.3", "no entry kubernets"),
         ("kubernetes", "next", "next is not a version"),
         ("kubernetes", str(entries(LOCK)["kubernetes"]["version"]), "already"),
