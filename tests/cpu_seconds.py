@@ -1,4 +1,4 @@
-"""Report of the CPU seconds of a test run by folder, because minutes differ between machines by a factor of three."""
+"""Report of the CPU seconds of a test run by file, because minutes differ between machines by a factor of three."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-LEAST = 1.0
-"""CPU seconds below which a folder is not listed."""
+LEAST = 10.0
+"""CPU seconds below which a file is not listed."""
 
 APART: defaultdict[str, float] = defaultdict(float)
 """CPU seconds of processes that ran beside the tests, by name."""
@@ -43,7 +43,7 @@ def machine() -> float:
 
 
 class CpuSeconds:
-    """Sums the CPU seconds of all tests by folder, and shows them after the last test."""
+    """Sums the CPU seconds of all tests by file, and shows them after the last test."""
 
     def __init__(self) -> None:
         self.used: defaultdict[str, float] = defaultdict(float)
@@ -58,10 +58,10 @@ class CpuSeconds:
             self.used[item.nodeid.split("::")[0]] += own() - before
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        terminalreporter.section("CPU seconds by folder")
-        for folder, seconds in sorted((self.used | APART).items(), key=lambda pair: -pair[1]):
+        terminalreporter.section("CPU seconds by file")
+        for file, seconds in sorted((self.used | APART).items(), key=lambda pair: -pair[1]):
             if seconds >= LEAST:
-                terminalreporter.write_line(f"{seconds:7.0f} {folder}")
+                terminalreporter.write_line(f"{seconds:7.0f} {file}")
         total = machine() - self.machine
         ours = own() + sum(APART.values())
         terminalreporter.write_line(f"{ours:7.0f} of this process and its children, {total:.0f} of the whole machine")
