@@ -14,13 +14,13 @@ import pytest
 from tests.unit.reprovision.origins import Origin, bare
 from tests.unit.reprovision.sites import Stopped, site
 from tests.unit.reprovision.worlds import World, cluster
+from trainyard.core import notifier
 from trainyard.core.errors import TrainyardError, WaitError
 from trainyard.drift import node_state
 from trainyard.drift import stopping as deadlines
 from trainyard.drift.report import Revision
 from trainyard.drift.report_store import Store
 from trainyard.drift.stopping import CLOSING_SECONDS, VARIABLE, Deadline, OutOfTimeError, deadline
-from trainyard.schedule import notify
 from trainyard.schedule import session as perform
 from trainyard.schedule.repository import Repository
 
@@ -100,7 +100,7 @@ def test_hooks_share_what_is_left() -> None:
         raise TimeoutError
 
     called = [{"name": "a", "command": ["a"]}, {"name": "b", "webhook": "https://b"}, {"name": "c", "command": ["c"]}]
-    failed = notify.call_hooks(called, {}, command=command, post=post, clock=clock, left=lambda: ends.closing)
+    failed = notifier.call_hooks(called, {}, command=command, post=post, clock=clock, left=lambda: ends.closing)
     assert calls == [30.0, 10.0]
     assert [str(each) for each in failed] == [
         "the hook b failed: no answer within 10 s; the time of the run was up",

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from trainyard.core import notifier
 from trainyard.core.waiter import Clock
-from trainyard.schedule import notify
 
 MESSAGE = {"state": "person", "site": "mine"}
 URL = "https://chat.example/hooks/secret-token"
@@ -66,18 +66,18 @@ REFUSED = urllib.error.URLError(ConnectionRefusedError(111, "Connection refused"
 )
 def test_a_webhook(posts: list[Any], tries: int, said: str) -> None:
     clock, (post, bodies) = Still(), called(posts)
-    found = notify.call_hooks([{"name": "chat", "webhook": URL}], MESSAGE, post=post, clock=clock)
+    found = notifier.call_hooks([{"name": "chat", "webhook": URL}], MESSAGE, post=post, clock=clock)
     assert [json.loads(body) for body in bodies] == [MESSAGE] * tries
-    assert clock.slept == [notify.PAUSE_SECONDS] * (tries - 1)
+    assert clock.slept == [notifier.PAUSE_SECONDS] * (tries - 1)
     assert len(found) == bool(said)
     assert all(said in str(failure) and "secret-token" not in str(failure) for failure in found)
 
 
 def test_a_webhook_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notify, "WEBHOOK_SECONDS", 0.05)
+    monkeypatch.setattr(notifier, "WEBHOOK_SECONDS", 0.05)
     ended = threading.Event()
     try:
-        (failure,) = notify.call_hooks(
+        (failure,) = notifier.call_hooks(
             [{"name": "chat", "webhook": URL}], MESSAGE, post=lambda *_: int(ended.wait(60)), clock=Still()
         )
     finally:
@@ -89,7 +89,7 @@ def test_a_webhook_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("address", ["http://chat.example/x", "file:///etc/passwd", "chat.example"])
 def test_nothing_is_sent_without_tls(address: str) -> None:
     post, bodies = called([])
-    (failure,) = notify.call_hooks([{"name": "chat", "webhook": address}], MESSAGE, post=post)
+    (failure,) = notifier.call_hooks([{"name": "chat", "webhook": address}], MESSAGE, post=post)
     assert bodies == []
     assert failure.reason == "its address is not an https URL"
 
@@ -102,7 +102,7 @@ def test_a_command_gets_the_message_on_its_standard_input(tmp_path: Path) -> Non
         {"name": "nothing"},
         {"name": "mail", "command": ["/usr/bin/tee", str(out)]},
     ]
-    found = notify.call_hooks(listed, MESSAGE)
+    found = notifier.call_hooks(listed, MESSAGE)
     assert json.loads(out.read_text(encoding="utf-8")) == MESSAGE
     assert [(failure.hook, failure.tries) for failure in found] == [("gone", 1), ("no", 1), ("nothing", 1)]
     assert "no room" in found[1].reason
@@ -112,6 +112,6 @@ def test_a_command_sees_no_credential_of_the_service(tmp_path: Path, monkeypatch
     for name in ("CREDENTIALS_DIRECTORY", "ANSIBLE_VAULT_PASSWORD_FILE", "TRAINYARD_REVISION", "GIT_SSH_COMMAND"):
         monkeypatch.setenv(name, "/run/credentials/secret")
     seen = tmp_path / "environment"
-    assert notify.call_hooks([{"name": "a", "command": ["sh", "-c", f"env -u PWD > {seen}"]}], MESSAGE) == []
+    assert notifier.call_hooks([{"name": "a", "command": ["sh", "-c", f"env -u PWD > {seen}"]}], MESSAGE) == []
     names = {line.partition("=")[0] for line in seen.read_text().splitlines()}
     assert {"PATH", "HOME", "LANG"} <= names <= {"PATH", "HOME", "LANG", "_", "SHLVL", "OLDPWD"}
