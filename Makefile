@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 IN_VENV := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 ANSIBLE := $(IN_VENV) ansible-playbook
 
-.PHONY: help env lab lab-down verify check test proof screenshots machines browser test-programs lock clean
+.PHONY: help env env-test lab lab-down verify check test proof screenshots machines browser test-programs lock clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,8 @@ $(VENV)/.test-installed: $(VENV)/bin/trainyard requirements-test.txt
 	touch $@
 
 env: $(VENV)/bin/trainyard ## Create the Python environment with the `trainyard` program
+
+env-test: test-programs ## Add pytest, the linters and molecule to it, and the programs that build the lab
 
 lab: env ## Build the lab on this machine and prove a training: site.yml
 	$(ANSIBLE) site.yml -i $(INVENTORY)
