@@ -44,7 +44,7 @@ class ActionModule(ActionBase):
         seen = json.loads(os.environ["SEEN"]).get(task_vars["inventory_hostname"], {})
         given = self._task.args["cluster"]
         print("GIVEN", json.dumps(given))
-        return {"host": {}, "cluster": seen, "ansible_facts": {"cluster_is_known": True}}
+        return {"host": {"system": "debian-13"}, "cluster": seen, "ansible_facts": {"cluster_is_known": True}}
 """
 KUBECONFIG = """
 clusters:
