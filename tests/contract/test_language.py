@@ -22,7 +22,7 @@ WORDS = (
     "besides",
     "of which",
 )
-MOST = 53
+MOST = 47
 """Occurrences today. Lower it with every change that removes some; CONTRIBUTING.md lists the words to use."""
 LISTED = re.compile(rf"\b(?:{'|'.join(WORDS)})\b", re.IGNORECASE)
 ENDINGS = (".py", ".yml", ".md", ".j2")
