@@ -21,12 +21,9 @@ from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 
-from trainyard.core.command import end_with
+from trainyard.core.command import STARTER, end_with
 from trainyard.site_lock import keeper
 from trainyard.site_lock.holder import parse, start_of
-
-STARTER = "TRAINYARD_STARTER"
-"""As in `trainyard.drift.playbook_runner`: the process that started this run and holds its locks."""
 
 
 class CallbackModule(CallbackBase):
@@ -39,7 +36,8 @@ class CallbackModule(CallbackBase):
 
     def __init__(self) -> None:
         super().__init__()
-        if starter := os.environ.get(STARTER):
+        # Programs that the run starts must not take this process's starter for theirs.
+        if (starter := os.environ.pop(STARTER, "")).isdecimal():
             end_with(int(starter))
         self._taken: dict[str, Any] = {}
         self._said = ""

@@ -77,6 +77,10 @@ def run(
     return subprocess.CompletedProcess(argv, status, stdout, stderr)
 
 
+STARTER = "TRAINYARD_STARTER"
+"""Variable of an ansible-playbook with the process id of the program that started it and holds its locks."""
+
+
 def end_with(parent: int) -> None:
     """Let the kernel send SIGTERM to this process when its parent ends, also if the parent is killed.
 

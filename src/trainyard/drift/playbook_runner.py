@@ -36,6 +36,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..core.command import STARTER
 from ..core.errors import TrainyardError
 from ..core.flock import take
 from ..core.untrusted import items, mapping, plain, text
@@ -173,8 +174,6 @@ RUN = "run"
 MODES = {CHECK: ("--check", "--diff"), RUN: ("--diff",)}
 
 RUN_ID = "TRAINYARD_RUN_ID"
-STARTER = "TRAINYARD_STARTER"
-"""Variable with this process's id. If it is killed, its locks are released, so ansible-playbook must end as well."""
 """Environment variable: the run that holds the lock and that the playbook belongs to."""
 
 LONGEST = "8000000"
@@ -305,6 +304,7 @@ def _environment(root: Path, run_id: str) -> dict[str, str]:
         "MAX_EVENT_RES": LONGEST,
         # The ansible-playbook of this Python, also if the caller's PATH has another one.
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        # If this process is killed, its locks are released, so ansible-playbook must end as well.
         STARTER: str(os.getpid()),
         **({RUN_ID: run_id} if run_id else {}),
     }

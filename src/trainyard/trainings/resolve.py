@@ -197,7 +197,8 @@ def resolve(wanted: Mapping[str, Any], entry: Mapping[str, Any], *, require_gpu:
     code = _code_folders(description)
     # It depends neither on the site nor on the built images. So a verdict, which does not know them, can compare it
     # with the record.
-    anywhere = Resolved(_described(wanted, entry, require_gpu=True), ()).bound(Defaults(known=False))
+    hashed = description if require_gpu else _described(wanted, entry, require_gpu=True)
+    anywhere = Resolved(hashed, ()).bound(Defaults(known=False))
     identity: dict[str, Any] = {"description_hash": content_hash(_plain(anywhere))}
     if code and wanted.get("workload") == OWN:
         # Folder and commands distinguish users' programs of the same name.

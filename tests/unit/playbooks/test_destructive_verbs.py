@@ -90,6 +90,11 @@ def test_a_confirmed_reset_takes_the_named_hosts(
         pytest.param("-e remove_node_name=w1 -e remove_node_confirm=w1 --limit w1", "/nonexistent", id="not drained"),
         pytest.param("-e remove_node_name=w1,w2 -e remove_node_confirm=w1,w2", "Set both to the name of one host"),
         pytest.param(
+            "-e remove_node_name=cp1 -e remove_node_confirm=cp1 --start-at-task=Remove?the?node?from?the?cluster",
+            "is not confirmed",
+            id="begun behind the guard",
+        ),
+        pytest.param(
             "-e remove_node_name=w1 -e remove_node_confirm=w1 --start-at-task=*Undo?init*",
             "is not confirmed",
             id="begun behind the drain",
