@@ -148,8 +148,10 @@ class Resolved:
                 role["cuda"] = cuda
         for container, key in image_places(description):
             image = container.get(key)
-            if image and isinstance(image, Mapping):
-                container[key] = site.image(image, description["name"])
+            if not image or not isinstance(image, Mapping):
+                continue
+            folder = image.get("folder") if key == "code" else None
+            container[key] = site.packed(str(folder), description["name"]) if folder else site.image(image)
         return description
 
     @property

@@ -61,13 +61,11 @@ class Defaults:
             )
         return self._named(str(image.get("repository")), digest)
 
-    def image(self, image: Mapping[str, Any], run: str) -> str:
+    def image(self, image: Mapping[str, Any]) -> str:
         """Return the reference of an image of a resolved training; empty for an optional image that is not built.
 
-        :param image: `{repository, artefact}` and perhaps `optional`, or `{folder}` of code.
+        :param image: `{repository, artefact}` and perhaps `optional`.
         """
-        if image.get("folder"):
-            return self.packed(str(image["folder"]), run)
         built = (self.artefacts.get(str(image.get("artefact"))) or {}).get("digest")
         return "" if image.get("optional") and self.known and not built else str(self.reference(image))
 

@@ -156,6 +156,11 @@ def test_a_folder_of_code_is_the_image_that_it_was_packed_into() -> None:
     assert described(code="registry.example.org/mine@sha256:4").code == "registry.example.org/mine@sha256:4"
 
 
+def test_only_code_comes_from_a_folder() -> None:
+    with pytest.raises(TrainyardError, match="image None is not built"):
+        described(image={"folder": "./mine"})
+
+
 def test_code_of_one_run_does_not_let_go_of_that_of_another_on_a_node() -> None:
     first, second = (
         {"digest": f"sha256:{digit}", "tag": digit, "layout": f"/{digit}", "item": {"run": run}}
