@@ -145,6 +145,7 @@ steps:
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
@@ -163,7 +164,7 @@ def plan_present(lab: lab_model.Lab, states: dict[str, str]) -> Plan:
     if absent := missing(*(machines.PROGRAMS if lab.machines else ())):
         states.update({node.name: "absent" for node in lab.nodes})
         what = f"Create the lab after the installation of {', '.join(absent)}"
-        return Plan([Step(what, lambda: _impossible(absent))], {"network": "absent", **states})
+        return Plan([Step(what, lambda: _refuse(absent))], {"network": "absent", **states})
     steps = keys.plan_marker(lab)
     # An existing lab has already changed the settings.
     steps += host.plan_record(lab) if steps else []
@@ -193,8 +194,15 @@ def plan_present(lab: lab_model.Lab, states: dict[str, str]) -> Plan:
 
 
 def plan_absent(lab: lab_model.Lab) -> Plan:
-    """Plan the steps of O(state=absent)."""
-    carried = not missing()
+    """Plan the steps of O(state=absent).
+
+    :raises TrainyardError: the lab may have nodes, and a program that removes them is missing.
+    """
+    absent = missing()
+    if absent and lab.state_dir.exists():
+        # Without its folder, the lab's remaining containers, network and firewall table would have no record.
+        _refuse(absent)
+    carried = not absent
     found = sorted(lab_nodes.containers(lab)) if carried else []
     emulated = machines.known(lab) if carried else []
     before = {"containers": found, "machines": emulated}
@@ -213,7 +221,7 @@ def plan_absent(lab: lab_model.Lab) -> Plan:
     return Plan(steps, before, {"containers": [], "machines": []})
 
 
-def _impossible(absent: list[str]) -> None:
+def _refuse(absent: list[str]) -> NoReturn:
     raise TrainyardError(
         f"Not installed, or not on the PATH: {', '.join(absent)}.",
         remedy="Install the packages in lab_packages, and for machines also those in lab_machine_packages.",

@@ -20,6 +20,9 @@ from tests.cpu_seconds import wait
 ROOT = Path(__file__).resolve().parents[2]
 MOLECULE = ROOT / "molecule"
 
+STARTED_IN = dict(os.environ)
+"""Environment of pytest. Scenarios run beside tests that replace PATH for a moment."""
+
 SCENARIO_LIMIT = 2700
 """Seconds after which a scenario counts as hung: 1.5 times the longest on a slow machine with other load."""
 
@@ -65,11 +68,11 @@ def scenarios() -> list[Scenario]:
 
 def environment(**more: str) -> dict[str, str]:
     """Return the environment of a run: the programs of this Python's environment, and no colours in the log."""
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    path = f"{Path(sys.executable).parent}:{STARTED_IN['PATH']}"
     fixed = {"PATH": path, "NO_COLOR": "1", "ANSIBLE_NOCOLOR": "1", "PY_COLORS": "0", "PYTHONUNBUFFERED": "1"}
     # A string from a host or a file that looks like a template is a bug in a role.
     fixed["_ANSIBLE_TEMPLAR_UNTRUSTED_TEMPLATE_BEHAVIOR"] = "error"
-    return {**os.environ, **fixed, "MOLECULE_PROJECT_DIRECTORY": str(ROOT), **more}
+    return {**STARTED_IN, **fixed, "MOLECULE_PROJECT_DIRECTORY": str(ROOT), **more}
 
 
 def run(command: list[str], log: Path, limit: float, env: dict[str, str], show: bool = False) -> list[str]:

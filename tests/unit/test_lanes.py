@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab import lanes
-from tests.lab.suite import Scenario, scenarios
+from tests.lab.suite import Scenario, environment, scenarios
 
 CHOSEN = [
     Scenario("base", "test", False, (), ()),
@@ -82,3 +82,13 @@ def test_every_scenario_for_the_site_is_one_of_the_chain() -> None:
     assert found
     assert all(scenario.chained and "network" in scenario.prepared for scenario in found)
     assert all(set(scenario.on_site) <= {"converge", "side_effect", "verify"} for scenario in found)
+
+
+def test_a_scenario_has_the_programs_of_the_suite_while_another_test_replaces_path(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Once a scenario started while a test had replaced PATH, found no nft, and left its nodes."""
+    before = environment()
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("KUBECONFIG", "/nowhere")
+    assert environment() == before

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from library import lab as module
 from tests.unit.lab.test_lab import PARAMETERS
 from trainyard.core.errors import TrainyardError
 from trainyard.lab import host, keys, lab_model
@@ -64,3 +65,16 @@ def test_kernel_settings_are_put_back(lab: lab_model.Lab, tmp_path: Path, monkey
     step.act()
     assert [path.read_text(encoding="ascii").strip() for path in paths] == ["0", "0", "0"]
     assert host.plan_restore(lab) == []
+
+
+@pytest.mark.parametrize("program", ["podman", "nft", "ip"])
+def test_a_lab_keeps_its_folder_while_a_program_for_its_removal_is_missing(
+    lab: lab_model.Lab, program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A PATH without /usr/sbin has podman, but not nft: the nodes would run without a record of their lab."""
+    monkeypatch.setattr(module, "missing", lambda *_: [program])
+    assert [step.what for step in module.plan_absent(lab).steps] == []
+    keys.plan_marker(lab)[0].act()
+    with pytest.raises(TrainyardError, match=f"Not installed, or not on the PATH: {program}"):
+        module.plan_absent(lab)
+    assert lab.marker.exists()
