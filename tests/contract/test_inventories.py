@@ -37,6 +37,16 @@ def play(inventory: Path, playbook: str, *flags: str) -> subprocess.CompletedPro
     )
 
 
+def users_own(inventory: Path, folder: Path) -> Path:
+    """Copy a shipped inventory as its README says, and set the values of its user."""
+    mine = Path(shutil.copytree(inventory, folder / "mine"))
+    text = (mine / "hosts.yml").read_text(encoding="utf-8")
+    for ours, users in USERS_OWN:
+        text = text.replace(ours, users)
+    (mine / "hosts.yml").write_text(text, encoding="utf-8")
+    return mine
+
+
 def problems(found: subprocess.CompletedProcess[str]) -> list[str]:
     # Any user may inspect the lab, but only root may create it.
     lines = (found.stdout + found.stderr).splitlines()
@@ -56,14 +66,33 @@ def bundle_artefacts(inventory: Path) -> dict[str, dict[str, str]]:
 
 @pytest.mark.parametrize("inventory", INVENTORIES, ids=lambda path: path.name)
 def test_is_valid_when_its_user_has_set_his_own(inventory: Path, tmp_path: Path) -> None:
-    mine = Path(shutil.copytree(inventory, tmp_path / "mine"))
-    text = (mine / "hosts.yml").read_text(encoding="utf-8")
-    for ours, users in USERS_OWN:
-        text = text.replace(ours, users)
-    (mine / "hosts.yml").write_text(text, encoding="utf-8")
+    mine = users_own(inventory, tmp_path)
     found = play(mine, "playbooks/_validate.yml")
     assert not problems(found), "\n".join(problems(found))
     assert found.returncode == 0 or "not root" in found.stdout, found.stdout
+
+
+SHOW_FOLDER = """
+- import_playbook: VALIDATE
+- hosts: localhost
+  gather_facts: false
+  tasks:
+    - ansible.builtin.debug:
+        msg: "site_dir={{ site_dir }} kubeconfig={{ control_plane_kubeconfig }}"
+"""
+
+
+@pytest.mark.parametrize("inventory", [path for path in INVENTORIES if path.name != "lab"], ids=lambda path: path.name)
+def test_its_folder_is_known_after_the_validation(inventory: Path, tmp_path: Path) -> None:
+    """The validation adds a host that becomes the first one. It once had no folder, so that site.yml failed."""
+    mine = users_own(inventory, tmp_path)
+    (tmp_path / "show.yml").write_text(
+        SHOW_FOLDER.replace("VALIDATE", str(ROOT / "playbooks/_validate.yml")), encoding="utf-8"
+    )
+    found = play(mine, str(tmp_path / "show.yml"))
+    home = os.environ["HOME"]
+    expected = f"site_dir={home}/.local/state/trainyard/mine kubeconfig={home}/.local/state/trainyard/mine/kubeconfig"
+    assert expected in " ".join(found.stdout.split()), found.stdout
 
 
 @pytest.mark.parametrize("inventory", [path for path in INVENTORIES if path.name != "lab"], ids=lambda path: path.name)
