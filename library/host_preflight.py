@@ -78,6 +78,24 @@ options:
     description: Reserved TCP ports, port -> file name of the only program that may listen there.
     type: dict
     default: {}
+  cpu_flags:
+    description: Required flags of the processor, as in C(/proc/cpuinfo).
+    type: list
+    elements: str
+    default: []
+  images_mib:
+    description: Size of the site's images in MiB, which a new node pulls.
+    type: int
+    default: 0
+  eviction:
+    description: Eviction thresholds of the kubelet, signal -> for example C(15%). Other units are not compared.
+    type: dict
+    default: {}
+  cgroup:
+    description: Lowest version of the cgroup hierarchy.
+    type: int
+    choices: [1, 2]
+    default: 1
   systems:
     description: Supported systems as ID-VERSION_ID of C(/etc/os-release).
     type: list
@@ -108,7 +126,7 @@ EXAMPLES = r"""
 RETURN = r"""
 host:
   description: Properties of the host - system, kernel, memory_mib, cpus, free_mib, container, clock_settable,
-    clock_kept, modules_directory, systemd, root, certificate_store.
+    clock_kept, modules_directory, systemd, root, certificate_store, machine, cpu_flags, size_mib, cgroup, machine_id.
   returned: always
   type: dict
 cluster:
@@ -116,6 +134,11 @@ cluster:
     there (made), and whether this project has changed this host (known). Empty for a host that is not a node.
   returned: always
   type: dict
+reasons:
+  description: Why the host is refused, each with code (key of the table of checks), cause and remedy.
+  returned: if the host is refused
+  type: list
+  elements: dict
 ansible_facts:
   description: C(cluster_is_known), true if the host is not a node of a cluster other than O(cluster).
   returned: success
@@ -135,11 +158,11 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.finding import shown
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import fail
-from ansible.module_utils.trainyard.host import cluster_membership
-from ansible.module_utils.trainyard.host import facts as base_ports
-from ansible.module_utils.trainyard.host.facts import Needs, observe, problems, refuse, space_findings, space_problems
+from ansible.module_utils.trainyard.host import cluster_membership, facts, remains
+from ansible.module_utils.trainyard.host.facts import Needs, observe, problems, space_findings, space_problems
 from ansible.module_utils.trainyard.host.kernel import FEATURES, Kernel
-from ansible.module_utils.trainyard.host.ownership import foreign_files, refusal
+from ansible.module_utils.trainyard.host.ownership import foreign_files
+from ansible.module_utils.trainyard.host.preflight_checks import Reason, reason, refuse
 
 CLUSTER: dict[str, Any] = {
     "kubeconfig": {"type": "str", "required": True},
@@ -162,6 +185,43 @@ def _shown(member: cluster_membership.Membership | None) -> dict[str, Any]:
     return {**names, "made": member.made, "known": member.known}
 
 
+def _needs(params: dict[str, Any]) -> Needs:
+    """Return the requirements. A threshold in bytes depends on no size, so `disk_free_min_mib` covers it."""
+    eviction = {signal: str(value) for signal, value in params["eviction"].items()}
+    return Needs(
+        params["memory_min_mib"],
+        params["cpu_min"],
+        {path: int(least) for path, least in params["disk_free_min_mib"].items()},
+        params["systems"],
+        in_use=os.path.exists(params["in_use_by"]),
+        cpu_flags=params["cpu_flags"],
+        images_mib=params["images_mib"],
+        eviction={signal: float(value[:-1]) for signal, value in eviction.items() if value.endswith("%")},
+        cgroup=params["cgroup"],
+    )
+
+
+def _software(params: dict[str, Any], member: cluster_membership.Membership | None) -> list[Reason]:
+    """Return the reasons that software, files and rules of others give."""
+    given = params["cluster"]
+    found = facts.port_problems({int(port): program for port, program in params["ports"].items()})
+    if given:
+        found += remains.other_distributions()
+        found += cluster_membership.problems(member, _site(given))
+        if member is None and not cluster_membership.is_known():
+            found += remains.remains()
+    if foreign := foreign_files(params["files"], params["replace"]):
+        hold = "holds" if len(foreign) == 1 else "hold"
+        found.append(reason("foreign_file", files=" and ".join(foreign), hold=hold))
+    sysctls = {name: str(value) for name, value in params["sysctls"].items()}
+    try:
+        # Planned only for its refusals: a host must be refused before anything is written.
+        Kernel(params["features"], sysctls, swap_off=False).plan()
+    except TrainyardError as error:
+        found += [Reason(**each) for each in error.facts["reasons"]]
+    return found
+
+
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
@@ -176,35 +236,27 @@ def main() -> None:
             "features": {"type": "list", "elements": "str", "choices": list(FEATURES), "default": []},
             "sysctls": {"type": "dict", "default": {}},
             "ports": {"type": "dict", "default": {}},
+            "cpu_flags": {"type": "list", "elements": "str", "default": []},
+            "images_mib": {"type": "int", "default": 0},
+            "eviction": {"type": "dict", "default": {}},
+            "cgroup": {"type": "int", "choices": [1, 2], "default": 1},
             "systems": {"type": "list", "elements": "str", "required": True},
         },
         supports_check_mode=True,
     )
-    disks = {path: int(least) for path, least in module.params["disk_free_min_mib"].items()}
-    least = (module.params["memory_min_mib"], module.params["cpu_min"])
-    needs = Needs(*least, disks, module.params["systems"], in_use=os.path.exists(module.params["in_use_by"]))
-    host = observe(list(disks))
+    needs = _needs(module.params)
+    host = observe([*needs.disk_mib, *facts.SIGNALS.values()])
     space = space_findings(host, needs) if needs.in_use else []
     if space and not module.check_mode:
         for problem in space_problems(host, needs):
             module.warn(f"{module.params['host']}: {problem}")
-    found = problems(host, needs)
-    found += base_ports.port_problems({int(port): program for port, program in module.params["ports"].items()})
-    given = module.params["cluster"]
     member = cluster_membership.look()
-    found += cluster_membership.problems(member, _site(given)) if given else []
-    if foreign := foreign_files(module.params["files"], module.params["replace"]):
-        found.append(str(refusal(foreign)))
-    sysctls = {name: str(value) for name, value in module.params["sysctls"].items()}
-    try:
-        # Planned only for its refusals: a host must be refused before anything is written.
-        Kernel(module.params["features"], sysctls, swap_off=False).plan()
-    except TrainyardError as error:
-        found.append(str(error))
+    found = [*problems(host, needs), *_software(module.params, member)]
     try:
         refuse(module.params["host"], found)
     except TrainyardError as error:
         fail(module, error)
+    given = module.params["cluster"]
     plan = shown(Plan(), space if module.check_mode else [])
     steps = [step.what for step in plan.steps]
     module.exit_json(

@@ -92,8 +92,8 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.runner import fail
 from ansible.module_utils.trainyard.host import nvidia
-from ansible.module_utils.trainyard.host.facts import refuse
 from ansible.module_utils.trainyard.host.nvidia import module_on_disk, observe, problems
+from ansible.module_utils.trainyard.host.preflight_checks import refuse
 
 
 def main() -> None:

@@ -56,6 +56,7 @@ PROGRAMS = {
     "why": [sys.executable, "tests/bench/why.py"],
     "why_together": [sys.executable, "tests/bench/why_together.py"],
     "wide": [sys.executable, "tests/bench/wide.py"],
+    "zoo_refused": [sys.executable, "tests/zoo/refused.py"],
     "requirements": [sys.executable, "-m", "pytest", "-m", "proof", *ASK_THE_INDEX],
 }
 """Parts that are programs; most write their own table to docs/benchmarks.md. Drills, kills and the schedule are split,

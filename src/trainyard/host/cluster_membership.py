@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from ..core.untrusted import line
 from .ownership import MARKER
+from .preflight_checks import Reason, reason
 
 KUBECONFIGS = (
     "etc/kubernetes/kubelet.conf",
@@ -91,30 +92,23 @@ def look(root: str = "/") -> Membership | None:
             cas=frozenset(digest for each in authorities for digest in fingerprints(each)),
         )
         made = any(os.path.exists(os.path.join(root, RECORD, each)) for each in MADE)
-        joined = any(os.path.exists(os.path.join(root, each)) for each in JOINED)
-        known = made or joined or MARKER in _read(os.path.join(root, DROP_IN))
         servers = frozenset(
             server for each in KUBECONFIGS for server in _all(_read(os.path.join(root, each)), "server")
         )
-        return Membership(cluster, made, known, servers)
+        return Membership(cluster, made, is_known(root), servers)
     return None
 
 
-def problems(found: Membership | None, site: Cluster) -> list[str]:
+def problems(found: Membership | None, site: Cluster) -> list[Reason]:
     """Return why a host must be refused: it is a node of another cluster, or possibly so.
 
     :param site: the cluster of the inventory; without authorities if the controller has no kubeconfig of it.
     """
     if found is None or found.cluster.cas & site.cas:
         return []
-    there = f"{found.cluster}, according to {found.cluster.source}"
-    leave = "Take the host out of the inventory. If it may leave the other cluster, remove it there and reset it"
+    there = {"found": found.cluster, "source": found.cluster.source, "kubeconfig": site.source}
     if not site.cas and not found.known:
-        return [
-            f"it is a node of the cluster {there}, and nothing proves that this is the inventory's cluster: "
-            f"the controller has no kubeconfig {site.source}, and the host has no record of this project. "
-            f"{leave} (reset.yml). If it is the inventory's, copy its admin.conf to {site.source} on the controller."
-        ]
+        return [reason("unproven_cluster", **there)]
     # Without an authority, later roles check the state that this project created itself.
     if not site.cas or (not found.cluster.cas and found.known):
         return []
@@ -124,10 +118,15 @@ def problems(found: Membership | None, site: Cluster) -> list[str]:
     again = "reset this host (reset.yml): nothing else is needed"
     if found.made:
         again = f"move {site.source} away on the controller: the next run fetches it again"
-    return [
-        f"it is a node of another cluster: {there}. The inventory's cluster is {site}, according to {site.source} on "
-        f"the controller. {leave} (reset.yml). If the inventory's cluster was created again, {again}."
-    ]
+    return [reason("other_cluster", site=site, again=again, **there)]
+
+
+def is_known(root: str = "/") -> bool:
+    """Return whether this project has changed a host before, which may be reset since."""
+    records = (*(os.path.join(RECORD, each) for each in MADE), *JOINED)
+    return any(os.path.exists(os.path.join(root, each)) for each in records) or MARKER in _read(
+        os.path.join(root, DROP_IN)
+    )
 
 
 def fingerprints(pem: str) -> Iterator[str]:

@@ -9,15 +9,16 @@ All facts come from /proc, /sys and files below a root that tests replace. Socke
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import TrainyardError
 from ..core.finding import Finding
 from ..core.waiter import CLOCK, Clock
+from .preflight_checks import Reason, reason
 
 STA_UNSYNC = 0x0040
 """Bit of `status` for an unsynchronised clock (linux/timex.h, adjtimex(2))."""
@@ -70,6 +71,12 @@ CAP_SYS_TIME = 25
 NO_LIMIT = 1 << 60
 """cgroup v1 reports "no limit" as a number close to 2**63."""
 
+MACHINE = "x86_64"
+"""The architecture of all images (oci/layout.py)."""
+
+SIGNALS = {"nodefs.available": "/var/lib/kubelet", "imagefs.available": "/var/lib/containerd"}
+"""Eviction signal of the kubelet -> path whose file system it measures."""
+
 
 @dataclass(frozen=True)
 class Host:
@@ -85,6 +92,10 @@ class Host:
     :param modules_directory: whether modules for the running kernel are installed.
     :param systemd: whether systemd is the service manager.
     :param certificate_store: whether `update-ca-certificates` is installed.
+    :param machine: hardware name as in `uname -m`; `cpu_flags`: flags of the first processor (/proc/cpuinfo).
+    :param size_mib: path -> size of its file system in MiB.
+    :param cgroup: version of the cgroup hierarchy that the kubelet would use, 1 or 2.
+    :param machine_id: digest of /etc/machine-id, to compare hosts; empty without one.
     """
 
     system: str
@@ -99,6 +110,11 @@ class Host:
     root: bool
     certificate_store: bool = True
     clock_kept: bool = False
+    machine: str = "x86_64"
+    cpu_flags: Sequence[str] = ()
+    size_mib: Mapping[str, int] = field(default_factory=dict)
+    cgroup: int = 2
+    machine_id: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -106,14 +122,24 @@ class Host:
 
 @dataclass(frozen=True)
 class Needs:
-    """Minimum values. Errors name the variable that sets each of them."""
+    """Requirements. Refusals name the variable that sets each of them.
+
+    :param in_use: the host is already a node, so too little space is only a warning: the run may have to repair it.
+    :param cpu_flags: required flags of the processor.
+    :param images_mib: size of the site's images, which a new node pulls.
+    :param eviction: signal -> threshold of the kubelet in percent, for the signals of `SIGNALS`.
+    :param cgroup: lowest version of the cgroup hierarchy.
+    """
 
     memory_mib: int
     cpus: float
     disk_mib: Mapping[str, int]
     systems: Sequence[str]
     in_use: bool = False
-    """The host is already a node, so too little space is only a warning: the run may be needed to repair it."""
+    cpu_flags: Sequence[str] = ()
+    images_mib: int = 0
+    eviction: Mapping[str, float] = field(default_factory=dict)
+    cgroup: int = 1
 
 
 def observe(paths: Sequence[str], root: str = "/") -> Host:
@@ -129,7 +155,7 @@ def observe(paths: Sequence[str], root: str = "/") -> Host:
         kernel=kernel,
         memory_mib=_memory_mib(base),
         cpus=_cpus(base),
-        free_mib={path: _free_mib(base / path.lstrip("/")) for path in paths},
+        free_mib={path: _space_mib(base / path.lstrip("/"))[1] for path in paths},
         container=container,
         clock_settable=not container and _has_capability(base, CAP_SYS_TIME),
         modules_directory=(base / "lib/modules" / kernel / "modules.dep").exists(),
@@ -137,39 +163,64 @@ def observe(paths: Sequence[str], root: str = "/") -> Host:
         root=os.geteuid() == 0,
         clock_kept=is_kept(base),
         certificate_store=(base / "usr/sbin/update-ca-certificates").exists(),
+        machine=os.uname().machine,
+        cpu_flags=_cpu_flags(base),
+        size_mib={path: _space_mib(base / path.lstrip("/"))[0] for path in paths},
+        cgroup=2 if (base / "sys/fs/cgroup/cgroup.controllers").exists() else 1,
+        machine_id=_machine_id(base),
     )
 
 
-def problems(host: Host, needs: Needs) -> list[str]:
-    """Return all reasons why this host cannot be a node, each with the value and the remedy."""
+def problems(host: Host, needs: Needs) -> list[Reason]:
+    """Return all reasons why this host cannot be a node."""
     found = []
     if not host.root:
-        found.append("the tasks do not run as root. Set `ansible_become: true` or connect as root.")
+        found.append(reason("root"))
     if not host.systemd:
-        found.append("systemd is not the service manager. Boot the host with systemd.")
+        found.append(reason("systemd"))
     if host.system not in needs.systems:
-        found.append(
-            f"its system is {host.system}, not one of {', '.join(needs.systems)}. Install one of them, "
-            "or add it to base_supported_systems if you have tested it."
-        )
+        found.append(reason("system", found=host.system, supported=", ".join(needs.systems)))
+    if host.machine != MACHINE:
+        found.append(reason("architecture", found=host.machine))
+    if lacking := [flag for flag in needs.cpu_flags if flag not in host.cpu_flags]:
+        found.append(reason("cpu_flags", lacking=" and no ".join(flag.upper() for flag in lacking)))
     if host.memory_mib < needs.memory_mib:
-        found.append(
-            f"it has {host.memory_mib} MiB of memory, {needs.memory_mib} are needed. "
-            "Give it more, or lower base_memory_min_mib."
-        )
+        found.append(reason("memory", found=host.memory_mib, least=needs.memory_mib))
     if host.cpus < needs.cpus:
-        found.append(f"it has {host.cpus:g} CPUs, {needs.cpus:g} are needed. Give it more, or lower base_cpu_min.")
-    return found if needs.in_use else found + space_problems(host, needs)
+        found.append(reason("cpus", found=f"{host.cpus:g}", least=f"{needs.cpus:g}"))
+    if host.cgroup < needs.cgroup:
+        found.append(reason("cgroup"))
+    return found if needs.in_use else found + space_problems(host, needs) + _share_problems(host, needs)
 
 
-def space_problems(host: Host, needs: Needs) -> list[str]:
+def space_problems(host: Host, needs: Needs) -> list[Reason]:
     """Return the paths with too little space: a refusal for a new host, a warning for one in use."""
     return [
-        f"{path} has {host.free_mib[path]} MiB free, {least} are needed. "
-        "Free or add space, or lower base_disk_free_min_mib."
+        reason("space", path=path, found=host.free_mib[path], least=least)
         for path, least in needs.disk_mib.items()
         if host.free_mib[path] < least
     ]
+
+
+def _share_problems(host: Host, needs: Needs) -> list[Reason]:
+    """Return the file systems on which the kubelet would evict pods as soon as the site's images are there.
+
+    It measures both signals in percent of the file system's size (kubelet's eviction manager). A node whose images are
+    on the same file system as its volumes has the same numbers for both.
+    """
+    found = []
+    for signal, path in SIGNALS.items():
+        size, free, threshold = host.size_mib.get(path, 0), host.free_mib.get(path, 0), needs.eviction.get(signal, 0.0)
+        images = needs.images_mib if signal.startswith("imagefs") else 0
+        left = 100 * (free - images) / size if size else 100.0
+        if left < threshold:
+            values = {
+                "used": round(100 * (1 - free / size)),
+                "left": max(0, round(left)),
+                "threshold": f"{threshold:g}",
+            }
+            found.append(reason("space_share", path=path, signal=signal, images=images, **values))
+    return found
 
 
 def space_findings(host: Host, needs: Needs) -> list[Finding]:
@@ -179,18 +230,6 @@ def space_findings(host: Host, needs: Needs) -> list[Finding]:
         for path, least in needs.disk_mib.items()
         if host.free_mib[path] < least
     ]
-
-
-def refuse(name: str, found: Sequence[str]) -> None:
-    """Refuse a host that has problems.
-
-    :raises TrainyardError: there are problems; the message lists all of them.
-    """
-    if found:
-        raise TrainyardError(
-            f"The host {name} cannot be a node:\n" + "\n".join(f"- {problem}" for problem in found),
-            problems=list(found),
-        )
 
 
 def text_of(path: Path) -> str:
@@ -227,11 +266,25 @@ def _cpus(base: Path) -> float:
     return min(count, int(quota) / int(period)) if quota.isdigit() and period.isdigit() else count
 
 
-def _free_mib(path: Path) -> int:
+def _space_mib(path: Path) -> tuple[int, int]:
+    """Return size and free space of the file system of a path, or of its nearest existing parent."""
     while not path.exists():
         path = path.parent
     status = os.statvfs(path)
-    return status.f_bavail * status.f_frsize >> 20
+    return status.f_blocks * status.f_frsize >> 20, status.f_bavail * status.f_frsize >> 20
+
+
+def _cpu_flags(base: Path) -> Sequence[str]:
+    for line in text_of(base / "proc/cpuinfo").splitlines():
+        if line.startswith("flags"):
+            return sorted(line.partition(":")[2].split())
+    return []
+
+
+def _machine_id(base: Path) -> str:
+    """Return a digest, because the identifier itself shall not leave the host (machine-id(5))."""
+    text = text_of(base / "etc/machine-id").strip()
+    return hashlib.sha256(text.encode()).hexdigest()[:16] if text else ""
 
 
 def _has_capability(base: Path, number: int) -> bool:
@@ -245,8 +298,8 @@ LISTEN = "0A"
 """State of a listening socket in /proc/net/tcp (TCP_LISTEN of the kernel's include/net/tcp_states.h)."""
 
 
-def port_problems(wanted: Mapping[int, str], root: str = "/") -> list[str]:
-    """Return the wanted ports on which another program listens, each with the remedy.
+def port_problems(wanted: Mapping[int, str], root: str = "/") -> list[Reason]:
+    """Return the wanted ports on which another program listens.
 
     :param wanted: port -> file name of the only program that may listen there.
     """
@@ -258,11 +311,8 @@ def port_problems(wanted: Mapping[int, str], root: str = "/") -> list[str]:
     for process, program, inode in _holders(base):
         port = sockets.get(inode)
         if port is not None and program != wanted[port]:
-            found.append(
-                f"{program} (process {process}) listens on port {port}, which {wanted[port]} needs. "
-                "Stop it, give it another port, or remove the port from base_ports if both can listen there."
-            )
-    return sorted(set(found))
+            found.append(reason("port", program=program, process=process, port=port, owner=wanted[port]))
+    return sorted(set(found), key=str)
 
 
 def _listening(base: Path) -> Iterator[tuple[int, str]]:

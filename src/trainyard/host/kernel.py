@@ -19,6 +19,7 @@ from ..core.errors import TrainyardError
 from ..core.files import write
 from ..core.plan import Change, Plan, Step
 from .facts import text_of
+from .preflight_checks import Reason, reason
 
 COMMAND_TIMEOUT = 60.0
 SWAP_OFF = "# trainyard: swap is off: "
@@ -117,12 +118,8 @@ class Kernel:
         states = {name: self.state_of(name) for name in self.features}
         absent = [name for name, state in states.items() if state == "absent"]
         if absent:
-            raise TrainyardError(
-                f"The running kernel {self.release} lacks: {', '.join(absent)}.",
-                remedy="Boot a kernel that has them (modules "
-                + ", ".join(FEATURES[name].module for name in absent)
-                + "); in a container, load the modules on the machine that runs it.",
-            )
+            modules = ", ".join(FEATURES[name].module for name in absent)
+            raise _refusal(reason("kernel_feature", release=self.release, lacking=", ".join(absent), modules=modules))
         for name, state in states.items():
             if state == "unknown":
                 self.warnings.append(f"It is unknown whether the kernel has {name}; it is assumed to be present.")
@@ -139,10 +136,7 @@ class Kernel:
             now = " ".join(self._text(path).split())
             wanted = " ".join(value.split())
             if not path.exists() and not loads:
-                raise TrainyardError(
-                    f"The running kernel {self.release} has no sysctl {name}.",
-                    remedy="Correct base_sysctls, or add the feature that provides it to base_kernel_features.",
-                )
+                raise _refusal(reason("kernel_parameter", release=self.release, name=name))
             if now != wanted:
                 change = Change(f"sysctl {name}", now or None, wanted)
                 steps.append(Step(f"Set {name} to {wanted}", partial(_set, name, path, wanted), [change]))
@@ -196,6 +190,11 @@ class Kernel:
             return None
         match = re.search(rf"^CONFIG_{option}=(\w)", config, re.MULTILINE)
         return match.group(1) if match else "n"
+
+
+def _refusal(found: Reason) -> TrainyardError:
+    message = f"{found.cause[0].upper()}{found.cause[1:]}."
+    return TrainyardError(message, remedy=found.remedy, reasons=[found.as_dict()])
 
 
 def sysctl_path(name: str) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..core.command import run
 from ..core.errors import CommandError
+from .preflight_checks import Reason, reason
 from .units import properties_of
 
 VENDOR = "0x10de"
@@ -185,44 +186,35 @@ def architecture(gpu: int) -> Architecture | None:
     return None
 
 
-def problems(host: NvidiaHost, branch: str, *, open_modules: bool, installed: bool = False) -> list[str]:
-    """Return the reasons why the driver cannot be installed, each with its remedy; empty if it can.
+def problems(host: NvidiaHost, branch: str, *, open_modules: bool, installed: bool = False) -> list[Reason]:
+    """Return the reasons why the driver cannot be installed; empty if it can.
 
     :param branch: branch of the driver, such as "580"; empty if the distribution chooses it.
     :param installed: the driver is already installed. If its module is loaded, its signature was accepted.
     """
     if not host.gpus:
-        return ["it has no NVIDIA GPU (PCI vendor 10de). Remove it from gpu_nodes, or install the GPU."]
+        return [reason("gpu_absent")]
     found = list(dict.fromkeys(_gpu_problems(host.gpus, branch, open_modules)))
     if host.secure_boot and not host.key_enrolled and not (installed and host.loaded):
-        found.append(
-            "secure boot is on, and the machine does not trust the key with which dkms signs the driver's modules. "
-            "Enrol it (`dkms generate_mok`, then `mokutil --import /var/lib/dkms/mok.pub`, then confirm it at the "
-            "console during the next boot), or turn secure boot off."
-        )
+        found.append(reason("secure_boot"))
     return found
 
 
-def _gpu_problems(gpus: Sequence[int], branch: str, open_modules: bool) -> Iterator[str]:
+def _gpu_problems(gpus: Sequence[int], branch: str, open_modules: bool) -> Iterator[Reason]:
     number = int(match[0]) if (match := re.match(r"\d+", branch)) else 0
     for gpu in gpus:
         kind = architecture(gpu)
         if kind is None:
             continue
-        named = f"its GPU 10de:{gpu:04x} ({kind.name})"
+        named = f"10de:{gpu:04x} ({kind.name})"
         if number and number < kind.oldest:
-            yield (
-                f"{named} is newer than the driver branch {branch}. Set nvidia_driver_branch to {kind.oldest} or newer."
-            )
+            yield reason("gpu_too_new", gpu=named, branch=branch, wanted=kind.oldest)
         if number and kind.newest and number > kind.newest:
-            yield (
-                f"{named} is no longer supported by the driver branch {branch}. "
-                f"Set nvidia_driver_branch to {kind.newest}."
-            )
+            yield reason("gpu_too_old", gpu=named, branch=branch, wanted=kind.newest)
         if open_modules and not kind.open_modules:
-            yield f"{named} needs the proprietary kernel modules. Set nvidia_driver_open_modules to false for it."
+            yield reason("gpu_modules", gpu=named, wanted="proprietary", value="false")
         if not open_modules and not kind.closed_modules:
-            yield f"{named} needs the open kernel modules. Set nvidia_driver_open_modules to true for it."
+            yield reason("gpu_modules", gpu=named, wanted="open", value="true")
 
 
 def _text(path: Path) -> str:
@@ -260,8 +252,8 @@ def observe_nvswitches(root: Path = Path("/")) -> Fabric:
     return Fabric(switches, manager=bool(switches) and _manager_runs())
 
 
-def nvswitch_problems(fabric: Fabric, *, installed: bool) -> list[str]:
-    """Return why no program could use the GPUs, with the remedy; empty if programs can.
+def nvswitch_problems(fabric: Fabric, *, installed: bool) -> list[Reason]:
+    """Return why no program could use the GPUs; empty if programs can.
 
     The fabric manager must have exactly the driver's version, so a running one does not help a new driver.
 
@@ -269,11 +261,7 @@ def nvswitch_problems(fabric: Fabric, *, installed: bool) -> list[str]:
     """
     if not fabric.switches or (installed and fabric.manager):
         return []
-    return [
-        f"it has {fabric.switches} NVSwitches (PCI vendor 10de, class 0680). CUDA starts there only with NVIDIA's "
-        "fabric manager, which is not supported yet. Remove it from gpu_nodes. Or install the driver and its fabric "
-        f"manager yourself, start {FABRIC_MANAGER}, and set nvidia_driver_source to preinstalled."
-    ]
+    return [reason("nvswitch", count=fabric.switches, unit=FABRIC_MANAGER)]
 
 
 def _manager_runs() -> bool:

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from trainyard.core.errors import TrainyardError
-from trainyard.host.facts import Host, Needs, observe, problems, refuse, space_findings, space_problems
+from trainyard.host.facts import Host, Needs, observe, problems, space_findings, space_problems
+from trainyard.host.preflight_checks import refuse
 
-GOOD = Host("debian-13", "6.18", 4096, 2.0, {"/var/lib": 20000}, "", True, True, True, True)
-NEEDS = Needs(1700, 2.0, {"/var/lib": 5120}, ["debian-12", "debian-13"])
+GOOD = Host("debian-13", "6.18", 4096, 2.0, {"/var/lib": 20000}, "", True, True, True, True, cpu_flags=["avx", "sse"])
+NEEDS = Needs(1700, 2.0, {"/var/lib": 5120}, ["debian-12", "debian-13"], cpu_flags=["avx"], cgroup=2)
+THRESHOLDS = {"nodefs.available": 10.0, "imagefs.available": 15.0}
 
 
 def make_root(root: Path, **files: str) -> str:
@@ -67,11 +69,14 @@ def test_limits_and_abilities_are_read(tmp_path: Path, files: dict[str, str], at
         (replace(GOOD, system="alpine-3"), ["alpine-3", "debian-13", "base_supported_systems"]),
         (replace(GOOD, root=False), ["root", "ansible_become"]),
         (replace(GOOD, systemd=False), ["systemd"]),
+        (replace(GOOD, machine="aarch64"), ["aarch64", "x86_64"]),
+        (replace(GOOD, cpu_flags=["sse4_2"]), ["no AVX", "CPU type to host", "base_cpu_flags to []"]),
+        (replace(GOOD, cgroup=1), ["cgroup v1", "kubernetes_fail_cgroup_v1"]),
     ],
 )
 def test_refusals_name_value_and_remedy(host: Host, words: list[str]) -> None:
     (problem,) = problems(host, NEEDS)
-    assert all(word in problem for word in words), problem
+    assert all(word in str(problem) for word in words), problem
 
 
 def test_all_problems_are_said_at_once_with_the_hosts_name() -> None:
@@ -86,3 +91,36 @@ def test_a_full_disk_refuses_a_new_host_and_not_a_node() -> None:
     assert problems(full, new) == space_problems(full, new) != []
     assert [each.subject for each in space_findings(full, new)] == ["space on /var/lib"]
     assert problems(full, replace(new, in_use=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("size", "free", "images", "thresholds", "signals"),
+    [
+        # 86 % full: above the kubelet's own threshold of 10 %, and below that of 15 % for images.
+        (100_000, 14_000, 0, THRESHOLDS, ["imagefs.available"]),
+        (100_000, 9_000, 0, THRESHOLDS, ["nodefs.available", "imagefs.available"]),
+        # Enough space now, and not after the pull.
+        (40_000, 11_000, 6_144, THRESHOLDS, ["imagefs.available"]),
+        (40_000, 13_000, 6_144, THRESHOLDS, []),
+        (100_000, 14_000, 6_144, {}, []),
+        (100_000, 14_000, 0, {"imagefs.available": 5.0}, []),
+    ],
+)
+def test_a_disk_on_which_the_kubelet_would_evict_pods(
+    size: int, free: int, images: int, thresholds: dict[str, float], signals: list[str]
+) -> None:
+    space = {"/var/lib/kubelet": free, "/var/lib/containerd": free, "/var/lib": free}
+    host = replace(GOOD, free_mib=space, size_mib=dict.fromkeys(space, size))
+    needs = replace(NEEDS, images_mib=images, eviction=thresholds)
+    found = problems(host, needs)
+    assert [signal for signal in thresholds for each in found if signal in each.cause] == signals
+    assert all("kubernetes_kubelet_config.evictionHard" in each.remedy for each in found)
+    assert problems(host, replace(needs, in_use=True)) == []
+
+
+def test_processor_and_machine_id_are_read(tmp_path: Path) -> None:
+    files = {"proc/cpuinfo": "processor: 0\nflags\t\t: fpu avx sse\n", "etc/machine-id": "0123456789abcdef\n"}
+    host = observe([], make_root(tmp_path, **files))
+    assert (list(host.cpu_flags), host.cgroup) == (["avx", "fpu", "sse"], 1)
+    assert host.machine_id and "0123456789abcdef" not in host.machine_id
+    assert observe([], make_root(tmp_path / "other")).machine_id == ""

@@ -105,14 +105,14 @@ def test_hosts_that_are_taken(files: dict[str, str], tmp_path: Path) -> None:
     ],
 )
 def test_a_node_of_another_cluster_is_refused_with_both_named(files: dict[str, str], tmp_path: Path) -> None:
-    (problem,) = problems(look(str(host(tmp_path, **files))), SITE)
+    (problem,) = map(str, problems(look(str(host(tmp_path, **files))), SITE))
     assert f"theirs at {THERE}" in problem and f"kubernetes at {HERE}" in problem and "/site/kubeconfig" in problem
     assert "bundle.lock.yml" not in problem and "out of the inventory" in problem
 
 
 def test_a_worker_of_the_cluster_before_is_told_that_a_reset_is_enough(tmp_path: Path) -> None:
     files = {"kubelet": kubeconfig(THEIRS, HERE), "drop_in": f"# {MARKER}\n"}
-    (problem,) = problems(look(str(host(tmp_path, **files))), SITE)
+    (problem,) = map(str, problems(look(str(host(tmp_path, **files))), SITE))
     assert "was created again, reset this host (reset.yml): nothing else is needed." in problem
 
 
@@ -134,7 +134,7 @@ def test_a_worker_of_the_cluster_before_is_told_that_a_reset_is_enough(tmp_path:
 def test_without_a_kubeconfig_the_record_on_the_host_decides(
     files: dict[str, str], refused: bool, tmp_path: Path
 ) -> None:
-    found = problems(look(str(host(tmp_path, **files))), NONE)
+    found = [str(each) for each in problems(look(str(host(tmp_path, **files))), NONE)]
     assert bool(found) == refused
     assert not found or ("/site/kubeconfig" in found[0] and "bundle.lock.yml" not in found[0])
 
@@ -152,12 +152,12 @@ def test_without_a_kubeconfig_the_record_on_the_host_decides(
     ],
 )
 def test_a_hostile_kubeconfig_is_no_more_than_another_cluster(text: str, tmp_path: Path) -> None:
-    (problem,) = problems(look(str(host(tmp_path, kubelet=text))), SITE)
+    (problem,) = map(str, problems(look(str(host(tmp_path, kubelet=text))), SITE))
     assert problem.isprintable() and len(problem) < 1_500
 
 
 def test_a_named_pipe_does_not_hold_the_reader(tmp_path: Path) -> None:
     (tmp_path / "etc/kubernetes").mkdir(parents=True)
     os.mkfifo(tmp_path / "etc/kubernetes/kubelet.conf")
-    (problem,) = problems(look(str(tmp_path)), SITE)
+    (problem,) = map(str, problems(look(str(tmp_path)), SITE))
     assert "CA unknown" in problem

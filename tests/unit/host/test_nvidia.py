@@ -144,7 +144,7 @@ def test_hosts_that_can_be(seen: NvidiaHost, branch: str, open_modules: bool) ->
     ],
 )
 def test_refused(seen: NvidiaHost, branch: str, open_modules: bool, said: str) -> None:
-    (found,) = problems(seen, branch, open_modules=open_modules)
+    (found,) = map(str, problems(seen, branch, open_modules=open_modules))
     assert said in found
 
 

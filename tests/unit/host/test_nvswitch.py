@@ -30,7 +30,7 @@ def test_a_host_with_switches(
         device(tmp_path, f"0000:1{number}:00.0", **GPU)
     fabric = observe(tmp_path)
     assert fabric == Fabric(4, manager=state == "active")
-    found = problems(fabric, installed=installed)
+    found = [str(each) for each in problems(fabric, installed=installed)]
     assert bool(found) == refused
     for problem in found:
         assert all(word in problem for word in ("4 NVSwitches", "gpu_nodes", "nvidia-fabricmanager.service")), problem

@@ -23,7 +23,7 @@ def taken() -> Iterator[int]:
 
 
 def test_a_taken_port_is_refused_with_its_holder_and_the_remedy(taken: int) -> None:
-    (problem,) = problems({taken: "kubelet"})
+    (problem,) = map(str, problems({taken: "kubelet"}))
     assert f"{OURS} (process {os.getpid()}) listens on port {taken}, which kubelet needs" in problem
     assert "base_ports" in problem
 
@@ -64,6 +64,6 @@ def make_proc(root: Path, program: str, table: str = "tcp", state: str = "0A", a
     ],
 )
 def test_sockets_of_the_kernel(tmp_path: Path, program: str, options: dict[str, str], refused: bool) -> None:
-    found = problems({6443: "kube-apiserver"}, make_proc(tmp_path, program, **options))
+    found = [str(each) for each in problems({6443: "kube-apiserver"}, make_proc(tmp_path, program, **options))]
     assert bool(found) is refused
     assert not refused or found[0].startswith("haproxy (process 812) listens on port 6443, which kube-apiserver needs.")

@@ -56,8 +56,12 @@ def test_a_skewed_host_reaches_its_label(
 @pytest.mark.parametrize(
     ("variables", "facts", "said"),
     [
-        ("supply=mirror", {"gpus": []}, "w1 is in gpu_nodes, but its driver shows no GPU"),
-        ("supply=mirror", {"driver": "470.256.02"}, "The driver of w1 is 470.256.02"),
+        (
+            "supply=mirror",
+            {"gpus": []},
+            "The host w1 cannot be a node: - it is in gpu_nodes, but no installed driver shows a GPU.",
+        ),
+        ("supply=mirror", {"driver": "470.256.02"}, "The host w1 cannot be a node: - its driver is 470.256.02"),
         ("supply=mirror", {"switches": 4}, "w1 has 4 NVSwitches"),
         ("nvidia_driver_source=nvidia", {}, "w1 has no NVIDIA GPU"),
     ],

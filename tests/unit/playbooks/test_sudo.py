@@ -26,7 +26,11 @@ echo "sudo: unable to initialize the policy plugin" >&2; exit 1
 @pytest.mark.parametrize(
     ("password", "said", "remedy"),
     [
-        ("", "cp1: ", " add --ask-become-pass, or set ansible_become_password for the host in a vault."),
+        (
+            "",
+            "The host cp1 cannot be a node: - the login user cannot become root: ",
+            " add --ask-become-pass, or set ansible_become_password for the host in a vault.",
+        ),
         ("secret", "unable to initialize the policy plugin", ""),
     ],
 )

@@ -1,0 +1,258 @@
+"""The table of checks that a host passes before anything on it is changed: code, cause and remedy of each refusal.
+
+`playbooks/check_hosts.yml` reports all reasons of all hosts at once. docs/reference/hosts.md is generated from this
+table and from the hosts in tests/zoo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..core.errors import TrainyardError
+from ..core.untrusted import line
+
+
+@dataclass(frozen=True)
+class Check:
+    """One property of a host.
+
+    :param about: the property, for tables.
+    :param cause: format string, a clause about the host without a full stop.
+    :param remedy: format string, one or more sentences with the operator's next action.
+    """
+
+    about: str
+    cause: str
+    remedy: str
+
+
+CHECKS: Mapping[str, Check] = {
+    "root": Check(
+        "Tasks run as root",
+        "the tasks do not run as root",
+        "Set `ansible_become: true` or connect as root.",
+    ),
+    "sudo": Check(
+        "The login user can become root",
+        "the login user cannot become root: {answer}",
+        "If sudo asks for a password, add --ask-become-pass, or set ansible_become_password for the host in a vault.",
+    ),
+    "systemd": Check(
+        "The service manager is systemd",
+        "systemd is not the service manager",
+        "Boot the host with systemd.",
+    ),
+    "system": Check(
+        "Distribution and version are supported",
+        "its system is {found}, not one of {supported}",
+        "Install one of them, or add it to base_supported_systems if you have tested it.",
+    ),
+    "architecture": Check(
+        "Processor architecture",
+        "its processor is {found}, but all images are built for x86_64",
+        "Use a host with an x86_64 (amd64) processor.",
+    ),
+    "cpu_flags": Check(
+        "Instruction sets of the processor, where trainings may run",
+        "the CPU has no {lacking}, which TensorFlow needs",
+        "Set the virtual machine's CPU type to host. For a node without trainings, set base_cpu_flags to [].",
+    ),
+    "memory": Check(
+        "Memory",
+        "it has {found} MiB of memory, {least} are needed",
+        "Give it more, or lower base_memory_min_mib.",
+    ),
+    "cpus": Check(
+        "Number of CPUs",
+        "it has {found} CPUs, {least} are needed",
+        "Give it more, or lower base_cpu_min.",
+    ),
+    "space": Check(
+        "Free space",
+        "{path} has {found} MiB free, {least} are needed",
+        "Free or add space, or lower base_disk_free_min_mib.",
+    ),
+    "space_share": Check(
+        "Share of free space on a new node, above the kubelet's eviction threshold",
+        "the file system of {path} is {used} % full. The site's images need {images} MiB, {left} % would stay free,"
+        " and the kubelet evicts pods below {threshold} % ({signal})",
+        "Free or add space, or lower the threshold in kubernetes_kubelet_config.evictionHard.",
+    ),
+    "cgroup": Check(
+        "Version of cgroups",
+        "it runs with cgroup v1, which the kubelet refuses",
+        "Boot with `systemd.unified_cgroup_hierarchy=1`, or set kubernetes_fail_cgroup_v1 to false.",
+    ),
+    "port": Check(
+        "Reserved ports are free",
+        "{program} (process {process}) listens on port {port}, which {owner} needs",
+        "Stop it, give it another port, or remove the port from base_ports if both can listen there.",
+    ),
+    "distribution_of_kubernetes": Check(
+        "No other Kubernetes distribution is installed",
+        "{name} is installed ({path})",
+        "Use another host, or remove {name}: `{command}`.",
+    ),
+    "unproven_cluster": Check(
+        "A node belongs to the inventory's cluster, without a kubeconfig on the controller",
+        "it is a node of the cluster {found}, according to {source}, and nothing proves that this is the "
+        "inventory's cluster: the controller has no kubeconfig {kubeconfig}, and the host has no record of this "
+        "project",
+        "Take the host out of the inventory. If it may leave the other cluster, remove it there and reset it "
+        "(reset.yml). If it is the inventory's, copy its admin.conf to {kubeconfig} on the controller.",
+    ),
+    "other_cluster": Check(
+        "A node belongs to the inventory's cluster",
+        "it is a node of another cluster: {found}, according to {source}. The inventory's cluster is {site}, "
+        "according to {kubeconfig} on the controller",
+        "Take the host out of the inventory. If it may leave the other cluster, remove it there and reset it "
+        "(reset.yml). If the inventory's cluster was created again, {again}.",
+    ),
+    "other_control_plane": Check(
+        "A node belongs to the cluster of the inventory's control plane hosts",
+        "it is a node of the cluster {name} at {server} according to {source}, and the control plane hosts of this "
+        "inventory are not in that cluster",
+        "Remove the host from the inventory, or reset it with reset.yml.",
+    ),
+    "remains": Check(
+        "No remains of a cluster",
+        "it has remains of a cluster that is not the inventory's: {found}",
+        "If nothing there is needed, remove them: `{commands}`, then restart the host.",
+    ),
+    "foreign_file": Check(
+        "Files that the site writes have no settings of others",
+        "{files} {hold} settings that this project has not made",
+        "Copy the settings that you need to the inventory. Then add {files} to base_replace_files: the old file is "
+        "kept next to the new one as NAME.before-trainyard.",
+    ),
+    "kernel_feature": Check(
+        "Kernel features",
+        "the running kernel {release} lacks: {lacking}",
+        "Boot a kernel that has them (modules {modules}); in a container, load the modules on the machine that runs "
+        "it.",
+    ),
+    "kernel_parameter": Check(
+        "Kernel parameters",
+        "the running kernel {release} has no sysctl {name}",
+        "Correct base_sysctls, or add the feature that provides it to base_kernel_features.",
+    ),
+    "package_source": Check(
+        "Package sources",
+        "base_apt_exclusive is true and base_apt_sources is empty, so it would have no package source",
+        "Set base_apt_sources to the repositories, or set base_apt_exclusive to false.",
+    ),
+    "node_address": Check(
+        "Address of the node",
+        "no interface has the address {address} (kubernetes_node_ip). Its addresses are {found}",
+        "Set kubernetes_node_ip to the address at which the other nodes reach this host.",
+    ),
+    "endpoint": Check(
+        "Name of the API endpoint",
+        "control_plane_endpoint is '{endpoint}', but {unknown} cannot resolve {name}",
+        "Add the name to your DNS or, for nodes, to base_hosts_entries, or use an address.",
+    ),
+    "gpu_absent": Check(
+        "A GPU host has a GPU",
+        "it has no NVIDIA GPU (PCI vendor 10de)",
+        "Remove it from gpu_nodes, or install the GPU.",
+    ),
+    "gpu_too_new": Check(
+        "The driver branch supports the GPU",
+        "its GPU {gpu} is newer than the driver branch {branch}",
+        "Set nvidia_driver_branch to {wanted} or newer.",
+    ),
+    "gpu_too_old": Check(
+        "The driver branch still supports the GPU",
+        "its GPU {gpu} is no longer supported by the driver branch {branch}",
+        "Set nvidia_driver_branch to {wanted}.",
+    ),
+    "gpu_modules": Check(
+        "Open or proprietary kernel modules",
+        "its GPU {gpu} needs the {wanted} kernel modules",
+        "Set nvidia_driver_open_modules to {value} for it.",
+    ),
+    "secure_boot": Check(
+        "Secure boot trusts the key of dkms",
+        "secure boot is on, and the machine does not trust the key with which dkms signs the driver's modules",
+        "Enrol it (`dkms generate_mok`, then `mokutil --import /var/lib/dkms/mok.pub`, then confirm it at the "
+        "console during the next boot), or turn secure boot off.",
+    ),
+    "nvswitch": Check(
+        "NVSwitches have a fabric manager",
+        "it has {count} NVSwitches (PCI vendor 10de, class 0680). CUDA starts there only with NVIDIA's fabric "
+        "manager, which is not supported yet",
+        "Remove it from gpu_nodes. Or install the driver and its fabric manager yourself, start {unit}, and set "
+        "nvidia_driver_source to preinstalled.",
+    ),
+    "gpu_driver_offered": Check(
+        "The distribution's driver is new enough",
+        "its distribution offers the driver {found}, but the images' CUDA needs {least} (nvidia_driver_minimum)",
+        "Set nvidia_driver_source to nvidia.",
+    ),
+    "gpu_driver_absent": Check(
+        "A preinstalled driver shows a GPU",
+        "it is in gpu_nodes, but no installed driver shows a GPU",
+        "Install the driver, or set nvidia_driver_source (now preinstalled) to nvidia or distro. Remove hosts without "
+        "a GPU from gpu_nodes.",
+    ),
+    "gpu_not_shown": Check(
+        "The installed driver shows a GPU",
+        "it is in gpu_nodes, but its driver shows no GPU",
+        "Find the cause with `dmesg | grep -i nvrm` on the host.",
+    ),
+    "gpu_driver": Check(
+        "The installed driver is new enough",
+        "its driver is {found}, but the images' CUDA needs {least} (nvidia_driver_minimum)",
+        "{remedy}.",
+    ),
+    "check_failed": Check(
+        "Each check can be executed",
+        "the check `{task}` failed: {message}",
+        "Correct the cause, then check the host again.",
+    ),
+}  # fmt: skip
+"""Checks by code, in the order of the report."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a host is refused.
+
+    :param code: key of `CHECKS`.
+    :param cause: clause about the host; `remedy`: sentences with the operator's next action.
+    """
+
+    code: str
+    cause: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.cause}. {self.remedy}"
+
+    def as_dict(self) -> dict[str, str]:
+        return asdict(self)
+
+
+def reason(code: str, **values: Any) -> Reason:
+    """Return the reason of a check with the observed values.
+
+    :raises KeyError: the table has no such code, or its texts use a value that is not given.
+    """
+    check = CHECKS[code]
+    # Names of programs, files and clusters come from the host.
+    shown = {name: line(str(value)) for name, value in values.items()}
+    return Reason(code, check.cause.format(**shown), check.remedy.format(**shown))
+
+
+def refuse(name: str, reasons: Sequence[Reason]) -> None:
+    """Refuse a host for all its reasons at once.
+
+    :raises TrainyardError: there are reasons; `facts['reasons']` holds them as mappings.
+    """
+    if reasons:
+        raise TrainyardError(
+            f"The host {name} cannot be a node:\n" + "\n".join(f"- {each}" for each in reasons),
+            reasons=[each.as_dict() for each in reasons],
+        )

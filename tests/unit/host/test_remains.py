@@ -1,0 +1,79 @@
+"""Other Kubernetes distributions and remains of a cluster, from trees of files as such hosts have them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from trainyard.core.errors import CommandError
+from trainyard.host import remains as module
+from trainyard.host.remains import other_distributions, remains
+
+
+@pytest.fixture(autouse=True)
+def rules(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What the commands for rules print, by program; a missing one is not installed, and None has no tables."""
+    printed: dict[str, str] = {}
+
+    def run(argv: list[str], timeout: float) -> subprocess.CompletedProcess[str]:
+        if printed[argv[0]] is None:
+            raise CommandError("no tables")
+        return subprocess.CompletedProcess(argv, 0, printed[argv[0]], "")
+
+    monkeypatch.setattr(module, "run", run)
+    monkeypatch.setattr(module.shutil, "which", lambda name: name if name in printed else None)
+    return printed
+
+
+def put(root: Path, *paths: str) -> Path:
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).touch()
+    return root
+
+
+@pytest.mark.parametrize(
+    ("paths", "cause", "command"),
+    [
+        (["usr/local/bin/k3s"], "k3s is installed (/usr/local/bin/k3s)", "k3s-uninstall.sh"),
+        (["opt/rke2/bin/rke2"], "RKE2 is installed (/opt/rke2/bin/rke2)", "rke2-uninstall.sh"),
+        (["var/lib/rancher/rke2/agent/kubelet.kubeconfig"], "RKE2 is installed", "rke2-uninstall.sh"),
+        (["snap/bin/microk8s"], "MicroK8s is installed (/snap/bin/microk8s)", "snap remove --purge microk8s"),
+        (["usr/local/bin/k0s"], "k0s is installed", "k0s reset"),
+    ],
+)
+def test_another_distribution_is_known_by_its_program(
+    tmp_path: Path, paths: list[str], cause: str, command: str
+) -> None:
+    (found,) = other_distributions(put(tmp_path, *paths))
+    assert found.code == "distribution_of_kubernetes"
+    assert cause in found.cause and command in found.remedy
+
+
+def test_a_new_host_has_neither(tmp_path: Path, rules: dict[str, str]) -> None:
+    put(tmp_path, "etc/kubernetes/manifests/.kubelet-keep", "sys/class/net/eth0", "snap/bin/docker")
+    rules.update({"iptables-save": "*filter\n:DOCKER - [0:0]\n", "nft": "table inet filter\n"})
+    assert (other_distributions(tmp_path), remains(tmp_path)) == ([], [])
+
+
+def test_all_remains_are_one_reason_with_their_commands(tmp_path: Path, rules: dict[str, str]) -> None:
+    put(tmp_path, "var/lib/etcd/member/snap/db", "etc/kubernetes/manifests/etcd.yaml", "sys/class/net/kube-ipvs0")
+    rules.update({"iptables-save": "*nat\n:KUBE-SERVICES - [0:0]\n", "nft": "table ip kube-proxy\n"})
+    (found,) = remains(tmp_path)
+    for part in ("/var/lib/etcd", "(etcd.yaml)", "kube-ipvs0", "KUBE- rules", "kube-proxy rules"):
+        assert part in found.cause
+    for command in (
+        "rm -r /var/lib/etcd",
+        "rm -r /etc/kubernetes",
+        "ip link delete kube-ipvs0",
+        "iptables-save | grep -v KUBE- | iptables-restore",
+        "nft delete table ip kube-proxy",
+    ):
+        assert command in found.remedy
+
+
+def test_a_kernel_without_such_tables_has_no_rules(tmp_path: Path, rules: dict[str, str]) -> None:
+    rules["iptables-legacy-save"] = None
+    assert remains(tmp_path) == []

@@ -1,0 +1,173 @@
+"""Part `zoo_refused` of `make proof`: one lab whose nodes have the traits of other people's servers.
+
+`check_hosts.yml` must give the expected result for each row, for exactly the expected reasons, and change nothing on
+any node. A second call with the variables of `works_with` must accept those rows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tests.zoo.rows import REFUSED, WORKS, Row, rows  # noqa: E402
+
+LAB = "trainyard-zoo"
+NETWORK = "10.89.0"
+FIRST = 21
+LIMIT = 900.0
+"""Seconds for one playbook."""
+
+Result = Mapping[str, Any]
+
+
+def host_of(row: Row) -> str:
+    """Return the inventory's name of a row: the name of a host has no underscore."""
+    return row.name.replace("_", "-")
+
+
+def inventory(zoo: Sequence[Row], folder: Path, chosen: Mapping[str, Mapping[str, Any]]) -> Path:
+    """Write an inventory in which each row is a worker.
+
+    :param chosen: variables of each host.
+    """
+    target = folder / "hosts.yml"
+    hosts = {
+        host_of(row): {
+            "ansible_host": f"{NETWORK}.{FIRST + number}",
+            "zoo_tasks": str(_tasks(row, folder)) if row.prepare else "",
+            **chosen[row.name],
+        }
+        for number, row in enumerate(zoo)
+    }
+    groups = {
+        "workers": {"hosts": hosts},
+        "control_plane": {"hosts": {"cp1": {"ansible_host": f"{NETWORK}.10", "zoo_tasks": ""}}},
+        "mirror": {"hosts": {"mirror1": {"ansible_host": f"{NETWORK}.2", "zoo_tasks": ""}}},
+        "cluster": {"children": {"workers": None, "control_plane": None}},
+        "lab_hosts": {"children": {"cluster": None, "mirror": None}},
+    }
+    variables = {"lab_name": LAB, "lab_subnet": f"{NETWORK}.0/24"}
+    target.write_text(yaml.safe_dump({"all": {"children": groups, "vars": variables}}), encoding="utf-8")
+    for name in ("group_vars",):
+        if not (folder / name).exists():
+            (folder / name).symlink_to(ROOT / "inventories" / "lab" / name)
+    return target
+
+
+def _tasks(row: Row, folder: Path) -> Path:
+    target = folder / f"{row.name}.yml"
+    target.write_text(yaml.safe_dump(list(row.prepare)), encoding="utf-8")
+    return target
+
+
+def play(playbook: str, hosts: Path, log: Path, *, report: bool = False) -> tuple[int, str]:
+    """Run a playbook; return its exit status and its output, as JSON for a report."""
+    environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    if report:
+        # Only JSON: the project's own callbacks print as well.
+        environment |= {"ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json", "ANSIBLE_CALLBACKS_ENABLED": "inventory_files"}
+    extra = ["-e", json.dumps({"lab_name": LAB, "lab_subnet": f"{NETWORK}.0/24", "lab_confirm": LAB})]
+    done = subprocess.run(
+        ["ansible-playbook", playbook, "-i", str(hosts), *extra],
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=LIMIT, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    log.write_text(done.stdout + done.stderr, encoding="utf-8")
+    return done.returncode, done.stdout
+
+
+def reported(hosts: Path, log: Path) -> tuple[int, dict[str, Result]]:
+    """Return the exit status of check_hosts.yml, and its result for each host."""
+    status, output = play("playbooks/check_hosts.yml", hosts, log, report=True)
+    plays = json.loads(output[output.index("{") :])["plays"]
+    results = [
+        task["hosts"]["localhost"]
+        for each in plays
+        for task in each["tasks"]
+        if task["task"]["name"] == "Collect the results"
+    ]
+    return status, results[-1]["hosts"]
+
+
+def snapshot(row: Row) -> str:
+    """Return the state of a node that a check must not change."""
+    command = ["podman", "exec", "-i", f"{LAB}-{host_of(row)}", "sh"]
+    script = (ROOT / "tests" / "zoo" / "snapshot.sh").read_bytes()
+    return subprocess.run(command, input=script, capture_output=True, check=True, timeout=120).stdout.decode()
+
+
+def faults(row: Row, found: Result, expected: str) -> list[str]:
+    """Return the differences between a row and the report of its host."""
+    wrong = [] if found["state"] == expected else [f"{found['state']}, expected {expected}: {found['reasons']}"]
+    if expected == WORKS:
+        if row.report and not re.search(row.report, found["about"]):
+            wrong.append(f"the report is {found['about']!r}")
+        return wrong
+    left = list(found["reasons"])
+    for reason in row.reasons:
+        fits = [
+            each
+            for each in left
+            if each["code"] == reason.code
+            and re.search(reason.cause, each["cause"])
+            and re.search(reason.remedy, each["remedy"])
+        ]
+        if fits:
+            left.remove(fits[0])
+        else:
+            wrong.append(f"no reason fits {reason}")
+    return wrong + [f"an unexpected reason: {each}" for each in left]
+
+
+def judge(zoo: Sequence[Row], folder: Path) -> list[str]:
+    """Create the lab, check it twice, and return all faults."""
+    as_they_are = {row.name: row.variables for row in zoo}
+    helped = {row.name: {**row.variables, **row.works_with} for row in zoo}
+    hosts = inventory(zoo, folder, as_they_are)
+    status, output = play("tests/zoo/nodes.yml", hosts, folder / "nodes.log")
+    if status:
+        return [f"the nodes cannot be prepared: {output[-3000:]}"]
+    before = {row.name: snapshot(row) for row in zoo}
+    status, found = reported(hosts, folder / "check.log")
+    wrong = [f"{row.name}: {fault}" for row in zoo for fault in faults(row, found[host_of(row)], row.expected)]
+    wrong += [] if status == 2 else [f"check_hosts.yml ended with {status}, although it refused hosts"]
+    inventory(zoo, folder, helped)
+    _, found = reported(hosts, folder / "helped.log")
+    for row in zoo:
+        expected = WORKS if row.works_with else row.expected
+        wrong += [f"{row.name} with {row.works_with}: {fault}" for fault in faults(row, found[host_of(row)], expected)]
+        after = snapshot(row)
+        if row.expected == REFUSED and after != before[row.name]:
+            changed = set(after.splitlines()) ^ set(before[row.name].splitlines())
+            wrong.append(f"{row.name} was changed: {sorted(changed)[:10]}")
+    return wrong
+
+
+def main() -> int:
+    zoo = [row for row in rows() if row.kind == "container"]
+    with tempfile.TemporaryDirectory(prefix="zoo-") as name:
+        folder = Path(name)
+        try:
+            wrong = judge(zoo, folder)
+        finally:
+            play("playbooks/lab_down.yml", folder / "hosts.yml", folder / "down.log")
+        for row in zoo:
+            print(f"{row.name}: {'; '.join(each for each in wrong if each.startswith(row.name)) or row.expected}")
+        print(*(each for each in wrong if not each.startswith(tuple(row.name for row in zoo))), sep="\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
