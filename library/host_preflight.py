@@ -140,7 +140,8 @@ reasons:
   type: list
   elements: dict
 ansible_facts:
-  description: C(cluster_is_known), true if the host is not a node of a cluster other than O(cluster).
+  description: C(node_address), the address of an existing node, or empty; and C(cluster_is_known), true if the host is
+    not a node of a cluster other than O(cluster).
   returned: success
   type: dict
 steps:
@@ -265,7 +266,7 @@ def main() -> None:
         steps=steps,
         host=host.as_dict(),
         cluster=_shown(member),
-        ansible_facts={"cluster_is_known": True} if given else {},
+        ansible_facts={"node_address": facts.node_address(), **({"cluster_is_known": True} if given else {})},
     )
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import ipaddress
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -292,6 +294,20 @@ def _has_capability(base: Path, number: int) -> bool:
         if line.startswith("CapEff:"):
             return bool(int(line.split()[1], 16) >> number & 1)
     return False
+
+
+KUBELET_FLAGS = "var/lib/kubelet/kubeadm-flags.env"
+"""File in which kubeadm keeps the flags of a node's kubelet."""
+NODE_IP = re.compile(r"--node-ip=([0-9A-Fa-f.:]+)")
+
+
+def node_address(root: str = "/") -> str:
+    """Return the address of the node that this host is; empty if it is none, or if its kubelet chose the address."""
+    found = NODE_IP.search(text_of(Path(root) / KUBELET_FLAGS))
+    try:
+        return str(ipaddress.ip_address(found[1])) if found else ""
+    except ValueError:
+        return ""
 
 
 LISTEN = "0A"

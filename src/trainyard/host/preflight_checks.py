@@ -145,8 +145,8 @@ CHECKS: Mapping[str, Check] = {
     ),
     "node_address": Check(
         "Address of the node",
-        "no interface has the address {address} (kubernetes_node_ip). Its addresses are {found}",
-        "Set kubernetes_node_ip to the address at which the other nodes reach this host.",
+        "no interface has the address {address}. Its addresses are {found}",
+        "Set kubernetes_node_ip (by default ansible_host) to the address at which the other nodes reach this host.",
     ),
     "endpoint": Check(
         "Name of the API endpoint",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trainyard.core.errors import TrainyardError
-from trainyard.host.facts import Host, Needs, observe, problems, space_findings, space_problems
+from trainyard.host.facts import Host, Needs, node_address, observe, problems, space_findings, space_problems
 from trainyard.host.preflight_checks import refuse
 
 GOOD = Host("debian-13", "6.18", 4096, 2.0, {"/var/lib": 20000}, "", True, True, True, True, cpu_flags=["avx", "sse"])
@@ -124,3 +124,18 @@ def test_processor_and_machine_id_are_read(tmp_path: Path) -> None:
     assert (list(host.cpu_flags), host.cgroup) == (["avx", "fpu", "sse"], 1)
     assert host.machine_id and "0123456789abcdef" not in host.machine_id
     assert observe([], make_root(tmp_path / "other")).machine_id == ""
+
+
+@pytest.mark.parametrize(
+    ("flags", "address"),
+    [
+        ('KUBELET_KUBEADM_ARGS="--node-ip=10.1.0.21 --v=2"\n', "10.1.0.21"),
+        ('KUBELET_KUBEADM_ARGS="--node-ip=fd00::21"\n', "fd00::21"),
+        ('KUBELET_KUBEADM_ARGS="--node-ip=1.2.3.4.5"\n', ""),
+        ('KUBELET_KUBEADM_ARGS="--node-ip={{ 1 }}"\n', ""),
+        ('KUBELET_KUBEADM_ARGS=""\n', ""),
+        ("", ""),
+    ],
+)
+def test_an_existing_node_keeps_its_address(tmp_path: Path, flags: str, address: str) -> None:
+    assert node_address(make_root(tmp_path, **{"var/lib/kubelet/kubeadm-flags.env": flags})) == address
