@@ -49,6 +49,10 @@ options:
     description: Seconds for one run of apt-get.
     type: int
     default: 600
+  busy_timeout:
+    description: Seconds to wait, before a change, until cloud-init has finished and no other program uses dpkg.
+    type: int
+    default: 600
 attributes:
   check_mode:
     description: Reports the same plan, based on the installed packages; the index is read only with O(look_up).
@@ -80,6 +84,7 @@ import os
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
+from ansible.module_utils.trainyard.host import first_boot
 from ansible.module_utils.trainyard.host.packages import Packages, dpkg_was_interrupted, installed
 
 
@@ -99,6 +104,7 @@ def main() -> None:
             "frozen_by": {"type": "path", "default": ""},
             "look_up": {"type": "bool", "default": False},
             "timeout": {"type": "int", "default": 600},
+            "busy_timeout": {"type": "int", "default": 600},
         },
         supports_check_mode=True,
     )
@@ -114,6 +120,10 @@ def main() -> None:
 
     def make_plan() -> Plan:
         seen = installed()
+        if packages.missing(seen) or packages.unfinished(seen) or dpkg_was_interrupted():
+            # Another dpkg at work leaves the same records as an interrupted one.
+            first_boot.require_idle(module.params["busy_timeout"])
+            seen = installed()
         if module.params["look_up"] and (missing := packages.missing(seen)):
             packages.look_up(missing)
         return packages.plan(seen, dpkg_was_interrupted())

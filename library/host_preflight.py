@@ -78,6 +78,10 @@ options:
     description: Reserved TCP ports, port -> file name of the only program that may listen there.
     type: dict
     default: {}
+  first_boot_timeout:
+    description: Seconds to wait until cloud-init has finished and no other program uses dpkg. Other checks follow.
+    type: int
+    default: 0
   cpu_flags:
     description: Required flags of the processor, as in C(/proc/cpuinfo).
     type: list
@@ -159,7 +163,7 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.finding import shown
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import fail
-from ansible.module_utils.trainyard.host import cluster_membership, facts, remains
+from ansible.module_utils.trainyard.host import cluster_membership, facts, first_boot, remains
 from ansible.module_utils.trainyard.host.facts import Needs, observe, problems, space_findings, space_problems
 from ansible.module_utils.trainyard.host.kernel import FEATURES, Kernel
 from ansible.module_utils.trainyard.host.ownership import foreign_files
@@ -237,6 +241,7 @@ def main() -> None:
             "features": {"type": "list", "elements": "str", "choices": list(FEATURES), "default": []},
             "sysctls": {"type": "dict", "default": {}},
             "ports": {"type": "dict", "default": {}},
+            "first_boot_timeout": {"type": "int", "default": 0},
             "cpu_flags": {"type": "list", "elements": "str", "default": []},
             "images_mib": {"type": "int", "default": 0},
             "eviction": {"type": "dict", "default": {}},
@@ -245,6 +250,8 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    # Until then, disks may still grow, and packages and files may appear.
+    unready = first_boot.wait(module.params["first_boot_timeout"])
     needs = _needs(module.params)
     host = observe([*needs.disk_mib, *facts.SIGNALS.values()])
     space = space_findings(host, needs) if needs.in_use else []
@@ -252,7 +259,7 @@ def main() -> None:
         for problem in space_problems(host, needs):
             module.warn(f"{module.params['host']}: {problem}")
     member = cluster_membership.look()
-    found = [*problems(host, needs), *_software(module.params, member)]
+    found = [*([unready] if unready else []), *problems(host, needs), *_software(module.params, member)]
     try:
         refuse(module.params["host"], found)
     except TrainyardError as error:

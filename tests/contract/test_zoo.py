@@ -42,6 +42,7 @@ ELSEWHERE = {
     "gpu_not_shown": "tests/unit/playbooks/test_gpu_roles.py",
     "gpu_driver": "tests/unit/playbooks/test_gpu_site.py",
     "check_failed": "tests/unit/playbooks/test_sudo.py",
+    "first_boot": "tests/unit/host/test_first_boot.py",
 }
 """Checks that no row of the zoo has yet -> the test that provokes the refusal."""
 

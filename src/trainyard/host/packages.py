@@ -119,7 +119,7 @@ class Packages:
         """
         frozen = self._frozen(seen)
         steps = [Step(f"For an operator: install {name}", lambda: None, [self._version(name, seen)]) for name in frozen]
-        broken = sorted(name for name, package in seen.items() if package.status[1:2] in UNFINISHED)
+        broken = self.unfinished(seen)
         if broken or interrupted:
             torn = [name for name in broken if seen[name].status[1] == TORN]
             what = f"Finish the interrupted installation of {', '.join(broken) or 'packages'}"
@@ -249,6 +249,11 @@ class Packages:
                 remedy="Check that the apt sources (base_apt_sources) answer and have the desired versions.",
             )
         return True
+
+    @staticmethod
+    def unfinished(seen: Mapping[str, Seen]) -> list[str]:
+        """Return the packages, desired or not, whose installation was interrupted or is going on."""
+        return sorted(name for name, package in seen.items() if package.status[1:2] in UNFINISHED)
 
     def missing(self, seen: Mapping[str, Seen]) -> list[str]:
         """Return the desired packages that are not installed, or have another version."""

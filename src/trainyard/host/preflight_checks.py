@@ -39,6 +39,16 @@ CHECKS: Mapping[str, Check] = {
         "the login user cannot become root: {answer}",
         "If sudo asks for a password, add --ask-become-pass, or set ansible_become_password for the host in a vault.",
     ),
+    "first_boot": Check(
+        "The first boot has finished",
+        "cloud-init has not finished after {waited} s",
+        "Find the cause with `cloud-init status --long` on the host, or raise base_first_boot_timeout.",
+    ),
+    "packages_busy": Check(
+        "No other program uses the packages",
+        "{program} (process {process}) still holds {lock} after {waited} s",
+        "Wait until it ends, or stop it. If it only needs more time, raise base_first_boot_timeout.",
+    ),
     "systemd": Check(
         "The service manager is systemd",
         "systemd is not the service manager",
