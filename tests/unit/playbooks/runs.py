@@ -138,7 +138,7 @@ def stubs(folder: Path) -> Path:
     for name, text in STUBS.items():
         (folder / "plugins" / "action" / f"{name}.py").write_text(text, encoding="utf-8")
     (folder / "plugins" / "action" / "facts.json").write_text(facts(), encoding="utf-8")
-    for playbook in ("site.yml", "_check_hosts.yml"):
+    for playbook in ("site.yml", "tasks/check_host.yml"):
         path = folder / "playbooks" / playbook
         plays = path.read_text(encoding="utf-8")
         assert "ansible.builtin.setup:" in plays
