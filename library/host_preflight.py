@@ -82,6 +82,9 @@ options:
     description: Seconds to wait until cloud-init has finished and no other program uses dpkg. Other checks follow.
     type: int
     default: 0
+  resolv_conf:
+    description: Resolver file for pods of this node; by default the one that kubeadm would choose on this host.
+    type: str
   cpu_flags:
     description: Required flags of the processor, as in C(/proc/cpuinfo).
     type: list
@@ -163,7 +166,7 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.finding import shown
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import fail
-from ansible.module_utils.trainyard.host import cluster_membership, facts, first_boot, remains
+from ansible.module_utils.trainyard.host import cluster_membership, facts, first_boot, remains, resolver
 from ansible.module_utils.trainyard.host.facts import Needs, observe, problems, space_findings, space_problems
 from ansible.module_utils.trainyard.host.kernel import FEATURES, Kernel
 from ansible.module_utils.trainyard.host.ownership import foreign_files
@@ -213,6 +216,7 @@ def _software(params: dict[str, Any], member: cluster_membership.Membership | No
     if given:
         found += remains.other_distributions()
         found += cluster_membership.problems(member, _site(given))
+        found += resolver.problems(resolver.choose(params["resolv_conf"] or ""))
         if member is None and not cluster_membership.is_known():
             found += remains.remains()
     if foreign := foreign_files(params["files"], params["replace"]):
@@ -242,6 +246,7 @@ def main() -> None:
             "sysctls": {"type": "dict", "default": {}},
             "ports": {"type": "dict", "default": {}},
             "first_boot_timeout": {"type": "int", "default": 0},
+            "resolv_conf": {"type": "str"},
             "cpu_flags": {"type": "list", "elements": "str", "default": []},
             "images_mib": {"type": "int", "default": 0},
             "eviction": {"type": "dict", "default": {}},

@@ -63,6 +63,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
+from ansible.module_utils.trainyard.host import resolver
 from ansible.module_utils.trainyard.kubeadm import kubeadm_program as adm
 from ansible.module_utils.trainyard.kubeadm.init import WANTED, InitSettings, config_drift, decide, make_plan, observe
 
@@ -84,6 +85,7 @@ def main() -> None:
         ignore=params["ignore_preflight_errors"],
         cri_socket=params["cri_socket"],
         timeout=params["timeout"],
+        resolv_conf=resolver.choose(params["resolv_conf"]),
         host=host,
     )
     result: dict[str, Any] = {}

@@ -96,6 +96,7 @@ steps:
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import run_plan
+from ansible.module_utils.trainyard.host import resolver
 from ansible.module_utils.trainyard.kubeadm import kubeadm_program as adm
 from ansible.module_utils.trainyard.kubeadm.join import JoinSettings, make_plan, observe, require_credentials
 
@@ -137,6 +138,7 @@ def main() -> None:
         kubelet_extra_args={name: str(value) for name, value in params["kubelet_extra_args"].items()},
         cri_socket=params["cri_socket"],
         timeout=params["timeout"],
+        resolv_conf=resolver.choose(params["resolv_conf"]),
         host=host,
     )
 

@@ -21,6 +21,10 @@ options:
     description: URL of the container runtime's socket, which is specific to the host.
     type: str
     default: unix:///run/containerd/containerd.sock
+  resolv_conf:
+    description: Resolver file for pods of this node; empty for the one that kubeadm would choose on this host.
+    type: str
+    default: ""
 attributes:
   check_mode:
     support: full
@@ -53,6 +57,7 @@ for_a_person:
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.finding import Finding, run_with_findings
 from ansible.module_utils.trainyard.core.plan import Plan
+from ansible.module_utils.trainyard.host import resolver
 from ansible.module_utils.trainyard.kubeadm import kubelet_files
 from ansible.module_utils.trainyard.kubeadm.kubeadm_program import Host
 from ansible.module_utils.trainyard.kubeadm.kubelet_files import plan_modes, wanted_modes
@@ -62,6 +67,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "cri_socket": {"type": "str", "default": "unix:///run/containerd/containerd.sock"},
+            "resolv_conf": {"type": "str", "default": ""},
         },
         supports_check_mode=True,
     )
@@ -71,7 +77,10 @@ def main() -> None:
         if not host.has("kubelet.conf"):
             return Plan(), []
         modes = plan_modes(wanted_modes(host))
-        plan, findings = kubelet_files.make_plan(kubelet_files.observe(host), module.params["cri_socket"], host)
+        resolv_conf = resolver.choose(module.params["resolv_conf"])
+        plan, findings = kubelet_files.make_plan(
+            kubelet_files.observe(host), module.params["cri_socket"], host, resolv_conf
+        )
         before = {**(modes.before or {}), **(plan.before or {})}
         return Plan([*modes.steps, *plan.steps], before, {**(modes.after or {}), **(plan.after or {})}), findings
 

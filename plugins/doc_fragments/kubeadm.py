@@ -25,6 +25,10 @@ options:
     type: list
     elements: str
     default: []
+  resolv_conf:
+    description: Resolver file for pods of this node; empty for the one that kubeadm would choose on this host.
+    type: str
+    default: ""
 attributes:
   check_mode:
     support: full

@@ -163,6 +163,11 @@ CHECKS: Mapping[str, Check] = {
         "control_plane_endpoint is '{endpoint}', but {unknown} cannot resolve {name}",
         "Add the name to your DNS or, for nodes, to base_hosts_entries, or use an address.",
     ),
+    "local_resolver": Check(
+        "Pods reach the resolver of the host",
+        "pods would get the resolver {address} of {path}, which is the pod itself",
+        "Set kubernetes_resolv_conf of the host to a file with the addresses of its real resolvers.",
+    ),
     "gpu_absent": Check(
         "A GPU host has a GPU",
         "it has no NVIDIA GPU (PCI vendor 10de)",

@@ -9,6 +9,7 @@ from typing import Any
 from ..core.errors import TrainyardError
 from ..core.new_clusters import as_made
 from ..core.plan import MISSING, Change, Plan, Step
+from ..host import resolver
 from . import kubeadm_program as adm
 from .node_api import api_get
 from .reset import reset_step
@@ -74,12 +75,14 @@ class InitSettings:
     :param config: the documents of the kubeadm configuration.
     :param ignore: preflight checks to ignore; `cri_socket`: URL of the container runtime's socket.
     :param timeout: seconds for one kubeadm command.
+    :param resolv_conf: resolver file for pods of this node.
     """
 
     config: Sequence[Mapping[str, Any]]
     ignore: Sequence[str] = ()
     cri_socket: str = "unix:///run/containerd/containerd.sock"
     timeout: float = 300
+    resolv_conf: str = resolver.DEFAULT
     host: adm.Host = field(default_factory=adm.Host)
 
 
@@ -206,13 +209,13 @@ def make_plan(state: InitState, settings: InitSettings) -> Plan:
 
 def init(settings: InitSettings) -> None:
     """Run kubeadm init with the validated configuration."""
-    with adm.configuration(*settings.config) as path:
+    with adm.configuration(*adm.with_patches(settings.host, settings.config, settings.resolv_conf)) as path:
         adm.kubeadm(["init", "--config", path, "--skip-token-print"], timeout=settings.timeout, ignore=settings.ignore)
 
 
 def _phase(phase: str, settings: InitSettings) -> Callable[[], None]:
     def act() -> None:
-        with adm.configuration(*settings.config) as path:
+        with adm.configuration(*adm.with_patches(settings.host, settings.config, settings.resolv_conf)) as path:
             adm.kubeadm(["init", "phase", *phase.split(), "--config", path], timeout=settings.timeout)
 
     return act

@@ -13,6 +13,7 @@ from ..core.command import run
 from ..core.errors import TrainyardError, WaitError
 from ..core.plan import MISSING, Change, Plan, Step
 from ..core.waiter import wait_until
+from ..host import resolver
 from . import kubeadm_program as adm
 from .etcd import is_member, leave_step
 from .node_api import api_get, node_is_ready
@@ -30,6 +31,7 @@ class JoinSettings:
     :param token: bootstrap token, secret; `certificate_key`: hex key of the shared certificates, secret.
     :param node_ip: address of the node; `control_plane`: join as a control plane node.
     :param timeout: seconds for the whole join.
+    :param resolv_conf: resolver file for pods of this node.
     """
 
     endpoint: str
@@ -46,6 +48,7 @@ class JoinSettings:
     kubelet_extra_args: Mapping[str, str] = field(default_factory=dict)
     cri_socket: str = "unix:///run/containerd/containerd.sock"
     timeout: float = 300
+    resolv_conf: str = resolver.DEFAULT
     host: adm.Host = field(default_factory=adm.Host)
 
 
@@ -254,7 +257,8 @@ def join(settings: JoinSettings) -> None:
     """Run kubeadm join once no Ready node has the name."""
     require_credentials(settings)
     wait_for_name(settings)
-    with adm.configuration(join_configuration(settings)) as path:
+    documents = adm.with_patches(settings.host, [join_configuration(settings)], settings.resolv_conf)
+    with adm.configuration(*documents) as path:
         adm.kubeadm(["join", "--config", path], timeout=settings.timeout, ignore=settings.ignore)
 
 

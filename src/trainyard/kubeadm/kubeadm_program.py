@@ -34,8 +34,11 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "etcd_data_dir": {"type": "path", "default": "/var/lib/etcd"},
 }
 """Arguments of init, join and reset; `plugins/doc_fragments/kubeadm.py` documents them."""
-PREFLIGHT: dict[str, dict[str, Any]] = {"ignore_preflight_errors": {"type": "list", "elements": "str", "default": []}}
-"""Argument of init and join."""
+PREFLIGHT: dict[str, dict[str, Any]] = {
+    "ignore_preflight_errors": {"type": "list", "elements": "str", "default": []},
+    "resolv_conf": {"type": "str", "default": ""},
+}
+"""Arguments of init and join."""
 
 
 @dataclass(frozen=True)
@@ -179,6 +182,29 @@ def configuration(*documents: Mapping[str, Any]) -> Iterator[str]:
         stream.flush()
         run(["kubeadm", "config", "validate", "--config", stream.name], timeout=30)
         yield stream.name
+
+
+PATCHES = "patches"
+"""Folder in the record with kubeadm's patches for this node."""
+KUBELET_PATCH = "kubeletconfiguration+merge.json"
+"""File name of a patch: target and type (kubeadm's option --patches)."""
+
+
+def with_patches(host: Host, documents: Sequence[Mapping[str, Any]], resolv_conf: str) -> list[Mapping[str, Any]]:
+    """Return the documents with a patch that gives this node's kubelet its own resolver file.
+
+    Otherwise kubeadm gives all nodes the file of the first control plane host, which others need not have. Then no pod
+    starts there (kubernetes/kubeadm 3034).
+
+    :param resolv_conf: path of the resolver file.
+    """
+    os.makedirs(os.path.join(host.state, PATCHES), mode=0o700, exist_ok=True)
+    host.store(f"{PATCHES}/{KUBELET_PATCH}", json.dumps({"resolvConf": resolv_conf}) + "\n")
+    patches = {"patches": {"directory": os.path.join(host.state, PATCHES)}}
+    return [
+        {**each, **patches} if each.get("kind") in ("InitConfiguration", "JoinConfiguration") else each
+        for each in documents
+    ]
 
 
 MEMBERSHIP = "membership of the cluster"

@@ -18,7 +18,7 @@ from typing import Any
 from ..core import files
 from ..core.finding import Finding
 from ..core.plan import Plan, Step
-from ..host import started_with
+from ..host import resolver, started_with
 from ..host.units import is_newer, properties_of, start
 from . import kubeadm_program as adm
 from .node_api import get_json
@@ -43,8 +43,6 @@ CLOSED = {
 """Fields that could let a kubelet accept others than the API server -> their text as kubeadm 1.36 writes it."""
 
 AS_A_FLAG = 'containerRuntimeEndpoint: ""'
-SYSTEMD_RESOLVED = "resolvConf: /run/systemd/resolve/resolv.conf"
-"""The field that kubeadm adds on a host with systemd-resolved."""
 
 
 @dataclass(frozen=True)
@@ -97,25 +95,33 @@ def is_stale(path: str) -> bool:
     return is_newer(os.stat(path).st_mtime, int(seen.get("ExecMainStartTimestampMonotonic") or 0) / 1e6)
 
 
-def wanted_text(cluster: str, own: str, cri_socket: str) -> str:
+def wanted_text(cluster: str, own: str, cri_socket: str, resolv_conf: str) -> str:
     """Return the cluster's configuration with the host-specific fields.
 
     :param own: the host's present text, from which only these fields are used.
+    :param resolv_conf: resolver file for pods of this node. The cluster's is that of the host that created it.
     """
     fields, there = _fields(cluster), _fields(own)
     # kubeadm before 1.34 passes the socket to the kubelet as a flag, and leaves the cluster's field unchanged.
     if "containerRuntimeEndpoint" in fields and there.get("containerRuntimeEndpoint") != AS_A_FLAG:
         fields["containerRuntimeEndpoint"] = f"containerRuntimeEndpoint: {cri_socket}"
-    if "resolvConf" not in fields and there.get("resolvConf") == SYSTEMD_RESOLVED:
-        fields["resolvConf"] = SYSTEMD_RESOLVED
+    fields["resolvConf"] = f"resolvConf: {resolv_conf}"
+    if "resolvConf" not in there and resolv_conf == resolver.DEFAULT:
+        # Without the field, the kubelet uses the same file.
+        del fields["resolvConf"]
     return "".join(f"{fields[name]}\n" for name in sorted(fields))
 
 
-def make_plan(seen: KubeletSeen, cri_socket: str, host: adm.Host) -> tuple[Plan, list[Finding]]:
-    """Plan to restore the node's configuration; return findings if an operator must act first."""
+def make_plan(
+    seen: KubeletSeen, cri_socket: str, host: adm.Host, resolv_conf: str = resolver.DEFAULT
+) -> tuple[Plan, list[Finding]]:
+    """Plan to restore the node's configuration; return findings if an operator must act first.
+
+    :param resolv_conf: resolver file for pods of this node.
+    """
     if not seen.text or not seen.wanted:
         return Plan(), []
-    wanted = wanted_text(seen.wanted, seen.text, cri_socket)
+    wanted = wanted_text(seen.wanted, seen.text, cri_socket, resolv_conf)
     differs = _fields(seen.text) != _fields(wanted)
     if (differs or seen.stale) and seen.writer and seen.writer not in WRITERS:
         return Plan(), [Finding(NAME, f"written by {seen.writer}", "written by kubeadm; this node ignores the change")]

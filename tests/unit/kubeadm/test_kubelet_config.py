@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from trainyard.host import units
+from trainyard.host import resolver, units
 from trainyard.kubeadm import kubelet_files
 from trainyard.kubeadm.kubeadm_program import Host
-from trainyard.kubeadm.kubelet_files import NAME, KubeletSeen, is_stale, make_plan, writer_of
+from trainyard.kubeadm.kubelet_files import NAME, KubeletSeen, is_stale, make_plan, wanted_text, writer_of
 
 SOCKET = "unix:///run/containerd/containerd.sock"
 CLUSTER = """\
@@ -28,7 +28,8 @@ kind: KubeletConfiguration
 maxParallelImagePulls: 4
 """
 NODE = CLUSTER.replace('Endpoint: ""', f"Endpoint: {SOCKET}")
-RESOLVED = NODE + "resolvConf: /run/systemd/resolve/resolv.conf\n"
+RESOLVED_FIELD = "resolvConf: /run/systemd/resolve/resolv.conf\n"
+RESOLVED = NODE + RESOLVED_FIELD
 
 
 def seen(text: str = NODE, **fields: Any) -> KubeletSeen:
@@ -39,7 +40,6 @@ def seen(text: str = NODE, **fields: Any) -> KubeletSeen:
     ("state", "steps"),
     [
         (seen(), []),
-        (seen(RESOLVED), []),
         # An older kubeadm's own words, and a text without an end.
         (seen(NODE.replace(SOCKET, f'"{SOCKET}"').rstrip()), []),
         (seen("---\n" + NODE), []),
@@ -67,12 +67,37 @@ def test_plan(state: KubeletSeen, steps: list[str], tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [NODE + "maxPods: 5\n", RESOLVED + "maxPods: 5\n", ""])
 def test_the_node_gets_the_clusters(text: str, tmp_path: Path) -> None:
     host = Host(kubelet_config=str(tmp_path / "config.yaml"))
-    plan, _ = make_plan(seen(text or "x"), SOCKET, host)
+    file = resolver.RESOLVED if text.startswith(RESOLVED) else resolver.DEFAULT
+    plan, _ = make_plan(seen(text or "x"), SOCKET, host, file)
     plan.steps[0].act()
     written = (tmp_path / "config.yaml").read_text()
     assert written == (RESOLVED if text.startswith(RESOLVED) else NODE)
     assert os.stat(host.kubelet_config).st_mode & 0o777 == 0o600
-    assert not make_plan(seen(written), SOCKET, host)[0].changed
+    assert not make_plan(seen(written), SOCKET, host, file)[0].changed
+
+
+@pytest.mark.parametrize(
+    ("own", "cluster", "file", "field"),
+    [
+        # As kubeadm left it on a cluster of hosts without systemd-resolved.
+        (NODE, CLUSTER, resolver.DEFAULT, None),
+        # The first control plane host has systemd-resolved: a worker without it, and one with it.
+        (RESOLVED, CLUSTER + RESOLVED_FIELD, resolver.DEFAULT, "/etc/resolv.conf"),
+        (RESOLVED, CLUSTER + RESOLVED_FIELD, resolver.RESOLVED, resolver.RESOLVED),
+        # The reverse.
+        (NODE, CLUSTER, resolver.RESOLVED, resolver.RESOLVED),
+        (RESOLVED, CLUSTER, resolver.RESOLVED, resolver.RESOLVED),
+        (NODE, CLUSTER, "/etc/kubernetes/resolv.conf", "/etc/kubernetes/resolv.conf"),
+        (NODE + "resolvConf: /etc/resolv.conf\n", CLUSTER + RESOLVED_FIELD, resolver.DEFAULT, "/etc/resolv.conf"),
+    ],
+)
+def test_each_node_has_a_resolver_file_of_its_own(own: str, cluster: str, file: str, field: str | None) -> None:
+    text = wanted_text(cluster, own, SOCKET, file)
+    assert [line for line in text.splitlines() if line.startswith("resolvConf")] == (
+        [f"resolvConf: {field}"] if field else []
+    )
+    # Written once, it stays.
+    assert wanted_text(cluster, text, SOCKET, file) == text
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from pathlib import Path
@@ -100,3 +101,19 @@ def test_another_running_kubeadm_is_waited_for(monkeypatch) -> None:
     monkeypatch.setattr(kubeadm, "_processes", lambda name: [42])
     with pytest.raises(WaitError, match="42"):
         kubeadm.wait_for_other_runs(0)
+
+
+def test_a_node_gets_its_own_resolver_file_by_a_patch(tmp_path: Path) -> None:
+    """The cluster's configuration has the file of the host that created it."""
+    host = kubeadm.Host(state=str(tmp_path / "state"))
+    cluster = {"kind": "ClusterConfiguration"}
+    found = kubeadm.with_patches(host, [{"kind": "InitConfiguration"}, cluster], "/run/systemd/resolve/resolv.conf")
+    folder = tmp_path / "state" / "patches"
+    assert found == [{"kind": "InitConfiguration", "patches": {"directory": str(folder)}}, cluster]
+    (patch,) = folder.iterdir()
+    # Target and type are parts of the name (kubeadm's option --patches).
+    assert patch.name == "kubeletconfiguration+merge.json"
+    assert json.loads(patch.read_text(encoding="utf-8")) == {"resolvConf": "/run/systemd/resolve/resolv.conf"}
+    (joined,) = kubeadm.with_patches(host, [{"kind": "JoinConfiguration"}], "/etc/resolv.conf")
+    assert joined["patches"]["directory"] == str(folder)
+    assert json.loads(patch.read_text(encoding="utf-8")) == {"resolvConf": "/etc/resolv.conf"}
