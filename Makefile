@@ -72,8 +72,10 @@ test-programs: $(VENV)/.test-installed
 test: $(VENV)/.test-installed test-programs $(TEST_SERVERS) ## Run the whole test suite
 	$(IN_VENV) pytest -m "not proof and not browser" --durations=20 --durations-min=10
 
-proof: $(VENV)/.test-installed test-programs browser ## Run the tests too long for `make test`; PART=NAME selects one part
-	$(IN_VENV) pytest -m proof $(if $(PART),-k "[$(PART)]") tests/lab/test_proof.py
+proof: $(VENV)/.test-installed test-programs browser ## Run the tests too long for `make test`; PART=NAME selects one part, PART=oldest the oldest
+	@$(IN_VENV) python -m tests.lab.proof_page
+	part="$(PART)"; [[ $$part != oldest ]] || part=$$($(IN_VENV) python -m tests.lab.proof_page oldest); \
+	$(IN_VENV) pytest -m proof $${part:+-k "[$$part]"} tests/lab/test_proof.py
 
 screenshots: $(VENV)/.test-installed browser ## Take new console screenshots; ADDRESS=, TOKEN_FILE=, AUTHORITY=
 	PYTHONPATH="$(CURDIR)" $(IN_VENV) python tests/browser/screenshots.py --address "$(ADDRESS)" --token-file "$(TOKEN_FILE)" --authority "$(AUTHORITY)"

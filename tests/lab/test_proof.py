@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import sys
 import time
 from datetime import UTC, datetime
@@ -12,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.suite import ROOT, environment, playbook, run, run_scenario, scenarios
+from tests.lab.proof_page import PAGE, head, with_row
+from tests.lab.suite import environment, playbook, run, run_scenario, scenarios
 
-PAGE = ROOT / "docs" / "reference" / "proof.md"
 LIMIT = 40 * 60
 """Seconds per part."""
 
@@ -62,8 +61,6 @@ PROGRAMS = {
 """Parts that are programs; most write their own table to docs/benchmarks.md. Drills, kills and the schedule are split,
 because they exceed the limit of one part."""
 
-ROW = re.compile(r"^\| (?P<part>[a-z_]+) \|.*\|$", re.MULTILINE)
-
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.slow,
@@ -72,18 +69,10 @@ pytestmark = [
 ]
 
 
-def with_row(page: str, part: str, row: str) -> str:
-    """Return the page with the part's line in its table; it replaces the line of its last run."""
-    # Use the page's last table; others have the same number of columns.
-    head, begin, table = page.rpartition("| --- | --- | --- | --- | --- |\n")
-    rows = {found["part"]: found[0] for found in ROW.finditer(table)} | {part: row}
-    return head + begin + "".join(f"{rows[name]}\n" for name in sorted(rows))
-
-
 def _record(part: str, seconds: float, steps: str) -> None:
     """Write the line of a part that passed."""
     machine = f"{os.cpu_count()} cores, kernel {platform.release()}"
-    row = f"| {part} | {datetime.now(UTC):%Y-%m-%d} | {machine} | {seconds:.0f} s | {steps} |"
+    row = f"| {part} | {datetime.now(UTC):%Y-%m-%d} | {head()} | {machine} | {seconds:.0f} s | {steps} |"
     PAGE.write_text(with_row(PAGE.read_text(encoding="utf-8"), part, row), encoding="utf-8")
 
 
