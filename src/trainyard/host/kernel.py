@@ -28,6 +28,9 @@ SWAP_OFF = "# trainyard: swap is off: "
 ZRAM_SERVICE = "zramswap.service"
 """Service of Debian's zram-tools. It calls swapon itself, so masking the swap target does not stop it."""
 
+RAISED = ("fs.inotify.max_user_instances", "fs.inotify.max_user_watches")
+"""Limits that are only raised: a host with a higher one needs it."""
+
 _SWAP_LINE = re.compile(r"\s*[^#\s]\S*\s+\S+\s+swap(\s|$)")
 
 
@@ -137,7 +140,7 @@ class Kernel:
             wanted = " ".join(value.split())
             if not path.exists() and not loads:
                 raise _refusal(reason("kernel_parameter", release=self.release, name=name))
-            if now != wanted:
+            if now != wanted and not (name in RAISED and _is_more(now, wanted)):
                 change = Change(f"sysctl {name}", now or None, wanted)
                 steps.append(Step(f"Set {name} to {wanted}", partial(_set, name, path, wanted), [change]))
                 before[name], after[name] = now or None, wanted
@@ -201,6 +204,10 @@ def sysctl_path(name: str) -> str:
     """Return the path below /proc/sys; as in sysctl.d(5), the first separator determines which one is used."""
     first = re.search(r"[./]", name)
     return name.translate(str.maketrans("./", "/.")) if first and first.group() == "." else name
+
+
+def _is_more(now: str, wanted: str) -> bool:
+    return now.isdigit() and wanted.isdigit() and int(now) > int(wanted)
 
 
 def without_swap(fstab: str) -> str:

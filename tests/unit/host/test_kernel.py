@@ -72,6 +72,16 @@ def test_sysctls_are_set_once(tmp_path: Path) -> None:
     assert not kernel.plan().changed
 
 
+@pytest.mark.parametrize(("now", "steps"), [("128", 1), ("8192", 0), ("65536", 0), ("", 1)])
+def test_a_limit_of_inotify_is_only_raised(tmp_path: Path, now: str, steps: int) -> None:
+    name = "fs.inotify.max_user_instances"
+    path = tmp_path / "proc/sys/fs/inotify/max_user_instances"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"{now}\n")
+    plan = Kernel([], {name: "8192"}, swap_off=False, root=str(tmp_path)).plan()
+    assert len(plan.steps) == steps
+
+
 def test_an_unknown_sysctl_is_named(tmp_path: Path) -> None:
     with pytest.raises(TrainyardError, match=r"no sysctl net\.ipv4\.ip_foward.*base_sysctls"):
         Kernel([], {"net.ipv4.ip_foward": "1"}, False, make_root(tmp_path, {})).plan()
