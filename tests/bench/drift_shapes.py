@@ -54,6 +54,7 @@ SHAPES = {
                 MACHINE: {
                     "ansible_host": f"{SUBNET}31",
                     "lab_kind": "machine",
+                    "base_cpu_flags": [],
                     "containerd_restrict_oom_score_adj": False,
                     "base_command_timeout": 600,
                     "base_packages_timeout": 1200,
