@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import string
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -47,11 +48,21 @@ class Login:
     file: Path
 
 
-def make(api: Api, user: str, hours: float | None, folder: Path, now: datetime) -> Login:
+def make(
+    api: Api,
+    user: str,
+    hours: float | None,
+    folder: Path,
+    now: datetime,
+    *,
+    kind: str = "console",
+    render: Callable[[str], str] = str,
+) -> Login:
     """Create a token of a user and write it to a file that only its owner may read.
 
     :param hours: validity; None for the site's maximum.
-    :param folder: for the file `console-USER`; created if it is missing.
+    :param folder: for the file `KIND-USER`; created if it is missing.
+    :param render: returns the text of the file for a token.
     :raises TrainyardError: the user is unknown, the validity is too long, or the file cannot be written. Nothing is
         left of the token then.
     """
@@ -70,7 +81,7 @@ def make(api: Api, user: str, hours: float | None, folder: Path, now: datetime) 
     try:
         token, ends = _token(api, user, secret, wanted)
         _note(api, secret, ends)
-        file = _write(folder, f"console-{user}", token)
+        file = _write(folder, f"{kind}-{user}", render(token))
     except BaseException:
         # Also after Ctrl-C. A killed process leaves a Secret with its end, which the next login deletes.
         with suppress(TrainyardError):
@@ -141,7 +152,7 @@ def _ended(secret: Object, now: datetime) -> bool:
     return ends is not None and ends < now
 
 
-def _write(folder: Path, name: str, token: str) -> Path:
+def _write(folder: Path, name: str, text: str) -> Path:
     """Write the file with the token. It replaces an old file atomically, and other users can never read it."""
     path = folder / name
     fresh = folder / f".{name}.{secrets.token_hex(4)}"
@@ -149,7 +160,7 @@ def _write(folder: Path, name: str, token: str) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with open(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(f"{token}\n")
+            stream.write(f"{text}\n")
         fresh.replace(path)
     except OSError as error:
         raise TrainyardError(

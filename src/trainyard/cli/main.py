@@ -14,7 +14,9 @@ from ..core.untrusted import clean
 from ..project import ROOT
 from .terminal import drop_output
 
-COMMANDS = ("completion", "console", "gpus", "logs", "reprovision", "token", "trainings", "verify", "why")
+COMMANDS = (
+    "completion", "console", "gpus", "kubeconfig", "logs", "reprovision", "token", "trainings", "verify", "why",
+)  # fmt: skip
 EXIT_CANNOT_TELL = 2
 """Also for a wrong call, as in click."""
 EXIT_INTERRUPTED = 130
@@ -87,8 +89,8 @@ class Program(click.Group):
 def main(ctx: click.Context, inventory: tuple[str, ...], debug: bool) -> None:
     """Show the state of a site. The playbooks change it.
 
-    Two commands change something: `token` creates a login, and `reprovision run --mode converge` changes a site,
-    with the same playbooks.
+    Three commands change something: `token` and `kubeconfig` create a login, and `reprovision run --mode converge`
+    changes a site, with the same playbooks.
 
     Exits with 0 if nothing is wrong, 1 if something in the site is wrong, 2 if that is unknown or the call is wrong,
     and 130 after Ctrl-C. `reprovision run` also has 3, 4 and 5.
