@@ -36,7 +36,8 @@ def containers(lab: Lab) -> dict[str, dict[str, Any]]:
 
 def plan_image(lab: Lab) -> list[Step]:
     """Plan to import the nodes' image into the engine's storage."""
-    if not lab.layout.is_dir():
+    # A call that only looks has no image.
+    if not lab.image or not lab.layout.is_dir():
         return [Step("Load the image of the nodes from the bundle", lambda: _load(lab))]
     if podman("image", "exists", _image(lab), ok=(0, 1)).returncode == 0:
         return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from library import lab as module
 from tests.unit.lab.test_lab import PARAMETERS
 from trainyard.core.errors import TrainyardError
-from trainyard.lab import host, keys, lab_model
+from trainyard.lab import host, keys, lab_model, lab_nodes
 
 
 @pytest.fixture
@@ -78,3 +79,10 @@ def test_a_lab_keeps_its_folder_while_a_program_for_its_removal_is_missing(
     with pytest.raises(TrainyardError, match=f"Not installed, or not on the PATH: {program}"):
         module.plan_absent(lab)
     assert lab.marker.exists()
+
+
+def test_a_call_that_only_looks_needs_no_image(lab: lab_model.Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checks of hosts ask which nodes run. An empty path is the working directory, which exists."""
+    monkeypatch.setattr(lab_nodes, "podman", None)
+    without = replace(lab, layout=Path(), image="")
+    assert [step.what for step in lab_nodes.plan_image(without)] == ["Load the image of the nodes from the bundle"]
