@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -39,9 +40,10 @@ def gpg(home: Path, *arguments: str, stdin: bytes = b"") -> bytes:
 class Key:
     """A key that signs one vendor's repositories."""
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self._home = folder / f"gpg-{name}"
-        self._home.mkdir(mode=0o700)
+    def __init__(self, name: str) -> None:
+        # Short, because the path of the agent's socket has at most 108 characters (unix(7)).
+        self._folder = tempfile.TemporaryDirectory(prefix="gpg-", dir="/tmp", ignore_cleanup_errors=True)
+        self._home = Path(self._folder.name)
         gpg(self._home, "--quick-gen-key", name, "ed25519", "sign", "never")
         listed = gpg(self._home, "--with-colons", "--list-keys").decode().splitlines()
         self.fingerprint = next(line.split(":")[9] for line in listed if line.startswith("fpr:"))
@@ -110,7 +112,7 @@ def main(bundle: Path, debian12: Path, lock: Path, address: str, folder: Path) -
     renamed = folder / "www/download.docker.com/linux/debian/renamed"
     renamed.mkdir(parents=True)
     docker = [rename(folder / each.name, DOCKER[Path(each.name).name.partition("_")[0]], renamed) for each in pool]
-    keys = {name: Key(folder, name) for name in ("kubernetes", "docker", "debian")}
+    keys = {name: Key(name) for name in ("kubernetes", "docker", "debian")}
     www = folder / "www"
     data = yaml.safe_load(lock.read_text())
     # Its host and path, as the lock names them.
