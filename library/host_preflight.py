@@ -159,7 +159,7 @@ steps:
 """
 
 import os
-from typing import Any
+from typing import Any, cast
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
@@ -227,7 +227,7 @@ def _software(params: dict[str, Any], member: cluster_membership.Membership | No
         # Planned only for its refusals: a host must be refused before anything is written.
         Kernel(params["features"], sysctls, swap_off=False).plan()
     except TrainyardError as error:
-        found += [Reason(**each) for each in error.facts["reasons"]]
+        found += [Reason(**each) for each in cast("list[dict[str, str]]", error.facts["reasons"])]
     return found
 
 

@@ -13,7 +13,7 @@ WARM, LAST = 5, 5
 """Runs before memory and etcd are compared, and runs that are compared at both ends."""
 REFUSED_SECONDS = 5.0
 KEPT_RUNS = 20
-"""Runs whose events and output are kept, the role's default; two files each, in addition to the three of a report."""
+"""Runs whose events and output are kept, the role's default; two files each, in addition to the two of a report."""
 
 
 def growth(values: Sequence[float]) -> float:
@@ -39,7 +39,7 @@ def wrong(report: dict[str, Any] | None) -> str:
 
 def files_kept(runs: int) -> int:
     """Return the number of files that complete runs keep."""
-    return 3 * runs + 2 * min(runs, KEPT_RUNS)
+    return 2 * runs + 2 * min(runs, KEPT_RUNS)
 
 
 def refused(ends: Sequence[Ended]) -> list[float]:

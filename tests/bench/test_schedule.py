@@ -71,7 +71,7 @@ def test_growth_leaves_the_first_runs_out_and_one_outlier_does_not_count() -> No
 def test_files_that_are_kept_are_those_that_the_role_keeps() -> None:
     defaults = yaml.safe_load((ROOT / "roles/reprovision/defaults/main.yml").read_text(encoding="utf-8"))
     assert defaults["reprovision_keep_runs"] == schedule_judge.KEPT_RUNS
-    assert (schedule_judge.files_kept(1), schedule_judge.files_kept(30)) == (5, 130)
+    assert (schedule_judge.files_kept(1), schedule_judge.files_kept(30)) == (4, 100)
 
 
 def test_what_is_left_on_the_host(tmp_path: Path) -> None:
