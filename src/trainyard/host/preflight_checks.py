@@ -93,7 +93,8 @@ CHECKS: Mapping[str, Check] = {
     "cgroup": Check(
         "Version of cgroups",
         "it runs with cgroup v1, which the kubelet refuses",
-        "Boot with `systemd.unified_cgroup_hierarchy=1`, or set kubernetes_fail_cgroup_v1 to false.",
+        "Boot with `systemd.unified_cgroup_hierarchy=1`. To keep version 1, set kubernetes_fail_cgroup_v1 to false and "
+        "add SystemVerification to kubernetes_ignore_preflight_errors.",
     ),
     "port": Check(
         "Reserved ports are free",
