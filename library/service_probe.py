@@ -10,7 +10,6 @@ short_description: Probe the cluster's DNS, a Service and the server of shared f
 description:
   - Sends a DNS query for the Service C(kubernetes.default) to the cluster's DNS address over UDP, and compares the
     answer with the Service's address. Then it connects to that address over TLS and reads an HTTP status.
-  - It lists the tables of nftables, and reports Calico's own, which only its nftables data plane has.
   - With O(kubelet_name), it does a TLS handshake with this host's kubelet, whose certificate must be from the cluster.
   - With O(mount_path), it checks that something is mounted there, and probes its server with a timeout.
   - Changes nothing, and does not fail if there is no answer; M(verify_site) evaluates the results.
@@ -90,10 +89,6 @@ service:
       C(error)).
   returned: always
   type: dict
-data_plane:
-  description: Calico's data plane (C(ok) if it is not that of nftables, C(tables), C(error)).
-  returned: always
-  type: dict
 shared_files:
   description: State of O(mount_path) (C(ok), C(path), C(error)).
   returned: when it is given
@@ -108,16 +103,11 @@ import ipaddress
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.trainyard.core.command import run
-from ansible.module_utils.trainyard.core.errors import CommandError, TrainyardError
+from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.host.mounts import Mount, entry_at, probe
 from ansible.module_utils.trainyard.net import dns as dns_probe
 from ansible.module_utils.trainyard.net import https as verify_service
 from ansible.module_utils.trainyard.net.https import certificate_end
-
-CALICO = "calico"
-"""Name of the tables of Calico's nftables data plane."""
-NFT_TIMEOUT = 20.0
 
 
 def service_address(network: str) -> str:
@@ -166,23 +156,6 @@ def probe_service(params: dict[str, Any], name: str, address: str) -> dict[str, 
     }
     if reply.status not in verify_service.ANSWERS:
         return {**found, "error": f"status {reply.status} from {params['path']}"}
-    return {**found, "ok": True}
-
-
-def probe_data_plane() -> dict[str, Any]:
-    """List the tables of nftables; `ok` if Calico has none.
-
-    In its nftables data plane Felix has tables of the name `calico` (felix/nftables). A packet that Docker or ufw drops
-    is lost there, and this project never ran it (docs/adr/0007).
-    """
-    found: dict[str, Any] = {"ok": False, "tables": [], "error": ""}
-    try:
-        lines = run(["nft", "list", "tables"], timeout=NFT_TIMEOUT).stdout.splitlines()
-    except CommandError as error:
-        return {**found, "error": error.message}
-    tables = [line.removeprefix("table ") for line in lines if line.split()[-1:] == [CALICO]]
-    if tables:
-        return {**found, "tables": tables, "error": f"Calico uses its nftables data plane (table {tables[0]})"}
     return {**found, "ok": True}
 
 
@@ -240,11 +213,7 @@ def main() -> None:
     except ValueError as error:
         module.fail_json(msg=f"service_network {params['service_network']!r} is not a network: {error}.")
     name = f"kubernetes.default.svc.{params['domain']}"
-    found = {
-        "dns": probe_dns(params, name, address),
-        "service": probe_service(params, name, address),
-        "data_plane": probe_data_plane(),
-    }
+    found = {"dns": probe_dns(params, name, address), "service": probe_service(params, name, address)}
     if params["mount_path"]:
         found["shared_files"] = probe_mount(params["mount_path"], params["mount_timeout"])
     if params["kubelet_name"]:

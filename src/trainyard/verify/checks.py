@@ -111,12 +111,6 @@ SITE: tuple[Row[SiteView], ...] = (
     Row("dns", lambda v: probed("dns", "resolve a Service name", v.expected)),
     Row("service", lambda v: probed("service", "reach the API server through its Service", v.expected)),
     Row(
-        "data_plane",
-        lambda v: probed("data_plane", "use Calico's iptables data plane", v.expected),
-        # A receipt of an earlier version has no such probe.
-        lambda v: any("data_plane" in probe for probe in v.expected.probes.values()),
-    ),
-    Row(
         "shared_files",
         lambda v: probed("shared_files", "have the shared files mounted", v.expected),
         # Not every site mounts them.
