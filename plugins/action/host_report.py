@@ -11,9 +11,11 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from trainyard.core.untrusted import clean, line
+from trainyard.core.untrusted import at, items, line
 
 UNREACHABLE = "unreachable"
+PARTS = ("code", "cause", "remedy")
+"""Parts of a reason (src/trainyard/host/preflight_checks.py)."""
 TWINS = (
     "{hosts} have the same machine-id: they are copies of one disk. On all but one, remove /etc/machine-id and run "
     "systemd-machine-id-setup."
@@ -38,37 +40,38 @@ class ActionModule(ActionBase):
                 "later": {"type": "list", "elements": "str", "default": []},
             },
         )
-        hostvars = task_vars["hostvars"]
-        hosts = {name: _state(hostvars[name], name in arguments["later"]) for name in arguments["hosts"]}
+        hostvars, later = task_vars["hostvars"], arguments["later"]
+        # A host outside the limit of the call was not checked.
+        names = [name for name in arguments["hosts"] if name in later or "host_reasons" in hostvars[name]]
+        hosts = {name: _state(hostvars[name], name in later) for name in names}
         warnings = _twins(hosts)
-        lines = [_line(name, host, max(map(len, hosts))) for name, host in hosts.items()]
+        width = max(map(len, hosts), default=0)
+        lines = [_line(name, host, width) for name, host in hosts.items()]
         return {**result, "changed": False, "hosts": hosts, "warnings": warnings, "report": lines}
 
 
 def _state(known: Mapping[str, Any], later: bool) -> dict[str, Any]:
+    """Return the state of a host. Root of a host controls all its answers, which must not end the report of others."""
     if later:
         return {"state": "later", "about": "the lab creates it", "reasons": []}
-    reasons = known.get("host_reasons")
-    if reasons is None:
+    if known.get("host_reasons") is None:
         return {"state": UNREACHABLE, "about": "Ansible cannot connect to it.", "reasons": []}
-    host = (known.get("__base_preflight") or {}).get("host") or {}
-    seen = {name: host.get(name, "") for name in ("system", "machine", "machine_id")}
-    return {"state": "refused" if reasons else "works", "about": _about(known, host), "reasons": reasons, **seen}
+    reasons = [{name: line(at(each, name)) for name in PARTS} for each in items(known["host_reasons"])]
+    host = at(known, "__base_preflight", "host")
+    seen = {name: line(at(host, name)) for name in ("system", "machine", "machine_id")}
+    return {"state": "refused" if reasons else "works", "about": _about(known, seen), "reasons": reasons, **seen}
 
 
-def _about(known: Mapping[str, Any], host: Mapping[str, Any]) -> str:
+def _about(known: Mapping[str, Any], seen: Mapping[str, str]) -> str:
     """Return system, architecture, node address and interfaces of a host."""
-    facts = known.get("ansible_facts") or {}
-    words = [f"{line(str(host.get('system', '')))} {line(str(host.get('machine', '')))}".strip()]
-    address, interface = known.get("host_node_ip") or "", ""
-    for name in facts.get("interfaces") or ():
-        found = facts.get(str(name).replace("-", "_")) or {}
-        if address and address == (found.get("ipv4") or {}).get("address"):
-            interface = line(str(name))
+    words = [f"{seen['system']} {seen['machine']}".strip()]
+    address, facts = line(known.get("host_node_ip")), known.get("ansible_facts")
+    names = [line(each) for each in items(at(facts, "interfaces"))]
+    own = [name for name in names if address and at(facts, name.replace("-", "_"), "ipv4", "address") == address]
     if address:
-        words.append(f"node address {line(str(address))}" + (f" on {interface}" if interface else ""))
-    default = line(str((facts.get("default_ipv4") or {}).get("interface") or ""))
-    if address and default and interface and default != interface:
+        words.append(f"node address {address}" + (f" on {own[0]}" if own else ""))
+    default = line(at(facts, "default_ipv4", "interface"))
+    if own and default and default != own[0]:
         words.append(f"the default route on {default} is not used")
     return ", ".join(word for word in words if word)
 
@@ -84,4 +87,4 @@ def _twins(hosts: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 def _line(name: str, host: Mapping[str, Any], width: int) -> str:
     reasons = [f"{each['cause']}. {each['remedy']}" for each in host["reasons"]]
-    return clean(f"{name:{width}}  {host['state']:11}  {' | '.join(reasons) or host['about']}")
+    return f"{name:{width}}  {host['state']:11}  {' | '.join(reasons) or host['about']}"

@@ -59,14 +59,16 @@ INVENTORY: dict[str, Any] = {
 MEMORY = {"code": "memory", "cause": "it has 512 MiB of memory", "remedy": "Give it more."}
 
 
-def check(folder: Path, reasons: dict[str, list[dict[str, str]]]) -> tuple[int, dict[str, dict[str, Any]], str]:
+def check(
+    folder: Path, reasons: dict[str, list[dict[str, str]]], *arguments: str
+) -> tuple[int, dict[str, dict[str, Any]], str]:
     """Return exit status, the report's hosts, and the printed report of the checks on this machine."""
     (folder / "actions").mkdir()
     (folder / "actions" / "host_preflight.py").write_text(PREFLIGHT, encoding="utf-8")
     (folder / "hosts.yml").write_text(json.dumps(INVENTORY), encoding="utf-8")
     program = str(Path(sys.executable).with_name("ansible-playbook"))
     done = subprocess.run(
-        [program, "-i", str(folder / "hosts.yml"), str(ROOT / "playbooks" / "_check_hosts.yml")],
+        [program, "-i", str(folder / "hosts.yml"), str(ROOT / "playbooks" / "_check_hosts.yml"), *arguments],
         cwd=ROOT,
         env={
             **os.environ,
@@ -106,3 +108,8 @@ def test_all_reasons_of_all_hosts_appear_at_once(tmp_path: Path) -> None:
     assert re.search(r"w3   unreachable +Ansible cannot connect to it\.", shown)
     (twins,) = result["warnings"]
     assert twins.startswith("cp1 and w2 have the same machine-id")
+
+
+def test_hosts_outside_the_limit_are_not_called_unreachable(tmp_path: Path) -> None:
+    status, result, shown = check(tmp_path, {}, "--limit=localhost,cp1")
+    assert (status, list(result["hosts"])) == (0, ["cp1"]), shown

@@ -1,0 +1,65 @@
+"""host_report: answers of a hostile host end neither the report nor the lines of others."""
+
+from __future__ import annotations
+
+import importlib.util
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.unit.playbooks.runs import ROOT
+
+
+@pytest.fixture(scope="module")
+def report() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("host_report", ROOT / "plugins/action/host_report.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+GOOD = {
+    "host_reasons": [],
+    "host_node_ip": "10.1.0.10",
+    "__base_preflight": {"host": {"system": "debian-13", "machine": "x86_64", "machine_id": "0123"}},
+    "ansible_facts": {
+        "interfaces": ["ens3", "br-lan"],
+        "ens3": {"ipv4": {"address": "192.0.2.1"}},
+        "br_lan": {"ipv4": {"address": "10.1.0.10"}},
+        "default_ipv4": {"interface": "ens3"},
+    },
+}
+
+
+def test_address_and_unused_default_route_are_shown(report: ModuleType) -> None:
+    words = "debian-13 x86_64, node address 10.1.0.10 on br-lan, the default route on ens3 is not used"
+    assert report._state(GOOD, later=False)["about"] == words
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"__base_preflight": "text"},
+        {"__base_preflight": {"host": ["system"]}},
+        {"__base_preflight": {"host": {"machine_id": ["x"], "system": {}, "machine": 7}}},
+        {"ansible_facts": ["x"]},
+        {"ansible_facts": {"interfaces": "eth0", "default_ipv4": "10.1.0.10"}},
+        {"ansible_facts": {"interfaces": [{}, None, "eth0"], "eth0": ["ipv4"]}},
+        {"host_reasons": ["text", None, {"cause": ["x"]}]},
+        {"host_reasons": "text"},
+        {"host_node_ip": {"a": 1}},
+    ],
+)
+def test_any_answer_of_a_host_gives_a_line(report: ModuleType, changes: dict[str, Any]) -> None:
+    state = report._state({**GOOD, **changes}, later=False)
+    assert report._twins({"w1": state, "w2": report._state(GOOD, later=False)}) is not None
+    assert report._line("w1", state, 2).startswith("w1  ")
+
+
+def test_a_host_cannot_forge_a_line_of_another(report: ModuleType) -> None:
+    forged = {"code": "memory", "cause": "x\ncp1  works\x1b[2J", "remedy": "y"}
+    state = report._state({**GOOD, "host_reasons": [forged]}, later=False)
+    text = report._line("w1", state, 2)
+    assert "\n" not in text and "\x1b" not in text and state["state"] == "refused"
