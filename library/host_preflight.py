@@ -83,8 +83,9 @@ options:
     type: int
     default: 0
   resolv_conf:
-    description: Resolver file for pods of this node; by default the one that kubeadm would choose on this host.
+    description: Resolver file for pods of this node; empty for the one that kubeadm would choose on this host.
     type: str
+    default: ""
   cpu_flags:
     description: Required flags of the processor, as in C(/proc/cpuinfo).
     type: list
@@ -169,8 +170,8 @@ from ansible.module_utils.trainyard.core.runner import fail
 from ansible.module_utils.trainyard.host import cluster_membership, facts, first_boot, remains, resolver
 from ansible.module_utils.trainyard.host.facts import Needs, observe, problems, space_findings, space_problems
 from ansible.module_utils.trainyard.host.kernel import FEATURES, Kernel
-from ansible.module_utils.trainyard.host.ownership import foreign_files
-from ansible.module_utils.trainyard.host.preflight_checks import Reason, reason, refuse
+from ansible.module_utils.trainyard.host.ownership import foreign_files, refusal
+from ansible.module_utils.trainyard.host.preflight_checks import Reason, refuse
 
 CLUSTER: dict[str, Any] = {
     "kubeconfig": {"type": "str", "required": True},
@@ -216,12 +217,11 @@ def _software(params: dict[str, Any], member: cluster_membership.Membership | No
     if given:
         found += remains.other_distributions()
         found += cluster_membership.problems(member, _site(given))
-        found += resolver.problems(resolver.choose(params["resolv_conf"] or ""))
+        found += resolver.problems(resolver.choose(params["resolv_conf"]))
         if member is None and not cluster_membership.is_known():
             found += remains.remains()
     if foreign := foreign_files(params["files"], params["replace"]):
-        hold = "holds" if len(foreign) == 1 else "hold"
-        found.append(reason("foreign_file", files=" and ".join(foreign), hold=hold))
+        found.append(refusal(foreign))
     sysctls = {name: str(value) for name, value in params["sysctls"].items()}
     try:
         # Planned only for its refusals: a host must be refused before anything is written.
@@ -246,7 +246,7 @@ def main() -> None:
             "sysctls": {"type": "dict", "default": {}},
             "ports": {"type": "dict", "default": {}},
             "first_boot_timeout": {"type": "int", "default": 0},
-            "resolv_conf": {"type": "str"},
+            "resolv_conf": {"type": "str", "default": ""},
             "cpu_flags": {"type": "list", "elements": "str", "default": []},
             "images_mib": {"type": "int", "default": 0},
             "eviction": {"type": "dict", "default": {}},

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
-from types import ModuleType
 from typing import Any
 
 import botocore.session
 import pytest
-from checkout import ROOT
+from checkout import ROOT, load
 
 MODEL = botocore.session.get_session().get_service_model("efs")
 
 
-def _load(path: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.replace("/", "_").removesuffix(".py"), ROOT / path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-PAGE = _load("tools/efs_parameters.py")
+PAGE = load(ROOT / "tools/efs_parameters.py")
 
 
 def _option(module: str, path: str) -> dict[str, Any]:
     """Return the specification of an option; `a.b` is `b` of the dictionaries in `a`."""
-    options = _load(f"library/{module}.py").ARGUMENT_SPEC
+    options = load(ROOT / f"library/{module}.py").ARGUMENT_SPEC
     names = path.split(".")
     for name in names[:-1]:
         options = options[name]["options"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import pytest
 import yaml
 from ansible.plugins.loader import fragment_loader
 from ansible.utils.plugin_docs import add_fragments
-from checkout import ROOT
+from checkout import ROOT, load
 
 RUN = """import runpy, sys
 from tests import one_name
@@ -31,14 +30,6 @@ MODULES = sorted((ROOT / "library").glob("*.py"))
 
 class _Seen(Exception):
     """Carries the arguments of AnsibleModule, and ends the module there."""
-
-
-def _load(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(f"library_{path.stem}", path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _documentation(module: Any) -> dict[str, Any]:
@@ -79,7 +70,7 @@ def _normal(options: Mapping[str, Any], children: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
 def test_documentation(path: Path) -> None:
-    module = _load(path)
+    module = load(path)
     documentation = _documentation(module)
     assert documentation["module"] == path.stem
     assert documentation["short_description"] and not documentation["short_description"].endswith(".")
@@ -96,7 +87,7 @@ def test_documentation(path: Path) -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
 def test_documentation_agrees_with_the_argument_specification(path: Path) -> None:
-    module = _load(path)
+    module = load(path)
     documented = _normal(_documentation(module).get("options") or {}, "suboptions")
     if not hasattr(module, "main"):
         # This documents an action plugin, which has the specification and works without a module.

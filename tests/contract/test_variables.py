@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import pytest
-from checkout import ROLES, ROOT, Role, role_id
+from checkout import ROLES, ROOT, Role, load, role_id
 
 
-def _program() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_variables", ROOT / "tools" / "variables.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def _program() -> Any:
+    return load(ROOT / "tools" / "variables.py")
 
 
 def test_the_page_of_variables_is_current() -> None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 
-from checkout import ROOT
+from checkout import ROOT, load
 
 from trainyard.why.table import ABSENT, TABLE
 
 
 def test_the_table_of_codes_is_current() -> None:
-    spec = importlib.util.spec_from_file_location("docs_why", ROOT / "tools" / "why.py")
-    assert spec and spec.loader
-    page = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(page)
+    page = load(ROOT / "tools" / "why.py")
     text = page.TARGET.read_text(encoding="utf-8")
     assert text == page.render(text), "run `python3 tools/why.py`"
     assert all(f"\n| `{rule.code}` |" in text for rule in (*TABLE, ABSENT) if rule.fault)

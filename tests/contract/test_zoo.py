@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-from types import ModuleType
+from typing import Any
 
 import pytest
-from checkout import ROOT
+from checkout import ROOT, load
 
 from tests.zoo.rows import HOSTS, KINDS, REFUSED, WORKS, Row, rows
 from trainyard.host.preflight_checks import CHECKS
@@ -47,12 +46,8 @@ ELSEWHERE = {
 """Checks that no row of the zoo has yet -> the test that provokes the refusal."""
 
 
-def _program() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_hosts", ROOT / "tools" / "hosts.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def _program() -> Any:
+    return load(ROOT / "tools" / "hosts.py")
 
 
 def test_the_page_of_hosts_is_current() -> None:

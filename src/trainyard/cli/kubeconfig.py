@@ -33,10 +33,7 @@ def command(inventory: tuple[str, ...], name: str, hours: float | None) -> None:
         connect(where.kubeconfig), name, hours, Path(where.token_dir), datetime.now(UTC),
         kind="kubeconfig", render=lambda token: text(cluster, name, token),
     )  # fmt: skip
-    terminal.echo(f"file   {login.file}")
-    terminal.echo(f"level  {login.level}")
-    terminal.echo(f"ends   {login.ends.astimezone():%Y-%m-%d %H:%M:%S %Z}")
-    terminal.echo(f"login  {login.name}")
+    terminal.echo(str(login))
 
 
 def cluster_of(kubeconfig: str) -> dict[str, str]:

@@ -47,6 +47,11 @@ class Login:
     ends: datetime
     file: Path
 
+    def __str__(self) -> str:
+        """Return the lines that the commands print, without the token."""
+        ends = f"{self.ends.astimezone():%Y-%m-%d %H:%M:%S %Z}"
+        return f"file   {self.file}\nlevel  {self.level}\nends   {ends}\nlogin  {self.name}"
+
 
 def make(
     api: Api,

@@ -24,7 +24,4 @@ def command(inventory: tuple[str, ...], name: str, hours: float | None) -> None:
     """
     where = places(inventory)
     login = make(connect(where.kubeconfig), name, hours, Path(where.token_dir), datetime.now(UTC))
-    terminal.echo(f"file   {login.file}")
-    terminal.echo(f"level  {login.level}")
-    terminal.echo(f"ends   {login.ends.astimezone():%Y-%m-%d %H:%M:%S %Z}")
-    terminal.echo(f"login  {login.name}")
+    terminal.echo(str(login))

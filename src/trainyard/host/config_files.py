@@ -203,7 +203,7 @@ class HostFiles:
             if old and not (file.block or file.own) and is_foreign(file.path, old.text, text, file.ours)
         ]
         if refused := [file.path for file in foreign if file.path not in self.replace]:
-            raise refusal(refused)
+            raise refusal(refused).as_error()
         kept = [(file.path, kept_as(file.beside or file.path)) for file in foreign]
         return [Step(f"Keep a copy of {path} as {copy}", partial(shutil.copy2, path, copy)) for path, copy in kept]
 

@@ -152,12 +152,13 @@ def observe(paths: Sequence[str], root: str = "/") -> Host:
     base = Path(root)
     kernel = os.uname().release
     container = text_of(base / "run/systemd/container").strip()
+    space = {path: _space_mib(base / path.lstrip("/")) for path in paths}
     return Host(
         system=_system(base),
         kernel=kernel,
         memory_mib=_memory_mib(base),
         cpus=_cpus(base),
-        free_mib={path: _space_mib(base / path.lstrip("/"))[1] for path in paths},
+        free_mib={path: free for path, (_, free) in space.items()},
         container=container,
         clock_settable=not container and _has_capability(base, CAP_SYS_TIME),
         modules_directory=(base / "lib/modules" / kernel / "modules.dep").exists(),
@@ -167,7 +168,7 @@ def observe(paths: Sequence[str], root: str = "/") -> Host:
         certificate_store=(base / "usr/sbin/update-ca-certificates").exists(),
         machine=os.uname().machine,
         cpu_flags=_cpu_flags(base),
-        size_mib={path: _space_mib(base / path.lstrip("/"))[0] for path in paths},
+        size_mib={path: size for path, (size, _) in space.items()},
         cgroup=2 if (base / "sys/fs/cgroup/cgroup.controllers").exists() else 1,
         machine_id=_machine_id(base),
     )

@@ -11,7 +11,6 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..core.errors import TrainyardError
 from ..core.waiter import CLOCK, Clock
 from .facts import text_of
 from .preflight_checks import Reason, reason
@@ -79,5 +78,4 @@ def require_idle(timeout: float) -> None:
     :raises TrainyardError: the limit was reached.
     """
     if found := wait(timeout):
-        message = f"{found.cause[0].upper()}{found.cause[1:]}."
-        raise TrainyardError(message, remedy=found.remedy, reasons=[found.as_dict()])
+        raise found.as_error()

@@ -19,7 +19,7 @@ from ..core.errors import TrainyardError
 from ..core.files import write
 from ..core.plan import Change, Plan, Step
 from .facts import text_of
-from .preflight_checks import Reason, reason
+from .preflight_checks import reason
 
 COMMAND_TIMEOUT = 60.0
 SWAP_OFF = "# trainyard: swap is off: "
@@ -122,7 +122,7 @@ class Kernel:
         absent = [name for name, state in states.items() if state == "absent"]
         if absent:
             modules = ", ".join(FEATURES[name].module for name in absent)
-            raise _refusal(reason("kernel_feature", release=self.release, lacking=", ".join(absent), modules=modules))
+            raise reason("kernel_feature", release=self.release, lacking=", ".join(absent), modules=modules).as_error()
         for name, state in states.items():
             if state == "unknown":
                 self.warnings.append(f"It is unknown whether the kernel has {name}; it is assumed to be present.")
@@ -139,7 +139,7 @@ class Kernel:
             now = " ".join(self._text(path).split())
             wanted = " ".join(value.split())
             if not path.exists() and not loads:
-                raise _refusal(reason("kernel_parameter", release=self.release, name=name))
+                raise reason("kernel_parameter", release=self.release, name=name).as_error()
             if now != wanted and not (name in RAISED and _is_more(now, wanted)):
                 change = Change(f"sysctl {name}", now or None, wanted)
                 steps.append(Step(f"Set {name} to {wanted}", partial(_set, name, path, wanted), [change]))
@@ -193,11 +193,6 @@ class Kernel:
             return None
         match = re.search(rf"^CONFIG_{option}=(\w)", config, re.MULTILINE)
         return match.group(1) if match else "n"
-
-
-def _refusal(found: Reason) -> TrainyardError:
-    message = f"{found.cause[0].upper()}{found.cause[1:]}."
-    return TrainyardError(message, remedy=found.remedy, reasons=[found.as_dict()])
 
 
 def sysctl_path(name: str) -> str:

@@ -20,6 +20,7 @@ from typing import Any
 from ..core import files
 from ..core.command import run
 from ..core.errors import CommandError, TrainyardError
+from .preflight_checks import Reason, reason
 
 BLOCK_BEGIN, BLOCK_END = "# BEGIN trainyard", "# END trainyard"
 
@@ -94,9 +95,6 @@ BEFORE = ".before-trainyard"
 OWN_PLACES = ("/etc/trainyard/", "/run/trainyard/", "/var/lib/trainyard")
 """Path prefixes that only this project uses."""
 
-REPLACE = "base_replace_files"
-"""Variable that lists the files that may be replaced, for messages."""
-
 QUERY_TIMEOUT = 60.0
 
 
@@ -123,13 +121,9 @@ def foreign_files(paths: Iterable[str], replace: Collection[str]) -> list[str]:
     return [path for path, found in there if found and is_foreign(path, found.text)]
 
 
-def refusal(paths: Sequence[str]) -> TrainyardError:
-    """Return the error for files of the host's owner that must not be replaced."""
-    return TrainyardError(
-        f"{' and '.join(paths)} {'holds' if len(paths) == 1 else 'hold'} settings that this project has not made.",
-        remedy=f"Copy the settings that you need to the inventory. Then add {' and '.join(paths)} to {REPLACE}: "
-        f"the old file is kept next to the new one as NAME{BEFORE}.",
-    )
+def refusal(paths: Sequence[str]) -> Reason:
+    """Return the reason for files of the host's owner that must not be replaced."""
+    return reason("foreign_file", files=" and ".join(paths), hold="holds" if len(paths) == 1 else "hold")
 
 
 def kept_as(path: str) -> str:

@@ -250,6 +250,11 @@ class Reason:
     def as_dict(self) -> dict[str, str]:
         return asdict(self)
 
+    def as_error(self) -> TrainyardError:
+        """Return the reason as the error of a module; `facts['reasons']` holds it as a mapping."""
+        message = f"{self.cause[0].upper()}{self.cause[1:]}."
+        return TrainyardError(message, remedy=self.remedy, reasons=[self.as_dict()])
+
 
 def reason(code: str, **values: Any) -> Reason:
     """Return the reason of a check with the observed values.
