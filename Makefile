@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 IN_VENV := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 ANSIBLE := $(IN_VENV) ansible-playbook
 
-.PHONY: help env env-test lab lab-down verify check test proof screenshots machines browser test-programs lock clean
+.PHONY: help env env-test lab lab-down verify check test proof gpu-proof gpu-proof-kit screenshots machines browser test-programs lock clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,15 @@ proof: $(VENV)/.test-installed test-programs browser ## Run the tests too long f
 
 screenshots: $(VENV)/.test-installed browser ## Take new console screenshots; ADDRESS=, TOKEN_FILE=, AUTHORITY=
 	PYTHONPATH="$(CURDIR)" $(IN_VENV) python tests/browser/screenshots.py --address "$(ADDRESS)" --token-file "$(TOKEN_FILE)" --authority "$(AUTHORITY)"
+
+# Everything but TensorFlow is in one archive, because a host with GPUs may have neither network nor container engine.
+gpu-proof-kit: env ## Pack the acceptance of a GPU host into KIT=, by default .venv/gpu-proof-kit.tar.gz
+	$(ANSIBLE) playbooks/gpu_proof_kit.yml -e "{gpu_proof_kit: '$(abspath $(or $(KIT),$(VENV)/gpu-proof-kit.tar.gz))'}"
+
+gpu-proof: gpu-proof-kit ## Prove the GPUs of this host; STAGE=nvml is one stage, INVENTORY= the site of the stage pods
+	folder=$$(mktemp -d); trap "rm -r '$$folder'" EXIT; tar --extract --file "$(or $(KIT),$(VENV)/gpu-proof-kit.tar.gz)" --directory "$$folder"; \
+	GPU_PROOF_PROJECT="$(CURDIR)" GPU_PROOF_INVENTORY="$(if $(filter file,$(origin INVENTORY)),,$(INVENTORY))" "$$folder/gpu-proof" $(if $(STAGE),--stage "$(STAGE)") \
+	$(if $(OUTPUT),--output "$(OUTPUT)")
 
 machines: ## Join an emulated machine to the lab as a worker (part of `make proof`)
 	$(MAKE) proof PART=machines

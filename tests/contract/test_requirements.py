@@ -51,6 +51,15 @@ def test_no_package_needs_one_that_is_not_locked(python: str) -> None:
                 assert re.sub(r"[._-]+", "-", needed.name).lower() in _locked(), f"{name} needs {text}"
 
 
+def test_the_kit_of_gpu_proof_has_locked_wheels() -> None:
+    """Its requirements are lines of the locks, so that `make lock` and a review of them cover the kit."""
+    locked = LOCK.read_text(encoding="utf-8") + (ROOT / "requirements-lock.txt").read_text(encoding="utf-8")
+    lines = (ROOT / "roles/bundle/files/gpu_proof/requirements.txt").read_text(encoding="utf-8").splitlines()[1:]
+    entries = re.split(r"\n(?=\S)", "\n".join(lines))
+    assert len(entries) == 2
+    assert [entry for entry in entries if f"{entry}\n" not in locked] == []
+
+
 def _image(name: str) -> dict[str, str]:
     """Return the locked versions of an image of the trainings."""
     text = (ROOT / "workloads/images" / name / "requirements.txt").read_text(encoding="utf-8")

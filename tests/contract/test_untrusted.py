@@ -18,6 +18,9 @@ TERMINAL = "src/trainyard/cli/terminal.py"
 OTHERS = {
     "src/trainyard/console/__main__.py": "prints faults of its own environment to the log of its pod",
     "src/trainyard/site_lock/keeper.py": "prints JSON to the program that has started it",
+    "src/trainyard/gpu/proof/main.py": "runs on hosts that have Python alone; its report cleans each text",
+    "src/trainyard/gpu/proof/in_namespace.py": "prints JSON to the program that has started it",
+    "src/trainyard/gpu/proof/with_tensorflow.py": "prints JSON to the program that has started it",
     "src/trainyard/schedule/scheduled.py": "runs before the revision, whose terminal it would be, is chosen",
 }
 PRINTERS = {"echo", "secho", "print", "add_row", "from_markup"}

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
-
-from ansible.module_utils.basic import AnsibleModule
+from typing import TYPE_CHECKING, Any
 
 from .errors import TrainyardError
 from .plan import Change, Plan, Step
 from .runner import run_plan
 from .untrusted import clean, line
+
+if TYPE_CHECKING:
+    # Only as a type: the programs of a host without Ansible import this file, too.
+    from ansible.module_utils.basic import AnsibleModule
 
 KEYS = {"name", "reason"}
 """Keys of an accepted finding with a reason."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
-
-from ansible.module_utils.basic import AnsibleModule
+from typing import TYPE_CHECKING, Any
 
 from .errors import TrainyardError
 from .plan import Plan
 from .untrusted import clean
+
+if TYPE_CHECKING:
+    # Only as a type: the programs of a host without Ansible import this file, too.
+    from ansible.module_utils.basic import AnsibleModule
 
 
 def run_plan(

@@ -9,6 +9,7 @@ archives.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import shutil
@@ -96,7 +97,7 @@ def code(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
 
 
 def archive(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
-    """Pack files into a plain tar (kind `archive`), with the same bytes on all machines.
+    """Pack files into a tar (kind `archive`), with the same bytes on all machines; a name with `.gz` compresses it.
 
     Recipe: `file` (its name), `files` (path in the archive -> reference).
     Facts: `file`, and its `sha256`.
@@ -106,6 +107,8 @@ def archive(artefact: Artefact, out: Path, context: Context) -> dict[str, Any]:
     context.copy(artefact.recipe["files"], work)
     name = artefact.recipe["file"]
     content = layout.tar(work, code_folder.read(work, limit=None, own=True))
+    if name.endswith(".gz"):
+        content = gzip.compress(content, mtime=0)
     (out / name).write_bytes(content)
     shutil.rmtree(work, ignore_errors=True)
     return {"file": name, "sha256": hashlib.sha256(content).hexdigest()}
