@@ -41,7 +41,7 @@ def plugin(kit: Kit) -> Result:
     # Nothing outlives the stage, however it ends: `unshare` ignores SIGTERM, and its end ends the process namespace.
     argv = ["setpriv", "--pdeathsig=KILL", "--", "unshare", "--mount", "--propagation=private"]
     argv += ["--pid", "--fork", "--kill-child", "--"]
-    argv += [sys.executable, "-I", str(INSIDE)]
+    argv += [sys.executable, "-IB", str(INSIDE)]
     argv += [str(kit.root / "bin"), str(SOCKET), str(CDI), *dict.fromkeys(map(str, covers))]
     try:
         output = run(argv, timeout=TIMEOUT).stdout
