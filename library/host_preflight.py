@@ -86,6 +86,11 @@ options:
     description: Resolver file for pods of this node; empty for the one that kubeadm would choose on this host.
     type: str
     default: ""
+  networks:
+    description: Networks of a new cluster, name of the variable -> network. A host that is no node must need nothing
+      inside them.
+    type: dict
+    default: {}
   cpu_flags:
     description: Required flags of the processor, as in C(/proc/cpuinfo).
     type: list
@@ -167,7 +172,7 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.finding import shown
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import fail
-from ansible.module_utils.trainyard.host import cluster_membership, facts, first_boot, remains, resolver
+from ansible.module_utils.trainyard.host import cluster_membership, facts, first_boot, networks, remains, resolver
 from ansible.module_utils.trainyard.host.facts import Needs, observe, problems, space_findings, space_problems
 from ansible.module_utils.trainyard.host.kernel import FEATURES, Kernel
 from ansible.module_utils.trainyard.host.ownership import foreign_files, refusal
@@ -217,7 +222,9 @@ def _software(params: dict[str, Any], member: cluster_membership.Membership | No
     if given:
         found += remains.other_distributions()
         found += cluster_membership.problems(member, _site(given))
-        found += resolver.problems(resolver.choose(params["resolv_conf"]))
+        resolv_conf = resolver.choose(params["resolv_conf"])
+        found += resolver.problems(resolv_conf)
+        found += networks.problems(params["networks"], resolv_conf) if member is None else []
         if member is None and not cluster_membership.is_known():
             found += remains.remains()
     if foreign := foreign_files(params["files"], params["replace"]):
@@ -247,6 +254,7 @@ def main() -> None:
             "ports": {"type": "dict", "default": {}},
             "first_boot_timeout": {"type": "int", "default": 0},
             "resolv_conf": {"type": "str", "default": ""},
+            "networks": {"type": "dict", "default": {}},
             "cpu_flags": {"type": "list", "elements": "str", "default": []},
             "images_mib": {"type": "int", "default": 0},
             "eviction": {"type": "dict", "default": {}},

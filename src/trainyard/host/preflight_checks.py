@@ -169,6 +169,11 @@ CHECKS: Mapping[str, Check] = {
         "pods would get the resolver {address} of {path}, which is the pod itself",
         "Set kubernetes_resolv_conf of the host to a file with the addresses of its real resolvers.",
     ),
+    "network_overlap": Check(
+        "Pod and Service network of a new cluster contain nothing that the host needs",
+        "{variable} is {network}, which contains {inside}",
+        "Set {variable} to a network that no host uses. It cannot be changed later.",
+    ),
     "gpu_absent": Check(
         "A GPU host has a GPU",
         "it has no NVIDIA GPU (PCI vendor 10de)",

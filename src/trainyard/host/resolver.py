@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 from pathlib import Path
 
@@ -30,22 +31,22 @@ def choose(configured: str, root: Path = Path("/")) -> str:
 
 def problems(path: str, root: Path = Path("/")) -> list[Reason]:
     """Return why pods could not resolve names with a resolver file: CoreDNS would ask itself, and end."""
+    found = [server for server in servers(path, root) if ipaddress.ip_address(server).is_loopback]
+    return [reason("local_resolver", path=path, address=" and ".join(found))] if found else []
+
+
+def servers(path: str, root: Path = Path("/")) -> list[str]:
+    """Return the addresses of a resolver file, without zones of IPv6; a missing file has none (resolv.conf(5))."""
     found = []
     for words in map(str.split, text_of(root / path.lstrip("/")).splitlines()):
-        if words[:1] == ["nameserver"] and len(words) > 1 and _is_loopback(words[1]):
-            found.append(words[1])
-    return [reason("local_resolver", path=path, address=" and ".join(found))] if found else []
+        if words[:1] == ["nameserver"] and len(words) > 1:
+            with contextlib.suppress(ValueError):
+                found.append(str(ipaddress.ip_address(words[1].partition("%")[0])))
+    return found
 
 
 def _runs() -> bool:
     try:
         return properties_of(RESOLVED_UNIT, ("ActiveState",)).get("ActiveState") == "active"
     except CommandError:
-        return False
-
-
-def _is_loopback(text: str) -> bool:
-    try:
-        return ipaddress.ip_address(text.partition("%")[0]).is_loopback
-    except ValueError:
         return False
