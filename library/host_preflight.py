@@ -87,10 +87,14 @@ options:
     type: str
     default: ""
   networks:
-    description: Networks of a new cluster, name of the variable -> network. A host that is no node must need nothing
-      inside them.
+    description: Networks of the cluster, name of the variable -> network. A host that is no node must need nothing
+      inside them, and its firewall must not drop packets of pods (C(kubernetes_pod_cidr)).
     type: dict
     default: {}
+  iptables_legacy:
+    description: Whether kube-proxy and Calico use iptables-legacy of the host.
+    type: bool
+    default: false
   cpu_flags:
     description: Required flags of the processor, as in C(/proc/cpuinfo).
     type: list
@@ -172,7 +176,15 @@ from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.finding import shown
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import fail
-from ansible.module_utils.trainyard.host import cluster_membership, facts, first_boot, networks, remains, resolver
+from ansible.module_utils.trainyard.host import (
+    cluster_membership,
+    facts,
+    first_boot,
+    forwarding,
+    networks,
+    remains,
+    resolver,
+)
 from ansible.module_utils.trainyard.host.facts import Needs, observe, problems, space_findings, space_problems
 from ansible.module_utils.trainyard.host.kernel import FEATURES, Kernel
 from ansible.module_utils.trainyard.host.ownership import foreign_files, refusal
@@ -189,14 +201,6 @@ CLUSTER: dict[str, Any] = {
 def _site(given: dict[str, str]) -> cluster_membership.Cluster:
     authorities = frozenset(cluster_membership.fingerprints(given["ca"]))
     return cluster_membership.Cluster(given["kubeconfig"], given["name"], given["server"], authorities)
-
-
-def _shown(member: cluster_membership.Membership | None) -> dict[str, Any]:
-    if member is None:
-        return {}
-    cluster = member.cluster
-    names = {"source": cluster.source, "name": cluster.name, "server": cluster.server, "cas": sorted(cluster.cas)}
-    return {**names, "made": member.made, "known": member.known}
 
 
 def _needs(params: dict[str, Any]) -> Needs:
@@ -224,15 +228,16 @@ def _software(params: dict[str, Any], member: cluster_membership.Membership | No
         found += cluster_membership.problems(member, _site(given))
         resolv_conf = resolver.choose(params["resolv_conf"])
         found += resolver.problems(resolv_conf)
-        found += networks.problems(params["networks"], resolv_conf) if member is None else []
-        if member is None and not cluster_membership.is_known():
-            found += remains.remains()
+        if member is None:
+            found += networks.problems(params["networks"], resolv_conf)
+            if pods := params["networks"].get("kubernetes_pod_cidr"):
+                found += forwarding.problems(pods, legacy_is_used=params["iptables_legacy"])
+            found += [] if cluster_membership.is_known() else remains.remains()
     if foreign := foreign_files(params["files"], params["replace"]):
         found.append(refusal(foreign))
-    sysctls = {name: str(value) for name, value in params["sysctls"].items()}
     try:
         # Planned only for its refusals: a host must be refused before anything is written.
-        Kernel(params["features"], sysctls, swap_off=False).plan()
+        Kernel(params["features"], {name: str(v) for name, v in params["sysctls"].items()}, swap_off=False).plan()
     except TrainyardError as error:
         found += [Reason(**each) for each in cast("list[dict[str, str]]", error.facts["reasons"])]
     return found
@@ -255,6 +260,7 @@ def main() -> None:
             "first_boot_timeout": {"type": "int", "default": 0},
             "resolv_conf": {"type": "str", "default": ""},
             "networks": {"type": "dict", "default": {}},
+            "iptables_legacy": {"type": "bool", "default": False},
             "cpu_flags": {"type": "list", "elements": "str", "default": []},
             "images_mib": {"type": "int", "default": 0},
             "eviction": {"type": "dict", "default": {}},
@@ -285,7 +291,7 @@ def main() -> None:
         diff=plan.diff(),
         steps=steps,
         host=host.as_dict(),
-        cluster=_shown(member),
+        cluster=cluster_membership.as_dict(member),
         ansible_facts={"node_address": facts.node_address(), **({"cluster_is_known": True} if given else {})},
     )
 

@@ -30,6 +30,7 @@ ELSEWHERE = {
     "package_source": "tests/unit/playbooks/test_check_hosts.py",
     "node_address": "tests/unit/playbooks/test_check_hosts.py",
     "endpoint": "tests/unit/playbooks/test_endpoint.py",
+    "forward_drop_legacy": "tests/unit/host/test_forwarding.py",
     "gpu_absent": "tests/unit/host/test_nvidia.py",
     "gpu_too_new": "tests/unit/host/test_nvidia.py",
     "gpu_too_old": "tests/unit/host/test_nvidia.py",

@@ -14,6 +14,7 @@ import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from ..core.untrusted import line
 from .ownership import MARKER
@@ -71,6 +72,15 @@ class Membership:
     made: bool = False
     known: bool = False
     servers: frozenset[str] = frozenset()
+
+
+def as_dict(found: Membership | None) -> dict[str, Any]:
+    """Return a membership as JSON types; empty for a host that belongs to no cluster."""
+    if found is None:
+        return {}
+    cluster = found.cluster
+    names = {"source": cluster.source, "name": cluster.name, "server": cluster.server, "cas": sorted(cluster.cas)}
+    return {**names, "made": found.made, "known": found.known}
 
 
 def look(root: str = "/") -> Membership | None:

@@ -174,6 +174,19 @@ CHECKS: Mapping[str, Check] = {
         "{variable} is {network}, which contains {inside}",
         "Set {variable} to a network that no host uses. It cannot be changed later.",
     ),
+    "forward_drop": Check(
+        "No firewall drops packets of pods in a table of its own",
+        "the chain {chain} of the nftables table {family} {table} drops packets of pods",
+        "Accept the pod network there: `nft insert rule {family} {table} {chain} ip saddr {network} accept; nft insert "
+        "rule {family} {table} {chain} ip daddr {network} accept`. Write both rules into the configuration of that "
+        "firewall, too.",
+    ),
+    "forward_drop_legacy": Check(
+        "Rules of iptables-legacy do not drop packets of pods",
+        "the chain FORWARD of iptables-legacy drops packets, and Calico accepts those of pods in iptables-nft",
+        "Run `iptables-legacy -P FORWARD ACCEPT`, and let its owner use iptables-nft: `update-alternatives --set "
+        "iptables /usr/sbin/iptables-nft`. If all hosts have iptables-legacy, set network_proxy_mode to iptables.",
+    ),
     "gpu_absent": Check(
         "A GPU host has a GPU",
         "it has no NVIDIA GPU (PCI vendor 10de)",
