@@ -47,14 +47,15 @@ def inventory(zoo: Sequence[Row], folder: Path, chosen: Mapping[str, Mapping[str
         host_of(row): {
             "ansible_host": f"{NETWORK}.{FIRST + number}",
             "zoo_tasks": str(_tasks(row, folder)) if row.prepare else "",
+            "zoo_packages": list(row.packages),
             **chosen[row.name],
         }
         for number, row in enumerate(zoo)
     }
     groups = {
         "workers": {"hosts": hosts},
-        "control_plane": {"hosts": {"cp1": {"ansible_host": f"{NETWORK}.10", "zoo_tasks": ""}}},
-        "mirror": {"hosts": {"mirror1": {"ansible_host": f"{NETWORK}.2", "zoo_tasks": ""}}},
+        "control_plane": {"hosts": {"cp1": {"ansible_host": f"{NETWORK}.10", "zoo_tasks": "", "zoo_packages": []}}},
+        "mirror": {"hosts": {"mirror1": {"ansible_host": f"{NETWORK}.2", "zoo_tasks": "", "zoo_packages": []}}},
         "cluster": {"children": {"workers": None, "control_plane": None}},
         "lab_hosts": {"children": {"cluster": None, "mirror": None}},
     }
@@ -98,6 +99,8 @@ def reported(hosts: Path, log: Path) -> tuple[int, dict[str, Result]]:
         for task in each["tasks"]
         if task["task"]["name"] == "Collect the results"
     ]
+    if not results:
+        raise SystemExit(f"check_hosts.yml ended without a report: {output[-8000:]}")
     return status, results[-1]["hosts"]
 
 
@@ -138,7 +141,7 @@ def judge(zoo: Sequence[Row], folder: Path) -> list[str]:
     hosts = inventory(zoo, folder, as_they_are)
     status, output = play("tests/zoo/nodes.yml", hosts, folder / "nodes.log")
     if status:
-        return [f"the nodes cannot be prepared: {output[-3000:]}"]
+        raise SystemExit(f"The nodes cannot be prepared: {output[-8000:]}")
     before = {row.name: snapshot(row) for row in zoo}
     status, found = reported(hosts, folder / "check.log")
     wrong = [f"{row.name}: {fault}" for row in zoo for fault in faults(row, found[host_of(row)], row.expected)]

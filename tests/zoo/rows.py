@@ -35,6 +35,7 @@ class Row:
     :param kind: a container or an emulated machine of a lab, or a tree of files in a unit test.
     :param expected: `works` or `refused`; a refused host is unchanged afterwards.
     :param prepare: Ansible tasks that give a lab's node this trait; `variables`: the host's in the inventory.
+    :param packages: Debian packages of the bundle that the node has, with all that they need.
     :param reasons: all expected reasons of a refused host.
     :param works_with: variables with which the host works; empty if no variable helps.
     :param report: pattern of the report's text about a working host.
@@ -49,6 +50,7 @@ class Row:
     expected: str
     limits: str
     prepare: Sequence[Mapping[str, Any]] = ()
+    packages: Sequence[str] = ()
     variables: Mapping[str, Any] = field(default_factory=dict)
     reasons: Sequence[Reason] = ()
     works_with: Mapping[str, Any] = field(default_factory=dict)
