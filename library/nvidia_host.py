@@ -27,6 +27,10 @@ options:
     description: Whether the driver is already installed; a loaded module then needs no enrolled key.
     type: bool
     default: false
+  signed:
+    description: Whether the distribution has signed the packages' modules, so that no key must be enrolled.
+    type: bool
+    default: false
   preinstalled:
     description: The host's owner manages the driver. Only NVSwitches without a fabric manager are refused then.
     type: bool
@@ -84,6 +88,18 @@ key_enrolled:
   description: Whether the machine trusts the key with which dkms signs.
   returned: always
   type: bool
+key:
+  description: Certificate of that key.
+  returned: always
+  type: str
+key_command:
+  description: Commands that create the key; empty if it exists.
+  returned: always
+  type: str
+uninstaller:
+  description: Program that removes a driver of NVIDIA's .run program; empty without one.
+  returned: always
+  type: str
 """
 
 import os
@@ -103,6 +119,7 @@ def main() -> None:
             "branch": {"type": "str", "default": ""},
             "open_modules": {"type": "bool", "default": True},
             "installed": {"type": "bool", "default": False},
+            "signed": {"type": "bool", "default": False},
             "preinstalled": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
@@ -110,7 +127,7 @@ def main() -> None:
     seen = observe(os.uname().release)
     fabric = nvidia.observe_nvswitches()
     preinstalled = module.params["preinstalled"]
-    options = {name: module.params[name] for name in ("open_modules", "installed")}
+    options = {name: module.params[name] for name in ("open_modules", "installed", "signed")}
     found = [] if preinstalled else problems(seen, module.params["branch"], **options)
     found += nvidia.nvswitch_problems(fabric, installed=preinstalled or module.params["installed"])
     try:

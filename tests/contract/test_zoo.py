@@ -35,6 +35,7 @@ ELSEWHERE = {
     "gpu_too_new": "tests/unit/host/test_nvidia.py",
     "gpu_too_old": "tests/unit/host/test_nvidia.py",
     "gpu_modules": "tests/unit/host/test_nvidia.py",
+    "driver_of_run_file": "tests/unit/host/test_nvidia.py",
     "secure_boot": "tests/unit/host/test_nvidia.py",
     "nvswitch": "tests/unit/host/test_nvswitch.py",
     "gpu_driver_offered": "tests/unit/playbooks/test_driver_role.py",

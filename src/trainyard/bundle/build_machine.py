@@ -19,13 +19,18 @@ DISK_AGAIN_GIB = 10
 """Space for new versions of the largest artefacts in addition to the present ones, if the caches exist."""
 DISK_DELIVERED_GIB = 3
 """Space on a controller with a separate builder: archives of images, the store, and packed archives for nodes."""
+OS_RELEASE = Path("/etc/os-release")
 SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources")
 
 
-def debian_mirror() -> str:
-    """Return the base URL of the Debian archive in this machine's apt sources.
+DEBIAN_ARCHIVE = "http://deb.debian.org/debian"
+"""Debian's public archive, for machines of another distribution. apt checks its signatures with Debian's keyring."""
 
-    :raises TrainyardError: the sources contain none, for example on Ubuntu.
+
+def debian_mirror() -> str:
+    """Return the base URL of the Debian archive in this machine's apt sources; on another distribution, the public one.
+
+    :raises TrainyardError: this is Debian, and its sources contain no such URL, so its owner has an archive elsewhere.
     """
     for pattern in SOURCES:
         for path in sorted(glob.glob(pattern)):
@@ -33,6 +38,8 @@ def debian_mirror() -> str:
             for url in re.findall(r"^(?:deb\s+(?:\[[^]]*\]\s+)?|URIs:\s*)(\S+)", text, re.MULTILINE):
                 if url.rstrip("/").endswith("/debian"):
                     return url
+    if not re.search(r"^ID=[\"']?debian\b", OS_RELEASE.read_text(encoding="utf-8", errors="replace"), re.MULTILINE):
+        return DEBIAN_ARCHIVE
     raise TrainyardError(
         "This machine's apt sources contain no Debian archive.",
         remedy="Set bundle_debian_mirror to the base URL of one.",

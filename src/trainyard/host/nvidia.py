@@ -36,8 +36,21 @@ MODULES = ("nvidia", "nvidia-current")
 """Names of the driver's module; Debian's own packages have the second one."""
 MODINFO_TIMEOUT = 20
 
-KEYS = ("var/lib/dkms/mok.pub", "var/lib/shim-signed/mok/MOK.der")
-"""Certificates (DER) of the keys with which dkms signs modules: its own, and Ubuntu's."""
+SHIM_KEY = "var/lib/shim-signed/mok/MOK.der"
+DKMS_KEY = "var/lib/dkms/mok.pub"
+KEYS = {
+    "ubuntu": (SHIM_KEY, "update-secureboot-policy --new-key"),
+    "debian": (DKMS_KEY, "apt-get install dkms; dkms generate_mok"),
+}
+"""System -> certificate (DER) of the key with which its dkms signs modules, and the commands that create the key.
+
+Source: `prepare_signing` of dkms 3.0, which takes Ubuntu's key there, and its own elsewhere."""
+DKMS_SETTINGS = ("etc/dkms/framework.conf", "etc/dkms/framework.conf.d/*.conf")
+CERTIFICATE = re.compile(r"""^\s*mok_certificate=["']?([^"'\s]+)""", re.MULTILINE)
+"""dkms' own setting, which overrides the distribution's."""
+
+RUN_PROGRAMS = ("usr/bin/nvidia-uninstall", "usr/local/bin/nvidia-uninstall")
+"""Programs that NVIDIA's .run installer leaves, and no package has."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +105,8 @@ class NvidiaHost:
     :param loaded: version of the loaded NVIDIA kernel module; empty for none.
     :param secure_boot: whether the kernel accepts only signed modules.
     :param key_enrolled: whether the machine trusts the key with which dkms signs.
+    :param key: certificate of that key; `key_command` are the commands that create it, empty if it exists.
+    :param uninstaller: program of NVIDIA's .run installer; empty without such a driver.
     """
 
     gpus: Sequence[int]
@@ -101,6 +116,9 @@ class NvidiaHost:
     loaded: str
     secure_boot: bool
     key_enrolled: bool
+    key: str = ""
+    key_command: str = ""
+    uninstaller: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "gpus": [f"10de:{gpu:04x}" for gpu in self.gpus]}
@@ -111,8 +129,8 @@ def observe(kernel: str, root: Path = Path("/")) -> NvidiaHost:
 
     :param kernel: kernel release, as in `os.uname`.
     """
-    keys = [key for path in KEYS if (key := _bytes(root / path))]
-    enrolled = _bytes(root / ENROLLED)
+    path, command = signing_key(root)
+    key = _bytes(root / path)
     return NvidiaHost(
         gpus=gpus_on_bus(root),
         kernel=kernel,
@@ -121,8 +139,21 @@ def observe(kernel: str, root: Path = Path("/")) -> NvidiaHost:
         loaded=_text(root / "sys/module/nvidia/version"),
         # Four bytes of attributes, then the value.
         secure_boot=_bytes(root / SECURE_BOOT)[4:5] == b"\x01",
-        key_enrolled=any(key in enrolled for key in keys),
+        key_enrolled=bool(key) and key in _bytes(root / ENROLLED),
+        key=f"/{path}",
+        key_command="" if key else command,
+        uninstaller=next((f"/{each}" for each in RUN_PROGRAMS if (root / each).exists()), ""),
     )
+
+
+def signing_key(root: Path = Path("/")) -> tuple[str, str]:
+    """Return the certificate with which dkms signs on this host, and the commands that create it."""
+    for pattern in DKMS_SETTINGS:
+        for path in sorted(root.glob(pattern)):
+            if found := CERTIFICATE.findall(_text(path)):
+                return found[-1].lstrip("/"), "dkms generate_mok"
+    system = re.search(r"^ID=[\"']?(\w+)", _text(root / "etc/os-release"), re.MULTILINE)
+    return KEYS.get(system[1] if system else "", KEYS["debian"])
 
 
 def gpus_on_bus(root: Path = Path("/")) -> list[int]:
@@ -186,17 +217,24 @@ def architecture(gpu: int) -> Architecture | None:
     return None
 
 
-def problems(host: NvidiaHost, branch: str, *, open_modules: bool, installed: bool = False) -> list[Reason]:
+def problems(
+    host: NvidiaHost, branch: str, *, open_modules: bool, installed: bool = False, signed: bool = False
+) -> list[Reason]:
     """Return the reasons why the driver cannot be installed; empty if it can.
 
     :param branch: branch of the driver, such as "580"; empty if the distribution chooses it.
     :param installed: the driver is already installed. If its module is loaded, its signature was accepted.
+    :param signed: the distribution has signed the modules, so dkms signs nothing.
     """
     if not host.gpus:
         return [reason("gpu_absent")]
     found = list(dict.fromkeys(_gpu_problems(host.gpus, branch, open_modules)))
-    if host.secure_boot and not host.key_enrolled and not (installed and host.loaded):
-        found.append(reason("secure_boot"))
+    if host.uninstaller:
+        found.append(reason("driver_of_run_file", program=host.uninstaller))
+    if host.secure_boot and not (host.key_enrolled or signed or (installed and host.loaded)):
+        commands = [host.key_command, f"mokutil --import {host.key}"]
+        shown = ", then ".join(f"`{each}`" for each in commands if each)
+        found.append(reason("secure_boot", key=host.key, commands=shown))
     return found
 
 

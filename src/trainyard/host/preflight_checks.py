@@ -207,11 +207,15 @@ CHECKS: Mapping[str, Check] = {
         "its GPU {gpu} needs the {wanted} kernel modules",
         "Set nvidia_driver_open_modules to {value} for it.",
     ),
+    "driver_of_run_file": Check(
+        "No driver of NVIDIA's .run program",
+        "its driver comes from NVIDIA's .run program ({program}), whose files packages would overwrite",
+        "Run `{program}` and restart the host. To keep that driver, set nvidia_driver_source to preinstalled.",
+    ),
     "secure_boot": Check(
         "Secure boot trusts the key of dkms",
-        "secure boot is on, and the machine does not trust the key with which dkms signs the driver's modules",
-        "Enrol it (`dkms generate_mok`, then `mokutil --import /var/lib/dkms/mok.pub`, then confirm it at the "
-        "console during the next boot), or turn secure boot off.",
+        "secure boot is on, and the machine does not trust the key {key} with which dkms signs the driver's modules",
+        "Enrol it: {commands}, and confirm it at the console during the next boot. Or turn secure boot off.",
     ),
     "nvswitch": Check(
         "NVSwitches have a fabric manager",

@@ -86,9 +86,19 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path, monkeypatch) -> None:
 )
 def test_the_archive_is_that_of_the_machine(tmp_path, monkeypatch, text: str, expected: str | None) -> None:
     (tmp_path / "a.sources").write_text(text)
+    (tmp_path / "os-release").write_text('NAME="Debian GNU/Linux"\nID=debian\n')
     monkeypatch.setattr(build_machine, "SOURCES", (str(tmp_path / "*.sources"),))
+    monkeypatch.setattr(build_machine, "OS_RELEASE", tmp_path / "os-release")
     if expected:
         assert build_machine.debian_mirror() == expected
     else:
         with pytest.raises(TrainyardError, match=r"Set bundle_debian_mirror"):
             build_machine.debian_mirror()
+
+
+def test_ubuntu_takes_debians_public_archive(tmp_path, monkeypatch) -> None:
+    (tmp_path / "a.sources").write_text("Types: deb\nURIs: http://mirror.example/ubuntu\nSuites: noble\n")
+    (tmp_path / "os-release").write_text("ID=ubuntu\nID_LIKE=debian\n")
+    monkeypatch.setattr(build_machine, "SOURCES", (str(tmp_path / "*.sources"),))
+    monkeypatch.setattr(build_machine, "OS_RELEASE", tmp_path / "os-release")
+    assert build_machine.debian_mirror() == build_machine.DEBIAN_ARCHIVE

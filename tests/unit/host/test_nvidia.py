@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,9 +11,10 @@ import pytest
 from trainyard.gpu import look
 from trainyard.host.nvidia import (
     ARCHITECTURES,
+    DKMS_KEY,
     ENROLLED,
-    KEYS,
     SECURE_BOOT,
+    SHIM_KEY,
     NvidiaHost,
     architecture,
     observe,
@@ -98,13 +100,52 @@ def test_the_headers_of_this_boot_and_of_later_ones(
     assert observe(running, tmp_path).headers_lacking == []
 
 
-@pytest.mark.parametrize("path", KEYS)
-def test_a_key_is_enrolled_when_the_firmware_lists_it(tmp_path: Path, path: str) -> None:
-    put(tmp_path, path, b"certificate")
-    put(tmp_path, ENROLLED, b"\x06\0\0\0list another")
+@pytest.mark.parametrize(
+    ("files", "key", "command"),
+    [
+        ({"etc/os-release": b'NAME="Ubuntu"\nID=ubuntu\n'}, SHIM_KEY, "update-secureboot-policy --new-key"),
+        ({"etc/os-release": b"ID=debian\n"}, DKMS_KEY, "apt-get install dkms; dkms generate_mok"),
+        ({}, DKMS_KEY, "apt-get install dkms; dkms generate_mok"),
+        # An owner's setting, as dkms itself reads it.
+        (
+            {"etc/os-release": b"ID=ubuntu\n", "etc/dkms/framework.conf": b'# x\nmok_certificate="/root/mine.der"\n'},
+            "root/mine.der",
+            "dkms generate_mok",
+        ),
+    ],
+)
+def test_the_key_is_that_with_which_dkms_signs(files: dict[str, bytes], key: str, command: str, tmp_path: Path) -> None:
+    for name, content in files.items():
+        put(tmp_path, name, content)
+    put(tmp_path, SECURE_BOOT, b"\x06\0\0\0\x01")
+    put(tmp_path, ENROLLED, b"\x06\0\0\0list certificate end")
+    seen = observe("6.12", tmp_path)
+    assert (seen.key, seen.key_command, seen.key_enrolled) == (f"/{key}", command, False)
+    # The other distribution's key does not sign here, even if the machine trusts it.
+    for other in {SHIM_KEY, DKMS_KEY} - {key}:
+        put(tmp_path, other, b"certificate")
     assert not observe("6.12", tmp_path).key_enrolled
-    put(tmp_path, ENROLLED, b"\x06\0\0\0list another certificate end")
-    assert observe("6.12", tmp_path).key_enrolled
+    put(tmp_path, key, b"unknown")
+    assert not observe("6.12", tmp_path).key_enrolled
+    put(tmp_path, key, b"certificate")
+    seen = observe("6.12", tmp_path)
+    assert (seen.key_command, seen.key_enrolled) == ("", True)
+
+
+def test_the_remedy_of_secure_boot_creates_a_missing_key() -> None:
+    seen = host(T4, secure_boot=True, key=f"/{SHIM_KEY}", key_command="update-secureboot-policy --new-key")
+    (found,) = problems(seen, "580", open_modules=True)
+    assert f"`update-secureboot-policy --new-key`, then `mokutil --import /{SHIM_KEY}`" in found.remedy
+    (found,) = problems(replace(seen, key_command=""), "580", open_modules=True)
+    assert f"Enrol it: `mokutil --import /{SHIM_KEY}`" in found.remedy
+    assert problems(seen, "580", open_modules=True, signed=True) == []
+
+
+def test_a_driver_of_the_run_program_is_refused(tmp_path: Path) -> None:
+    put(tmp_path, "usr/bin/nvidia-uninstall", b"")
+    assert observe("6.12", tmp_path).uninstaller == "/usr/bin/nvidia-uninstall"
+    (found,) = problems(host(T4, uninstaller="/usr/bin/nvidia-uninstall"), "580", open_modules=True)
+    assert found.code == "driver_of_run_file" and "Run `/usr/bin/nvidia-uninstall`" in found.remedy
 
 
 @pytest.mark.parametrize(
