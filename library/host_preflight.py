@@ -143,7 +143,8 @@ EXAMPLES = r"""
 RETURN = r"""
 host:
   description: Properties of the host - system, kernel, memory_mib, cpus, free_mib, container, clock_settable,
-    clock_kept, modules_directory, systemd, root, certificate_store, machine, cpu_flags, size_mib, cgroup, machine_id.
+    clock_kept, modules_directory, systemd, root, certificate_store, machine, cpu_flags, size_mib, cgroup, machine_id,
+    network_manager, hosts_template.
   returned: always
   type: dict
 cluster:
@@ -285,11 +286,10 @@ def main() -> None:
         fail(module, error)
     given = module.params["cluster"]
     plan = shown(Plan(), space if module.check_mode else [])
-    steps = [step.what for step in plan.steps]
     module.exit_json(
         changed=plan.changed,
         diff=plan.diff(),
-        steps=steps,
+        steps=[step.what for step in plan.steps],
         host=host.as_dict(),
         cluster=cluster_membership.as_dict(member),
         ansible_facts={"node_address": facts.node_address(), **({"cluster_is_known": True} if given else {})},

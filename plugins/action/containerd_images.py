@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
+import shlex
 import subprocess
 
 from ansible import constants as C
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
+from trainyard.core.untrusted import clean
+
+CREATE = "umask 077 && TMPDIR=/var/tmp mktemp --directory --tmpdir trainyard-images.XXXXXXXX"
+CREATED = re.compile(r"(?:/[\w.-]+)+/trainyard-images\.[A-Za-z0-9]{8}", re.ASCII)
+"""A plain path: the node prints it, and it becomes part of a command there."""
 PACK_TIMEOUT = 900
 """Seconds to pack one image: 300 MB took 4 on the machine of docs/benchmarks.md."""
 
@@ -30,8 +37,13 @@ class ActionModule(ActionBase):
         if found.get("failed") or self._task.check_mode or not found.get("changed"):
             result.update(found)
             return result
-        ready = [self._delivered(image) if image["reference"] in found["missing"] else image for image in images]
-        result.update(self._module(ready, task_vars, check=False))
+        folder = self._create_folder()
+        try:
+            missing = found["missing"]
+            ready = [self._delivered(image, folder) if image["reference"] in missing else image for image in images]
+            result.update(self._module(ready, task_vars, check=False))
+        finally:
+            self._low_level_execute_command(f"rm -rf {shlex.quote(folder)}", sudoable=False)
         return result
 
     def _module(self, images, task_vars, *, check):
@@ -41,14 +53,25 @@ class ActionModule(ActionBase):
         finally:
             self._task.check_mode = before
 
-    def _delivered(self, image):
+    def _create_folder(self):
+        """Create a folder for the archives on the node, as the login user, and return its path.
+
+        Not in the home of that user, which may be small or on NFS: an image with CUDA has 5 GB.
+        """
+        created = self._low_level_execute_command(CREATE, sudoable=False)
+        found = CREATED.fullmatch(created["stdout"].strip().rpartition("\n")[2])
+        if created["rc"] or not found:
+            raise AnsibleActionFail(
+                f"No folder can be created in /var/tmp: {clean(created['stderr'] or created['stdout']).strip()}"
+            )
+        return found[0]
+
+    def _delivered(self, image, folder):
         """Send an image, and return it with the path of its archive on the node."""
-        if not self._connection._shell.tmpdir:
-            self._make_tmp_path()
         name = f"{image['reference'].rpartition(':')[2]}.tar"
-        remote = self._connection._shell.join_path(self._connection._shell.tmpdir, name)
+        remote = self._connection._shell.join_path(folder, name)
         self._transfer_file(_packed(image, os.path.join(C.DEFAULT_LOCAL_TMP, name)), remote)
-        self._fixup_perms2((self._connection._shell.tmpdir, remote), execute=False)
+        self._fixup_perms2((folder, remote), execute=False)
         return {**image, "archive": remote}
 
 

@@ -73,6 +73,9 @@ CAP_SYS_TIME = 25
 NO_LIMIT = 1 << 60
 """cgroup v1 reports "no limit" as a number close to 2**63."""
 
+HOSTS_TEMPLATE = "etc/cloud/templates/hosts.debian.tmpl"
+"""Template of cloud-init for Debian and Ubuntu (cc_update_etc_hosts, `manage_etc_hosts: true`)."""
+
 MACHINE = "x86_64"
 """The architecture of all images (oci/layout.py)."""
 
@@ -98,6 +101,8 @@ class Host:
     :param size_mib: path -> size of its file system in MiB.
     :param cgroup: version of the cgroup hierarchy that the kubelet would use, 1 or 2.
     :param machine_id: digest of /etc/machine-id, to compare hosts; empty without one.
+    :param network_manager: whether NetworkManager is installed, which would manage the interfaces of pods.
+    :param hosts_template: whether cloud-init has a template from which it writes /etc/hosts at each boot.
     """
 
     system: str
@@ -117,6 +122,8 @@ class Host:
     size_mib: Mapping[str, int] = field(default_factory=dict)
     cgroup: int = 2
     machine_id: str = ""
+    network_manager: bool = False
+    hosts_template: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -171,6 +178,8 @@ def observe(paths: Sequence[str], root: str = "/") -> Host:
         size_mib={path: size for path, (size, _) in space.items()},
         cgroup=2 if (base / "sys/fs/cgroup/cgroup.controllers").exists() else 1,
         machine_id=_machine_id(base),
+        network_manager=(base / "usr/sbin/NetworkManager").exists(),
+        hosts_template=(base / HOSTS_TEMPLATE).is_file(),
     )
 
 

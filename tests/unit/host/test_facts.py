@@ -139,3 +139,9 @@ def test_processor_and_machine_id_are_read(tmp_path: Path) -> None:
 )
 def test_an_existing_node_keeps_its_address(tmp_path: Path, flags: str, address: str) -> None:
     assert node_address(make_root(tmp_path, **{"var/lib/kubelet/kubeadm-flags.env": flags})) == address
+
+
+@pytest.mark.parametrize("files", [(), ("usr/sbin/NetworkManager", "etc/cloud/templates/hosts.debian.tmpl")])
+def test_programs_that_would_undo_settings_are_seen(files: tuple[str, ...], tmp_path: Path) -> None:
+    host = observe([], make_root(tmp_path, **dict.fromkeys(files, "")))
+    assert (host.network_manager, host.hosts_template) == (bool(files), bool(files))
