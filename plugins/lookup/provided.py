@@ -8,7 +8,8 @@ short_description: Facts that all roles provide about themselves
 description:
   - Returns the value of the kind for each role that has it in its C(meta/provides.yml). So the checks of ports, the
     reset of hosts and the verdict know a new role.
-  - Kinds are C(ports) (group -> port -> program), C(files) (group -> files that the role writes completely),
+  - Kinds are C(ports) (mappings of port, protocol, group, program, from, for, and variable, whose value replaces the
+    port), C(files) (group -> files that the role writes completely),
     C(kernel_features), C(namespaces), C(reset_paths) and C(reset_interfaces).
 options:
   _terms:
@@ -39,4 +40,12 @@ class LookupModule(LookupBase):
     """See DOCUMENTATION."""
 
     def run(self, terms, variables=None, **kwargs):
-        return [self._templar.template(found) for term in terms for found in provided(term, self._loader)]
+        found = [(term, self._templar.template(each)) for term in terms for each in provided(term, self._loader)]
+        return [self._ports(each, variables or {}) if term == "ports" else each for term, each in found]
+
+    def _ports(self, ports, variables):
+        """Return the ports with the numbers of this host's variables."""
+        return [
+            {**port, "port": int(self._templar.template(variables.get(port.get("variable"), port["port"])))}
+            for port in ports
+        ]

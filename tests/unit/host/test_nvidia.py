@@ -128,8 +128,7 @@ def test_the_key_is_that_with_which_dkms_signs(files: dict[str, bytes], key: str
     put(tmp_path, key, b"unknown")
     assert not observe("6.12", tmp_path).key_enrolled
     put(tmp_path, key, b"certificate")
-    seen = observe("6.12", tmp_path)
-    assert (seen.key_command, seen.key_enrolled) == ("", True)
+    assert observe("6.12", tmp_path).key_enrolled and not observe("6.12", tmp_path).key_command
 
 
 def test_the_remedy_of_secure_boot_creates_a_missing_key() -> None:
@@ -145,7 +144,7 @@ def test_a_driver_of_the_run_program_is_refused(tmp_path: Path) -> None:
     put(tmp_path, "usr/bin/nvidia-uninstall", b"")
     assert observe("6.12", tmp_path).uninstaller == "/usr/bin/nvidia-uninstall"
     (found,) = problems(host(T4, uninstaller="/usr/bin/nvidia-uninstall"), "580", open_modules=True)
-    assert found.code == "driver_of_run_file" and "Run `/usr/bin/nvidia-uninstall`" in found.remedy
+    assert "Run `/usr/bin/nvidia-uninstall`" in found.remedy
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,11 @@ def look(*kinds: str, **variables: object) -> list:
 def test_a_new_role_is_collected(tmp_path, monkeypatch) -> None:
     (tmp_path / "toys/meta").mkdir(parents=True)
     (tmp_path / "toys/meta/provides.yml").write_text(
-        "ports: {cluster: \"{{ {toys_port: 'toyd'} }}\"}\nnamespaces: [toys]\n"
+        "ports: [{port: 98, variable: toys_port, group: cluster, program: toyd}]\nnamespaces: [toys]\n"
     )
     monkeypatch.setattr(collected, "ROLES", tmp_path)
-    assert look("ports", toys_port=99) == [{"cluster": {99: "toyd"}}]
+    assert [(port["port"], port["program"]) for (port,) in look("ports", toys_port="99")] == [(99, "toyd")]
+    assert [port["port"] for (port,) in look("ports")] == [98]
     assert look("namespaces", "reset_paths", toys_port=1) == [["toys"]]
 
 
@@ -35,9 +36,10 @@ def test_a_role_provides_only_known_kinds(role: Role) -> None:
 
 
 def test_facts_of_the_present_roles() -> None:
-    groups = [dict(found) for found in look("ports")]
-    assert {port for found in groups for port in found.get("cluster", {})} == {9099, 10248, 10249, 10250, 10256}
-    assert {443: "nginx", 5000: "nginx"} in [found.get("mirror") for found in groups]
+    ports = [(port["group"], port["port"], port["program"]) for found in look("ports") for port in found]
+    listening = {port for group, port, program in ports if group == "cluster" and program}
+    assert listening == {9099, 10248, 10249, 10250, 10256}
+    assert {("mirror", 443, "nginx"), ("mirror", 5000, "nginx"), ("cluster", 4789, "")} <= set(ports)
     namespaces = {name for found in look("namespaces") for name in found}
     assert namespaces == {"kube-system", "jobset-system", "trainyard-console", "trainyard-system"}
     assert {"cluster": ["/etc/containerd/config.toml", "/etc/crictl.yaml"]} in look("files")
