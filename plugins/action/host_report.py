@@ -40,10 +40,12 @@ class ActionModule(ActionBase):
                 "later": {"type": "list", "elements": "str", "default": []},
             },
         )
-        hostvars, later = task_vars["hostvars"], arguments["later"]
+        later = arguments["later"]
+        # Raw: a host chooses the texts of its facts, and none of them is a template.
+        known = {name: task_vars["hostvars"].raw_get(name) for name in arguments["hosts"]}
         # A host outside the limit of the call was not checked.
-        names = [name for name in arguments["hosts"] if name in later or "host_reasons" in hostvars[name]]
-        hosts = {name: _state(hostvars[name], name in later) for name in names}
+        names = [name for name in arguments["hosts"] if name in later or "host_reasons" in known[name]]
+        hosts = {name: _state(known[name], name in later) for name in names}
         warnings = _twins(hosts)
         width = max(map(len, hosts), default=0)
         lines = [_line(name, host, width) for name, host in hosts.items()]
@@ -57,6 +59,8 @@ def _state(known: Mapping[str, Any], later: bool) -> dict[str, Any]:
     if known.get("host_reasons") is None:
         return {"state": UNREACHABLE, "about": "Ansible cannot connect to it.", "reasons": []}
     reasons = [{name: line(at(each, name)) for name in PARTS} for each in items(known["host_reasons"])]
+    if not reasons and known.get("host_checks_ended") is not True:
+        return {"state": UNREACHABLE, "about": "Its checks did not end; the task above shows why.", "reasons": []}
     host = at(known, "__base_preflight", "host")
     seen = {name: line(at(host, name)) for name in ("system", "machine", "machine_id")}
     return {"state": "refused" if reasons else "works", "about": _about(known, seen), "reasons": reasons, **seen}

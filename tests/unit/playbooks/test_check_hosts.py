@@ -22,6 +22,8 @@ from ansible.plugins.action import ActionBase
 class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         import json, os
+        if task_vars["inventory_hostname"] == os.environ.get("LOST"):
+            return {"unreachable": True, "msg": "The connection is lost"}
         reasons = json.loads(os.environ["REASONS"]).get(task_vars["inventory_hostname"], [])
         if reasons:
             return {"failed": True, "msg": "The host cannot be a node", "reasons": reasons}
@@ -76,7 +78,9 @@ def check(
             "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
             "ANSIBLE_CALLBACKS_ENABLED": "inventory_files",
             "REASONS": json.dumps(reasons),
-            "MACHINE_ID": "0123",
+            # A host chooses these texts, and nothing may take them for a template.
+            "MACHINE_ID": "{{ 7 * 7 }}",
+            "_ANSIBLE_TEMPLAR_UNTRUSTED_TEMPLATE_BEHAVIOR": "error",
         },
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -113,3 +117,10 @@ def test_all_reasons_of_all_hosts_appear_at_once(tmp_path: Path) -> None:
 def test_hosts_outside_the_limit_are_not_called_unreachable(tmp_path: Path) -> None:
     status, result, shown = check(tmp_path, {}, "--limit=localhost,cp1")
     assert (status, list(result["hosts"])) == (0, ["cp1"]), shown
+
+
+def test_a_host_that_is_lost_during_its_checks_does_not_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOST", "cp1")
+    status, result, shown = check(tmp_path, {})
+    assert status != 0 and result["hosts"]["cp1"]["state"] == "unreachable"
+    assert re.search(r"cp1  unreachable +Its checks did not end", shown)

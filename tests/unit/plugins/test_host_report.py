@@ -22,6 +22,7 @@ def report() -> ModuleType:
 
 GOOD = {
     "host_reasons": [],
+    "host_checks_ended": True,
     "host_node_ip": "10.1.0.10",
     "__base_preflight": {"host": {"system": "debian-13", "machine": "x86_64", "machine_id": "0123"}},
     "ansible_facts": {
