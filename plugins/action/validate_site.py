@@ -28,10 +28,12 @@ from trainyard.site.inventory_file_rules import unexpected_files_of_call
 from trainyard.site.role_facts import provided
 from trainyard.site.rules import DEFAULTS_READ, EFS_VERB_RULES, RULES, check
 from trainyard.site.short_names import VERBS, after_command, of_call, stop_call, strange, train_call, words_taken, wrong
-from trainyard.site.site_model import Option, Problem, Setting, Site
+from trainyard.site.site_model import UNRESOLVED, Option, Problem, Setting, Site
 from trainyard.site.variable_rules import OF_PLAYBOOKS, meant, unknown_tags
 from trainyard.trainings.catalogue import read_catalogue
 
+_OF_A_HOST = re.compile(r"ansible_host|inventory_hostname|ansible_facts")
+"""Marks of a default that differs between hosts. The rules of hosts check names and addresses."""
 _LOCKED = re.compile(r"v?\{\{\s*lookup\(\s*['\"](?:[a-z_.]+\.)?locked_version['\"],\s*['\"](\w+)['\"]\s*\)\s*\}\}")
 """Pattern of a default that is only the locked version of an artefact."""
 
@@ -108,6 +110,9 @@ class ActionModule(ActionBase):
     def _site(self, project: Path, hostvars: Any) -> tuple[Site, int]:
         """Return the data for the rules, and the number of hosts."""
         options, defaults = self._roles(project)
+        forms = {
+            name: form for path in sorted(project.glob("roles/*/meta/forms.yml")) for name, form in read(path).items()
+        }
         # The controller runs its own plays with the variables of `all`, but is not a host of the site.
         raw = {name: hostvars.raw_get(name) for name in dict.fromkeys([*hostvars, "localhost"])}
         named = raw["localhost"].get(locked_versions.VARIABLE, "")
@@ -131,6 +136,14 @@ class ActionModule(ActionBase):
             },
             settings=settings,
             defaults={name: resolver.value(first, defaults[name]) for name in DEFAULTS_READ if name in defaults},
+            computed={
+                name: found
+                for name in forms
+                if name in defaults
+                and not _OF_A_HOST.search(str(defaults[name]))
+                and (found := resolver.value(first, defaults[name])) is not UNRESOLVED
+            },
+            forms=forms,
             options=options,
             roles=roles,
             namespaces=frozenset(chain(*provided("namespaces", self._loader, project / "roles"))),
@@ -156,6 +169,6 @@ class ActionModule(ActionBase):
                     if name.startswith(owned) or name not in options:
                         options[str(name)] = Option.parse(spec)
         for path in sorted(project.glob("roles/*/defaults/main.yml")):
-            # Ansible's loader trusts the templates in the file; `unsafe` avoids a deep copy.
-            defaults.update(self._loader.load_from_file(str(path), unsafe=True) or {})
+            # `unsafe` avoids a deep copy.
+            defaults.update(self._loader.load_from_file(str(path), unsafe=True, trusted_as_template=True) or {})
         return options, defaults

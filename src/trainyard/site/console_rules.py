@@ -31,9 +31,6 @@ CONSOLE_VARIABLES = (
 USER = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 """Objects are named after users, and their names have at most 63 characters."""
 
-REGISTRY = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}(:[0-9]{1,5})?(/[a-z0-9][a-z0-9._-]{0,127})*")
-"""A registry with an optional path (grammar of the distribution project's references)."""
-
 NODE_PORTS = range(30000, 32768)
 """Default range of Kubernetes (`--service-node-port-range` of the API server)."""
 
@@ -100,25 +97,6 @@ def node_ports(site: Site) -> Iterator[Problem]:
     for setting in site.values("dashboard_tensorboard_node_port"):
         if setting.value in {each.value for each in pages}:
             yield problem(setting, "used by dashboard_node_port", "Give TensorBoard another port.")
-
-
-def allowed_networks(site: Site) -> Iterator[Problem]:
-    for setting in site.values("dashboard_allowed_cidrs"):
-        for index, network in enumerate(setting.value if isinstance(setting.value, list) else []):
-            try:
-                ipaddress.ip_network(str(network))
-            except ValueError:
-                remedy = "Write it with its prefix length, for example 10.1.0.0/16."
-                yield problem(setting, "not a network", remedy, key=f"[{index}]", value=network)
-
-
-def image_registries(site: Site) -> Iterator[Problem]:
-    """Refuse an invalid registry, as it becomes part of an admission policy."""
-    for setting in site.values("dashboard_image_registries"):
-        for index, registry in enumerate(setting.value if isinstance(setting.value, list) else []):
-            if not REGISTRY.fullmatch(str(registry)):
-                remedy = "Write it as at the beginning of an image name, for example registry.example.org/team."
-                yield problem(setting, "not a registry", remedy, key=f"[{index}]", value=registry)
 
 
 def provided_certificate(site: Site) -> Iterator[Problem]:
@@ -200,8 +178,6 @@ CONSOLE_RULES = (
     user_namespaces,
     token_hours,
     node_ports,
-    allowed_networks,
-    image_registries,
     provided_certificate,
     kubelets_have_addresses,
 )

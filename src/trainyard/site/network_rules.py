@@ -26,7 +26,7 @@ class _Range:
 
 
 def _ranges(site: Site, names: tuple[str, ...]) -> list[_Range]:
-    """Return the valid networks. `not_a_network` reports the others."""
+    """Return the valid networks. The rule of forms reports the others."""
     found = []
     for setting in _networks(site, names):
         try:
@@ -58,19 +58,6 @@ def _address(text: str) -> Address | None:
 
 def _inside(address: Address, network: Network) -> bool:
     return address.version == network.version and address in network
-
-
-def not_a_network(site: Site) -> Iterator[Problem]:
-    """Refuse an invalid network, and an address that is not the first of its network."""
-    for setting in _networks(site, NETWORK_VARIABLES):
-        try:
-            ipaddress.ip_network(str(setting.value))
-        except ValueError:
-            try:
-                near = str(ipaddress.ip_network(str(setting.value), strict=False))
-            except ValueError:
-                near = "address/prefix length, for example 10.244.0.0/16"
-            yield problem(setting, "not a network", f"Write {near}.")
 
 
 def one_value(site: Site) -> Iterator[Problem]:
@@ -131,13 +118,6 @@ def _endpoint(text: str) -> tuple[str, int] | None:
     return host, int(port)
 
 
-def endpoint_form(site: Site) -> Iterator[Problem]:
-    """Refuse an endpoint without a port."""
-    for setting in site.values("control_plane_endpoint"):
-        if _endpoint(str(setting.value)) is None:
-            yield problem(setting, "not host:port", 'Write it with its port, for example "cp.example.org:6443".')
-
-
 def dns_address(site: Site) -> Iterator[Problem]:
     """Refuse an address of the cluster's DNS that is outside the service network or belongs to the API server."""
     for services in _ranges(site, ("kubernetes_service_cidr",)):
@@ -145,9 +125,9 @@ def dns_address(site: Site) -> Iterator[Problem]:
             address = _address(str(setting.value))
             network = services.network
             if address is None:
-                remedy = f"Use an address of {network}, for example {_example(network)}."
-                yield problem(setting, "not an address", remedy)
-            elif not _inside(address, network):
+                # The rule of forms reports it.
+                continue
+            if not _inside(address, network):
                 yield problem(
                     setting,
                     f'outside kubernetes_service_cidr "{network}"',
@@ -184,11 +164,9 @@ def lab_addresses(site: Site) -> Iterator[Problem]:
 
 
 NETWORK_RULES = (
-    not_a_network,
     one_value,
     overlapping_networks,
     hosts_in_cluster_networks,
-    endpoint_form,
     dns_address,
     lab_addresses,
 )

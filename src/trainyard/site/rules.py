@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from .console_rules import CONSOLE_RULES, CONSOLE_VARIABLES
+from .forms import FORM_RULES
 from .gpu_rules import GPU_RULES
 from .host_rules import HOST_RULES
 from .inventory_file_rules import INVENTORY_FILE_RULES
@@ -22,6 +23,7 @@ Rule = Callable[[Site], Iterator[Problem]]
 RULES: tuple[Rule, ...] = (
     *INVENTORY_FILE_RULES,
     *VARIABLE_RULES,
+    *FORM_RULES,
     *SUPPLY_RULES,
     *HOST_RULES,
     *NETWORK_RULES,
@@ -35,7 +37,14 @@ RULES: tuple[Rule, ...] = (
     *REPROVISION_RULES,
 )
 
-EFS_VERB_RULES: tuple[Rule, ...] = (*INVENTORY_FILE_RULES, *VARIABLE_RULES, *STORAGE_RULES, *BACKEND_RULES, *EFS_RULES)
+EFS_VERB_RULES: tuple[Rule, ...] = (
+    *INVENTORY_FILE_RULES,
+    *VARIABLE_RULES,
+    *FORM_RULES,
+    *STORAGE_RULES,
+    *BACKEND_RULES,
+    *EFS_RULES,
+)
 """Rules of playbooks/efs.yml, which may run before the site has a host."""
 
 DEFAULTS_READ = (

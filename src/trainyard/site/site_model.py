@@ -89,6 +89,8 @@ class Site:
     :param addresses: host -> its address or DNS name, without hosts with a local connection.
     :param settings: the variables that the inventory or the command line sets.
     :param defaults: the roles' own values.
+    :param computed: values of the roles' defaults that have a form, without those that only a run can compute.
+    :param forms: variable -> its form, as `forms` describes it.
     :param options: the roles' declared variables.
     :param roles: names of all roles.
     :param namespaces: namespaces of the roles' own parts of the cluster.
@@ -104,6 +106,8 @@ class Site:
     addresses: Mapping[str, str] = field(default_factory=dict)
     settings: Sequence[Setting] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    computed: Mapping[str, Any] = field(default_factory=dict)
+    forms: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Option] = field(default_factory=dict)
     roles: frozenset[str] = frozenset()
     namespaces: frozenset[str] = frozenset()

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from tests.unit.certificates import self_signed
+from tests.unit.role_forms import ROLE_FORMS
 from trainyard.site.console_rules import CONSOLE_RULES
+from trainyard.site.forms import FORM_RULES
 from trainyard.site.site_model import Setting, Site
 
 CATALOGUE = {"mnist_ps": {"description": "MNIST", "kind": "training"}}
@@ -33,8 +35,9 @@ def refusals(*settings: Setting, address: str = "10.1.0.10") -> list[str]:
         settings=list(settings),
         defaults=DEFAULTS,
         catalogue=CATALOGUE,
+        forms=ROLE_FORMS,
     )
-    return [str(problem) for rule in CONSOLE_RULES for problem in rule(site)]
+    return [str(problem) for rule in (*FORM_RULES, *CONSOLE_RULES) for problem in rule(site)]
 
 
 def users(*listed: Any) -> Setting:
