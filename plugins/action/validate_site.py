@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from itertools import chain
@@ -28,7 +29,7 @@ from trainyard.site.inventory_file_rules import unexpected_files_of_call
 from trainyard.site.role_facts import provided
 from trainyard.site.rules import DEFAULTS_READ, EFS_VERB_RULES, RULES, check
 from trainyard.site.short_names import VERBS, after_command, of_call, stop_call, strange, train_call, words_taken, wrong
-from trainyard.site.site_model import UNRESOLVED, Option, Problem, Setting, Site
+from trainyard.site.site_model import CONTROLLER_PYTHON, UNRESOLVED, Option, Problem, Setting, Site
 from trainyard.site.variable_rules import OF_PLAYBOOKS, meant, unknown_tags
 from trainyard.trainings.catalogue import read_catalogue
 
@@ -152,6 +153,7 @@ class ActionModule(ActionBase):
             cuda=locked_versions.cuda(entries or {}),
             catalogue=read_catalogue(dict.fromkeys(chain(*folders)), project / "workloads" / "catalogue"),
             is_root=os.geteuid() == 0,
+            controller_python=_controller_python(raw["localhost"]),
             unexpected_files=unexpected_files_of_call(),
         )
         return site, len(hostvars)
@@ -172,3 +174,11 @@ class ActionModule(ActionBase):
             # `unsafe` avoids a deep copy.
             defaults.update(self._loader.load_from_file(str(path), unsafe=True, trusted_as_template=True) or {})
         return options, defaults
+
+
+def _controller_python(variables: Mapping[str, Any]) -> str | None:
+    """Return the Python of a localhost in the inventory, for the rules."""
+    if "localhost" not in variables["groups"]["all"]:
+        return None
+    said = str(variables.get("ansible_python_interpreter", ""))
+    return CONTROLLER_PYTHON if "ansible_playbook_python" in said or said == sys.executable else said

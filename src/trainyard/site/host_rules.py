@@ -6,10 +6,17 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
-from .site_model import Problem, Site, named, problem, quoted
+from .forms import is_node_name
+from .site_model import CONTROLLER_PYTHON, Problem, Site, named, quoted
 
-EXCLUSIVE = (("control_plane", "workers"), ("controllers", "cluster"))
-"""Pairs of groups that must not share a host."""
+EXCLUSIVE = {
+    (
+        "control_plane",
+        "workers",
+    ): " For pods on control plane hosts, take it out of workers and set control_plane_schedulable: true.",
+    ("controllers", "cluster"): "",
+}
+"""Pairs of groups that must not share a host -> a further sentence of the remedy."""
 
 LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 """One label of a DNS name in the form of Kubernetes (RFC 1123)."""
@@ -41,13 +48,13 @@ def control_plane_size(site: Site) -> Iterator[Problem]:
 
 def exclusive_groups(site: Site) -> Iterator[Problem]:
     """Refuse a host in two groups whose roles cannot share a machine."""
-    for one, other in EXCLUSIVE:
+    for (one, other), further in EXCLUSIVE.items():
         for host in sorted(set(site.groups.get(one, ())) & set(site.groups.get(other, ()))):
             yield Problem(
                 f"host {host}",
                 f"in the groups {one} and {other}",
                 "the two exclude each other",
-                f"Take it out of {one} or out of {other}.",
+                f"Take it out of {one} or out of {other}.{further}",
             )
 
 
@@ -115,17 +122,26 @@ def addresses_are_some(site: Site) -> Iterator[Problem]:
 
 
 def node_names(site: Site) -> Iterator[Problem]:
-    """Refuse names of nodes that Kubernetes would refuse late, after the installation."""
-    named_otherwise = {}
-    for setting in site.values("kubernetes_node_name"):
-        named_otherwise.update(dict.fromkeys(setting.hosts, setting))
+    """Refuse names of hosts that Kubernetes would refuse late, after the installation."""
+    renamed = {host for setting in site.values("kubernetes_node_name") for host in setting.hosts}
     for host in site.groups.get("cluster", ()):
-        own = named_otherwise.get(host)
-        if own is None and not _NAME.fullmatch(host):
-            remedy = "Rename it (lower case letters, digits, hyphens), or set kubernetes_node_name for it."
+        if host not in renamed and not is_node_name(host):
+            remedy = (
+                "Rename it (lower case letters, digits, hyphens, 63 characters), or set kubernetes_node_name for it."
+            )
             yield Problem(f"host {host}", "in the group cluster", "the name of a node must be a DNS name", remedy)
-        elif own is not None and not _NAME.fullmatch(str(own.value)):
-            yield problem(own, "the name of a node must be a DNS name", "Use lower case letters, digits, hyphens.")
+
+
+def local_python(site: Site) -> Iterator[Problem]:
+    """Refuse another Python than Ansible's on the controller, where its modules need the packages beside Ansible."""
+    if site.controller_python not in (None, CONTROLLER_PYTHON):
+        yield Problem(
+            "host localhost",
+            f"in the inventory with the Python {quoted(site.controller_python or 'of ansible.cfg')}",
+            "tasks on the controller need the packages beside Ansible",
+            "Remove localhost from the inventory. Or set its ansible_python_interpreter to "
+            '"{{ ansible_playbook_python }}".',
+        )
 
 
 def one_instance_each(site: Site) -> Iterator[Problem]:
@@ -153,5 +169,6 @@ HOST_RULES = (
     lab_needs_root,
     addresses_are_some,
     node_names,
+    local_python,
     one_instance_each,
 )

@@ -93,6 +93,8 @@ def hosts_in_cluster_networks(site: Site) -> Iterator[Problem]:
     """Refuse an address of a machine or of the control plane's endpoint inside the pod or service network."""
     ranges = _ranges(site, CLUSTER_NETWORKS)
     machines = [(f"host {host}", "ansible_host", text) for host, text in site.addresses.items()]
+    for setting in site.values("kubernetes_node_ip"):
+        machines += [(f"variable kubernetes_node_ip of {host}", "it", str(setting.value)) for host in setting.hosts]
     for setting in site.values("control_plane_endpoint"):
         host = _endpoint(str(setting.value))
         if host:
@@ -107,6 +109,13 @@ def hosts_in_cluster_networks(site: Site) -> Iterator[Problem]:
                     f'inside {taken.setting.name} "{taken.setting.value}"',
                     f"Change {taken.setting.name} to a network that no machine uses, or correct {what}.",
                 )
+
+
+def node_addresses_once(site: Site) -> Iterator[Problem]:
+    """Refuse one address for two nodes."""
+    for setting in site.values("kubernetes_node_ip"):
+        if len(setting.hosts) > 1:
+            yield problem(setting, "each node needs its own address", "Set it for each host, not for a group.")
 
 
 def _endpoint(text: str) -> tuple[str, int] | None:
@@ -167,6 +176,7 @@ NETWORK_RULES = (
     one_value,
     overlapping_networks,
     hosts_in_cluster_networks,
+    node_addresses_once,
     dns_address,
     lab_addresses,
 )

@@ -30,6 +30,10 @@ class _Unresolved:
 UNRESOLVED: Final = _Unresolved()
 
 
+CONTROLLER_PYTHON = "{{ ansible_playbook_python }}"
+"""The Python that runs Ansible; an implicit localhost has it."""
+
+
 @dataclass(frozen=True)
 class Option:
     """One variable, or one key of a dictionary, as an argument specification declares it.
@@ -99,6 +103,8 @@ class Site:
     :param cuda: image in the lock -> its version of CUDA, without images that have none.
     :param catalogue: workload -> its entry in the catalogue.
     :param is_root: whether the controller's user may create containers.
+    :param controller_python: Python of a localhost that the inventory lists: `CONTROLLER_PYTHON`, another one, or empty
+        for that of ansible.cfg; None without such a host.
     :param unexpected_files: files in the inventory's folder that were not written as an inventory.
     """
 
@@ -116,6 +122,7 @@ class Site:
     cuda: Mapping[str, str] = field(default_factory=dict)
     catalogue: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     is_root: bool = True
+    controller_python: str | None = None
     unexpected_files: Sequence[str] = ()
 
     def values(self, name: str) -> Iterator[Setting]:

@@ -62,6 +62,9 @@ RENAMED = {
 OF_PLAYBOOKS = {"site_hosts": Option("raw"), "site_objects": Option("bool"), "site_unready_hosts": Option("list")}
 """Variables of playbooks/site.yml itself. No role declares them."""
 
+OF_HOSTS = "ansible_python_interpreter"
+"""A variable of a call that would also apply to the controller, whose modules need the packages beside Ansible."""
+
 MEANT = {"state": "workloads_state (of trainings) or reprovision_state (of the schedule)"}
 """Unread variables of a call -> probable replacements. In an inventory they may be the user's own."""
 
@@ -110,6 +113,9 @@ def meant(given: Mapping[str, Any]) -> Iterator[Problem]:
     for name, other in MEANT.items():
         if name in given:
             yield Problem(f"variable {name}", quoted(given[name]), "nothing reads it", f"Did you mean {other}?")
+    if OF_HOSTS in given:
+        remedy = "Set it for the hosts, in the inventory."
+        yield Problem(f"option -e {OF_HOSTS}", quoted(given[OF_HOSTS]), "it would also apply to the controller", remedy)
 
 
 def wrong_type(site: Site) -> Iterator[Problem]:

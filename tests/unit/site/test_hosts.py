@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from tests.unit.role_forms import ROLE_FORMS
+from trainyard.site.forms import FORM_RULES
 from trainyard.site.host_rules import HOST_RULES
-from trainyard.site.site_model import Setting, Site, named
+from trainyard.site.site_model import CONTROLLER_PYTHON, Setting, Site, named
 
 GOOD = {"control_plane": ["a"], "workers": ["b"], "cluster": ["a", "b"], "mirror": ["m"]}
 
 
 def refusals(site: Site) -> list[str]:
-    return [str(problem) for rule in HOST_RULES for problem in rule(site)]
+    site = replace(site, forms=ROLE_FORMS)
+    return [str(problem) for rule in (*FORM_RULES, *HOST_RULES) for problem in rule(site)]
 
 
 @pytest.mark.parametrize(
@@ -29,7 +34,8 @@ def refusals(site: Site) -> list[str]:
         (
             Site(groups={**GOOD, "workers": ["a", "b"]}),
             "host a is in the groups control_plane and workers: the two exclude each other. "
-            "Take it out of control_plane or out of workers.",
+            "Take it out of control_plane or out of workers. For pods on control plane hosts, take it out of workers "
+            "and set control_plane_schedulable: true.",
         ),
         (
             Site(groups={**GOOD, "mirror": ["m", "n"]}),
@@ -108,3 +114,9 @@ def test_a_node_whose_name_is_no_dns_name_is_refused(name: str) -> None:
         groups={"control_plane": ["a"], "cluster": ["a"]}, settings=[Setting("kubernetes_node_name", name, ("a",))]
     )
     assert any("variable kubernetes_node_name (a)" in text for text in refusals(wrong))
+
+
+@pytest.mark.parametrize(("python", "refused"), [(None, 0), (CONTROLLER_PYTHON, 0), ("", 1), ("/usr/bin/python3", 1)])
+def test_a_localhost_of_the_inventory_has_the_python_of_ansible(python: str | None, refused: int) -> None:
+    found = [text for text in refusals(Site(groups=GOOD, controller_python=python)) if "host localhost" in text]
+    assert len(found) == refused
