@@ -15,7 +15,7 @@ module.exit_json(changed=True)
     "nvidia_host": """
 from ansible.module_utils.basic import AnsibleModule
 import os
-names = ("host", "branch", "open_modules", "installed", "preinstalled")
+names = ("host", "branch", "open_modules", "installed", "signed", "preinstalled")
 module = AnsibleModule({name: {} for name in names}, supports_check_mode=True)
 # Of a driver that is there, the module refuses what is said of NVSwitches alone.
 refusal = os.environ.get("SWITCHES_REFUSED" if module.params["preinstalled"] else "HOST_REFUSES")
