@@ -157,7 +157,11 @@ class Inventory:
         return found - {host.name for host in hosts}
 
     def _unreadable(self, error: Exception) -> TrainyardError:
-        return TrainyardError(f"The inventory {', '.join(self._sources)} cannot be read: {str(error).rstrip('.')}.")
+        advice = "Set ANSIBLE_VAULT_PASSWORD_FILE to a file with the vault's password."
+        return TrainyardError(
+            f"The inventory {', '.join(self._sources)} cannot be read: {str(error).rstrip('.')}.",
+            remedy=advice if "vault" in str(error).lower() else "",
+        )
 
 
 def _leaves(value: Any) -> Iterator[Any]:
