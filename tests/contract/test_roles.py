@@ -83,3 +83,9 @@ def test_imports_below_main_name_the_role(role: Role) -> None:
             continue
         for found in re.findall(r"import_tasks:\s+(?:file:\s+)?(\S.*)", path.read_text(encoding="utf-8")):
             assert found.startswith('"{{ role_path }}/tasks/'), f"{path.name} imports {found}"
+
+
+def test_no_task_is_asynchronous(role: Role) -> None:
+    """A task with become and async fails on hosts whose sudo keeps its children."""
+    for path in role.path.rglob("tasks/*.yml"):
+        assert not re.search(r"^\s+(async|poll):", path.read_text(encoding="utf-8"), re.MULTILINE), path

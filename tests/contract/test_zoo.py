@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from checkout import ROOT, load
 
-from tests.zoo.rows import HOSTS, KINDS, REFUSED, WORKS, Row, rows
+from tests.zoo.rows import HOSTS, KINDS, REFUSED, STATES, WORKS, Row, Trait, rows, traits
 from trainyard.host.preflight_checks import CHECKS
 
 ROWS = rows()
@@ -54,7 +54,7 @@ def _program() -> Any:
 
 def test_the_page_of_hosts_is_current() -> None:
     program = _program()
-    assert program.TARGET.read_text(encoding="utf-8") == program.render(ROWS), "run `python3 tools/hosts.py`"
+    assert program.TARGET.read_text(encoding="utf-8") == program.render(ROWS, traits()), "run `python3 tools/hosts.py`"
 
 
 def test_each_check_is_provoked_by_a_row_or_a_test() -> None:
@@ -78,3 +78,14 @@ def test_a_row_is_complete(row: Row) -> None:
 
 def test_rows_have_a_host_name() -> None:
     assert all(re.fullmatch(r"[a-z][a-z0-9_]{1,30}", path.stem) for path in HOSTS.glob("*"))
+
+
+@pytest.mark.parametrize("trait", traits(), ids=lambda trait: trait.trait)
+def test_a_trait_has_a_proof_that_exists(trait: Trait) -> None:
+    assert trait.state in STATES and trait.how
+    assert trait.proof or trait.state not in (WORKS, REFUSED)
+    assert not trait.proof or trait.proof in {row.name for row in ROWS} or (ROOT / trait.proof).exists()
+
+
+def test_each_defect_of_the_review_has_a_row() -> None:
+    assert {trait.defect for trait in traits()} - {""} == {f"D{number}" for number in range(1, 31)}

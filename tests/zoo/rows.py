@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 HOSTS = Path(__file__).parent / "hosts"
+TRAITS = Path(__file__).parent / "traits.yml"
 KINDS = {"container": "container", "machine": "emulated machine", "tree": "files only"}
 """Kinds of a row -> its word in the documentation."""
 WORKS, REFUSED = "works", "refused"
@@ -67,3 +68,33 @@ def rows() -> list[Row]:
         reasons = [Reason(**each) for each in values.pop("reasons", [])]
         found.append(Row(name=path.stem, reasons=reasons, **values))
     return found
+
+
+STATES = {
+    "works": "works",
+    "refused": "refused",
+    "open": "**breaks a site**",
+    "unproven": "unproven",
+}
+"""States of a trait -> words in the documentation."""
+
+
+@dataclass(frozen=True)
+class Trait:
+    """A trait of servers.
+
+    :param how: the behaviour, the check that refuses, or why it is unproven.
+    :param proof: path of a test or scenario, or name of a row; empty without one.
+    :param defect: its number in the review of version 18d384b; empty if that version had no fault there.
+    """
+
+    trait: str
+    state: str
+    how: str
+    proof: str
+    defect: str = ""
+
+
+def traits() -> list[Trait]:
+    """Return all traits in the order of their file."""
+    return [Trait(**values) for values in yaml.safe_load(TRAITS.read_text(encoding="utf-8"))]
