@@ -233,7 +233,7 @@ def _software(params: dict[str, Any], member: cluster_membership.Membership | No
             found += networks.problems(params["networks"], resolv_conf)
             if pods := params["networks"].get("kubernetes_pod_cidr"):
                 found += forwarding.problems(pods, legacy_is_used=params["iptables_legacy"])
-            found += [] if cluster_membership.is_known() else remains.remains()
+            found += remains.cni_files() + ([] if cluster_membership.is_known() else remains.remains())
     if foreign := foreign_files(params["files"], params["replace"]):
         found.append(refusal(foreign))
     try:

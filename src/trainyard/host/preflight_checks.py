@@ -132,6 +132,12 @@ CHECKS: Mapping[str, Check] = {
         "it has remains of a cluster that is not the inventory's: {found}",
         "If nothing there is needed, remove them: `{commands}`, then restart the host.",
     ),
+    "cni_files": Check(
+        "No other program configures the network of pods",
+        "containerd would take the network of pods from {files}",
+        "If nothing needs them, move them to another folder. podman needs none with `network_backend = \"netavark\"` "
+        "in /etc/containers/containers.conf.",
+    ),
     "foreign_file": Check(
         "Files that the site writes have no settings of others",
         "{files} {hold} settings that this project has not made",

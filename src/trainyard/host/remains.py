@@ -40,6 +40,22 @@ def other_distributions(root: Path = Path("/")) -> list[Reason]:
     return found
 
 
+CNI = "etc/cni/net.d"
+"""Folder whose first file, in the order of names, configures the network of pods (go-cni, `WithDefaultConf`)."""
+CNI_ENDINGS = (".conf", ".conflist", ".json")
+CALICO = "10-calico.conflist"
+
+
+def cni_files(root: Path = Path("/")) -> list[Reason]:
+    """Return a reason if programs of others configure the network of pods on a host that is no node.
+
+    Before Calico runs, the node would be ready, and its first pods would get addresses of that network. A file with a
+    name before Calico's would even remain in use.
+    """
+    found = sorted(path.name for path in (root / CNI).glob("*") if path.suffix in CNI_ENDINGS and path.name != CALICO)
+    return [reason("cni_files", files=", ".join(f"/{CNI}/{name}" for name in found))] if found else []
+
+
 def remains(root: Path = Path("/")) -> list[Reason]:
     """Return why a host that is no node cannot become one: it has state of an earlier cluster.
 

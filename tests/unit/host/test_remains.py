@@ -9,7 +9,7 @@ import pytest
 
 from trainyard.core.errors import CommandError
 from trainyard.host import remains as module
-from trainyard.host.remains import other_distributions, remains
+from trainyard.host.remains import cni_files, other_distributions, remains
 
 
 @pytest.fixture(autouse=True)
@@ -77,3 +77,17 @@ def test_all_remains_are_one_reason_with_their_commands(tmp_path: Path, rules: d
 def test_a_kernel_without_such_tables_has_no_rules(tmp_path: Path, rules: dict[str, str]) -> None:
     rules["iptables-legacy-save"] = None
     assert remains(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["87-podman-bridge.conflist", "10-containerd-net.conflist", "05-cilium.conflist", "a.conf"]
+)
+def test_the_network_of_others_is_refused(name: str, tmp_path: Path) -> None:
+    put(tmp_path, f"etc/cni/net.d/{name}", "etc/cni/net.d/10-calico.conflist", "etc/cni/net.d/README")
+    (found,) = cni_files(tmp_path)
+    assert (found.code, f"/etc/cni/net.d/{name}" in found.cause) == ("cni_files", True)
+
+
+def test_files_of_calico_are_no_network_of_others(tmp_path: Path) -> None:
+    put(tmp_path, "etc/cni/net.d/10-calico.conflist", "etc/cni/net.d/calico-kubeconfig", "etc/cni/net.d/x.bak")
+    assert cni_files(tmp_path) == cni_files(tmp_path / "none") == []
