@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -101,3 +102,29 @@ def test_a_node_whose_library_fits_again_gets_its_plugin_before_anybody_waits_fo
     # The plugin's pods are what it asks for next, of which the fakes know nothing.
     assert "Find the plugin's pod" in output
     assert [each["metadata"]["labels"]["trainyard.dev/gpu"] for each in given] == ["ready"]
+
+
+@pytest.mark.parametrize(
+    ("printed", "siblings"),
+    [
+        ("ii  nvidia-container-toolkit\nrc  libnvidia-container1\nhi  libnvidia-container-tools\n",
+         ["nvidia-container-toolkit", "libnvidia-container-tools"]),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_an_older_toolkit_is_upgraded_with_its_siblings(
+    printed: str, siblings: list[str], checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of the packages alone would remove the others, which Docker on that host needs."""
+    program = tmp_path / "bin" / "dpkg-query"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\nprintf '{printed}'\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    status, given, output = run(
+        checkout, tmp_path, "nvidia_runtime", "-e", "nvidia_runtime_version=1.20.1", entry="install", hosts="w1"
+    )
+    assert status == 0, output
+    (asked,) = given
+    wanted = ["nvidia-container-toolkit-base", *siblings]
+    assert asked["packages"] == [f"{name}=1.20.1-*" for name in wanted] and asked["hold"] is True
