@@ -91,6 +91,12 @@ options:
       inside them, and its firewall must not drop packets of pods (C(kubernetes_pod_cidr)).
     type: dict
     default: {}
+  needed_ports:
+    description: Ports that other hosts need, as mappings of port, protocol and sources (addresses or networks). The
+      firewall of a host that is no node must not close them.
+    type: list
+    elements: dict
+    default: []
   iptables_legacy:
     description: Whether kube-proxy and Calico use iptables-legacy of the host.
     type: bool
@@ -170,26 +176,17 @@ steps:
 """
 
 import os
-from typing import Any, cast
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.trainyard.core.errors import TrainyardError
 from ansible.module_utils.trainyard.core.finding import shown
 from ansible.module_utils.trainyard.core.plan import Plan
 from ansible.module_utils.trainyard.core.runner import fail
-from ansible.module_utils.trainyard.host import (
-    cluster_membership,
-    facts,
-    first_boot,
-    forwarding,
-    networks,
-    remains,
-    resolver,
-)
+from ansible.module_utils.trainyard.host import cluster_membership, facts, first_boot, software
 from ansible.module_utils.trainyard.host.facts import Needs, observe, problems, space_findings, space_problems
-from ansible.module_utils.trainyard.host.kernel import FEATURES, Kernel
-from ansible.module_utils.trainyard.host.ownership import foreign_files, refusal
-from ansible.module_utils.trainyard.host.preflight_checks import Reason, refuse
+from ansible.module_utils.trainyard.host.kernel import FEATURES
+from ansible.module_utils.trainyard.host.preflight_checks import refuse
 
 CLUSTER: dict[str, Any] = {
     "kubeconfig": {"type": "str", "required": True},
@@ -197,11 +194,6 @@ CLUSTER: dict[str, Any] = {
     "server": {"type": "str", "default": ""},
     "ca": {"type": "str", "default": ""},
 }
-
-
-def _site(given: dict[str, str]) -> cluster_membership.Cluster:
-    authorities = frozenset(cluster_membership.fingerprints(given["ca"]))
-    return cluster_membership.Cluster(given["kubeconfig"], given["name"], given["server"], authorities)
 
 
 def _needs(params: dict[str, Any]) -> Needs:
@@ -218,30 +210,6 @@ def _needs(params: dict[str, Any]) -> Needs:
         eviction={signal: float(value[:-1]) for signal, value in eviction.items() if value.endswith("%")},
         cgroup=params["cgroup"],
     )
-
-
-def _software(params: dict[str, Any], member: cluster_membership.Membership | None) -> list[Reason]:
-    """Return the reasons that software, files and rules of others give."""
-    given = params["cluster"]
-    found = facts.port_problems({int(port): program for port, program in params["ports"].items()})
-    if given:
-        found += remains.other_distributions()
-        found += cluster_membership.problems(member, _site(given))
-        resolv_conf = resolver.choose(params["resolv_conf"])
-        found += resolver.problems(resolv_conf)
-        if member is None:
-            found += networks.problems(params["networks"], resolv_conf)
-            if pods := params["networks"].get("kubernetes_pod_cidr"):
-                found += forwarding.problems(pods, legacy_is_used=params["iptables_legacy"])
-            found += remains.cni_files() + ([] if cluster_membership.is_known() else remains.remains())
-    if foreign := foreign_files(params["files"], params["replace"]):
-        found.append(refusal(foreign))
-    try:
-        # Planned only for its refusals: a host must be refused before anything is written.
-        Kernel(params["features"], {name: str(v) for name, v in params["sysctls"].items()}, swap_off=False).plan()
-    except TrainyardError as error:
-        found += [Reason(**each) for each in cast("list[dict[str, str]]", error.facts["reasons"])]
-    return found
 
 
 def main() -> None:
@@ -261,6 +229,7 @@ def main() -> None:
             "first_boot_timeout": {"type": "int", "default": 0},
             "resolv_conf": {"type": "str", "default": ""},
             "networks": {"type": "dict", "default": {}},
+            "needed_ports": {"type": "list", "elements": "dict", "default": []},
             "iptables_legacy": {"type": "bool", "default": False},
             "cpu_flags": {"type": "list", "elements": "str", "default": []},
             "images_mib": {"type": "int", "default": 0},
@@ -279,7 +248,7 @@ def main() -> None:
         for problem in space_problems(host, needs):
             module.warn(f"{module.params['host']}: {problem}")
     member = cluster_membership.look()
-    found = [*([unready] if unready else []), *problems(host, needs), *_software(module.params, member)]
+    found = [*([unready] if unready else []), *problems(host, needs), *software.problems(module.params, member)]
     try:
         refuse(module.params["host"], found)
     except TrainyardError as error:

@@ -60,6 +60,7 @@ def _proof(code: str, zoo: Sequence[Row]) -> str:
 
 def _result(row: Row) -> str:
     words = "works" if row.expected == WORKS else "refused: " + ", ".join(f"`{each.code}`" for each in row.reasons)
+    words += "; works after the commands of the message" if row.commands else ""
     return words + (f"; works with {', '.join(f'`{name}`' for name in row.works_with)}" if row.works_with else "")
 
 

@@ -111,6 +111,14 @@ def snapshot(row: Row) -> str:
     return subprocess.run(command, input=script, capture_output=True, check=True, timeout=120).stdout.decode()
 
 
+def follow(row: Row, found: Result) -> None:
+    """Execute the commands of a host's remedies on the host."""
+    for reason in found["reasons"]:
+        for commands in re.findall(r"`([^`]+)`", reason["remedy"]):
+            command = ["podman", "exec", f"{LAB}-{host_of(row)}", "sh", "-ec", commands]
+            subprocess.run(command, check=True, timeout=60)
+
+
 def faults(row: Row, found: Result, expected: str) -> list[str]:
     """Return the differences between a row and the report of its host."""
     wrong = [] if found["state"] == expected else [f"{found['state']}, expected {expected}: {found['reasons']}"]
@@ -146,12 +154,16 @@ def judge(zoo: Sequence[Row], folder: Path) -> list[str]:
     status, found = reported(hosts, folder / "check.log")
     wrong = [f"{row.name}: {fault}" for row in zoo for fault in faults(row, found[host_of(row)], row.expected)]
     wrong += [] if status == 2 else [f"check_hosts.yml ended with {status}, although it refused hosts"]
+    unchanged = {row.name: snapshot(row) for row in zoo}
+    for row in zoo:
+        if row.commands:
+            follow(row, found[host_of(row)])
     inventory(zoo, folder, helped)
     _, found = reported(hosts, folder / "helped.log")
     for row in zoo:
-        expected = WORKS if row.works_with else row.expected
+        expected = WORKS if row.works_with or row.commands else row.expected
         wrong += [f"{row.name} with {row.works_with}: {fault}" for fault in faults(row, found[host_of(row)], expected)]
-        after = snapshot(row)
+        after = unchanged[row.name]
         if row.expected == REFUSED and after != before[row.name]:
             changed = set(after.splitlines()) ^ set(before[row.name].splitlines())
             wrong.append(f"{row.name} was changed: {sorted(changed)[:10]}")

@@ -39,6 +39,7 @@ class Row:
     :param packages: Debian packages of the bundle that the node has, with all that they need.
     :param reasons: all expected reasons of a refused host.
     :param works_with: variables with which the host works; empty if no variable helps.
+    :param commands: whether the host works after the commands of the remedies, which are in backticks.
     :param report: pattern of the report's text about a working host.
     :param limits: properties of real servers that the imitation lacks.
     :param files: of a tree, path -> content; `machine` is its architecture (`uname -m`).
@@ -55,6 +56,7 @@ class Row:
     variables: Mapping[str, Any] = field(default_factory=dict)
     reasons: Sequence[Reason] = ()
     works_with: Mapping[str, Any] = field(default_factory=dict)
+    commands: bool = False
     report: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
     machine: str = "x86_64"

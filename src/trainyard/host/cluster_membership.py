@@ -12,7 +12,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,6 +72,11 @@ class Membership:
     made: bool = False
     known: bool = False
     servers: frozenset[str] = frozenset()
+
+
+def of_site(given: Mapping[str, str]) -> Cluster:
+    """Return the inventory's cluster from the module's option: kubeconfig, name, server, ca."""
+    return Cluster(given["kubeconfig"], given["name"], given["server"], frozenset(fingerprints(given["ca"])))
 
 
 def as_dict(found: Membership | None) -> dict[str, Any]:

@@ -180,6 +180,11 @@ CHECKS: Mapping[str, Check] = {
         "{variable} is {network}, which contains {inside}",
         "Set {variable} to a network that no host uses. It cannot be changed later.",
     ),
+    "firewall": Check(
+        "The firewall of the host lets other hosts connect",
+        "{where} drops connections that other hosts need: {ports}",
+        "Open the ports: `{commands}`, then {end}.",
+    ),
     "forward_drop": Check(
         "No firewall drops packets of pods in a table of its own",
         "the chain {chain} of the nftables table {family} {table} drops packets of pods",

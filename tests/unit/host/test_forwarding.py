@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from trainyard.host import forwarding
-from trainyard.host.forwarding import dropping, problems
+from trainyard.host import nftables
+from trainyard.host.forwarding import problems
 
 PODS = ipaddress.IPv4Network("10.244.0.0/16")
+BOTH = (nftables.Packet(source=PODS), nftables.Packet(destination=PODS))
 DROP, ACCEPT = {"drop": None}, {"accept": None}
 PLACE = {"family": "inet", "table": "filter"}
 
@@ -59,7 +60,7 @@ TRUSTED = [
     ],
 )
 def test_rules_that_let_pods_pass(ruleset: Sequence[Any]) -> None:
-    assert list(dropping(ruleset, PODS)) == []
+    assert list(nftables.dropping(ruleset, "forward", BOTH)) == []
 
 
 @pytest.mark.parametrize(
@@ -86,14 +87,14 @@ def test_rules_that_let_pods_pass(ruleset: Sequence[Any]) -> None:
     ],
 )
 def test_rules_that_drop_pods(ruleset: Sequence[Any]) -> None:
-    assert list(dropping(ruleset, PODS)) == [("inet", "filter", "forward")]
+    assert [place for place, _ in nftables.dropping(ruleset, "forward", BOTH)] == [("inet", "filter", "forward")]
 
 
 def test_the_reasons_name_the_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     made = chain("fw", table="f")
     printed = {"nft": json.dumps({"nftables": [made]})}
     printed["iptables-legacy-save"] = "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD DROP [0:0]\n"
-    monkeypatch.setattr(forwarding, "_output", lambda argv: printed[argv[0]])
+    monkeypatch.setattr(nftables, "output", lambda argv: printed[argv[0]])
     table, legacy = problems("10.244.0.0/16")
     assert "nft insert rule inet f fw ip saddr 10.244.0.0/16 accept; nft insert rule inet f fw ip daddr" in table.remedy
     assert (legacy.code, "iptables-legacy -P FORWARD ACCEPT" in legacy.remedy) == ("forward_drop_legacy", True)
@@ -102,5 +103,5 @@ def test_the_reasons_name_the_commands(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("output", ["", "not JSON", "[" * 100_000, "3", '{"nftables": {}}'])
 def test_other_output_is_no_ruleset(output: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forwarding, "_output", lambda argv: output)
+    monkeypatch.setattr(nftables, "output", lambda argv: output)
     assert problems("10.244.0.0/16") == []
