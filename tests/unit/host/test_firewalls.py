@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plugins.filter.needed_ports import needed_ports
+from plugins.filter.needed_ports import needed_ports, site_addresses
 from tests.unit.host.test_forwarding import chain, match, prefix, rule
 from trainyard.host import nftables
 from trainyard.host.firewalls import needed, problems
@@ -150,7 +150,9 @@ def test_the_ports_of_a_host_with_their_sources() -> None:
         {"port": 10248, "group": "cluster", "from": []},
         {"port": 30443, "group": "cluster", "from": ["clients"]},
     ]
-    assert needed_ports(ports, "w2", groups, known, "10.244.0.0/16") == [
+    addresses = site_addresses(list(known), known)
+    assert addresses == {"cp1": "10.1.0.10", "w1": "10.1.0.21", "b1": "10.1.0.31"}
+    assert needed_ports(ports, "w2", groups, addresses, "10.244.0.0/16") == [
         {"port": 10250, "protocol": "tcp", "sources": ["10.1.0.10", "10.1.0.21", "10.244.0.0/16"]},
         {"port": 4789, "protocol": "udp", "sources": ["10.1.0.10", "10.1.0.21"]},
     ]
