@@ -118,6 +118,16 @@ def is_host_port(text: str) -> bool:
     return bool(separator) and good and bool(re.fullmatch(r"[1-9][0-9]{0,4}", port)) and int(port) < 65536
 
 
+def is_certificate_name(text: str) -> bool:
+    """Return whether a text is a name of a certificate, also with a wildcard (RFC 6125, 6.4.3), or an address."""
+    return is_dns_name(text.removeprefix("*.")) or is_address(text)
+
+
+def is_kubeadm_san(text: str) -> bool:
+    """Return whether kubeadm accepts a name of a certificate: in lower case (validation.ValidateCertSANs)."""
+    return is_certificate_name(text) and text == text.lower()
+
+
 def is_registry(text: str) -> bool:
     """Return whether a text is a registry with an optional port and path, without a scheme."""
     host, slash, path = text.partition("/")
@@ -127,13 +137,13 @@ def is_registry(text: str) -> bool:
 
 
 def is_image(text: str) -> bool:
-    """Return whether a text is an image's reference with a tag or digest (distribution specification)."""
+    """Return whether a text is an image's reference (distribution specification); tag and digest are optional."""
     rest, at, digest = text.partition("@")
     if at and not DIGEST.fullmatch(digest):
         return False
     head, _, last = rest.rpartition("/")
     last, colon, tag = last.partition(":")
-    if (colon and not TAG.fullmatch(tag)) or not (at or colon):
+    if colon and not TAG.fullmatch(tag):
         return False
     first, slash, path = f"{head}/{last}".lstrip("/").partition("/")
     if slash and ("." in first or ":" in first or first == "localhost"):
@@ -156,6 +166,18 @@ def is_url(text: str) -> bool:
         return False
     host = found.hostname or ""
     return found.scheme in ("http", "https") and is_host(host) and found.username is None and port_is_good
+
+
+def is_apt_uri(text: str) -> bool:
+    """Return whether a text is a URI of an apt source (sources.list(5)), such as https, file or mirror+https."""
+    try:
+        found = urlsplit(text)
+    except ValueError:
+        return False
+    scheme = found.scheme.rpartition("+")[2]
+    if scheme in ("file", "copy", "cdrom", "mirror"):
+        return bool(found.path.strip("/")) and " " not in text
+    return scheme in ("http", "https", "ftp") and is_host(found.hostname or "") and " " not in text
 
 
 def _matches(pattern: str) -> Callable[[str], bool]:
@@ -186,12 +208,19 @@ FORMS: Mapping[str, Form] = {
         'Write a positive number with a suffix of Kubernetes, for example "10Gi".',
         lambda text: bool(QUANTITY.fullmatch(text)) and bool(re.search("[1-9]", text)),
     ),
-    "image": Form(
-        "not an image reference", 'Write it with a tag or digest, for example "registry.k8s.io/pause:3.10".', is_image
-    ),
+    "image": Form("not an image reference", 'Write it as in "registry.k8s.io/pause:3.10".', is_image),
     "registry": Form(
         "not a registry", 'Write it without a scheme, for example "registry.example.org:5000/a".', is_registry
     ),
+    "certificate_name": Form(
+        "neither a name of a certificate nor an address", 'Write it as in "console.example.org".', is_certificate_name
+    ),
+    "kubeadm_san": Form(
+        "neither a name of a certificate nor an address",
+        'Write it in lower case, for example "cp.example.org".',
+        is_kubeadm_san,
+    ),
+    "apt_uri": Form("not a URI of an apt source", 'Write it as in "https://deb.example.org/debian".', is_apt_uri),
     "url": Form("not a URL", "Write it with http:// or https://, and without a login.", is_url),
     "socket": Form(
         "not a socket",
