@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..core.command import run
-from ..core.errors import CommandError
+from . import nftables
 from .preflight_checks import Reason, reason
 
 DISTRIBUTIONS = (
@@ -21,13 +19,12 @@ DISTRIBUTIONS = (
 
 Sources: docs.k3s.io/installation/uninstall, docs.rke2.io/install/uninstall, microk8s.io/docs, docs.k0sproject.io."""
 
-INTERFACES = ("kube-ipvs0", "vxlan.calico", "flannel.1", "cni0", "cilium_host", "cilium_vxlan", "weave")
-"""Interfaces of kube-proxy and of network plugins, which stay until the host restarts."""
+INTERFACES = ("kube-ipvs0", "vxlan.calico", "flannel.1", "cilium_host", "cilium_vxlan", "weave")
+"""Interfaces of kube-proxy and of network plugins, which stay until the host restarts. Containerd's own example network
+has cni0, too, so that name proves nothing."""
 
 RULES = (("iptables-save", "KUBE-"), ("iptables-legacy-save", "KUBE-"), ("nft list tables", "kube-proxy"))
 """Commands that print firewall rules, and the mark of kube-proxy's."""
-
-RULES_TIMEOUT = 20.0
 
 
 def other_distributions(root: Path = Path("/")) -> list[Reason]:
@@ -84,15 +81,7 @@ def _links(root: Path) -> Iterator[tuple[str, str]]:
 
 def _rules() -> Iterator[tuple[str, str]]:
     for command, mark in RULES:
-        argv = command.split()
-        if shutil.which(argv[0]) is None:
-            continue
-        try:
-            text = run(argv, timeout=RULES_TIMEOUT).stdout
-        except CommandError:
-            # The kernel has no such tables, so there are no rules.
-            continue
-        if mark in text:
-            save = argv[0]
+        if mark in nftables.output(command.split()):
+            save = command.partition(" ")[0]
             remove = f"{save} | grep -v KUBE- | {save.replace('save', 'restore')}" if "iptables" in save else ""
             yield f"{mark} rules in the output of `{command}`", remove or f"nft delete table ip {mark}"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from trainyard.core.errors import CommandError
 from trainyard.host import nftables
 from trainyard.host.forwarding import problems
 
@@ -105,3 +106,12 @@ def test_the_reasons_name_the_commands(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_other_output_is_no_ruleset(output: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nftables, "output", lambda argv: output)
     assert problems("10.244.0.0/16") == []
+
+
+def test_without_program_or_tables_there_are_no_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(argv: Sequence[str], timeout: float) -> None:
+        raise CommandError("the kernel has no such tables")
+
+    monkeypatch.setattr(nftables, "run", run)
+    monkeypatch.setattr(nftables.shutil, "which", lambda name: None if name == "nft" else name)
+    assert (list(nftables.ruleset()), nftables.output(["iptables-legacy-save"])) == ([], "")
