@@ -135,6 +135,7 @@ class ActionModule(ActionBase):
                 for name, variables in raw.items()
                 if name != "localhost" and variables.get("ansible_connection") != "local"
             },
+            ports={str(name): str(known["ansible_port"]) for name, known in raw.items() if "ansible_port" in known},
             settings=settings,
             defaults={name: resolver.value(first, defaults[name]) for name in DEFAULTS_READ if name in defaults},
             computed={

@@ -83,11 +83,11 @@ def one_controller(site: Site) -> Iterator[Problem]:
 
 
 def duplicate_addresses(site: Site) -> Iterator[Problem]:
-    """Refuse two names for one machine."""
-    by_address: dict[str, list[str]] = {}
+    """Refuse two names for one machine. Behind address translation, machines differ by their SSH ports."""
+    by_address: dict[tuple[str, str], list[str]] = {}
     for host, address in site.addresses.items():
-        by_address.setdefault(address, []).append(host)
-    for address, hosts in by_address.items():
+        by_address.setdefault((address, site.ports.get(host, "")), []).append(host)
+    for (address, _), hosts in by_address.items():
         if len(hosts) > 1:
             yield Problem(
                 f"address of the hosts {named(sorted(hosts))}",

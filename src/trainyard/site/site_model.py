@@ -91,6 +91,7 @@ class Site:
 
     :param groups: group -> names of its hosts, including the hosts of its child groups.
     :param addresses: host -> its address or DNS name, without hosts with a local connection.
+    :param ports: host -> its SSH port, if the inventory sets one.
     :param settings: the variables that the inventory or the command line sets.
     :param defaults: the roles' own values.
     :param computed: values of the roles' defaults that have a form, without those that only a run can compute.
@@ -110,6 +111,7 @@ class Site:
 
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
     addresses: Mapping[str, str] = field(default_factory=dict)
+    ports: Mapping[str, str] = field(default_factory=dict)
     settings: Sequence[Setting] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
     computed: Mapping[str, Any] = field(default_factory=dict)
