@@ -21,6 +21,7 @@ TIMEOUT = 20.0
 OF_IPTABLES = (("ip", "filter"), ("ip6", "filter"))
 """Tables of iptables-nft."""
 DROPS = ("drop", "reject")
+LOOPBACK = "lo"
 DEEPEST = 16
 """Most jumps that are followed; the kernel allows as many (NFT_JUMP_STACK_SIZE)."""
 
@@ -126,7 +127,7 @@ def _holds(condition: Mapping[str, Any], packet: Packet) -> bool:
     if packet.port and (meta.get("key") == "l4proto" or payload == {"protocol": "ip", "field": "protocol"}):
         return packet.protocol in [str(each) for each in _elements(right)]
     # The interface of the cluster is not known here, so one that is accepted as a whole may be that one.
-    return bool(packet.port) and meta.get("key") in ("iif", "iifname")
+    return bool(packet.port) and meta.get("key") in ("iif", "iifname") and LOOPBACK not in _elements(right)
 
 
 def _elements(value: Any) -> Sequence[Any]:

@@ -61,6 +61,7 @@ def test_open_ports(rules: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
     "rules",
     [
         [],
+        [rule(meta("iif", "lo"), ACCEPT, chain="input")],
         [rule(SITE, dport("udp", 10250), ACCEPT, chain="input")],
         [rule(match("saddr", "10.1.0.10"), ACCEPT, chain="input")],
         [rule(match("ct", "x"), dport("tcp", 10250), ACCEPT, chain="input")],
