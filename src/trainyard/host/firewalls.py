@@ -27,8 +27,10 @@ FIREWALLD_RULE = (
     "firewall-cmd --permanent --add-rich-rule="
     "'rule family=ipv4 source address={source} port port={port} protocol={protocol} accept'"
 )
+HOST = 32
+"""Prefix length of one address."""
 WIDEST = 16
-"""Shortest prefix of a network that a remedy opens; sources in wider networks are listed one by one."""
+"""Shortest prefix of a network that a remedy opens; hosts that are further apart are listed one by one."""
 
 Network = ipaddress.IPv4Network
 
@@ -79,13 +81,15 @@ def _reason(where: str, closed: Sequence[nftables.Packet], rule: str, end: str) 
 
 
 def _together(sources: Sequence[Network]) -> list[Network]:
-    """Return one network with all sources, or the sources themselves if it would be too wide."""
-    widest = sources[0]
-    while not all(source.subnet_of(widest) for source in sources):
+    """Return one network with all hosts, or the hosts themselves if it would be too wide; and the other networks."""
+    hosts = [source for source in sources if source.prefixlen == HOST]
+    others = [source for source in sources if source.prefixlen != HOST]
+    widest = hosts[0] if hosts else None
+    while widest and not all(host.subnet_of(widest) for host in hosts):
         if widest.prefixlen <= WIDEST:
-            return list(ipaddress.collapse_addresses(sources))
+            return [*ipaddress.collapse_addresses(hosts), *others]
         widest = widest.supernet()
-    return [widest]
+    return [*([widest] if widest else []), *others]
 
 
 def _ufw_closes(packet: nftables.Packet, root: Path) -> bool:

@@ -140,6 +140,13 @@ def test_sources_that_are_far_apart_are_listed(monkeypatch: pytest.MonkeyPatch, 
     assert [word in found.remedy for word in ("10.1.0.10/32", "192.168.7.9/32", "10.244.0.0/16")] == [True] * 3
 
 
+def test_hosts_are_opened_as_one_network_beside_the_pods(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given(monkeypatch, chain(**INPUT))
+    ports = needed([{"port": 10250, "protocol": "tcp", "sources": ["10.1.0.10", "10.244.0.0/16", "10.1.0.21"]}])
+    (found,) = problems(ports, tmp_path)
+    assert found.remedy.count("nft insert rule") == 2 and "saddr 10.1.0.0/27" in found.remedy
+
+
 def test_the_ports_of_a_host_with_their_sources() -> None:
     groups = {"cluster": ["cp1", "w1", "w2"], "control_plane": ["cp1"], "mirror": ["m1"], "builders": ["b1"]}
     known = {"cp1": {"ansible_host": "10.1.0.10"}, "w1": {"ansible_host": "w1.lan", "kubernetes_node_ip": "10.1.0.21"}}
